@@ -67,7 +67,7 @@ def here(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def run(here: Path, capsys: pytest.CaptureFixture, caplog: pytest.LogCaptureFixture):
-    """Runs a command of the study in that folder; returns exit status, the JSON document (`run`: its --json), and what was told beside."""
+    """Runs a command in that folder; returns exit status, the JSON document (`run`: its --json), and messages."""
     assert Path.cwd() == here
 
     def call(*arguments: object) -> tuple[int, dict, str]:

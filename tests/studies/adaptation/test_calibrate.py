@@ -106,7 +106,7 @@ def tiny_data() -> DataSet:
 
 
 def _calibrated(device: str, base: Architecture, data: DataSet, attempts: int) -> TimingSettings:
-    """A timing measured here and now; a machine with other work may give seconds that are refused, and is asked again."""
+    """A timing measured now; a busy machine may give seconds that are refused, and is asked again."""
     settings = CalibrateSettings(epochs=6 - attempts, warm_up=1)
     try:
         return calibrate(base, epoch_measure(data, device), "here", device, data=data.name, settings=settings)

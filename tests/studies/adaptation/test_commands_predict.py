@@ -1,4 +1,4 @@
-"""`schedlab adaptation predict` and `weights`: networks that a run trained, read, judged and carried between layouts."""
+"""`schedlab adaptation predict` and `weights`: a run's network read, judged and carried between layouts."""
 
 from __future__ import annotations
 

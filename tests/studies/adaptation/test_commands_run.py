@@ -188,7 +188,7 @@ def test_without_json_a_run_is_told_in_a_few_lines(here: Path, capsys: pytest.Ca
 
 
 def test_the_wall_clock_charges_what_epochs_took(run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read before training, behind it and behind the evaluation, this clock says 4 s and 1 s, so that twice as many epochs fit."""
+    """This clock says 4 s for training and 1 s for evaluation, so that twice as many epochs fit."""
     ticks = accumulate(cycle((0.0, 4.0, 1.0)))
     monkeypatch.setattr(commands_run, "time", SimpleNamespace(perf_counter=lambda: next(ticks)))
     status, document, _ = run("run", "--scenario", "tiny", "--sequence", "03", "--clock", "wall")

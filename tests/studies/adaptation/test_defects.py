@@ -29,7 +29,7 @@ def digits() -> DataSet:
 
 
 def trained(digits: DataSet, job: int, model: dict, epochs: int | None = None) -> tuple[Network, float]:
-    """The network of a job after some epochs without adaptation (to the end of its budget), and its accuracy on the test images."""
+    """The network of a job after some epochs (or all) without adaptation, and its test accuracy."""
     whole = Job(small_scenario(model=model), job, digits)
     trainer = TorchTrainer(whole)
     state = trainer.initial()
@@ -62,7 +62,7 @@ def with_batch_norm() -> dict:
 
 
 def test_inserted_batch_norm_does_not_preserve_the_function_in_training(digits: DataSet) -> None:
-    """Switch: growth.bn_init. Calibration makes the evaluation mode exact; only leaving the batch norm out does so in training mode."""
+    """Switch: growth.bn_init. Calibration makes evaluation exact; only leaving the batch norm out, training."""
     network, _ = trained(digits, 0, with_batch_norm(), epochs=6)
     images, found = torch.from_numpy(digits.train_images), {}
     for init in ("default", "calibrated", "none"):
@@ -73,7 +73,8 @@ def test_inserted_batch_norm_does_not_preserve_the_function_in_training(digits: 
             other = float((after.argmax(1) != before.argmax(1)).float().mean())
             found[init, training] = float((after - before).norm() / before.norm())
             print(
-                f"bn_init {init}, {'training' if training else 'evaluation'}: outputs {found[init, training]:.1e}, predictions {other:.0%}"
+                f"bn_init {init}, {'training' if training else 'evaluation'}: "
+                f"outputs {found[init, training]:.1e}, predictions {other:.0%}"
             )
     assert found["calibrated", False] < 1e-6 < found["default", False] < 2e-5
     assert min(found["default", True], found["calibrated", True]) > 0.01
@@ -81,7 +82,7 @@ def test_inserted_batch_norm_does_not_preserve_the_function_in_training(digits: 
 
 
 def test_temperature_on_probabilities_is_all_or_nothing() -> None:
-    """Switch: temperature_on. Divided probabilities are nearly equal even for a policy that is certain; and it is over at once."""
+    """Switch: temperature_on. Divided probabilities are nearly equal even for a policy that is certain."""
     certain = torch.tensor([30.0, 0.0, 0.0, 0.0])
     on_probabilities = [float((certain.softmax(-1) / tau).softmax(-1).max()) for tau in (1.0001, 10.0, 1000.0)]
     on_logits = [float((certain / tau).softmax(-1).max()) for tau in (1.0001, 10.0, 1000.0)]
@@ -93,7 +94,7 @@ def test_temperature_on_probabilities_is_all_or_nothing() -> None:
 
 
 def test_the_parents_sequence_and_rank_stand_beside_the_policys_own(shared_data: Path, tmp_path: Path) -> None:
-    """The published system scored a transferred policy by the parameters it started from; here both are told, and they differ."""
+    """The published system scored a transferred policy by its first parameters; here both are recorded."""
     problems = published(shared_data / "cases/adaptation/simulations.csv")
     parent = learn(ExactLearner(), problems, (Phase(("early",), 300),), tmp_path / "parent")
     child = learn(ExactLearner(), problems, (Phase(("late",), 300),), tmp_path / "child", start=parent.checkpoint)

@@ -48,7 +48,8 @@ def test_the_ranking_names_best_worst_and_the_rank_of_nothing(tables: StudyTable
     assert said == ends | {f"#{rank}", f"#{1 + (later < later[63]).sum()}"}
     dots = np.asarray(drawing.figure.axes[0].collections[0].get_offsets())[:, 1]
     assert dots == pytest.approx(losses)
-    ends = f"{losses.min():.3f} ({early.sequences[order[0]]}) / {losses.mean():.3f} / {losses.max():.3f} ({early.sequences[order[-1]]})"
+    best, worst = (f"{losses[place]:.3f} ({early.sequences[place]})" for place in (order[0], order[-1]))
+    ends = f"{best} / {losses.mean():.3f} / {worst}"
     assert f"early {ends} / {losses[63]:.3f} (rank {rank})" in drawing.caption
 
 

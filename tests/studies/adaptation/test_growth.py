@@ -19,9 +19,9 @@ RELATIVE = {"calibrated": 1e-6, "default": 1e-5}  # what one insertion may chang
 
 
 def every_order(network: Network, growth: GrowthSettings):
-    """Yield (actions, grown network) for every order of up to three insertions."""
+    """Yield (actions, grown network) for every order of up to three insertions (one where blocks are many)."""
     frontier = [((), network)]
-    for _ in range(DEPTH):
+    for _ in range(DEPTH if network.architecture.deepenable_blocks < 5 else 1):
         frontier = [
             ((*actions, block), deepen(grown, block, growth, images(network, 24, seed=5), seed=0))
             for actions, grown in frontier

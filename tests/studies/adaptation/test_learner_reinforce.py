@@ -75,6 +75,7 @@ def test_the_published_form_takes_the_published_step(shared_data: Path, tmp_path
         )  # Adam's first step is 1e-4 in each; signs of vanishing gradients may differ
 
 
+@pytest.mark.slow
 def test_the_published_form_saturates_on_what_it_met_early(shared_data: Path, tmp_path: Path) -> None:
     problem = published(shared_data / "cases/adaptation/simulations.csv")["late"]
     learned = learn(

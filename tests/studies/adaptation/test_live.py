@@ -1,4 +1,4 @@
-"""Runs that are trained while they are decided: on the pinned clock they are the table's, on the wall clock they cost what they took."""
+"""Runs trained while they are decided: the table's on the pinned clock, with the charges of a wall clock."""
 
 from __future__ import annotations
 

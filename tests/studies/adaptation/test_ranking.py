@@ -14,7 +14,7 @@ from schedlab.studies.adaptation.example import example_table
 from schedlab.studies.adaptation.simulator.ranking import ranking
 from schedlab.studies.adaptation.simulator.table import read_simulations, view
 
-# Best, its sequence, mean, worst, no adaptation and its rank, as the published system's authors have them (to four digits).
+# Best, its sequence, mean, worst, no adaptation and its rank, by the published system's authors (four digits).
 PUBLISHED = {
     "simulation_early2": (0.7391, "110", 0.6895, 0.5954, 0.6221, 60),
     "simulation_early_middle2": (0.7388, "111", 0.6814, 0.5982, 0.6046, 62),

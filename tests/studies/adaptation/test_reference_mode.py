@@ -159,6 +159,7 @@ def test_training_as_published_differs_from_the_record_in_its_source_alone() -> 
         assert (trained.mode, trained.scales) == ("reference", ("paper",))
 
 
+@pytest.mark.slow
 def test_without_cifar10_the_trained_jobs_are_listed_as_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
@@ -230,7 +231,8 @@ def test_the_record_is_read_and_nothing_is_trained() -> None:
     )
 
 
-# Epochs of the 64 sequences of a scenario alone and through the tree of shared prefixes: epochs left, decisions, epochs between them.
+# Epochs of the 64 sequences of a scenario alone and through the tree of shared prefixes: epochs left, decisions,
+# epochs between them.
 FACTORS = [(28, 3, 1, 1792, 1684), (6, 3, 1, 384, 276), (27, 3, 9, 1728, 756), (28, 4, 7, 7168, 2380)]
 
 

@@ -1,4 +1,4 @@
-"""The slope of the validation accuracy: recorded with curves, tabulated at decisions, read by the policies that ask for it."""
+"""The slope of the validation accuracy: recorded with curves, tabulated at decisions, read by policies."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import sqlite3
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedlab.config.errors import UserError
@@ -113,6 +113,7 @@ def test_a_truncated_file_is_moved_aside_or_its_nodes_are_intact(path, share):
     assert NodeStore(path).state("0000") == b"again"
 
 
+@settings(max_examples=30)
 @given(data=st.data())
 def test_random_damage_never_gives_wrong_values(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("damage") / "family.sqlite"

@@ -49,7 +49,7 @@ def test_the_dense_view_holds_every_row_in_its_place() -> None:
         unit, index = seen.units.index((row["job"], row["replicate"])), seen.tree.index(row["sequence"])
         assert seen.reward[unit, index] == -row["validation_loss"]
         assert seen.metrics["test_accuracy"][unit, index] == row["test_accuracy"]
-    # Time left: that of the prefix padded with zeros, here after one and two insertions behind block 0 at 15 and 20 s an epoch.
+    # Time left: that of the prefix padded with zeros, here after insertions behind block 0 at 15 and 20 s an epoch.
     prefixes = seen.tree.prefixes
     assert [seen.time_left[0, prefixes.index(p)] for p in ("", "0", "00", "3", "33")] == [180, 165, 145, 170, 160]
 

@@ -36,8 +36,7 @@ class GrowthAction:
 
 @dataclass(frozen=True)
 class Decision:
-    """All that a policy may know when it decides: architecture (no weights), seconds left and in all, and what it may
-    do.
+    """All that a policy may know when it decides: the architecture, the seconds left and in all, the actions.
 
     actions: the growth actions; one more, the last, means: do nothing. slope: validation accuracy per epoch, where
       recorded.

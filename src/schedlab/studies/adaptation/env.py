@@ -55,9 +55,7 @@ class AdaptationEnv(gym.Env[np.ndarray, int]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin an episode on a unit drawn from the environment's generator; the first reset uses the seed of the
-        construction.
-        """
+        """Begin an episode on a unit drawn at random; the first reset uses the seed of the construction."""
         del options
         super().reset(seed=self._seed if seed is None else seed)
         self._seed = None

@@ -48,9 +48,7 @@ def table_values(scenario: AdaptationScenario, actions: int) -> dict[str, Any]:
 
 
 def spans(scenario: AdaptationScenario) -> list[list[int]]:
-    """First and last replicate of each simulation job. Each replicate has a file of its own, so another cut reruns none
-    that is there.
-    """
+    """First and last replicate of each simulation job; each replicate has its own file, so a new cut reruns none."""
     size = scenario.replicates_per_job
     return [[first, min(first + size, scenario.replicates) - 1] for first in range(0, scenario.replicates, size)]
 

@@ -1,6 +1,4 @@
-"""One scenario of the adaptation study as stages and learners see it: its units, and what a policy's decisions lead
-to.
-"""
+"""One scenario as stages and learners see it: its units, and what a policy's decisions lead to."""
 
 from __future__ import annotations
 
@@ -76,9 +74,7 @@ class ProblemSetup:
 
 
 def setup_of(scenario: AdaptationScenario, original: Architecture) -> ProblemSetup:
-    """Return the setup that a typed scenario says; without actions of its own each block of the model may be
-    deepened.
-    """
+    """Return the setup of a typed scenario; without actions, each block of the model may be deepened."""
     growth = scenario.growth
     bn = False if growth.bn_init == "none" else None
     named = [parse_action(name) for name in growth_actions(scenario, original)]
@@ -101,9 +97,7 @@ def deepening_actions(original: Architecture, bn: bool | None = None) -> tuple[G
 
 @dataclass
 class _Answers:
-    """What a policy said in the states it was asked about, in order, and with what probability it then acts: (states,
-    actions).
-    """
+    """What a policy answered in the states it was asked about, and its resulting probabilities: (states, actions)."""
 
     said: np.ndarray
     taken: np.ndarray
@@ -172,9 +166,7 @@ class AdaptationProblem:
         return tuple(row for part in parts for row in part)
 
     def units(self, split: Split) -> Sequence[Unit]:
-        """Return the replicates of a split: `train` all but the last of each job, `test` those; there is no validation
-        split.
-        """
+        """Return the replicates of a split: `train` all but the last of each job, `test` those; no validation."""
         found = []
         for row in self.rows(split):
             job, replicate = self.view.units[row]
@@ -264,9 +256,7 @@ class AdaptationProblem:
 
     @cached_property
     def _quality(self) -> dict[int, tuple[float, np.ndarray]]:
-        """Job -> noise of one result, and each sequence's probability to be truly among the best; empty where noise is
-        unknown.
-        """
+        """Job -> noise of one result, and each sequence's chance to be among the best; empty where unknown."""
         found = {}
         for job in dict.fromkeys(job for job, _ in self.view.units):
             results = self.view.reward[[row for row, unit in enumerate(self.view.units) if unit[0] == job]]
@@ -303,9 +293,7 @@ class AdaptationProblem:
         return pd.DataFrame(rows)
 
     def _of_parent(self, policy: Any, row: int) -> int | None:
-        """Number of the sequence that the policy's parent takes: what scoring a policy by the parameters it started
-        from would score.
-        """
+        """Number of the sequence that the policy's parent takes."""
         parent = getattr(policy, "parent", None)
         return None if parent is None else int(sequence_probabilities(self.tree, self._ask(parent, row).taken).argmax())
 

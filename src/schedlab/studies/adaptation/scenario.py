@@ -22,9 +22,7 @@ MAX_ACTIONS = 36  # a sequence is written with one character an action: 0-9, a-z
 
 
 class TrainingSettings(Settings):
-    """How a network is trained: Adam on the cross-entropy of mini-batches, the learning rate falling after each
-    epoch.
-    """
+    """Training: Adam on the cross-entropy of mini-batches, the learning rate falling after each epoch."""
 
     learning_rate: float = setting(0.01, doc="Adam's learning rate in the first epoch", gt=0, le=10)
     decay: float = setting(

@@ -87,9 +87,7 @@ def requires(scenario: AdaptationScenario) -> list[Requirement]:
 
 
 def check(scenario: AdaptationScenario) -> Iterable[UserError]:
-    """Yield mistakes that types cannot see: a model whose shapes do not fit, actions without a block, rules' actions,
-    replicates.
-    """
+    """Yield mistakes that types cannot see: shapes that do not fit, unknown actions, impossible replicates."""
     try:
         start = architecture(scenario.model)
     except (
@@ -138,9 +136,7 @@ def policy_files(learner: Settings) -> list[str]:
 
 
 def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
-    """Yield what types cannot see in a policy: a phase that would change the network itself, a vocabulary that is not
-    there.
-    """
+    """Yield what types cannot see in a policy: a phase that changes the network, a missing vocabulary."""
     if not isinstance(learner, NetworkSettings):
         return
     for number, phase in enumerate(policy.train_on):

@@ -89,9 +89,7 @@ class Chooser:
     def choose(
         self, grown: Architecture, number: int, seconds_left: float, taken: tuple[int, ...], slope: float | None = None
     ) -> int:
-        """Return the action: the most probable one, or one drawn from the policy's probabilities where it is a random
-        one.
-        """
+        """Return the most probable action, or one drawn from the probabilities where the policy is a random one."""
         decision = Decision(grown, seconds_left, self.setup.total_time, self.setup.actions, slope)
         rates = np.asarray(self.rates(decision, taken), dtype=float)
         if rates.shape != (len(self.setup.actions) + 1,):

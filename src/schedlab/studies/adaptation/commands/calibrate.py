@@ -49,9 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _file_to_write(arguments: argparse.Namespace) -> Path:
-    """The timing's file, checked before minutes of measuring: a valid name, not taken, in a folder that is or can be
-    there.
-    """
+    """The timing's file, checked before minutes of measuring: a valid name, not taken, in a writable folder."""
     if not re.fullmatch(NAME, arguments.name):
         expected = "small letters, digits, '-', '_' and '.', a letter or digit first"
         raise UserError(f"'{arguments.name}' is no name of a timing", where="--name", expected=expected)
@@ -68,9 +66,7 @@ def _file_to_write(arguments: argparse.Namespace) -> Path:
 
 
 def report(timing: TimingSettings) -> dict[str, Any]:
-    """Return a measured timing as plain values: each architecture's seconds beside the formula's, the formula, the
-    largest distances.
-    """
+    """Return a measured timing as plain values: the formula, and how far each architecture's seconds are from it."""
     (name, model), *_ = timing.models.items()
     measured = []
     for entry in model.exact:

@@ -1,6 +1,4 @@
-"""What the commands read of a configuration folder: one scenario, or one model, data set or timing, typed and
-checked.
-"""
+"""What the commands read of a configuration folder: a scenario, a policy, a model, a data set."""
 
 from __future__ import annotations
 
@@ -23,9 +21,7 @@ S = TypeVar("S", bound=Settings)
 
 
 def load_scenario(folder: str, scale: str, name: str, compat: bool = False) -> AdaptationScenario:
-    """Return a scenario at a scale, in its own mode or in mode reference (compat); UserError(s) where it is not there
-    or not right.
-    """
+    """Return a scenario at a scale, in its own mode or (compat) in mode reference. Raises UserError(s)."""
     composed = compose_file(folder, scale, SCENARIOS, name)
     if compat:
         composed = replace(composed, values={**composed.values, "mode": "reference"})
@@ -33,9 +29,7 @@ def load_scenario(folder: str, scale: str, name: str, compat: bool = False) -> A
 
 
 def load_policy(folder: str, scale: str, name: str) -> dict[str, Any]:
-    """Return the record of a learned policy (target, params, seeds, ...); UserError(s) where it is not there or not
-    right.
-    """
+    """Return the record of a learned policy (target, params, seeds, ...). Raises UserError(s)."""
     return policy_record(compose_file(folder, scale, POLICIES, name), name, STUDY)
 
 
@@ -45,9 +39,7 @@ def policy_names(folder: str) -> list[str]:
 
 
 def load_option(folder: str, group: str, name: str, kind: type[S], changes: Mapping[str, Any] | None = None) -> S:
-    """Return conf/<group>/<name>.yaml as it stands (with some keys changed), typed. Raises UserError for an unknown
-    name.
-    """
+    """Return conf/<group>/<name>.yaml, typed, with some keys changed. Raises UserError for an unknown name."""
     place = Path(folder).resolve() / group
     file = place / f"{name}.yaml"
     if not file.is_file():
@@ -61,9 +53,7 @@ def load_option(folder: str, group: str, name: str, kind: type[S], changes: Mapp
 
 
 def compose_file(folder: str | Path, scale: str, group: str, name: str) -> Composed:
-    """Return conf/<group>/<name>.yaml with everything it builds on. Raises UserError(s) where it is not there or cannot
-    be composed.
-    """
+    """Return conf/<group>/<name>.yaml with everything it builds on. Raises UserError(s)."""
     conf = ConfigurationFolder(Path(folder), scale, RecordCache(None))
     names = option_names(conf.folder / group)
     if name not in names:

@@ -37,9 +37,7 @@ def print_vocabulary(arguments: argparse.Namespace) -> int:
 
 
 def _extend(name: str, models: list[str]) -> None:
-    """Append the layers of models to a vocabulary; a file of the user's that is not there is begun, the shipped one
-    must be there.
-    """
+    """Append the layers of models to a vocabulary; the user's own file is made where it is missing."""
     file = find_resource(name)
     new = name != SHIPPED_VOCABULARY and not file.exists()
     if new:
@@ -49,9 +47,7 @@ def _extend(name: str, models: list[str]) -> None:
 
 
 def architectures_of(files: list[str]) -> Iterator[Architecture]:
-    """Yield the architectures of model files, with and without the ReLU behind the head, and what one insertion makes
-    of them.
-    """
+    """Yield the architectures of model files, with and without the head's ReLU, and those one insertion away."""
     for file in sorted(files):
         values = read_yaml(Path(file))
         for head_relu in (True, False):

@@ -72,8 +72,7 @@ def predict(arguments: argparse.Namespace) -> int:
 def classify(
     network: SavedNetwork, images: np.ndarray, labels: np.ndarray, device: str = "cpu"
 ) -> tuple[np.ndarray, float]:
-    """Return each image's class probabilities (n, classes) float64 and the mean log loss (nats), computed as a
-    simulation does.
+    """Return each image's class probabilities (n, classes) and the mean log loss (nats), as a simulation does.
 
     images (n, channels, height, width) float32; labels (n,) int64. Raises UserError where the device is not there.
     """
@@ -89,9 +88,7 @@ def classify(
 
 
 def write_predictions(path: Path, labels: np.ndarray, probabilities: np.ndarray) -> None:
-    """Write a row an image (image, label, prediction, probability_0 ...) as CSV, atomically; numbers as their shortest
-    exact text.
-    """
+    """Write a CSV, atomically: image, label, prediction, probability_0 ...; numbers as their shortest exact text."""
     header = ["image", "label", "prediction", *(f"probability_{number}" for number in range(probabilities.shape[1]))]
     with atomic_path(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")

@@ -32,9 +32,7 @@ are refused."""
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
-    """Add run, predict, rank, vocab, calibrate, weights and import; each sets `run` to the name of a function
-    (arguments) -> exit status.
-    """
+    """Add the commands; each sets `run` to the name of a function (arguments) -> exit status."""
     _add_run(commands)
     _add_predict(commands)
     about = "rank the sequences of a simulation table"

@@ -42,9 +42,7 @@ log = logging.getLogger(__name__)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train, print what came of it, write the weights where that is asked for; 1 where --check finds another
-    outcome.
-    """
+    """Train, print the result, write the weights where asked; 1 where --check finds another outcome."""
     layout = layout_of(arguments.layout)
     if arguments.weights:
         check_path(arguments.weights)  # before hours of training
@@ -103,8 +101,7 @@ def outcome(scenario: AdaptationScenario, rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def compare(file: Path, scenario: AdaptationScenario, entry: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return whether a simulation table holds the same entry, bit for bit, and what differs; None: there is nothing to
-    compare with.
+    """Compare an entry with that of a simulation table, bit for bit; None: there is no table to compare with.
 
     Raises UserError for a file that is no simulation table.
     """

@@ -1,6 +1,4 @@
-"""The command `schedlab adaptation import`: run files of the published system as YAML files of scenarios and
-policies.
-"""
+"""The command `schedlab adaptation import`: the original's run files as YAML of scenarios and policies."""
 
 from __future__ import annotations
 
@@ -85,9 +83,7 @@ def _check_sizes(where: str, run_file: Any, options: Any, conf: Path) -> None:
 
 
 def _connect(imported: Sequence[Any], conf: Path) -> Iterator[UserError]:
-    """Point policies to their scenarios and parents, and name them in the scenarios of the same call; yield what is not
-    there.
-    """
+    """Connect policies with their scenarios and parents; yield what is missing."""
     for group in ("scenario", "policy"):
         names = [entry.name for entry in imported if getattr(entry, group)]
         for twice in sorted({name for name in names if names.count(name) > 1}):
@@ -121,9 +117,7 @@ def _connect(imported: Sequence[Any], conf: Path) -> Iterator[UserError]:
 
 
 def _uncompared(imported: Sequence[Any]) -> Iterator[str]:
-    """Tell of policies that no scenario of the same call compares: they are learned only where a scenario names
-    them.
-    """
+    """Report the policies that no scenario of the same call compares: nothing learns them."""
     named = {name for entry in imported if entry.scenario for name in entry.scenario["policies"]}
     for entry in imported:
         if entry.policy and entry.name not in named:

@@ -183,9 +183,7 @@ def read_run_file(path: Path | str, keep_unknown: bool = False) -> tuple[RunFile
 
 
 def translate(path: Path | str, run: RunFile, options: ImportOptions, remarks: Sequence[str] = ()) -> Imported:
-    """Return what a run file says in our words. Raises UserError for what has no counterpart: model, data set, agent,
-    changes.
-    """
+    """Return what a run file says in our words. Raises UserError for what has no counterpart."""
     where = str(path)
     name = options.name or _name(run.runner.folder or Path(path).stem)
     if name in RESERVED_NAMES:
@@ -213,9 +211,7 @@ def translate(path: Path | str, run: RunFile, options: ImportOptions, remarks: S
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """What the command line adds: models and data sets that there are (names), the timing, another name, the published
-    record.
-    """
+    """What the command line adds: known models and data sets, the timing, another name, the published record."""
 
     models: Sequence[str]
     datasets: Sequence[str]
@@ -317,9 +313,7 @@ def model_option(where: str, run: RunFile, options: ImportOptions) -> str:
 
 
 def check_sizes(where: str, run: RunFile, actions: int) -> None:
-    """Raise UserError where a run file counts other actions, or another number of sequences, than the model's blocks
-    give.
-    """
+    """Raise UserError where a run file counts other actions or sequences than the model's blocks give."""
     for key in ("action_set_size", "max_actions"):
         if (given := getattr(run.agent, key)) not in (None, actions):
             raise UserError(
@@ -385,9 +379,7 @@ def _is_section(entry: Any) -> bool:
 
 
 def _toml(path: Path) -> dict[str, Any]:
-    """Read with the standard library's reader: the package `toml`, with which such files are written, lets broken ones
-    pass.
-    """
+    """Read strictly: the package `toml`, with which such files are written, accepts broken ones."""
     try:
         values = tomllib.loads(read_text(path, "a TOML file"))
     except ValueError as error:  # also Python's own, of numbers that are too long for it

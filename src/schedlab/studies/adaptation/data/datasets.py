@@ -1,6 +1,4 @@
-"""The data sets of a training job: settings, the fixed split, loading, saving, and what to say where files are
-missing.
-"""
+"""The data sets of a training job: settings, the fixed split, loading, saving, missing files."""
 
 from __future__ import annotations
 
@@ -171,9 +169,7 @@ FORMS = {
 
 
 def mistakes(data: DataSettings) -> Iterator[UserError]:
-    """Yield what can be told without the files: a scaling for other channels, sizes beyond the pictures that there
-    should be.
-    """
+    """Yield the mistakes that show without the files: a scaling for other channels, sizes that are too large."""
     for check in (_check_scaling, split_sizes):
         try:
             check(data)
@@ -182,8 +178,7 @@ def mistakes(data: DataSettings) -> Iterator[UserError]:
 
 
 def split_sizes(data: DataSettings) -> tuple[int | None, int, int | None]:
-    """Return the sizes of train, validation and test as the settings tell them; None: as many as the files hold, which
-    is not said.
+    """Return the sizes of train, validation and test in the settings; None: as many as the files hold.
 
     Raises UserError for sizes beyond the pictures that there should be (expected_train, expected_test).
     """
@@ -223,9 +218,7 @@ def _places(form: Format) -> list[tuple[Layout, str]]:
 
 
 def missing_files(data: DataSettings) -> list[str]:
-    """Return the names of the files that are not there: none where one layout is whole, else those of the nearest
-    layout.
-    """
+    """Return the names of missing files: none where one layout is whole, else those of the nearest layout."""
     layout, folder = _nearest(data)
     return [name for name in layout.names if plain_or_gzip(folder / name) is None]
 
@@ -254,9 +247,7 @@ def load(data: DataSettings) -> DataSet:
 
 
 def check(data: DataSettings) -> dict[str, Any]:
-    """Return a summary of a data set (counts, shape, classes, SHA-256 of every file) after reading all of it. Raises
-    UserError.
-    """
+    """Read a data set and return its counts, shape, classes and the SHA-256 of every file. Raises UserError."""
     loaded = load(data)
     layout, folder = _whole_layout(data)
     return {

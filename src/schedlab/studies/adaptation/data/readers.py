@@ -278,9 +278,7 @@ def _check_opcodes(data: bytes) -> None:
 
 
 def _as_array(value: object, path: Path) -> np.ndarray:
-    """Return the array that a recorded `_reconstruct` and its state describe: (version, shape, dtype, fortran,
-    bytes).
-    """
+    """Return the array of a recorded `_reconstruct` and its state (version, shape, dtype, fortran, bytes)."""
     wrong = _broken(path, "'data' is not an array of bytes", "a numpy array of uint8 whose size fits its shape")
     if not isinstance(value, _Recorded) or value.name != "array":
         raise wrong

@@ -1,6 +1,4 @@
-"""Figures of the course of a run: what is decided with how much time left, when scenarios start, what widening and the
-way back do.
-"""
+"""Figures of the course of a run: decisions over time, starts of scenarios, widening and the way back."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ SURE = 0.9  # mean probability of the action taken from which a mark is filled
 
 
 def draw_decisions(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Time left against the action taken, a panel a policy; area: share of the seeds and replicates; filled: the policy
-    was sure.
-    """
+    """Time left against action, a panel a policy; area: share of seeds and replicates; filled: it was sure."""
     scenarios, unlike = data.alike(data.shown(tables, spec), lambda found: found.action_names, "other actions")
     names = data.policies(tables, spec)
     actions = scenarios[0].action_names
@@ -59,9 +55,7 @@ def draw_decisions(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def _decision_panel(axes: Axes, rows: pd.DataFrame, decisions: int) -> None:
-    """A mark a decision, action and time left; each number of decision has a lane, shape and colour within an action's
-    row.
-    """
+    """A mark a decision, action and time left; each decision has a lane, shape and colour within an action's row."""
     rows = rows.assign(sure=_probability(rows))
     runs = rows.groupby("scenario")[["policy_seed", "unit"]].apply(lambda some: len(some.drop_duplicates()))
     for number in range(decisions):
@@ -115,9 +109,7 @@ def _decision_keys(decisions: int) -> list[Any]:
 
 
 def _decisions_told(rows: pd.DataFrame, names: Sequence[str], actions: Sequence[str]) -> str:
-    """For each policy: how often it grows with more and with less than half of the longest time left, and how sure it
-    is at least.
-    """
+    """For each policy: how often it grows early and late, and how sure it is at least."""
     half = rows["time_left"].max() / 2
     told = []
     for name in names:
@@ -130,8 +122,7 @@ def _decisions_told(rows: pd.DataFrame, names: Sequence[str], actions: Sequence[
 
 
 def draw_trunk(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Results against pinned time: the trunk that never grows, when each scenario starts, and what all sequences from
-    there lead to.
+    """Results against pinned time: the trunk, when each scenario starts, and what its sequences lead to.
 
     The curve of the trunk needs the input `trunk` of a scenario; without it, starts and ends alone are drawn. It begins
     with the last
@@ -167,9 +158,7 @@ def draw_trunk(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def _trunk(tables: StudyTables, scenarios: Sequence[Shown]) -> pd.DataFrame | None:
-    """The epochs of the trunk from the last one before the first start on, with the pinned second at which each
-    `ends`.
-    """
+    """The epochs of the trunk from the last one before the first start, with the second at which each `ends`."""
     paths = [tables.inputs[scenario.name]["trunk"] for scenario in scenarios if "trunk" in tables.inputs[scenario.name]]
     if not paths:
         return None
@@ -182,9 +171,7 @@ def _trunk(tables: StudyTables, scenarios: Sequence[Shown]) -> pd.DataFrame | No
 
 
 def _starts(axes: Axes, scenarios: Sequence[Shown], column: str) -> None:
-    """At each scenario's start: the range of what its sequences end with, and the best of them; at the end: what never
-    growing gives.
-    """
+    """At each start: the range of the sequences' ends and the best one; at the end: the result without growth."""
     values = np.stack([scenario.mean(column) for scenario in scenarios])
     ends = np.concatenate([scenario.values(column)[:, scenario.nothing] for scenario in scenarios])
     begin, end = min(scenario.start for scenario in scenarios), max(scenario.budget for scenario in scenarios)
@@ -275,8 +262,7 @@ def _trunk_told(scenarios: Sequence[Shown], column: str, trunk: pd.DataFrame | N
 
 
 def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Left: results of two moves that may widen as well as deepen. Right: each sequence with resources kept and taken
-    away.
+    """Left: two moves that may widen as well as deepen. Right: sequences with resources kept and taken away.
 
     `kept` starts like `down`, without the way back; nothing is done at decisions that `down` has not.
     """
@@ -314,8 +300,7 @@ def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def _both(down: Shown, kept: Shown) -> tuple[np.ndarray, np.ndarray]:
-    """Results of the replicates that both have, of each sequence of `down`: with resources kept and taken away, (units,
-    sequences).
+    """Results of each sequence of `down` with resources kept and taken away, on common units (units, sequences).
 
     Nothing is done at the further decisions of `kept`.
     """

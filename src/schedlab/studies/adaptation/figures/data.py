@@ -1,6 +1,4 @@
-"""What the figures of this study are drawn from: scenarios with their tables, quantities with units, what policies
-chose.
-"""
+"""What the figures are drawn from: scenarios with their tables, quantities with units, policies' choices."""
 
 from __future__ import annotations
 
@@ -128,9 +126,7 @@ def in_words(name: str) -> str:
 
 
 def shown(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = ()) -> list[Shown]:
-    """Return the scenarios of a figure by the time from which growth is possible, or those of `names` in their
-    order.
-    """
+    """Return the scenarios of a figure by their start, or those of `names` in their order."""
     wanted = tuple(names) or spec.scenarios or tuple(tables.scenarios)
     found = []
     for name in wanted:
@@ -148,8 +144,7 @@ def shown(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = ()) -> l
 
 
 def alike(scenarios: Sequence[Shown], trait: Callable[[Shown], Any], reason: str) -> tuple[list[Shown], dict[str, str]]:
-    """Return the scenarios with the most frequent trait (the first among equals), and those left out -> that `reason`
-    (see Drawing).
+    """Return the scenarios with the most frequent trait, and those left out -> the reason.
 
     A figure that shows all scenarios has to stand when one is added that cannot be compared with the others.
     """
@@ -165,9 +160,7 @@ def alike_rewarded(scenarios: Sequence[Shown]) -> tuple[list[Shown], dict[str, s
 
 
 def start_ticks(axes: Axes, scenarios: Sequence[Shown]) -> None:
-    """Write below each cell of a column of scenarios when growth becomes possible, or the name where two scenarios
-    begin at one time.
-    """
+    """Write when growth becomes possible below each cell of a column, with the name where starts are equal."""
     starts = [f"{scenario.start:g}" for scenario in scenarios]
     names = [f"{start} {scenario.label}" for start, scenario in zip(starts, scenarios, strict=True)]
     apart = len(set(starts)) == len(starts)
@@ -182,9 +175,7 @@ def narrow(scenario: Shown) -> str:
 
 
 def scenario_colour(number: int, count: int) -> str:
-    """Return a colour for one of some scenarios in the order of time, from dark (first) to light; none too light for a
-    line on white.
-    """
+    """Return a colour for a scenario in the order of time, from dark to light."""
     import matplotlib as mpl
     from matplotlib.colors import to_hex
 
@@ -210,9 +201,7 @@ def regret_metric(quantity: Metric) -> Metric:
 
 
 def policies(tables: StudyTables, spec: FigureSpec, among: Iterable[str] = ()) -> list[str]:
-    """Return the policies that a figure names (all where it names none) and that were scored in its scenarios, in its
-    order.
-    """
+    """Return the policies that a figure names (or all) and that were scored in its scenarios, in its order."""
     scores = tables.scores
     scores = scores[scores["scenario"].isin(spec.scenarios)] if spec.scenarios else scores
     there = set(scores["policy"])
@@ -225,9 +214,7 @@ def kinds(tables: StudyTables) -> dict[str, str]:
 
 
 def styles(tables: StudyTables, names: Sequence[str]) -> dict[str, Style]:
-    """Return the look of some policies: the one they have in every figure, but learned ones other colours where two
-    would look alike.
-    """
+    """Return the policies' usual looks, with other colours for learned ones that would look alike."""
     everywhere = theme.styles_of(tables.scores)
     known = kinds(tables)
     lines = [(everywhere[name].colour, everywhere[name].dashes) for name in names if known[name] == "learned"]
@@ -266,9 +253,7 @@ def noise_of(tables: StudyTables, scenario: str) -> float:
 
 
 def chosen_sequences(tables: StudyTables, scenario: str, policy: str) -> dict[str, float]:
-    """Return what a policy came to on the test units of a scenario: sequence -> share of seeds and units, most frequent
-    first.
-    """
+    """Return what a policy chose on a scenario's test units: sequence -> share, most frequent first."""
     rows = tables.details["sequences"]
     rows = rows[(rows["scenario"] == scenario) & (rows["policy"] == policy) & (rows["split"] == "test")]
     shares = rows.groupby("sequence")["probability"].sum()
@@ -288,9 +273,7 @@ def listed(texts: Sequence[str]) -> str:
 
 
 def repetitions(tables: StudyTables, names: Sequence[str], scenarios: Sequence[Shown]) -> str:
-    """Return how many seeds and test replicates stand behind a comparison, and why there is no interval where there is
-    none.
-    """
+    """Return how many seeds and replicates a comparison has, and why there is no interval."""
     rows = tables.summary
     rows = rows[
         rows["scenario"].isin([scenario.name for scenario in scenarios])

@@ -1,6 +1,4 @@
-"""Figures of learning: points of single recordings with their running mean, and groups of runs compared, with the
-jumpstart of transfer.
-"""
+"""Figures of learning: single recordings with their running mean, groups of runs, the jumpstart of transfer."""
 
 from __future__ import annotations
 
@@ -52,17 +50,14 @@ class Stretch:
 
 
 def settled(values: np.ndarray) -> int:
-    """Return the place in smoothed curves (..., n) after which none leaves its last value by more than 1 % of the range
-    of all.
-    """
+    """Return where smoothed curves (..., n) come to stay within 1 % of the whole range of their last value."""
     away = np.abs(values - values[..., -1:]) > 0.01 * np.ptp(values)
     places = np.flatnonzero(away.any(axis=tuple(range(values.ndim - 1))))
     return int(places[-1]) + 1 if len(places) else 0
 
 
 def interesting(runs: Sequence[Stretch], metrics: Sequence[str], window: int) -> tuple[float, str]:
-    """Return the episode up to which runs are shown, and a sentence on what is cut: 1.25 times where the last run
-    settles.
+    """Return the episode up to which runs are shown (1.25 times the last settling), and a sentence on the cut.
 
     The objective, which is noise around nothing in the end, counts only where nothing else is shown.
     """
@@ -131,9 +126,7 @@ def _stretches(tables: StudyTables, policy: str) -> list[Stretch]:
 
 
 def curve_metric(name: str, scenario: Shown) -> Metric:
-    """Return what a curve is, and in which unit; the reward of a scenario that is rewarded by a loss is shown as that
-    loss.
-    """
+    """Return what a curve is, with its unit; a reward that is a loss is shown as that loss."""
     quantity = scenario.quantity
     accuracy = "test accuracy" if scenario.column.startswith("test") else "validation accuracy"
     return {
@@ -157,9 +150,7 @@ def shown_values(run: Stretch, name: str, scenario: Shown) -> pd.DataFrame:
 
 
 def _points(axes: Axes, run: Stretch, metric: str, window: int, look: Style, scenario: Shown) -> None:
-    """Dots of all seeds and a running mean for each; where rewards are shown, lines at the best sequence and at doing
-    nothing.
-    """
+    """Dots of all seeds, a running mean for each; with rewards, lines at the best sequence and at no growth."""
     points = shown_values(run, metric, scenario)
     axes.plot(
         points["step"].to_numpy(), points["value"].to_numpy(), ".", color=look.colour, alpha=0.4, markersize=2.5, markeredgewidth=0,
@@ -231,9 +222,7 @@ def _learning_told(runs: Sequence[Stretch], scenarios: Mapping[str, Shown]) -> s
 
 
 def draw_transfer(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Running means of several runs in one plot, a panel a group and curve; an arrow from scratch to transfer where a
-    group names them.
-    """
+    """Running means of several runs, a panel a group and curve; an arrow from scratch to transfer."""
     settings = helpers.settings_of(spec, TransferSettings)
     metrics, window = settings.metrics, settings.window
     groups = [group for group in _groups(tables, spec, settings) if group["runs"]]

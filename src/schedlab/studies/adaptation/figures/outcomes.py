@@ -1,6 +1,4 @@
-"""Figures of what policies reach: against the best constant sequence, regret by scenario, final accuracy by
-scenario.
-"""
+"""Figures of what policies reach: against a baseline, regret by scenario, final result by scenario."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ ACROSS = 6  # scenarios that fit beside each other as panels
 
 
 def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Every policy's paired difference in regret to one baseline: the mean over the scenarios first, then each
-    scenario.
-    """
+    """Every policy's paired difference in regret to one baseline: over all scenarios first, then in each."""
     scenarios, others = data.alike_rewarded(data.shown(tables, spec))
     baseline = helpers.settings_of(spec, VersusSettings).baseline
     names = [name for name in data.policies(tables, spec) if name not in (baseline, BEST)]
@@ -111,9 +107,7 @@ def _difference_axes(axes: Axes, spread: float) -> None:
 
 
 def _finish_rows(lines: Sequence[Sequence[Axes]], order: Sequence[str], known: Mapping[str, str]) -> None:
-    """Names of the policies left of each row of panels, a line between learned policies and rules, few ticks, which
-    side is better.
-    """
+    """Names left of each row of panels, a line between learned policies and rules, few ticks, the better side."""
     lines[0][0].set_yticks(range(len(order)), order)
     lines[0][0].set_ylim(len(order) - 0.5, -0.5)
     learned = sum(known[name] == "learned" for name in order)
@@ -148,9 +142,7 @@ def _grey(label: str) -> list[Any]:
 def _told(
     means: pd.Series, order: Sequence[str], known: Mapping[str, str], baseline: str, quantity: Metric, spread: float
 ) -> str:
-    """What the means say: which learned policies lose less than the baseline, and whether the noise allows to say
-    so.
-    """
+    """Which learned policies lose less than the baseline, and whether the noise allows that statement."""
     learned = [name for name in order if known[name] == "learned"]
     if not learned:
         return ""
@@ -177,9 +169,7 @@ def _told(
 
 
 def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """The regret of each policy in each scenario, with its interval, or its range where there are too few seeds and
-    blocks for one.
-    """
+    """The regret of each policy in each scenario, with its interval, or its range where there is none."""
     scenarios, others = data.alike_rewarded(data.shown(tables, spec))
     quantity = scenarios[0].quantity
     names = [name for name in data.policies(tables, spec) if name != BEST]
@@ -213,9 +203,7 @@ def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_final(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """The final result by scenario: no adaptation, random sequences, policies and the best sequence; dashed: mean
-    without adaptation.
-    """
+    """The final result by scenario: no adaptation, random sequences, policies and the best sequence."""
     settings = helpers.settings_of(spec, FinalSettings)
     scenarios = data.shown(tables, spec)
     names = data.policies(tables, spec)
@@ -276,9 +264,7 @@ def _final_panel(
 
 
 def _final_keys(tables: StudyTables, scenarios: Sequence[Shown], names: Sequence[str]) -> list[Any]:
-    """Keys of the dashed line and of how uncertainty is drawn: an interval where the summary has one, else the range
-    over seeds.
-    """
+    """Keys of the dashed line and of the uncertainty: interval or range over seeds."""
     from matplotlib.lines import Line2D
 
     rows = tables.summary[tables.summary["scenario"].isin([scenario.name for scenario in scenarios])]

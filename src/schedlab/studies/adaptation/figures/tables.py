@@ -1,6 +1,4 @@
-"""Figures of the simulation tables: every sequence in every scenario, their ranking, and how far either can be
-trusted.
-"""
+"""Figures of the simulation tables: every sequence in every scenario, rankings, and their reliability."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ MANY = 44  # columns of cells that fit beside each other
 
 
 def draw_sequences(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Heat map of the regret of every sequence (rows, by their first action) in every scenario (columns), with the best
-    and chosen ones.
-    """
+    """Heat map of the regret of every sequence (rows) in every scenario (columns), best and chosen ones marked."""
     from matplotlib.colors import PowerNorm
 
     scenarios, others = data.alike_rewarded(data.shown(tables, spec))
@@ -130,9 +126,7 @@ def _sequences_told(tables: StudyTables, scenarios: Sequence[Shown], names: Sequ
 
 
 def draw_ranking(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Results of all sequences in each scenario, with best, mean, worst and no adaptation, and the noise of one such
-    mean.
-    """
+    """Results of all sequences by scenario, with best, mean, worst and no adaptation, and the noise."""
     scenarios = data.shown(tables, spec)
     columns = helpers.settings_of(spec, RankingSettings).columns or (scenarios[0].column,)
     beside = 1 if len(scenarios) > 7 else 2
@@ -156,9 +150,7 @@ def draw_ranking(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 @dataclass(frozen=True)
 class Ranked:
-    """Where the sequences of a scenario stand in one quantity: positions of best, worst and no growth, and the rank of
-    the last.
-    """
+    """The sequences of a scenario in one quantity: places of best, worst and no growth, the rank of the last."""
 
     values: np.ndarray
     best: int
@@ -175,9 +167,7 @@ def ranked(scenario: Shown, column: str) -> Ranked:
 
 
 def _ranking_dots(axes: Axes, place: int, scenario: Shown, column: str) -> None:
-    """One dot a sequence, marks for best and worst, a bar for the mean; left of them the noise of one dot, right of
-    them no adaptation.
-    """
+    """A dot a sequence, marks for best and worst, a bar for the mean; left: the noise, right: no adaptation."""
     found, middle = ranked(scenario, column), place - 0.17
     axes.scatter(
         np.full(len(found.values), middle), found.values, s=5, color=GRID, edgecolors=MUTED, linewidths=0.3, zorder=2
@@ -223,9 +213,7 @@ def _ranking_colour(look: str) -> str:
 
 
 def _noise(scenario: Shown, column: str) -> float:
-    """Standard deviation of the mean that is shown; NaN where a single replicate leaves it open and no tail of the runs
-    is recorded.
-    """
+    """Standard deviation of the mean that is shown; NaN where nothing tells it."""
     values = scenario.values(column)
     if len(values) > 1:
         return reliability(values).sd_residual / np.sqrt(len(values))
@@ -279,9 +267,7 @@ def _ranking_told(scenarios: Sequence[Shown], columns: Sequence[str]) -> str:
 
 
 def draw_reliability(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Share of the variance due to the sequence against the number of replicates, a panel a quantity; then what
-    choosing on few costs.
-    """
+    """Share of the variance due to the sequence by number of replicates; then the cost of choosing on few."""
     settings = helpers.settings_of(spec, ReliabilitySettings)
     scenarios, others = data.alike_rewarded(data.shown(tables, spec))
     single = {scenario.name: "one replicate" for scenario in scenarios if scenario.replicates < 2}
@@ -319,9 +305,7 @@ def _scenario_looks(scenarios: Sequence[Shown]) -> list[tuple[dict[str, Any], Sh
 
 
 def _reliability_line(axes: Axes, look: dict[str, Any], scenario: Shown, column: str, furthest: int) -> float:
-    """Draw sd_sequence^2 / (sd_sequence^2 + sd_residual^2 / n), solid up to the replicates there are; return it for one
-    replicate.
-    """
+    """Draw sd_sequence^2 / (sd_sequence^2 + sd_residual^2 / n); return it for one replicate."""
     values = _first_job(scenario, column)
     parts = reliability(values)
     counts = np.arange(1, furthest + 1)
@@ -341,9 +325,7 @@ def _first_job(scenario: Shown, column: str) -> np.ndarray:
 
 
 def _selection_panel(axes: Axes, scenarios: Sequence[Shown]) -> None:
-    """Mean regret, on a replicate not looked at, of the sequence that is best by the mean of n others, over all choices
-    of them.
-    """
+    """Mean regret on a further replicate of the sequence that is best on n others, over all choices of these."""
     for number, (look, scenario) in enumerate(_scenario_looks(scenarios)):
         losses = selection_regret(_first_job(scenario, scenario.column), scenario.quantity)
         beside = 0.5 * ((number + 0.5) / len(scenarios) - 0.5)  # so that equal losses do not hide each other
@@ -361,8 +343,7 @@ def _selection_panel(axes: Axes, scenarios: Sequence[Shown]) -> None:
 
 
 def selection_regret(values: np.ndarray, quantity: Metric) -> list[list[float]]:
-    """Return, for n = 1, 2 ... replicates, the regrets on each other replicate of the sequence that is best by the mean
-    of n.
+    """Return for n = 1, 2 ... the regrets, on each other replicate, of the best sequence by the mean of n.
 
     values  (replicates, sequences), in the direction of `quantity`
     """

@@ -1,6 +1,4 @@
-"""What a policy network reads of a decision: layers as features or as words of a vocabulary, and the time left as a
-code.
-"""
+"""What a policy network reads of a decision: layers as features or words, and the time left as a code."""
 
 from __future__ import annotations
 
@@ -37,9 +35,7 @@ _UNKNOWN = 0
 
 
 def layer_features(architecture: Architecture) -> np.ndarray:
-    """Return (layers, LAYER_FEATURES): kind one-hot, log2 of channels in and out / 8, kernel, stride and padding / 4,
-    position 0..1.
-    """
+    """Return (layers, LAYER_FEATURES): kind one-hot, log2 of channels / 8, kernel, stride, padding / 4, position."""
     last = max(len(architecture.layers) - 1, 1)
     rows = np.zeros((len(architecture.layers), LAYER_FEATURES), dtype=np.float32)
     for i, layer in enumerate(architecture.layers):
@@ -50,9 +46,7 @@ def layer_features(architecture: Architecture) -> np.ndarray:
 
 
 def describe(layer: Layer) -> str:
-    """Return a layer's canonical text, by which the vocabulary knows it; no library prints it, so none can change
-    it.
-    """
+    """Return the text by which the vocabulary knows a layer; no library prints it, so none can change it."""
     return f"{layer.kind} {layer.inputs}->{layer.outputs} kernel {layer.kernel} stride {layer.stride} padding {layer.padding}"
 
 
@@ -114,9 +108,7 @@ def read_vocabulary(path: Path | str = SHIPPED_VOCABULARY) -> Vocabulary:
 
 
 def reachable(original: Architecture, depth: int = 1) -> list[Architecture]:
-    """Return an architecture and those that up to `depth` insertions behind any block make of it, with and without
-    batch norm.
-    """
+    """Return an architecture and those within `depth` insertions of it, with and without batch norm."""
     found = {original: None}
     frontier = [original]
     for _ in range(depth):
@@ -167,9 +159,7 @@ class StateInputs:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How decisions become arrays: the settings' choice of layer code, time code and slope; vocabulary None means
-    features.
-    """
+    """How decisions become arrays: layer code, time code and slope; vocabulary None means features."""
 
     time_code: str
     frequencies: int

@@ -29,16 +29,12 @@ from schedlab.studies.adaptation.problem import AdaptationProblem
 
 
 class ExactLearner:
-    """Learns a policy network from the exact gradient; its results depend on the seed through the initial parameters
-    alone.
-    """
+    """Learns a policy network from the exact gradient; the seed matters through the first parameters alone."""
 
     def learn(
         self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
     ) -> None:
-        """Learn phase after phase and write the final parameters. A job takes seconds, so an interrupted one starts
-        anew.
-        """
+        """Learn phase after phase and write the final parameters; an interrupted job (seconds) starts again."""
         use_one_thread()
         settings = validate(ExactSettings, spec.params)
         network, encoding = start_network(settings, problems, seed, paths)

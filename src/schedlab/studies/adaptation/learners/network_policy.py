@@ -40,8 +40,7 @@ class Group:
 
 
 def groups_of(problems: Mapping[str, AdaptationProblem], scenarios: Sequence[str], slope: bool = False) -> list[Group]:
-    """Return the groups of training units of the named scenarios, told apart by their slopes too where the policy reads
-    these.
+    """Return the groups of training units of the named scenarios, by slope too where the policy reads it.
 
     Raises UserError for a scenario that is not among the problems.
     """
@@ -102,9 +101,7 @@ def batches_of(groups: Iterable[Group], encoding: Encoding) -> list[Batch]:
 
 
 def greedy_sequences(tree: DecisionTree, scores: np.ndarray) -> np.ndarray:
-    """Return the index of the sequence that takes the highest score in each state: scores (groups, prefixes, actions)
-    -> (groups,).
-    """
+    """Return the sequence of the highest scores: scores (groups, prefixes, actions) -> (groups,)."""
     best = scores.argmax(-1)
     chosen = np.zeros(len(best), dtype=int)
     first = 0
@@ -115,9 +112,7 @@ def greedy_sequences(tree: DecisionTree, scores: np.ndarray) -> np.ndarray:
 
 
 class NetworkPolicy(ActByDeciding):
-    """The most probable action of a policy network in each decision; `parent` is the policy that its learning started
-    from, if any.
-    """
+    """The most probable action of a policy network; `parent` is the policy that its learning started from."""
 
     def __init__(self, network: PolicyNetwork, encoding: Encoding, parent: NetworkPolicy | None = None) -> None:
         self.network, self.encoding, self.parent = network, encoding, parent
@@ -184,9 +179,7 @@ def save_network(
     encoding: Encoding,
     problems: Mapping[str, AdaptationProblem],
 ) -> None:
-    """Write a policy: its parameters, those of the parent beside them, and in meta.json all that builds the network
-    again.
-    """
+    """Write a policy: its parameters, its parent's, and in meta.json all that builds the network again."""
     words = encoding.vocabulary
     meta = {
         "kind": POLICY_KIND,
@@ -208,9 +201,7 @@ def _own(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
 
 
 def load_policy(path: Path, problem: AdaptationProblem) -> NetworkPolicy:
-    """Return the policy of a file; UserError where it is damaged or chooses among another number of actions than the
-    problem has.
-    """
+    """Return the policy of a file. Raises UserError for damage and another number of actions."""
     checkpoint = read_checkpoint(path, POLICY_KIND)
     meta: Mapping[str, Any] = checkpoint.meta
     try:

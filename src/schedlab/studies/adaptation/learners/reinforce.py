@@ -1,6 +1,4 @@
-"""REINFORCE against the table (Williams 1992): the published form of it, and a repaired one with baseline and entropy
-bonus.
-"""
+"""REINFORCE over the table (Williams 1992): as published, and repaired with baseline and entropy bonus."""
 
 from __future__ import annotations
 
@@ -211,9 +209,7 @@ class _Run:
         return loss - settings.entropy * sampled.entropies().mean() if settings.entropy else loss
 
     def _advantage(self, returns: np.ndarray, settings: ReinforceSettings, of_group: np.ndarray) -> np.ndarray:
-        """Returns less their scenario's baseline, which they then move; a scenario's first returns are their own
-        baseline.
-        """
+        """Returns less their scenario's moving baseline; first returns are their own baseline."""
         advantage = returns.copy()
         if settings.baseline == "moving":
             for group in np.unique(of_group):
@@ -248,9 +244,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Sampled:
-    """Sampled episodes: sequence numbers, log-probabilities of the actions taken (episodes, decisions), and of all
-    (groups, ...).
-    """
+    """Sampled episodes: sequences, log-probabilities of their actions (episodes, decisions), and of all (groups, ...)."""
 
     sequences: np.ndarray
     taken: torch.Tensor

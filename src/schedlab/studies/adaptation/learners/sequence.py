@@ -68,9 +68,7 @@ class BanditLearner:
     def learn(
         self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
     ) -> None:
-        """Pull arms phase after phase, each pull on a training unit drawn at random; write the arm with the best
-        mean.
-        """
+        """Pull arms, each on a training unit drawn at random; write the arm with the best mean."""
         validate(BanditSettings, spec.params)
         rewards = _trained_on(problems, spec)
         arms = _Arms(next(iter(rewards.values())).shape[1], generator(seed, "bandit"))
@@ -126,9 +124,7 @@ class _Arms:
 
 
 class NearestLearner:
-    """Remembers the best sequence of each training scenario; acts as in the one whose first decision comes at the
-    nearest time.
-    """
+    """Remembers the best sequence of each scenario; acts as in the one whose first decision is nearest in time."""
 
     def learn(
         self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve

@@ -1,6 +1,4 @@
-"""What a network is, without its weights: the blocks of a model file, the layers they stand for, and how growth changes
-them.
-"""
+"""Networks without weights: blocks of a model file, the layers they stand for, the changes by growth."""
 
 from __future__ import annotations
 
@@ -40,8 +38,7 @@ class InputSettings(Settings):
 
 
 class BlockSettings(Settings):
-    """One block of a model: a convolution or a linear layer with what follows it, a pool, a flatten, or an insertion
-    point.
+    """One block of a model: a layer with what follows it, a pool, a flatten, or an insertion point.
 
     conv            convolution, batch norm (where asked for), activation
     linear          linear layer, batch norm (where asked for), activation
@@ -194,8 +191,7 @@ class Architecture:
         return positions
 
     def deepened(self, block: int, bn: bool | None = None) -> Architecture:
-        """Return the architecture with one more layer and its ReLU behind a block: a stride-1 convolution or a linear
-        layer.
+        """Return the architecture with one more convolution (stride 1) or linear layer and ReLU behind a block.
 
         bn: put a batch norm between the two; None: where the block itself has one.
         """
@@ -215,9 +211,7 @@ class Architecture:
         return replace(self, layers=(*self.layers[:behind], *new, *self.layers[behind:]))
 
     def widening(self, block: int) -> range:
-        """Return the positions from the layer that makes a block's channels to the one that takes them, both
-        included.
-        """
+        """Return the positions from the layer that makes a block's channels to the one that takes them."""
         makers = [i for i in self.original(block) if self.layers[i].kind in WEIGHTED]
         takers = [i for i, layer in enumerate(self.layers) if layer.kind in WEIGHTED and makers and i > makers[0]]
         if not makers or not takers:
@@ -228,9 +222,7 @@ class Architecture:
         return range(makers[0], takers[0] + 1)
 
     def widened(self, block: int, factor: float) -> Architecture:
-        """Return the architecture whose block has `factor` times the channels (rounded, factor > 1), its taker the same
-        outputs.
-        """
+        """Return the architecture whose block has `factor` (above 1) times the channels, rounded."""
         span, layers = self.widening(block), list(self.layers)
         old = layers[span[0]].outputs
         new = round(old * factor)

@@ -1,6 +1,4 @@
-"""A trained network as a file that tells of itself: its weights in torch's or TensorFlow's layouts, its architecture,
-data. No torch.
-"""
+"""Trained networks as files: weights in torch's or TensorFlow's layouts, architecture, data. No torch."""
 
 from __future__ import annotations
 
@@ -71,8 +69,7 @@ def from_dense(kernel: np.ndarray, image: Shape | None = None) -> np.ndarray:
 
 
 def to_tensorflow(architecture: Architecture, state: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return the tensors of a network (numpy arrays, or torch tensors on the CPU) under TensorFlow's names and in its
-    layouts.
+    """Return a network's tensors (arrays, or torch tensors on the CPU) in TensorFlow's names and layouts.
 
     UserError where a tensor is missing, too many, or of another shape than the architecture's.
     """
@@ -91,8 +88,7 @@ def to_tensorflow(architecture: Architecture, state: Mapping[str, Any]) -> dict[
 def from_tensorflow(
     architecture: Architecture, arrays: Mapping[str, np.ndarray], where: str = ""
 ) -> dict[str, np.ndarray]:
-    """Return arrays of TensorFlow's names and layouts as the tensors of a network of the architecture (inverse of
-    `to_tensorflow`).
+    """Return arrays in TensorFlow's names and layouts as the tensors of a network (inverse of `to_tensorflow`).
 
     where: the file, for the message. UserError where an array is missing, too many, of another shape, or not of floats.
     """
@@ -138,9 +134,7 @@ def load_with_meta(path: Path | str) -> tuple[dict[str, np.ndarray], dict[str, A
 
 
 def check_path(path: Path | str) -> None:
-    """Raise UserError for a path whose ending is no kind of weights file, or that cannot be written, before anything is
-    computed for it.
-    """
+    """Raise UserError for a path of another ending or that cannot be written, before anything is computed."""
     _format(path)
     try:
         if Path(path).is_dir():
@@ -155,9 +149,7 @@ def check_path(path: Path | str) -> None:
 
 
 def _table(architecture: Architecture) -> dict[str, tuple[str, Shape, str, Shape | None]]:
-    """For each tensor's name in torch: its name in TensorFlow, shape in torch, kind, and the image flattened in front
-    of it.
-    """
+    """For each tensor's name in torch: name in TensorFlow, shape in torch, kind, the image flattened before it."""
     table, flattened, shape = {}, None, architecture.input
     for layer, output in zip(architecture.layers, architecture.shapes, strict=True):
         if layer.kind == "flatten":
@@ -284,8 +276,7 @@ _KINDS = {*WEIGHTED, *POOLS, "batch_norm", "relu", "tanh", "sigmoid", "global_av
 
 @dataclass(frozen=True)
 class SavedNetwork:
-    """A network without torch: `state` holds arrays under torch's names and in its layouts, whatever the layout of the
-    file was.
+    """A network without torch: `state` holds arrays in torch's names and layouts, whatever the file has.
 
     about: plain values on where it comes from; `data` among them: the settings of the data set that it was trained on.
     """
@@ -297,9 +288,7 @@ class SavedNetwork:
 
 
 def write_network(path: Path | str, network: SavedNetwork) -> None:
-    """Write a network as .npz or .h5 in its layout, atomically. Raises UserError for other endings and tensors that do
-    not fit.
-    """
+    """Write a network as .npz or .h5 in its layout, atomically. Raises UserError for what does not fit."""
     arrays = to_tensorflow(network.architecture, network.state)
     if network.layout == "torch":
         arrays = {_stored(name): np.ascontiguousarray(network.state[name]) for name in network.state}
@@ -314,8 +303,7 @@ def write_network(path: Path | str, network: SavedNetwork) -> None:
 
 
 def read_network(path: Path | str, architecture: Architecture | None = None) -> SavedNetwork:
-    """Read a network. A file that does not tell its architecture (another program's, in TensorFlow's layouts) needs one
-    given.
+    """Read a network. Another program's file (TensorFlow's layouts) needs its architecture given.
 
     Raises UserError where the file is damaged, tells no architecture and none is given, or holds other tensors than the
     architecture or numbers that are not finite.
@@ -369,9 +357,7 @@ def architecture_of(values: object, where: str) -> Architecture:
 
 
 def deepened(start: Architecture, blocks: Sequence[int], bn: bool | None = None) -> Architecture:
-    """Return an architecture after insertions behind blocks, in order. Raises UserError for a block that is not
-    there.
-    """
+    """Return an architecture after insertions behind blocks, in order. Raises UserError for an unknown block."""
     for block in blocks:
         start = start.deepened(block, bn)
     return start

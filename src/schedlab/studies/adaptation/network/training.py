@@ -76,9 +76,7 @@ class Samples:
 
 
 def on_device(scenario: AdaptationScenario, device: str) -> AdaptationScenario:
-    """Return the scenario trained on a device that is there (cpu, cuda), by which what is stored of it is known; `auto`
-    ends here.
-    """
+    """Return the scenario trained on a device that is there (cpu, cuda); `auto` ends here."""
     return scenario.model_copy(update={"training": scenario.training.model_copy(update={"device": device})})
 
 
@@ -154,9 +152,7 @@ def evaluate(network: Network, splits: Mapping[str, Samples]) -> dict[str, float
 
 
 def restart(state: TrainState, growth: GrowthSettings, training: TrainingSettings) -> None:
-    """Do to the optimizer what growth (or a do-nothing that resets) does, in place: empty moments, first learning rate,
-    as set.
-    """
+    """Reset the optimizer, in place, as growth (or doing nothing) is set to: moments, learning rate."""
     if growth.optimizer != "keep":
         state.moments = {}
     if growth.lr_on_growth == "restart":
@@ -164,8 +160,7 @@ def restart(state: TrainState, growth: GrowthSettings, training: TrainingSetting
 
 
 def grow(state: TrainState, kind: str, block: int, growth: GrowthSettings, images: Tensor, seed: int) -> TrainState:
-    """Return the state with a block deepened or widened; the moments of surviving tensors are kept, those of new ones
-    are empty.
+    """Return the state with a block deepened or widened; surviving tensors keep their moments.
 
     images: training images; the first 512 calibrate inserted batch norms. seed: root of the streams that growth draws
       from.
@@ -179,8 +174,7 @@ def grow(state: TrainState, kind: str, block: int, growth: GrowthSettings, image
 
 
 def shrink_back(large: TrainState, small: Network) -> TrainState:
-    """Return the state after the way back to a smaller network, which takes over what it can of the larger one's
-    weights.
+    """Return the state after the way back to a smaller network, with what that can take of the larger one.
 
     The moments of the tensors that both have with equal shapes are kept.
     """
@@ -191,9 +185,7 @@ def shrink_back(large: TrainState, small: Network) -> TrainState:
 
 
 def pack(state: TrainState) -> bytes:
-    """Return a state as bytes: a JSON header with its length in front, then the raw tensors. Equal states, equal
-    bytes.
-    """
+    """Return a state as bytes: header length, JSON header, raw tensors. Equal states, equal bytes."""
     tensors = {f"weight {name}": tensor for name, tensor in state.network.state_dict().items()}
     for name, found in state.moments.items():
         tensors |= {f"mean {name}": found.mean, f"square {name}": found.square, f"updates {name}": found.updates}
@@ -208,9 +200,7 @@ def pack(state: TrainState) -> bytes:
 
 
 def unpack(data: bytes, architecture: Architecture, device: str = "cpu") -> TrainState:
-    """Return the state that `pack` wrote, its tensors new. Raises ValueError for another architecture or a wrong
-    length.
-    """
+    """Return the state that `pack` wrote. Raises ValueError for another architecture or a wrong length."""
     (length,) = struct.unpack_from("<I", data)
     header = json.loads(data[4 : 4 + length])
     if header["architecture"] != content_hash(architecture.key):

@@ -24,8 +24,7 @@ Choose = Callable[
 
 @dataclass(frozen=True)
 class Node:
-    """A state of training: the epochs trained, and all that happened on the way: (epoch in front of which, growth
-    action or change).
+    """A state of training: epochs trained, and (epoch in front of which, growth action or change) on the way.
 
     Together with a shuffle stream this determines the weights. A do-nothing leaves no trace: it has no effect of its
     own.
@@ -87,8 +86,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Position:
-    """Where a run stands between two epochs: its last node and architecture, the time, and what is decided for the next
-    epoch.
+    """Where a run stands between two epochs: last node and architecture, time, and the next decision.
 
     plenty tells of the last epoch's resources; kept is what the last `up` found (node, architecture); grown counts the
     epochs of plenty that were begun.
@@ -151,9 +149,7 @@ class Course:
         return self._next(position)[0]
 
     def advance(self, position: Position, measured: EpochSeconds | None = None) -> tuple[Step | None, Position]:
-        """Run the next epoch, or where it does not fit (None) pass to the next stretch; measured: its charge in place
-        of the pinned one.
-        """
+        """Run the next epoch, or where it does not fit (None) pass to the next stretch; measured: its real charge."""
         stretch = self.stretches[position.stretch]
         step, kept = self._next(position)
         if measured is not None:
@@ -232,9 +228,7 @@ def parse_action(action: str) -> tuple[str, int]:
 
 
 def growth_actions(scenario: AdaptationScenario, start: Architecture) -> tuple[str, ...]:
-    """Return the names of the growth actions, in the order of their numbers; doing nothing follows them. UserError for
-    a bad block.
-    """
+    """Return the names of the growth actions; doing nothing follows them. UserError for a bad block."""
     names = scenario.actions or tuple(f"deepen-{block}" for block in range(start.deepenable_blocks))
     for name in names:
         grown(start, name, scenario.growth)
@@ -246,9 +240,7 @@ def growth_actions(scenario: AdaptationScenario, start: Architecture) -> tuple[s
 
 
 def adaptation_course(scenario: AdaptationScenario, start: Architecture, timing: Timing) -> Course:
-    """Return the course of a scenario's runs from its adaptation point on. Raises UserError for actions that it cannot
-    have.
-    """
+    """Return the course of a scenario's runs from its adaptation point on. UserError for impossible actions."""
     names = growth_actions(scenario, start)
     if any(name.startswith("widen") for name in names) and not timing.prices_widening:
         raise UserError(
@@ -279,9 +271,7 @@ def trunk_run(scenario: AdaptationScenario, start: Architecture, timing: Timing)
 
 
 def adaptation_start(scenario: AdaptationScenario, start: Architecture, timing: Timing) -> Position:
-    """Return the position at the adaptation point: as many trunk epochs as fit in front of it; the time of an
-    interrupted one is lost.
-    """
+    """Return the adaptation point: as many trunk epochs as fit; the time of an interrupted one is lost."""
     charge = microseconds(timing.epoch_seconds(start).total)
     clock = microseconds(scenario.adapt_at)
     node = Node(clock // charge)

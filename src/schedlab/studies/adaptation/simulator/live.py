@@ -1,5 +1,4 @@
-"""A run that is trained while it is decided: for policies that look at what training has brought, and for the wall
-clock.
+"""Runs trained while they are decided: for policies that look at the training, and for the wall clock.
 
 The published system charges a job's budget with the seconds that the process takes. Simulations never do, for their
 results would depend on the machine; a single run may.
@@ -40,8 +39,7 @@ def run_live(
     watch: Watch | None = None,
     clock: Callable[[], float] | None = None,
 ) -> pd.DataFrame:
-    """Train one run from the first epoch on, asking for each decision when it is due; return rows as
-    `simulate.run_sequence` does.
+    """Train one run, asking for each decision when it is due; return rows as `simulate.run_sequence` does.
 
     clock: gives seconds; each epoch is charged with what it took, and one that took longer than there was time is
     undone. Without a clock the pinned seconds are charged, and the rows are those of the same sequence in the
@@ -93,9 +91,7 @@ class _Training:
 
     @property
     def slope(self) -> float:
-        """What the last epoch added to the validation accuracy; 0 before two epochs are run, or without validation
-        images.
-        """
+        """What the last epoch added to the validation accuracy; 0 before two epochs or without images."""
         last = [self.metrics[step.node].get("validation_accuracy", 0.0) for step in self.steps[-2:]]
         return last[1] - last[0] if len(last) == 2 else 0.0
 

@@ -32,8 +32,7 @@ class Reliability:
 
 
 def reliability(results: np.ndarray) -> Reliability:
-    """Return the parts of the variance of results (replicates, sequences) of one job, by a two-way analysis of
-    variance.
+    """Return the parts of the variance of one job's results (replicates, sequences), by analysis of variance.
 
     What a replicate adds to all sequences alike is no noise, since replicates use common random numbers. Needs two
     replicates (UserError).
@@ -63,8 +62,7 @@ def reliability(results: np.ndarray) -> Reliability:
 def top_probability(
     results: np.ndarray, k: int, seed: int, noise: float | None = None, draws: int = 4000
 ) -> np.ndarray:
-    """Return for each sequence the probability that its true mean is among the k largest: (sequences,) numbers that sum
-    to k.
+    """Return each sequence's probability that its true mean is among the k largest: (sequences,), sum k.
 
     results  (replicates, sequences), larger is better
     noise    standard deviation of one result; needed where there is one replicate, else estimated
@@ -142,9 +140,7 @@ def _ranking(rows: pd.DataFrame, metric: str, where: str) -> dict[str, Any]:
 
 
 def _noise(rows: pd.DataFrame, seen: TableView, metric: str) -> tuple[float | None, float | None]:
-    """Noise of one result and share of the variance due to the sequence; None where a single replicate leaves them
-    open.
-    """
+    """Noise of one result and share of the variance due to the sequence; None where unknown."""
     jobs = sorted({job for job, _ in seen.units})
     parts = []
     for job in jobs:

@@ -75,9 +75,7 @@ class Job:
 
     @cached_property
     def start(self) -> Architecture:
-        """The network at the start. Raises UserError where it does not fit the data, or the data have nothing to judge
-        it by.
-        """
+        """The network at the start. Raises UserError where it does not fit the data or nothing can judge it."""
         start, dataset, where = architecture(self.scenario.model), self.dataset, f"scenario {self.scenario.name}"
         require_fit(start, dataset.name, dataset.input_shape, dataset.classes, f"{where}: model")
         if not len(dataset.validation_labels) + len(dataset.test_labels):
@@ -146,9 +144,7 @@ class Job:
 
 
 class TorchTrainer:
-    """Trains the steps of a course; a `tree.Trainer`. stream: of the shuffles behind epoch `switch` (stream 0 up to
-    there).
-    """
+    """Trains the steps of a course (a `tree.Trainer`); `stream` shuffles behind epoch `switch`, stream 0 before."""
 
     def __init__(self, job: Job, stream: int = 0, switch: int = 0) -> None:
         self._job, self._stream, self.switch = job, stream, switch
@@ -252,8 +248,7 @@ def run_sequence(
     dataset: DataSet,
     watch: Watch | None = None,
 ) -> pd.DataFrame:
-    """Train one sequence from the first epoch on, without tree and store, and return its rows as `simulate_replicate`
-    does.
+    """Train one sequence without tree and store; return its rows as `simulate_replicate` does.
 
     choose: a sequence (`003`), or a function (architecture, number of the decision, seconds left, actions so far) ->
     action. watch is called after each epoch; the state is the run's own and changes with the next one.
@@ -329,9 +324,7 @@ def rows_of(
     lead: Sequence[Step] | None = None,
     curves: bool = False,
 ) -> pd.DataFrame:
-    """Return the rows that `simulate_replicate` describes; lead: the epochs before the runs (those of the trunk),
-    curves: show all.
-    """
+    """Return the rows that `simulate_replicate` describes; lead: the epochs before; curves: show all."""
     import pandas as pd
 
     lead = job.lead if lead is None else lead
@@ -366,9 +359,7 @@ def rows_of(
 
 
 def _slopes(lead: Sequence[Step], run: Run, metrics: Mapping[Node, Metrics]) -> list[float]:
-    """What the last epoch before each of a run's, and its last one, added to the validation accuracy; 0 before two
-    epochs are run.
-    """
+    """What the epoch before each of a run's, and its last, added to the validation accuracy; 0 at first."""
     accuracies = [metrics.get(step.node, {}).get("validation_accuracy") for step in (*lead, *run.steps)]
     added = [0.0 if earlier is None else later - earlier for earlier, later in pairwise([None, None, *accuracies])]
     return added[len(lead) :]

@@ -47,9 +47,7 @@ CREATE TABLE IF NOT EXISTS nodes (
 
 @dataclass(frozen=True)
 class NodeSummary:
-    """What the store knows of a node without its state: its metrics, whether the state is kept, how often it was
-    trained.
-    """
+    """A node without its state: its metrics, whether the state is kept, how often it was trained."""
 
     metrics: dict[str, float]
     has_state: bool
@@ -128,9 +126,7 @@ class NodeStore:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Let one process at a time train this family; others wait (and say so). The system frees it when a process
-        dies.
-        """
+        """Let one process at a time train this family; the system frees the lock when a process dies."""
         import fcntl
 
         with self.path.with_suffix(".lock").open("w") as file:
@@ -159,9 +155,7 @@ class NodeStore:
             self._guarded(write)
 
     def _guarded(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        """Run an action on the open file; where the file proves damaged, move it aside and run the action on an empty
-        one.
-        """
+        """Run an action on the open file; move a damaged file aside and run it on an empty one."""
         try:
             return action(self._open())
         except (sqlite3.Error, UnicodeDecodeError) as error:  # damaged text may not decode

@@ -199,9 +199,7 @@ def view(
 
 
 def _at_prefixes(ordered: pd.DataFrame, name: str, tree: DecisionTree, units: int) -> np.ndarray:
-    """Values of the columns name_1 ... name_D at each prefix: those of the prefix padded with zeros, as the record is
-    published.
-    """
+    """Values of the columns name_1 ... name_D at each prefix: those of the prefix padded with zeros."""
     columns = np.stack([ordered[f"{name}_{step + 1}"].to_numpy(dtype=float) for step in range(tree.decisions)], axis=1)
     columns = columns.reshape(units, len(tree.sequences), tree.decisions)
     rows = [tree.index(prefix.ljust(tree.decisions, "0")) for prefix in tree.prefixes]
@@ -295,8 +293,7 @@ def simulation_table(
 
 
 def import_published(path: Path | str, experiment: str | None = None, whole: bool = True) -> pd.DataFrame:
-    """Return the published record as our table, all experiments or one; its metrics are those of the last finished
-    epoch.
+    """Return the published record as our table, all experiments or one; metrics of the last finished epoch.
 
     There is one job and one replicate, no validation set and no loss. `seconds_charged` is the number of epochs times
     their mean seconds.
@@ -344,9 +341,7 @@ def import_published(path: Path | str, experiment: str | None = None, whole: boo
 
 
 def read_simulations(path: Path | str) -> pd.DataFrame:
-    """Return a table from a file: the published CSV, or one of ours as CSV or Parquet. UserError where it is none of
-    these.
-    """
+    """Return a table from a file: the published CSV, or one of ours as CSV or Parquet. Raises UserError."""
     path = Path(path)
     if path.suffix == ".parquet":
         table = _read_parquet(path)
@@ -405,9 +400,7 @@ def _read_csv(path: Path, sequence: str) -> pd.DataFrame:
 
 
 def _check_numbers(table: pd.DataFrame, path: Path) -> None:
-    """Refuse text, truth values and numbers beyond LARGEST where numbers belong, and units not counted; other numbers
-    may be missing.
-    """
+    """Refuse text, truth values and huge numbers where numbers belong, and units that are not counted."""
     for name in table:
         if name not in NUMBERS and not str(name).startswith(NUMBERED):
             continue

@@ -83,9 +83,7 @@ class ModelTiming(Settings):
 
 
 class FlopsCost(Settings):
-    """Seconds = base + multiply-accumulates of one pass over the pictures, training ones taken training_factor
-    times.
-    """
+    """Seconds = base + multiply-accumulates of one pass, training pictures taken training_factor times."""
 
     train_base_s: float = setting(doc="overhead of one epoch of training", unit="s", gt=0)
     evaluation_base_s: float = setting(doc="overhead of one evaluation", unit="s", ge=0)
