@@ -40,9 +40,9 @@ Rates = Callable[[Decision, tuple[int, ...]], np.ndarray]
 
 @dataclass(frozen=True)
 class RunProblem:
-    """A scenario as a policy sees it: name, setup and tree at once; the rest of AdaptationProblem from its table, on use.
+    """A scenario as a policy sees it: name, setup and tree; the rest of AdaptationProblem when it is asked for.
 
-    The rest raises UserError where the table is missing, damaged, or another scenario's.
+    The rest needs the table: UserError where that is missing, damaged, or another scenario's.
     """
 
     name: str

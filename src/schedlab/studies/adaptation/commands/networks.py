@@ -21,13 +21,7 @@ from schedlab.studies.adaptation.commands.conf import load_option
 from schedlab.studies.adaptation.data import datasets
 from schedlab.studies.adaptation.data.datasets import DataSettings
 from schedlab.studies.adaptation.network.architecture import Architecture, ModelSettings, architecture, require_fit
-from schedlab.studies.adaptation.network.files import (
-    SavedNetwork,
-    deepened,
-    layout_of,
-    read_network,
-    write_network,
-)
+from schedlab.studies.adaptation.network.files import SavedNetwork, deepened, layout_of, read_network, write_network
 from schedlab.studies.adaptation.network.models import Network
 from schedlab.studies.adaptation.network.training import EVALUATION_BATCH, prepare_torch
 

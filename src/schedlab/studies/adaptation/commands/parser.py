@@ -9,11 +9,11 @@ from pathlib import Path
 from schedlab.studies.adaptation.learners.encoders import SHIPPED_VOCABULARY
 
 HERE = "schedlab.studies.adaptation"
-_RUN = """Train one sequence of growth decisions from the first epoch on and print what came of it. The budget is charged
-with the pinned epoch seconds; the policy is asked at each decision. The outcome is, bit for bit, the one of the same
-sequence in the scenario's simulation table; where that table is there, the two are compared. With --clock wall each
-epoch is charged with the seconds that it took, as in the published system: the outcome then depends on the machine and
-is compared with nothing."""
+_RUN = """Train one sequence of growth decisions from the first epoch on and print what came of it. The budget is
+charged with the pinned epoch seconds; the policy is asked at each decision. The outcome is, bit for bit, the one of the
+same sequence in the scenario's simulation table; where that table is there, the two are compared. With --clock wall
+each epoch is charged with the seconds that it took, as in the published system: the outcome then depends on the
+machine and is compared with nothing."""
 _PREDICT = """Classify the images of a data set with a trained network and print accuracy, log loss and counts as one
 JSON document. The file tells its architecture and the data set that it was trained on, which is the one used unless
 --data names another."""

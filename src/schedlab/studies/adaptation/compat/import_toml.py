@@ -122,7 +122,7 @@ def _uncompared(imported: Sequence[Any]) -> Iterator[str]:
     for entry in imported:
         if entry.policy and entry.name not in named:
             on = entry.policy["train_on"][0]["scenarios"][0]
-            yield f"{entry.file}: name '{entry.name}' under `policies` of the scenarios that shall compare it, such as {on}"
+            yield f"{entry.file}: name '{entry.name}' under `policies` of the scenarios to compare it in, such as {on}"
 
 
 def _experiments(conf: Path) -> dict[str, str]:

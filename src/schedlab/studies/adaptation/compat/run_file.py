@@ -204,7 +204,7 @@ def translate(path: Path | str, run: RunFile, options: ImportOptions, remarks: S
         )
     if scenario is None and policy is None:
         told.append(
-            f"{where}: an initial training; it is the trunk, which the workflow trains for every scenario: no file is written"
+            f"{where}: an initial training, which the workflow does for every scenario (its trunk): no file is written"
         )
     return Imported(where, name, scenario, policy, tuple(told))
 
@@ -297,12 +297,10 @@ def _left_out(where: str, run: RunFile) -> list[str]:
         if (group := getattr(run, part)) is not None and getattr(group, key) is not None:
             told.append(f"{where}: {part}.{key}: left out; {why}")
     if run.scheduler and run.scheduler.start_time and not run.trainer.weights:
-        told.append(
-            f"{where}: scheduler.start_time: the run began with an untrained network; here it is trained up to that time"
-        )
+        told.append(f"{where}: scheduler.start_time: an untrained network began there; here it is trained up to then")
     if run.agent.policyfile and "final" not in PurePosixPath(run.agent.policyfile).name:
         told.append(
-            f"{where}: agent.policyfile: a policy is started from the final parameters of its parent, not from this file's"
+            f"{where}: agent.policyfile: a policy starts from its parent's final parameters, not from this file's"
         )
     return told
 

@@ -142,10 +142,11 @@ LAYOUTS: dict[str, tuple[Layout, ...]] = {
     "mnist": _idx("raw", "MNIST/raw"),
     "fashion_mnist": _idx("raw", "FashionMNIST/raw"),
 }
+CIFAR = "https://www.cs.toronto.edu/~kriz/cifar.html"
 SOURCES = {
     "digits": "install scikit-learn (pip install 'schedlab[learn]'), which bundles it",
-    "cifar10": "unpack cifar-10-python.tar.gz or cifar-10-binary.tar.gz of https://www.cs.toronto.edu/~kriz/cifar.html there",
-    "cifar100": "unpack cifar-100-python.tar.gz or cifar-100-binary.tar.gz of https://www.cs.toronto.edu/~kriz/cifar.html there",
+    "cifar10": f"unpack cifar-10-python.tar.gz or cifar-10-binary.tar.gz of {CIFAR} there",
+    "cifar100": f"unpack cifar-100-python.tar.gz or cifar-100-binary.tar.gz of {CIFAR} there",
     "mnist": "put the four files of MNIST there, plain or gzip, e.g. from https://ossci-datasets.s3.amazonaws.com/mnist/",
     "fashion_mnist": "put the four files of https://github.com/zalandoresearch/fashion-mnist there, plain or gzip",
 }
@@ -306,7 +307,7 @@ def _whole_layout(data: DataSettings) -> tuple[Layout, Path]:
             where=str(folder.absolute()),
             expected=f"the files (plain or gzip) {' '.join(layout.names)}"
             + "".join(f", or {names}" for names in others),
-            remedy=f"{SOURCES[data.format]}, or set root (relative ones are looked for below ${DATA_VARIABLE}, then {LOCAL_DATA})",
+            remedy=f"{SOURCES[data.format]}, or set root (relative: below ${DATA_VARIABLE}, then {LOCAL_DATA})",
         )
     return layout, folder
 
@@ -344,7 +345,8 @@ def _train_size(data: DataSettings, available: int) -> int:
     train = data.train_size or available - held_out
     if train < 1 or train + held_out > available:
         raise UserError(
-            f"the split asks for {data.train_size or 'some'} training, {data.validation_size} validation and {test} test pictures",
+            f"the split asks for {data.train_size or 'some'} training, {data.validation_size} validation "
+            f"and {test} test pictures",
             where=f"data {data.name}",
             expected=f"at most the {available} that there are",
             remedy="lower train_size, validation_size or test_size",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
@@ -17,11 +19,6 @@ from schedlab.studies.adaptation.figures import data
 from schedlab.studies.adaptation.figures.data import Shown
 from schedlab.studies.adaptation.figures.settings import MovesSettings, TrunkSettings
 from schedlab.studies.adaptation.simulator.ranking import reliability
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-
 
 SURE = 0.9  # mean probability of the action taken from which a mark is filled
 
@@ -67,10 +64,9 @@ def _decision_panel(axes: Axes, rows: pd.DataFrame, decisions: int) -> None:
         )
         share = (some["size"] / some["scenario"].map(runs)).to_numpy()
         lane, colour = 0.27 * (number - (decisions - 1) / 2), theme.colour(number)
-        axes.scatter(
-            some["time_left"], some["action"] + lane, s=_area(share), marker=theme.LEARNED_MARKERS[number], linewidths=0.9,
-            facecolors=np.where(some["mean"] >= SURE, colour, "white"), edgecolors=colour, zorder=3,
-        )  # fmt: skip
+        faces = np.where(some["mean"] >= SURE, colour, "white")
+        look = {"marker": theme.LEARNED_MARKERS[number], "linewidths": 0.9, "facecolors": faces, "edgecolors": colour}
+        axes.scatter(some["time_left"], some["action"] + lane, s=_area(share), zorder=3, **look)
     for line in range(int(rows.filter(like="probability_").notna().any().sum()) - 1):
         axes.axhline(line + 0.5, color=GRID, linewidth=0.5)
     axes.tick_params(axis="y", length=0)
@@ -90,13 +86,11 @@ def _probability(rows: pd.DataFrame) -> np.ndarray:
 
 
 def _decision_keys(decisions: int) -> list[Any]:
-    from matplotlib.lines import Line2D
-
     ordinals = ["first", "second", "third", "fourth", "fifth", "sixth"]
     numbers, sizes = [], []
     for number in range(decisions):
         look = {"marker": theme.LEARNED_MARKERS[number], "color": theme.colour(number), "linestyle": "none"}
-        numbers.append(Line2D([], [], markersize=5.5, label=f"{ordinals[number]} decision", **look))
+        numbers.append(data.key(markersize=5.5, label=f"{ordinals[number]} decision", **look))
     marks = (
         ("all seeds and replicates", 1.0, MUTED),
         ("a third of them", 1 / 3, MUTED),
@@ -104,7 +98,7 @@ def _decision_keys(decisions: int) -> list[Any]:
     )
     for label, share, inside in marks:
         look = {"marker": "o", "color": MUTED, "markerfacecolor": inside, "linestyle": "none"}
-        sizes.append(Line2D([], [], markersize=_area(share) ** 0.5, label=label, **look))
+        sizes.append(data.key(markersize=_area(share) ** 0.5, label=label, **look))
     return [key for pair in zip_longest(numbers, sizes) for key in pair if key]  # a legend fills its columns one by one
 
 
@@ -117,8 +111,8 @@ def _decisions_told(rows: pd.DataFrame, names: Sequence[str], actions: Sequence[
         grows = some["action"] < len(actions) - 1
         early, late = (float(grows[part].mean()) for part in (some["time_left"] > half, some["time_left"] <= half))
         told.append(f"{name} {early:.0%} and {late:.0%} ({_probability(some).min():.2f})")
-    what = f"Decisions that grow, of those with more than {half:g} s left and of the later ones (in brackets the smallest probability"
-    return f"{what} of an action taken): {'; '.join(told)}."
+    what = f"Decisions that grow, of those with more than {half:g} s left and of the later ones"
+    return f"{what} (in brackets the smallest probability of an action taken): {'; '.join(told)}."
 
 
 def draw_trunk(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -177,10 +171,9 @@ def _starts(axes: Axes, scenarios: Sequence[Shown], column: str) -> None:
     begin, end = min(scenario.start for scenario in scenarios), max(scenario.budget for scenario in scenarios)
     crowded = bool((np.diff([scenario.start for scenario in scenarios]) < 0.1 * (end - begin)).any())
     axes.axhline(ends.mean(), color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
-    axes.errorbar(
-        [1.02 * end], [ends.mean()], [[ends.mean() - ends.min()], [ends.max() - ends.mean()]], color=MUTED, fmt="D", markersize=3.5,
-        linewidth=0.9, capsize=2, zorder=4,
-    )  # fmt: skip
+    reach = [[ends.mean() - ends.min()], [ends.max() - ends.mean()]]
+    look = {"color": MUTED, "fmt": "D", "markersize": 3.5, "linewidth": 0.9, "capsize": 2, "zorder": 4}
+    axes.errorbar([1.02 * end], [ends.mean()], reach, **look)
     for scenario, results in zip(scenarios, values, strict=True):
         axes.axvline(scenario.start, color=GRID, linewidth=0.7, zorder=0)
         limits = (results.min(), results.max())
@@ -213,20 +206,16 @@ _NEVER_ENDS = "end without growth: mean of all replicates and their range"
 
 
 def _trunk_keys(with_trunk: bool) -> list[Any]:
-    from matplotlib.lines import Line2D
-
     keys = (
-        [Line2D([], [], color=INK, linewidth=1.0, marker=".", markersize=3, label="no growth, epoch by epoch")]
+        [data.key(color=INK, linewidth=1.0, marker=".", markersize=3, label="no growth, epoch by epoch")]
         if with_trunk
         else []
     )
     keys.append(
-        Line2D([], [], color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), marker="D", markersize=3.5, label=_NEVER_ENDS)
+        data.key(color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), marker="D", markersize=3.5, label=_NEVER_ENDS)
     )
     keys.append(
-        Line2D(
-            [],
-            [],
+        data.key(
             color=theme.colour(0),
             linewidth=4,
             alpha=0.35,
@@ -234,7 +223,7 @@ def _trunk_keys(with_trunk: bool) -> list[Any]:
             label="ends of all sequences that start here",
         )
     )
-    keys.append(Line2D([], [], color=theme.colour(0), label="best of them by what is rewarded", **_STAR))
+    keys.append(data.key(color=theme.colour(0), label="best of them by what is rewarded", **_STAR))
     return keys
 
 
@@ -254,11 +243,11 @@ def _trunk_told(scenarios: Sequence[Shown], column: str, trunk: pd.DataFrame | N
         return gained
     window = scenarios[0].window
     last = "the last epoch" if window == 1 else f"the last {window} epochs"
-    curve = f"The curve begins with the last epoch before growth is possible ({trunk['ends'].min():g} s) and shows single epochs"
-    end = (
-        f"of the first replicate of each job; an end, and so the dashed line, is a mean over {last} and all replicates"
+    return (
+        f"{gained} The curve begins with the last epoch before growth is possible ({trunk['ends'].min():g} s) and "
+        "shows single epochs of the first replicate of each job; an end, and so the dashed line, is a mean over "
+        f"{last} and all replicates, so the curve need not end on it."
     )
-    return f"{gained} {curve} {end}, so the curve need not end on it."
 
 
 def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -266,8 +255,6 @@ def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
     `kept` starts like `down`, without the way back; nothing is done at decisions that `down` has not.
     """
-    import pandas as pd
-
     settings = helpers.settings_of(spec, MovesSettings)
     widen, down, kept = data.shown(tables, spec, (settings.widen, settings.down, settings.kept))
     if widen.problem.tree.decisions != 2:
@@ -337,14 +324,12 @@ def _dumbbells(axes: Axes, down: Shown, kept: Shown) -> None:
 
 
 def _moves_keys() -> list[Any]:
-    from matplotlib.lines import Line2D
-
     looks = (("o", theme.colour(0), "resources stay"), ("D", theme.colour(3), "resources are taken away"))
     keys = [
-        Line2D([], [], marker=marker, color=colour, linewidth=0.6, markersize=4, label=f"{label} (line: replicates)")
+        data.key(marker=marker, color=colour, linewidth=0.6, markersize=4, label=f"{label} (line: replicates)")
         for marker, colour, label in looks
     ]
-    return [*keys, Line2D([], [], color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), label="no growth, in either case")]
+    return [*keys, data.key(color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), label="no growth, in either case")]
 
 
 def _moves_told(widen: Shown, down: Shown, kept: Shown) -> str:
@@ -366,7 +351,8 @@ def _moves_told(widen: Shown, down: Shown, kept: Shown) -> str:
     helped = [int((sign * results > sign * results[down.nothing]).sum()) for results in (stay, back)]
     without = " and ".join(data.amount(results[down.nothing], unit) for results in (stay, back))
     return (
-        f"{told}). Right: of {len(back) - 1} sequences that grow, {helped[0]} end better than no growth where the resources stay, "
-        f"{helped[1]} where they are taken away. Each is held against no growth in the same case (dashed: {without}), which is not the "
-        "same number twice, since the way back gives soft targets to a network that has not grown as well: its own."
+        f"{told}). Right: of {len(back) - 1} sequences that grow, {helped[0]} end better than no growth where the "
+        f"resources stay, {helped[1]} where they are taken away. Each is held against no growth in the same case "
+        f"(dashed: {without}), which is not the same number twice, since the way back gives soft targets to a network "
+        "that has not grown as well: its own."
     )

@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import matplotlib as mpl
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.lines import Line2D
 
 from schedlab.config.contract import FigureSpec, Metric, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
@@ -19,10 +24,6 @@ from schedlab.studies.adaptation.network.architecture import architecture
 from schedlab.studies.adaptation.parts import scenario_of
 from schedlab.studies.adaptation.problem import OVERLAPPING, AdaptationProblem, setup_of
 from schedlab.studies.adaptation.simulator.table import DIGITS
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 S = TypeVar("S", bound=Settings)
 BEST, NEVER = "exhaustive", "never"  # the oracle and the rule that figures lead with
@@ -120,6 +121,11 @@ class Shown:
         return [self.action_names[DIGITS.index(digit)] for digit in sequence]
 
 
+def key(**look: Any) -> Line2D:
+    """Return an entry of a legend: a line or mark with its label."""
+    return Line2D([], [], **look)
+
+
 def in_words(name: str) -> str:
     """Return a scenario's name in words; of a published one without the model, which the figure's heading names."""
     return PUBLISHED.sub(r"\1", name).replace("_", " ")
@@ -176,9 +182,6 @@ def narrow(scenario: Shown) -> str:
 
 def scenario_colour(number: int, count: int) -> str:
     """Return a colour for a scenario in the order of time, from dark to light."""
-    import matplotlib as mpl
-    from matplotlib.colors import to_hex
-
     return to_hex(mpl.colormaps["viridis"](0.78 * number / max(count - 1, 1)))
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
@@ -16,10 +18,6 @@ from schedlab.figures.theme import INK, MUTED, Style
 from schedlab.studies.adaptation.figures import data
 from schedlab.studies.adaptation.figures.data import Shown
 from schedlab.studies.adaptation.figures.settings import GroupSettings, LearningSettings, TransferSettings
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 MANY = 1500  # points of a panel above which they are drawn as one picture, so that files stay small
 
@@ -152,10 +150,8 @@ def shown_values(run: Stretch, name: str, scenario: Shown) -> pd.DataFrame:
 def _points(axes: Axes, run: Stretch, metric: str, window: int, look: Style, scenario: Shown) -> None:
     """Dots of all seeds, a running mean for each; with rewards, lines at the best sequence and at no growth."""
     points = shown_values(run, metric, scenario)
-    axes.plot(
-        points["step"].to_numpy(), points["value"].to_numpy(), ".", color=look.colour, alpha=0.4, markersize=2.5, markeredgewidth=0,
-        rasterized=len(points) > MANY, zorder=2,
-    )  # fmt: skip
+    dots = {"color": look.colour, "alpha": 0.4, "markersize": 2.5, "markeredgewidth": 0, "zorder": 2}
+    axes.plot(points["step"].to_numpy(), points["value"].to_numpy(), ".", rasterized=len(points) > MANY, **dots)
     for _, seed in points.groupby("policy_seed"):
         smooth = helpers.running_mean(seed["value"].to_numpy(), max(1, round(window / run.every)))
         axes.plot(seed["step"].to_numpy(), smooth, color=look.colour, linewidth=1.1, zorder=3)
@@ -172,33 +168,22 @@ def _reference_lines(axes: Axes, scenario: Shown) -> None:
     axes.axhline(never, color=MUTED, linewidth=1.4, linestyle=(0, (1, 1.2)), zorder=4)
     axes.axhline(best, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=5)
     if best == never:
-        axes.annotate(
-            "both the same here", (0.98, best), (0, 4), xycoords=axes.get_yaxis_transform(), textcoords="offset points", ha="right",
-            fontsize="x-small", color=MUTED,
-        )  # fmt: skip
+        place = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points", "ha": "right"}
+        axes.annotate("both the same here", (0.98, best), (0, 4), fontsize="x-small", color=MUTED, **place)
 
 
 def _learning_keys(metrics: Sequence[str], window: int, longest: float) -> list[Any]:
     """What dots and lines are; a window that no run is as long as takes the mean of all that there was."""
-    from matplotlib.lines import Line2D
-
     mean = f"running mean of {window} episodes" if window < longest else "mean of all episodes so far"
     keys = [
-        Line2D(
-            [],
-            [],
-            color=MUTED,
-            marker=".",
-            linestyle="none",
-            alpha=0.5,
-            markersize=4,
-            label="recorded mean of some episodes",
+        data.key(
+            color=MUTED, marker=".", linestyle="none", alpha=0.5, markersize=4, label="recorded mean of some episodes"
         ),
-        Line2D([], [], color=MUTED, linewidth=1.2, label=f"{mean}, a line a seed"),
+        data.key(color=MUTED, linewidth=1.2, label=f"{mean}, a line a seed"),
     ]
     if "reward" in metrics:
-        keys.append(Line2D([], [], color=INK, linewidth=0.8, linestyle=(0, (4, 2)), label="best sequence"))
-        keys.append(Line2D([], [], color=MUTED, linewidth=1.4, linestyle=(0, (1, 1.2)), label="no adaptation"))
+        keys.append(data.key(color=INK, linewidth=0.8, linestyle=(0, (4, 2)), label="best sequence"))
+        keys.append(data.key(color=MUTED, linewidth=1.4, linestyle=(0, (1, 1.2)), label="no adaptation"))
     return keys
 
 
@@ -215,10 +200,9 @@ def _learning_told(runs: Sequence[Stretch], scenarios: Mapping[str, Shown]) -> s
         if len(last):
             told.append(f"{run.policy} on {data.in_words(run.scenario)} {int((last > 0.5).sum())} of {len(last)}")
     every = sorted({round(run.every) for run in runs})
-    spaced = (
-        f"A point is the mean of {data.listed([str(number) for number in every])} episode{'s' if every != [1] else ''}."
-    )
-    return f"{spaced} Seeds that end with the best sequence of what they learned on more probable than not: {', '.join(told)}."
+    episodes = f"{data.listed([str(number) for number in every])} episode{'s' if every != [1] else ''}"
+    probable = "Seeds that end with the best sequence of what they learned on more probable than not"
+    return f"A point is the mean of {episodes}. {probable}: {', '.join(told)}."
 
 
 def draw_transfer(tables: StudyTables, spec: FigureSpec) -> Drawing:

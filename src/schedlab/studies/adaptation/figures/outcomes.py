@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
 
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.figures import helpers, theme
@@ -13,10 +16,6 @@ from schedlab.figures.theme import GRID, INK, MUTED, Style
 from schedlab.studies.adaptation.figures import data
 from schedlab.studies.adaptation.figures.data import BEST, NEVER, Shown
 from schedlab.studies.adaptation.figures.settings import FinalSettings, VersusSettings
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 ROW_MM = 4.6  # height of a policy's row
 ACROSS = 6  # scenarios that fit beside each other as panels
@@ -65,7 +64,8 @@ def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.shared_xlabel(lines[-1], f"difference to {baseline} in {helpers.axis_label(data.regret_metric(quantity))}")
     figure.legend(handles=_keys(of_mean), loc="outside lower center", ncols=3)
     told = _told(means, order, data.kinds(tables), baseline, quantity, of_mean)
-    mean_loss = f"{baseline} itself loses {data.amount(float(reference.mean()), quantity.unit)} to the best sequence on average."
+    mean_loss = data.amount(float(reference.mean()), quantity.unit)
+    mean_loss = f"{baseline} itself loses {mean_loss} to the best sequence on average."
     texts = [spec.caption, told, mean_loss, data.repetitions(tables, [*order, baseline], scenarios)]
     return Drawing(figure, " ".join(filter(None, texts)), left_out=others | unlike)
 
@@ -123,19 +123,13 @@ def _finish_rows(lines: Sequence[Sequence[Axes]], order: Sequence[str], known: M
 
 
 def _keys(spread: float) -> list[Any]:
-    from matplotlib.lines import Line2D
-
-    keys: list[Any] = [
-        Line2D([], [], color=MUTED, linewidth=0.7, marker="|", markersize=4, label="lowest to highest seed")
-    ]
+    keys: list[Any] = [data.key(color=MUTED, linewidth=0.7, marker="|", markersize=4, label="lowest to highest seed")]
     if np.isfinite(spread):
         keys += _grey("noise of such a difference (\N{PLUS-MINUS SIGN}1 s.d.)")
     return keys
 
 
 def _grey(label: str) -> list[Any]:
-    from matplotlib.patches import Patch
-
     return [Patch(color=GRID, alpha=0.55, linewidth=0, label=label)]
 
 
@@ -192,8 +186,6 @@ def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
         shown_rows.append(rows)
     _finish_rows(lines, order, dict.fromkeys(order, "learned"))
     helpers.shared_xlabel(lines[-1], helpers.axis_label(data.regret_metric(quantity)))
-    import pandas as pd
-
     explained = helpers.explain_uncertainty(figure, pd.concat(shown_rows), more=_grey("noise of one result (1 s.d.)"))
     best = f"Smallest on average: {order[0]} ({data.amount(average[order[0]], quantity.unit)})"
     never = f"; {NEVER} loses {data.amount(average[NEVER], quantity.unit)}" if NEVER in average else ""
@@ -265,18 +257,14 @@ def _final_panel(
 
 def _final_keys(tables: StudyTables, scenarios: Sequence[Shown], names: Sequence[str]) -> list[Any]:
     """Keys of the dashed line and of the uncertainty: interval or range over seeds."""
-    from matplotlib.lines import Line2D
-
     rows = tables.summary[tables.summary["scenario"].isin([scenario.name for scenario in scenarios])]
     rows = rows[rows["policy"].isin(names) & (rows["split"] == "test")]
     given = np.isfinite(rows["ci_low"])
-    keys = [Line2D([], [], color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), label=f"mean of {NEVER}")]
+    keys = [data.key(color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), label=f"mean of {NEVER}")]
     if given.any():
-        keys.append(Line2D([], [], color=MUTED, linewidth=2.2, marker="|", label="interval (bootstrap)"))
+        keys.append(data.key(color=MUTED, linewidth=2.2, marker="|", label="interval (bootstrap)"))
     if (~given & (rows["range_high"] > rows["range_low"])).any():
-        keys.append(
-            Line2D([], [], color=MUTED, linewidth=0.7, marker="|", markersize=4, label="lowest to highest seed")
-        )
+        keys.append(data.key(color=MUTED, linewidth=0.7, marker="|", markersize=4, label="lowest to highest seed"))
     return keys
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import PowerNorm
 
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.figures import helpers, theme
@@ -17,9 +19,6 @@ from schedlab.studies.adaptation.figures.data import Shown
 from schedlab.studies.adaptation.figures.settings import RankingSettings, ReliabilitySettings
 from schedlab.studies.adaptation.simulator.ranking import noise_from_tail, reliability
 from schedlab.studies.adaptation.simulator.table import DIGITS
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MARKS = (
     ("o", 8.0),
@@ -31,8 +30,6 @@ MANY = 44  # columns of cells that fit beside each other
 
 def draw_sequences(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Heat map of the regret of every sequence (rows) in every scenario (columns), best and chosen ones marked."""
-    from matplotlib.colors import PowerNorm
-
     scenarios, others = data.alike_rewarded(data.shown(tables, spec))
     scenarios, unlike = data.alike(scenarios, lambda found: (found.action_names, found.sequences), "other sequences")
     quantity = scenarios[0].quantity
@@ -83,29 +80,17 @@ def _mark(
             ]
         for position, marker, size, filled in marks:
             ink = theme.ink_on(image.cmap(image.norm(regrets[position])))
-            panels[position // rows].plot(
-                [column + 0.5], [position % rows + 0.5], marker, color=ink, markersize=size, markerfacecolor=ink if filled else "none",
-                markeredgewidth=0.9, clip_on=False, label="_mark",
-            )  # fmt: skip
+            look = {"color": ink, "markersize": size, "markerfacecolor": ink if filled else "none"}
+            look |= {"markeredgewidth": 0.9, "clip_on": False, "label": "_mark"}
+            panels[position // rows].plot([column + 0.5], [position % rows + 0.5], marker, **look)
 
 
 def _mark_keys(names: Sequence[str]) -> list[Any]:
-    from matplotlib.lines import Line2D
-
-    keys = [
-        Line2D([], [], color=INK, marker="*", linestyle="none", markersize=5.5, label="best mean of all replicates")
-    ]
+    keys = [data.key(color=INK, marker="*", linestyle="none", markersize=5.5, label="best mean of all replicates")]
     for name, (marker, size) in zip(names, MARKS, strict=False):
         keys.append(
-            Line2D(
-                [],
-                [],
-                color=INK,
-                marker=marker,
-                linestyle="none",
-                markersize=size * 0.8,
-                markerfacecolor="none",
-                label=name,
+            data.key(
+                color=INK, marker=marker, linestyle="none", markersize=size * 0.8, markerfacecolor="none", label=name
             )
         )
     return keys
@@ -226,24 +211,16 @@ def _noise(scenario: Shown, column: str) -> float:
 
 def _ranking_keys(*, noisy: bool) -> list[Any]:
     """What the marks are; noisy: whether the noise of a dot is drawn, which a single replicate leaves open."""
-    from matplotlib.lines import Line2D
-
     labels = {"best": "best", "worst": "worst", "none": "no adaptation (#: its rank)"}
     keys = [
-        Line2D([], [], linestyle="none", color=_ranking_colour(n), label=text, **_RANKING_LOOKS[n])
+        data.key(linestyle="none", color=_ranking_colour(n), label=text, **_RANKING_LOOKS[n])
         for n, text in labels.items()
     ]
     dot = {"marker": "o", "color": GRID, "markeredgecolor": MUTED, "markeredgewidth": 0.3, "markersize": 2.5}
-    keys.append(Line2D([], [], linestyle="none", label="each sequence", **dot))
-    keys.append(Line2D([], [], color=INK, linewidth=1.2, label="mean"))
-    noise = Line2D(
-        [],
-        [],
-        color=MUTED,
-        marker="|",
-        linewidth=0.9,
-        markersize=4,
-        label="\N{PLUS-MINUS SIGN}1 s.d. of the noise of a dot",
+    keys.append(data.key(linestyle="none", label="each sequence", **dot))
+    keys.append(data.key(color=INK, linewidth=1.2, label="mean"))
+    noise = data.key(
+        color=MUTED, marker="|", linewidth=0.9, markersize=4, label="\N{PLUS-MINUS SIGN}1 s.d. of the noise of a dot"
     )
     return [*keys, *([noise] if noisy else ())]
 
@@ -361,12 +338,10 @@ def selection_regret(values: np.ndarray, quantity: Metric) -> list[list[float]]:
 
 
 def _reliability_keys() -> list[Any]:
-    from matplotlib.lines import Line2D
-
     return [
-        Line2D([], [], color=MUTED, linestyle=(0, (1, 1.5)), linewidth=0.9, label="beyond the replicates simulated"),
-        Line2D([], [], color=MUTED, marker="x", linestyle="none", markersize=5, label="correlation of two replicates"),
-        Line2D([], [], color=MUTED, marker="_", linestyle="none", markersize=5, label="single choices (right panel)"),
+        data.key(color=MUTED, linestyle=(0, (1, 1.5)), linewidth=0.9, label="beyond the replicates simulated"),
+        data.key(color=MUTED, marker="x", linestyle="none", markersize=5, label="correlation of two replicates"),
+        data.key(color=MUTED, marker="_", linestyle="none", markersize=5, label="single choices (right panel)"),
     ]
 
 
@@ -391,5 +366,6 @@ def _reliability_told(scenarios: Sequence[Shown], columns: Sequence[str], shares
     of = f"{max(counts)} replicates" if max(counts) > 1 else "one replicate"
     noise = np.mean([reliability(_first_job(scenario, scenario.column)).sd_residual for scenario in scenarios])
     why = "That best is partly luck, so the loss does not fall to nothing however many replicates are chosen on"
-    luck = f"{why}; few choices stand behind a mean, so it may even rise. Noise of one result: {data.amount(float(noise), unit)} (1 s.d.)."
+    luck = f"{why}; few choices stand behind a mean, so it may even rise."
+    luck += f" Noise of one result: {data.amount(float(noise), unit)} (1 s.d.)."
     return f"{' '.join(told)} The sequence chosen on {of} loses {costs} to the best of another. {luck}"

@@ -47,7 +47,8 @@ def layer_features(architecture: Architecture) -> np.ndarray:
 
 def describe(layer: Layer) -> str:
     """Return the text by which the vocabulary knows a layer; no library prints it, so none can change it."""
-    return f"{layer.kind} {layer.inputs}->{layer.outputs} kernel {layer.kernel} stride {layer.stride} padding {layer.padding}"
+    place = f"kernel {layer.kernel} stride {layer.stride} padding {layer.padding}"
+    return f"{layer.kind} {layer.inputs}->{layer.outputs} {place}"
 
 
 @dataclass(frozen=True)

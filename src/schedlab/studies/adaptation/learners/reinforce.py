@@ -15,12 +15,7 @@ from schedlab.config.hashes import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.learning.adam import Adam
-from schedlab.learning.checkpoints import (
-    load_module,
-    module_arrays,
-    read_progress,
-    write_checkpoint,
-)
+from schedlab.learning.checkpoints import load_module, module_arrays, read_progress, write_checkpoint
 from schedlab.learning.reinforce import MovingMean, cooled, entropy, normalised
 from schedlab.learning.seeding import use_one_thread
 from schedlab.studies.adaptation.learners.encoders import Encoding
@@ -244,7 +239,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Sampled:
-    """Sampled episodes: sequences, log-probabilities of their actions (episodes, decisions), and of all (groups, ...)."""
+    """Sampled episodes: sequences, log-probabilities of their actions (episodes, decisions), of all (groups, ...)."""
 
     sequences: np.ndarray
     taken: torch.Tensor

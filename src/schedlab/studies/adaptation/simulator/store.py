@@ -107,7 +107,8 @@ class NodeStore:
         values = (key, text, _hash(key, text), state, _hash(key, state))
         self._write(
             "INSERT INTO nodes VALUES (?, ?, ?, ?, ?, 1) ON CONFLICT (key) DO UPDATE SET metrics = excluded.metrics, "
-            "metrics_hash = excluded.metrics_hash, state = excluded.state, state_hash = excluded.state_hash, trained = trained + 1",
+            "metrics_hash = excluded.metrics_hash, state = excluded.state, state_hash = excluded.state_hash, "
+            "trained = trained + 1",
             [values],
         )
 

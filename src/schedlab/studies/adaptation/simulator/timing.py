@@ -75,7 +75,8 @@ class ModelTiming(Settings):
         }
         if len(counts) > 1:
             raise ValueError(
-                "train.per_insertion, evaluation.per_insertion and exact.insertions must have one value for each deepenable block"
+                "train.per_insertion, evaluation.per_insertion and exact.insertions must have one value for each "
+                "deepenable block"
             )
         if len({entry.insertions for entry in self.exact}) < len(self.exact):
             raise ValueError("exact must hold each architecture once")
@@ -197,15 +198,17 @@ class Timing:
         blocks = len(timing.train.per_insertion)
         if blocks != len(architecture.insertions):
             raise UserError(
-                f"the timing {self.name} covers {architecture.model} with {blocks} deepenable blocks, not {len(architecture.insertions)}",
+                f"the timing {self.name} covers {architecture.model} with {blocks} deepenable blocks, not "
+                f"{len(architecture.insertions)}",
                 where=where,
                 expected=f"a model with {blocks} deepenable blocks",
                 remedy=_remedy(architecture.model),
             )
         if timing.own_macs not in (None, own_macs(architecture)):
             raise UserError(
-                f"the timing {self.name} was measured with another {architecture.model}: its own layers take {timing.own_macs} "
-                f"multiply-accumulates, those of this one {own_macs(architecture)} (other channels, or a widened block)",
+                f"the timing {self.name} was measured with another {architecture.model}: its own layers take "
+                f"{timing.own_macs} multiply-accumulates, those of this one {own_macs(architecture)} (other channels, "
+                "or a widened block)",
                 where=where,
                 remedy=_remedy("this model"),
             )

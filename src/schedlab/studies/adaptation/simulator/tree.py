@@ -136,7 +136,8 @@ class Progress:
         if self._write:
             stored, spent = self._done - self._trained, time.monotonic() - self._start
             self._write(
-                f"{self._title}: all {self._total} epochs, {self._trained} trained in {spent:.1f} s, {stored} from the store"
+                f"{self._title}: all {self._total} epochs, {self._trained} trained in {spent:.1f} s, "
+                f"{stored} from the store"
             )
 
 
