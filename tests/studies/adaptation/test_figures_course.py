@@ -95,11 +95,11 @@ def test_transfer_has_an_arrow_from_scratch_to_transfer(tables: StudyTables) -> 
 
 def test_a_policy_that_the_figure_does_not_name_is_told(tables: StudyTables) -> None:
     groups = [{"scenario": "late", "policies": ["clever", "por"]}]
-    with pytest.raises(UserError, match="'por' is not among the figure's policies"):
+    with pytest.raises(UserError, match="'por'.*'poor'"):
         draw(tables, replace(SPECS["transfer"], params={"groups": groups}))
-    with pytest.raises(UserError, match="unknown key 'policy'"):
+    with pytest.raises(UserError, match="'policy'"):
         draw(tables, replace(SPECS["transfer"], params={"groups": [{"policy": "clever"}]}))
-    with pytest.raises(UserError, match=r"params\.metrics\.0: entry 0 of 'metrics' is \"loss\""):
+    with pytest.raises(UserError, match=r"params\.metrics\.0.*loss"):
         draw(tables, replace(SPECS["transfer"], params={"metrics": ["loss"]}))
 
 
@@ -167,5 +167,5 @@ def test_moves_compare_resources_kept_and_taken_away(tables: StudyTables) -> Non
     assert "growth is not shown to help" not in drawing.caption
     nothing = f"dashed: {kept[-1]:.3f} nat and {down.mean()[-1]:.3f} nat"
     assert nothing in drawing.caption
-    with pytest.raises(UserError, match="early has 3 decisions"):
+    with pytest.raises(UserError, match="params.widen"):
         draw(tables, replace(SPECS["moves"], params={"widen": "early", "kept": "early", "down": "up_down"}))

