@@ -125,7 +125,7 @@ def test_a_table_that_does_not_fit_the_scenario_is_refused() -> None:
         AdaptationProblem("x", table, original, replace(setup, decisions=2))
     with pytest.raises(UserError, match="no sequence of 3 out of 3"):
         AdaptationProblem("x", table, original, replace(setup, actions=setup.actions[:2]))
-    with pytest.raises(UserError, match="150.*100"):
+    with pytest.raises(UserError, match=r"150.*100"):
         AdaptationProblem("x", table, original, replace(setup, total_time=100.0))
     with pytest.raises(UserError, match="'test_acc'"):
         AdaptationProblem("x", table, original, replace(setup, metric="test_acc"))

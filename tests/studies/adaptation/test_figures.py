@@ -117,7 +117,7 @@ def test_a_figure_holds_as_many_scenarios_as_there_are(tables: StudyTables, kind
 
 
 def test_an_unknown_scenario_or_value_is_told(tables: StudyTables) -> None:
-    with pytest.raises(UserError, match="'erly'.*'early'"):
+    with pytest.raises(UserError, match=r"'erly'.*'early'"):
         draw(tables, replace(SPECS["regret"], scenarios=("erly",)))
     with pytest.raises(UserError, match=r"params\.metrics"):
         draw(tables, replace(SPECS["final"], params={"metrics": "test_accuracy"}))

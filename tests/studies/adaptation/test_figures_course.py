@@ -95,7 +95,7 @@ def test_transfer_has_an_arrow_from_scratch_to_transfer(tables: StudyTables) -> 
 
 def test_a_policy_that_the_figure_does_not_name_is_told(tables: StudyTables) -> None:
     groups = [{"scenario": "late", "policies": ["clever", "por"]}]
-    with pytest.raises(UserError, match="'por'.*'poor'"):
+    with pytest.raises(UserError, match=r"'por'.*'poor'"):
         draw(tables, replace(SPECS["transfer"], params={"groups": groups}))
     with pytest.raises(UserError, match="'policy'"):
         draw(tables, replace(SPECS["transfer"], params={"groups": [{"policy": "clever"}]}))
@@ -167,5 +167,5 @@ def test_moves_compare_resources_kept_and_taken_away(tables: StudyTables) -> Non
     assert "growth is not shown to help" not in drawing.caption
     nothing = f"dashed: {kept[-1]:.3f} nat and {down.mean()[-1]:.3f} nat"
     assert nothing in drawing.caption
-    with pytest.raises(UserError, match="params.widen"):
+    with pytest.raises(UserError, match=r"params\.widen"):
         draw(tables, replace(SPECS["moves"], params={"widen": "early", "kept": "early", "down": "up_down"}))

@@ -116,7 +116,7 @@ def test_a_policy_for_another_number_of_actions_is_refused_when_it_is_loaded(exa
     learned = learn(ExactLearner(), examples, (Phase(tuple(examples), 2),), tmp_path, params={"head": "fixed"})
     checkpoint = read_checkpoint(learned.checkpoint)
     write_checkpoint(tmp_path / "five.zip", {**checkpoint.meta, "actions": 5}, checkpoint.arrays)
-    with pytest.raises(UserError, match="5.*4.*example-60"):
+    with pytest.raises(UserError, match=r"5.*4.*example-60"):
         ExactLearner().load(tmp_path / "five.zip", examples["at-60"])
     write_checkpoint(tmp_path / "odd.zip", {"kind": "adaptation-network", "actions": 4}, checkpoint.arrays)
     with pytest.raises(UserError, match=r"odd\.zip"):
@@ -133,9 +133,9 @@ def test_a_policy_for_another_number_of_actions_is_refused_when_it_is_loaded(exa
 
 
 def test_wrong_jobs_are_told(examples: dict, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="'at-6'.*'at-60'"):
+    with pytest.raises(UserError, match=r"'at-6'.*'at-60'"):
         learn(ExactLearner(), examples, (Phase(("at-6",), 2),), tmp_path)
-    with pytest.raises(UserError, match="'learning_rte'.*'learning_rate'"):
+    with pytest.raises(UserError, match=r"'learning_rte'.*'learning_rate'"):
         learn(ExactLearner(), examples, (Phase(("at-60",), 2),), tmp_path, params={"learning_rte": 1})
-    with pytest.raises(UserError, match="train_on.*'encoder'|'encoder'"):
+    with pytest.raises(UserError, match="'encoder'"):
         learn(ExactLearner(), examples, (Phase(("at-60",), 2, {"encoder": "vocab"}),), tmp_path)

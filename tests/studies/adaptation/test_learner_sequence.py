@@ -84,7 +84,7 @@ def test_nearest_acts_as_in_the_scenario_of_the_nearest_time(examples: dict, tmp
 def test_a_sequence_for_other_decisions_is_refused(examples: dict, tmp_path: Path, learner) -> None:
     learned = learn(learner, examples, (Phase(("at-60",), 1),), tmp_path)
     write_checkpoint(tmp_path / "two.zip", {**read_checkpoint(learned.checkpoint).meta, "decisions": 2})
-    with pytest.raises(UserError, match="2.*3"):
+    with pytest.raises(UserError, match=r"2.*3"):
         learner.load(tmp_path / "two.zip", examples["at-60"])
     other = NearestLearner() if isinstance(learner, ConstantLearner) else ConstantLearner()
     with pytest.raises(UserError, match="kind"):

@@ -148,7 +148,7 @@ def test_priced_and_its_any_entry(timing, model):
             priced.epoch_seconds(_grown(model(name), blocks)).total for blocks in ((), (0,), (1,), (2,), (0, 1, 1, 2))
         ]
         assert totals == [10.0, 15.0, 11.5, 10.5, 18.5]
-    with pytest.raises(UserError, match="priced.*large_convnet"):
+    with pytest.raises(UserError, match=r"priced.*large_convnet"):
         priced.epoch_seconds(model("large_convnet"))
 
 
@@ -171,7 +171,7 @@ def test_request_outside_a_timing_names_the_timing_and_the_way_out(timing, model
         gv100gl.epoch_seconds(model("tiny8"))
     for told in ("conf/gpu/gv100gl.yaml: models", "tiny8", "gv100gl", "convnet2 or convnet3", "calibrate"):
         assert told in str(caught.value)
-    with pytest.raises(UserError, match="32.*64"):
+    with pytest.raises(UserError, match=r"32.*64"):
         gv100gl.check_batch_size(32)
     gv100gl.check_batch_size(64)
     timing("priced").check_batch_size(32)
