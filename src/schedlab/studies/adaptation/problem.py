@@ -20,7 +20,6 @@ from schedlab.studies.adaptation.simulator.ranking import noise_from_tail, relia
 from schedlab.studies.adaptation.simulator.table import DIGITS, DecisionTree, view
 
 if TYPE_CHECKING:
-    import gymnasium as gym
     import pandas as pd
 
     from schedlab.studies.adaptation.scenario import AdaptationScenario
@@ -81,7 +80,10 @@ def setup_of(scenario: AdaptationScenario, original: Architecture) -> ProblemSet
     metric = {"log_loss": "loss", "accuracy": "accuracy"}[scenario.reward.metric]
     return ProblemSetup(
         total_time=scenario.budget,
-        actions=tuple(GrowthAction(block, operation, bn, growth.widen_factor) for operation, block in named),
+        actions=tuple(
+            GrowthAction(block, "widen" if kind == "widen" else "deepen", bn, growth.widen_factor)
+            for kind, block in named
+        ),
         decisions=scenario.decisions,
         metric=f"{scenario.reward.split}_{metric}",
         test_replicates=scenario.test_replicates,
@@ -200,7 +202,7 @@ class AdaptationProblem:
             for state, architecture in enumerate(self.states)
         )
 
-    def env(self, unit: Unit, seed: int) -> gym.Env:
+    def env(self, unit: Unit, seed: int) -> Any:
         """Return the Gymnasium environment of one unit."""
         return load_object("schedlab.studies.adaptation.env:AdaptationEnv")(self, (self.row(unit),), seed=seed)
 
@@ -260,9 +262,9 @@ class AdaptationProblem:
         found = {}
         for job in dict.fromkeys(job for job, _ in self.view.units):
             results = self.view.reward[[row for row, unit in enumerate(self.view.units) if unit[0] == job]]
-            if len(results) == 1 and self._tail is None:
-                continue
             noise = self._tail if len(results) == 1 else reliability(results).sd_residual
+            if noise is None:
+                continue
             seed = derive_seed(self.setup.seed, "top", job)
             found[job] = (noise, top_probability(results, min(self.setup.top_k, results.shape[1]), seed, noise))
         return found

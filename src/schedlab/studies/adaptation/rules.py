@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from schedlab.config.contract import RuleMaker, Unit
+from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, Settings, setting, validate
 from schedlab.studies.adaptation.decisions import ActByDeciding, Decision, certain
@@ -110,7 +110,7 @@ def exhaustive(params: Mapping[str, Any], problem: AdaptationProblem, seed: int)
     return OraclePolicy(problem)
 
 
-RULES: dict[str, RuleMaker] = {
+RULES: dict[str, Callable[[Mapping[str, Any], AdaptationProblem, int], ActByDeciding]] = {
     "never": never,
     "always": always,
     "sequence": sequence,

@@ -58,7 +58,7 @@ def parts(scenario: AdaptationScenario) -> dict[str, Part]:
     actions = len(setup_of(scenario, start).actions) + 1
     table = table_values(scenario, actions)
     if scenario.table.source == "published":
-        return {"tabulate": Part(table, files=(scenario.table.file,))}
+        return {"tabulate": Part(table, files=(str(scenario.table.file),))}
     data = {"data": scenario.data.model_dump(mode="json")}
     files = (scenario.data.root,) if scenario.data.root else ()
     return {
@@ -77,7 +77,7 @@ def parts(scenario: AdaptationScenario) -> dict[str, Part]:
 def requires(scenario: AdaptationScenario) -> list[Requirement]:
     """Return the data that must be there: the published record, or the files of the data set."""
     if scenario.table.source == "published":
-        return [Requirement("the published simulations", Path(scenario.table.file), PUBLISHED_SOURCE)]
+        return [Requirement("the published simulations", Path(str(scenario.table.file)), PUBLISHED_SOURCE)]
     if scenario.data.root:
         form = scenario.data.format
         return [

@@ -180,7 +180,7 @@ def _named_rule(name: str) -> tuple[str, Mapping[str, Any]] | None:
     return ("always", {"action": int(number)}) if target == "always" and number.isdigit() else None
 
 
-def _rule(target: str, params: Mapping[str, Any], problem: RunProblem, scenario: AdaptationScenario, seed: int) -> Any:
+def _rule(target: str, params: Mapping[str, Any], problem: Any, scenario: AdaptationScenario, seed: int) -> Any:
     make = load_class(target, "rule") if is_file_target(target) else RULES[target]
     return make(params, problem, derive_seed(scenario.seed, "rule", STUDY_NAME, seed))
 

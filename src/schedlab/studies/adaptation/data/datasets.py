@@ -147,7 +147,8 @@ SOURCES = {
     "digits": "install scikit-learn (pip install 'schedlab[learn]'), which bundles it",
     "cifar10": f"unpack cifar-10-python.tar.gz or cifar-10-binary.tar.gz of {CIFAR} there",
     "cifar100": f"unpack cifar-100-python.tar.gz or cifar-100-binary.tar.gz of {CIFAR} there",
-    "mnist": "put the four files of MNIST there, plain or gzip, e.g. from https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "mnist": "put the four files of MNIST there, plain or gzip, e.g. from "
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "fashion_mnist": "put the four files of https://github.com/zalandoresearch/fashion-mnist there, plain or gzip",
 }
 
@@ -268,7 +269,8 @@ def check(data: DataSettings) -> dict[str, Any]:
 def save(dataset: DataSet, path: Path | str) -> None:
     """Write a data set as an uncompressed .npz, atomically; the bytes depend on the values alone."""
     with atomic_path(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, **{field.name: np.asarray(getattr(dataset, field.name)) for field in fields(DataSet)})
+        arrays: dict[str, Any] = {field.name: np.asarray(getattr(dataset, field.name)) for field in fields(DataSet)}
+        np.savez(file, **arrays)
 
 
 def read(path: Path | str) -> DataSet:

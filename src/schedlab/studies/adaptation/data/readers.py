@@ -19,7 +19,7 @@ import struct
 import warnings
 import zlib
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -149,39 +149,13 @@ def read_digits(path: Path) -> Samples:
 
 
 # The opcodes that pickled dictionaries, lists, numbers, strings and numpy arrays are made of, protocols 2 to 4.
-_OPCODES = frozenset(
-    {
-        *(
-            "PROTO",
-            "FRAME",
-            "STOP",
-            "MARK",
-            "NONE",
-            "NEWTRUE",
-            "NEWFALSE",
-            "BININT",
-            "BININT1",
-            "BININT2",
-            "LONG1",
-            "BINFLOAT",
-        ),
-        *("BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES", "BINUNICODE", "SHORT_BINUNICODE"),
-        *(
-            "EMPTY_LIST",
-            "APPEND",
-            "APPENDS",
-            "EMPTY_DICT",
-            "SETITEM",
-            "SETITEMS",
-            "EMPTY_TUPLE",
-            "TUPLE",
-            "TUPLE1",
-            "TUPLE2",
-            "TUPLE3",
-        ),
-        *("BINPUT", "LONG_BINPUT", "MEMOIZE", "BINGET", "LONG_BINGET", "GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD"),
-    }
-)
+_OPCODE_NAMES = """
+    PROTO FRAME STOP MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINFLOAT BINSTRING SHORT_BINSTRING
+    BINBYTES SHORT_BINBYTES BINUNICODE SHORT_BINUNICODE EMPTY_LIST APPEND APPENDS EMPTY_DICT SETITEM SETITEMS
+    EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 BINPUT LONG_BINPUT MEMOIZE BINGET LONG_BINGET GLOBAL STACK_GLOBAL REDUCE
+    BUILD
+"""
+_OPCODES = frozenset(_OPCODE_NAMES.split())
 _GLOBALS = {
     ("numpy.core.multiarray", "_reconstruct"): "array",
     ("numpy._core.multiarray", "_reconstruct"): "array",
@@ -196,8 +170,7 @@ _DAMAGE = (
     EOFError,
     ValueError,
     TypeError,
-    KeyError,
-    IndexError,
+    LookupError,
     AttributeError,
     OverflowError,
     struct.error,
@@ -230,7 +203,8 @@ class _Recorded:
     __slots__ = ("arguments", "name", "state")
 
     def __init__(self, name: str, arguments: tuple) -> None:
-        self.name, self.arguments, self.state = name, arguments, None
+        self.name, self.arguments = name, arguments
+        self.state: Any = None
 
     def __setstate__(self, state: object) -> None:
         self.state = state
@@ -270,7 +244,7 @@ def _check_opcodes(data: bytes) -> None:
     for count, (opcode, argument, _) in enumerate(pickletools.genops(data), start=1):
         if opcode.name not in _OPCODES:
             raise pickle.UnpicklingError(f"uses the operation {opcode.name}")
-        if opcode.name in ("LONG_BINPUT", "BINPUT") and argument > max(count, 255):
+        if opcode.name in ("LONG_BINPUT", "BINPUT") and int(argument or 0) > max(count, 255):
             raise pickle.UnpicklingError(f"asks for {argument} places of memory")
         tuples += opcode.name.startswith("TUPLE")
         if tuples > _MOST_TUPLES or count > _MOST_OPCODES:

@@ -65,7 +65,12 @@ def _decision_panel(axes: Axes, rows: pd.DataFrame, decisions: int) -> None:
         share = (some["size"] / some["scenario"].map(runs)).to_numpy()
         lane, colour = 0.27 * (number - (decisions - 1) / 2), theme.colour(number)
         faces = np.where(some["mean"] >= SURE, colour, "white")
-        look = {"marker": theme.LEARNED_MARKERS[number], "linewidths": 0.9, "facecolors": faces, "edgecolors": colour}
+        look: dict[str, Any] = {
+            "marker": theme.LEARNED_MARKERS[number],
+            "linewidths": 0.9,
+            "facecolors": faces,
+            "edgecolors": colour,
+        }
         axes.scatter(some["time_left"], some["action"] + lane, s=_area(share), zorder=3, **look)
     for line in range(int(rows.filter(like="probability_").notna().any().sum()) - 1):
         axes.axhline(line + 0.5, color=GRID, linewidth=0.5)
@@ -89,15 +94,16 @@ def _decision_keys(decisions: int) -> list[Any]:
     ordinals = ["first", "second", "third", "fourth", "fifth", "sixth"]
     numbers, sizes = [], []
     for number in range(decisions):
-        look = {"marker": theme.LEARNED_MARKERS[number], "color": theme.colour(number), "linestyle": "none"}
-        numbers.append(data.key(markersize=5.5, label=f"{ordinals[number]} decision", **look))
+        mark, colour = theme.LEARNED_MARKERS[number], theme.colour(number)
+        label = f"{ordinals[number]} decision"
+        numbers.append(data.key(marker=mark, color=colour, linestyle="none", markersize=5.5, label=label))
     marks = (
         ("all seeds and replicates", 1.0, MUTED),
         ("a third of them", 1 / 3, MUTED),
         (f"probability below {SURE:g}", 1.0, "white"),
     )
     for label, share, inside in marks:
-        look = {"marker": "o", "color": MUTED, "markerfacecolor": inside, "linestyle": "none"}
+        look: dict[str, Any] = {"marker": "o", "color": MUTED, "markerfacecolor": inside, "linestyle": "none"}
         sizes.append(data.key(markersize=_area(share) ** 0.5, label=label, **look))
     return [key for pair in zip_longest(numbers, sizes) for key in pair if key]  # a legend fills its columns one by one
 
@@ -172,7 +178,7 @@ def _starts(axes: Axes, scenarios: Sequence[Shown], column: str) -> None:
     crowded = bool((np.diff([scenario.start for scenario in scenarios]) < 0.1 * (end - begin)).any())
     axes.axhline(ends.mean(), color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
     reach = [[ends.mean() - ends.min()], [ends.max() - ends.mean()]]
-    look = {"color": MUTED, "fmt": "D", "markersize": 3.5, "linewidth": 0.9, "capsize": 2, "zorder": 4}
+    look: dict[str, Any] = {"color": MUTED, "fmt": "D", "markersize": 3.5, "linewidth": 0.9, "capsize": 2, "zorder": 4}
     axes.errorbar([1.02 * end], [ends.mean()], reach, **look)
     for scenario, results in zip(scenarios, values, strict=True):
         axes.axvline(scenario.start, color=GRID, linewidth=0.7, zorder=0)
@@ -188,7 +194,12 @@ def _starts(axes: Axes, scenarios: Sequence[Shown], column: str) -> None:
         )
         axes.plot([scenario.start], [results[scenario.best]], color=theme.colour(0), zorder=4, **_STAR)
         name = scenario.label if crowded else scenario.label.replace(" ", "\n")
-        place = {"ha": "center", "va": "bottom", "fontsize": "x-small", "transform": axes.get_xaxis_transform()}
+        place: dict[str, Any] = {
+            "ha": "center",
+            "va": "bottom",
+            "fontsize": "x-small",
+            "transform": axes.get_xaxis_transform(),
+        }
         axes.text(scenario.start, 1.01, name, rotation=90 if crowded else 0, **place)
     axes.set_xlim(begin - 0.06 * (end - begin), end + 0.06 * (end - begin))
 

@@ -150,7 +150,7 @@ def shown_values(run: Stretch, name: str, scenario: Shown) -> pd.DataFrame:
 def _points(axes: Axes, run: Stretch, metric: str, window: int, look: Style, scenario: Shown) -> None:
     """Dots of all seeds, a running mean for each; with rewards, lines at the best sequence and at no growth."""
     points = shown_values(run, metric, scenario)
-    dots = {"color": look.colour, "alpha": 0.4, "markersize": 2.5, "markeredgewidth": 0, "zorder": 2}
+    dots: dict[str, Any] = {"color": look.colour, "alpha": 0.4, "markersize": 2.5, "markeredgewidth": 0, "zorder": 2}
     axes.plot(points["step"].to_numpy(), points["value"].to_numpy(), ".", rasterized=len(points) > MANY, **dots)
     for _, seed in points.groupby("policy_seed"):
         smooth = helpers.running_mean(seed["value"].to_numpy(), max(1, round(window / run.every)))
@@ -168,7 +168,7 @@ def _reference_lines(axes: Axes, scenario: Shown) -> None:
     axes.axhline(never, color=MUTED, linewidth=1.4, linestyle=(0, (1, 1.2)), zorder=4)
     axes.axhline(best, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=5)
     if best == never:
-        place = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points", "ha": "right"}
+        place: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points", "ha": "right"}
         axes.annotate("both the same here", (0.98, best), (0, 4), fontsize="x-small", color=MUTED, **place)
 
 

@@ -80,7 +80,7 @@ def _mark(
             ]
         for position, marker, size, filled in marks:
             ink = theme.ink_on(image.cmap(image.norm(regrets[position])))
-            look = {"color": ink, "markersize": size, "markerfacecolor": ink if filled else "none"}
+            look: dict[str, Any] = {"color": ink, "markersize": size, "markerfacecolor": ink if filled else "none"}
             look |= {"markeredgewidth": 0.9, "clip_on": False, "label": "_mark"}
             panels[position // rows].plot([column + 0.5], [position % rows + 0.5], marker, **look)
 
@@ -358,11 +358,9 @@ def _reliability_told(scenarios: Sequence[Shown], columns: Sequence[str], shares
         np.mean(selection_regret(_first_job(scenario, scenario.column), scenario.quantity)[-1])
         for scenario in scenarios
     ]
-    unit, counts = (
-        scenarios[0].quantity.unit,
-        {len(_first_job(scenario, scenario.column)) - 1 for scenario in scenarios},
-    )
-    costs = f"{data.amount(min(losses), unit)} to {data.amount(max(losses), unit)}"
+    unit = scenarios[0].quantity.unit
+    counts = {len(_first_job(scenario, scenario.column)) - 1 for scenario in scenarios}
+    costs = f"{data.amount(float(min(losses)), unit)} to {data.amount(float(max(losses)), unit)}"
     of = f"{max(counts)} replicates" if max(counts) > 1 else "one replicate"
     noise = np.mean([reliability(_first_job(scenario, scenario.column)).sd_residual for scenario in scenarios])
     why = "That best is partly luck, so the loss does not fall to nothing however many replicates are chosen on"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,18 +17,8 @@ from schedlab.config.seeds import generator
 from schedlab.studies.adaptation.decisions import Decision, GrowthAction
 from schedlab.studies.adaptation.network.architecture import Architecture, Layer
 
-KINDS = (
-    "conv",
-    "linear",
-    "batch_norm",
-    "relu",
-    "tanh",
-    "sigmoid",
-    "avg_pool",
-    "max_pool",
-    "global_average_pool",
-    "flatten",
-)
+_PLAIN = ("avg_pool", "max_pool", "global_average_pool", "flatten")
+KINDS = ("conv", "linear", "batch_norm", "relu", "tanh", "sigmoid", *_PLAIN)
 LAYER_FEATURES = len(KINDS) + 6
 PLACE_FEATURES = 4
 SHIPPED_VOCABULARY = "resources/vocabularies/layers.json"
@@ -84,18 +75,17 @@ class Vocabulary:
         write_json(path, {"version": self.version, "seed": self.seed, "layers": list(self.layers)})
 
 
-def vocabulary_of(values: object, where: str) -> Vocabulary:
+def vocabulary_of(values: Any, where: str) -> Vocabulary:
     """Return the vocabulary that a JSON object says; UserError where it is none."""
-    layers = values.get("layers") if isinstance(values, dict) else None
-    fine = (
-        isinstance(layers, list) and all(isinstance(text, str) for text in layers) and len(set(layers)) == len(layers)
-    )
-    if not fine or values.get("version") != 1 or not isinstance(values.get("seed"), int):
+    values = values if isinstance(values, dict) else {}
+    layers, seed = values.get("layers"), values.get("seed")
+    texts = layers if isinstance(layers, list) and all(isinstance(text, str) for text in layers) else [""] * 2
+    if len(set(texts)) < len(texts) or values.get("version") != 1 or not isinstance(seed, int):
         expected = "version 1, a seed, and a list of different layer descriptions"
         raise UserError(
             "this is no vocabulary of layers", where=where, expected=expected, remedy="make one with `vocab`"
         )
-    return Vocabulary(tuple(layers), 1, values["seed"])
+    return Vocabulary(tuple(texts), 1, seed)
 
 
 def read_vocabulary(path: Path | str = SHIPPED_VOCABULARY) -> Vocabulary:
@@ -197,12 +187,11 @@ class Encoding:
         code = time_code(left, total, self.time_code, self.frequencies)
         if not self.slope:
             return code
-        if any(decision.slope is None for decision in decisions):
+        slopes = [decision.slope for decision in decisions if decision.slope is not None]
+        if len(slopes) < len(decisions):
             remedy = "set slope: false, or curves: true in the scenario"
             raise UserError("the table holds no slope of the validation accuracy", where="learner.slope", remedy=remedy)
-        return np.concatenate(
-            [code, np.array([[100 * decision.slope] for decision in decisions], dtype=np.float32)], axis=1
-        )
+        return np.concatenate([code, np.array([[100 * slope] for slope in slopes], dtype=np.float32)], axis=1)
 
 
 def _places(architecture: Architecture, actions: Sequence[GrowthAction]) -> np.ndarray:

@@ -56,7 +56,7 @@ def groups_of(problems: Mapping[str, AdaptationProblem], scenarios: Sequence[str
 
 def _groups(name: str, problem: AdaptationProblem, slope: bool) -> list[Group]:
     rows = np.array(problem.rows("train"))
-    seen = problem.view.subset(rows)
+    seen = problem.view.subset(rows.tolist())
     looks = np.hstack([seen.time_left, seen.slope]) if slope and seen.slope is not None else seen.time_left
     accuracy = seen.metrics.get("test_accuracy" if problem.setup.metric.startswith("test") else "validation_accuracy")
     groups = []

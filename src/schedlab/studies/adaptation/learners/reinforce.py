@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -72,7 +73,7 @@ class _PhaseState:
     baselines: list[MovingMean]
     curves: dict[str, np.ndarray]  # a value an episode
     episode: int = 0
-    batches: dict[tuple[int, ...], list[Batch]] = field(default_factory=dict)
+    batches: dict[tuple[int, ...], list[tuple[Batch, list[int]]]] = field(default_factory=dict)
 
 
 class _Run:
@@ -94,9 +95,15 @@ class _Run:
             for group in groups:
                 _check_returns(group, settings)
         self.recorded: list[dict[str, np.ndarray]] = []
-        self.state: _PhaseState | None = None
+        self._begun: _PhaseState | None = None
         self.drawn: tuple[tuple[int, int], np.ndarray] = ((-1, -1), np.zeros(0))
         self.digest = _digest(spec, seed, self.groups)
+
+    @property
+    def state(self) -> _PhaseState:
+        """The state of the phase that runs."""
+        assert self._begun is not None
+        return self._begun
 
     def resume(self, progress: Path) -> int:
         """Take up what an interrupted job of the same values left; return the phase to go on with."""
@@ -106,7 +113,7 @@ class _Run:
         number = int(kept.meta["phase"])
         load_module(self.network, kept.group("network"), progress)
         self.recorded = [kept.group(f"curve/{past}") for past in range(number)]
-        self.state = self._fresh(number)
+        self._begun = self._fresh(number)
         self.state.optimizer.load(kept.group("optimizer"))
         self.state.episode = int(kept.meta["episode"])
         self.state.curves = {name: np.array(values) for name, values in kept.group(f"curve/{number}").items()}
@@ -116,14 +123,14 @@ class _Run:
     def phase(self, number: int, progress: Path) -> None:
         """Run a phase from where it stands to its end."""
         settings, steps = self.settings[number], self.spec.train_on[number].steps
-        state = self.state = self.state or self._fresh(number)
+        state = self._begun = self._begun or self._fresh(number)
         while state.episode < steps:
             before = state.episode
             self._update(number, min(settings.episodes_per_update, steps - before))
             if before // settings.save_every != state.episode // settings.save_every:
                 self._save(number, progress)
         self.recorded.append(state.curves)
-        self.state = None
+        self._begun = None
 
     def emit(self, curve: Curve) -> None:
         """Hand out the curves of all phases: means over `record_every` episodes of each scenario."""
@@ -134,7 +141,7 @@ class _Run:
                 for first in range(0, len(episodes), settings.record_every):
                     some = episodes[first : first + settings.record_every]
                     update = int(some[-1]) // settings.episodes_per_update
-                    at = {"step": int(some[-1]) + 1, "episode": int(some[-1]) + 1, "update": update + 1}
+                    at: dict[str, Any] = {"step": int(some[-1]) + 1, "episode": int(some[-1]) + 1, "update": update + 1}
                     for name in _CURVES:
                         value = float(recorded[name][some].mean())
                         if np.isfinite(value):

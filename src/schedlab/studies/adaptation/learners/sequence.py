@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -132,18 +133,13 @@ class NearestLearner:
         """Write the times and best sequences; nothing is random."""
         del seed
         validate(NoSettings, spec.params)
-        known = []
+        known: list[dict[str, Any]] = []
         for name, reward in _trained_on(problems, spec).items():
             problem, mean = problems[name], reward.mean(0)
             best = int(mean.argmax())
             start = float(problem.view.time_left[list(problem.rows("train")), 0].mean())
-            known.append(
-                {
-                    "part_left": start / problem.setup.total_time,
-                    "sequence": problem.tree.sequences[best],
-                    "scenario": name,
-                }
-            )
+            part, sequence = start / problem.setup.total_time, problem.tree.sequences[best]
+            known.append({"part_left": part, "sequence": sequence, "scenario": name})
             curve("reward", float(mean[best]), step=0, scenario=name)
         tree = _one_tree([problems[entry["scenario"]] for entry in known])
         write_checkpoint(

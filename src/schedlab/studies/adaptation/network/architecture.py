@@ -199,14 +199,12 @@ class Architecture:
         channels, number = self.layers[own[-1]].outputs, self.insertions[block] + 1
         if bn is None:
             bn = any(self.layers[i].kind == "batch_norm" for i in own)
-        common = {"inputs": channels, "outputs": channels, "block": block, "inserted": number}
-        prefix, first = f"block{block}.insert{number}.", self.layers[own[0]]
+        first = self.layers[own[0]]
+        kinds = ("conv" if first.kind == "conv" else "linear", *(("batch_norm",) if bn else ()), "relu")
+        names = {kind: f"block{block}.insert{number}.{kind}" for kind in kinds}
+        new = [Layer(kind, name, channels, channels, block=block, inserted=number) for kind, name in names.items()]
         if first.kind == "conv":
-            new = [Layer("conv", prefix + "conv", kernel=first.kernel, padding=first.kernel // 2, **common)]
-        else:
-            new = [Layer("linear", prefix + "linear", **common)]
-        kinds = ("batch_norm", "relu") if bn else ("relu",)
-        new += [Layer(kind, prefix + kind, **common) for kind in kinds]
+            new[0] = replace(new[0], kernel=first.kernel, padding=first.kernel // 2)
         behind = own[-1] + 1
         return replace(self, layers=(*self.layers[:behind], *new, *self.layers[behind:]))
 
@@ -288,21 +286,15 @@ def require_fit(architecture: Architecture, data: str, shape: Shape, classes: in
 
 def _layers(block: BlockSettings, shape: Shape, name: str, number: int | None) -> list[Layer]:
     """The layers of one block that fits its input shape."""
+    kernel, outputs = block.kernel or 1, block.out or 0
     if block.kind in WEIGHTED:
-        sides = (
-            {"kernel": block.kernel, "stride": block.stride or 1, "padding": block.padding}
-            if block.kind == "conv"
-            else {}
-        )
-        layers = [
-            Layer(block.kind, f"{name}.{block.kind}", shape[0], block.out, bias=block.bias, block=number, **sides)
-        ]
-        kinds = (["batch_norm"] if block.batch_norm else []) + (
-            [block.activation] if block.activation != "none" else []
-        )
-        return layers + [Layer(kind, f"{name}.{kind}", block.out, block.out, block=number) for kind in kinds]
+        layer = Layer(block.kind, f"{name}.{block.kind}", shape[0], outputs, bias=block.bias, block=number)
+        if block.kind == "conv":
+            layer = replace(layer, kernel=kernel, stride=block.stride or 1, padding=block.padding)
+        kinds = [*(["batch_norm"] if block.batch_norm else []), block.activation]
+        return [layer, *(Layer(k, f"{name}.{k}", outputs, outputs, block=number) for k in kinds if k != "none")]
     if block.kind in POOLS:
-        return [Layer(block.kind, name, shape[0], shape[0], kernel=block.kernel, stride=block.stride or block.kernel)]
+        return [Layer(block.kind, name, shape[0], shape[0], kernel=kernel, stride=block.stride or kernel)]
     return [Layer(block.kind, name, shape[0], prod(shape) if block.kind == "flatten" else shape[0])]
 
 
@@ -359,7 +351,7 @@ def _own_number(block: BlockSettings, number: int, fail: _Complaint) -> int | No
         raise fail(
             f"{what}, so a layer inserted behind this block would change the network", "activation: relu", remedy
         )
-    if block.kind == "conv" and block.kernel % 2 == 0:
+    if block.kind == "conv" and block.kernel and block.kernel % 2 == 0:
         raise fail(f"kernel {block.kernel} is even and has no centre for an identity", "an odd kernel", remedy)
     return number
 

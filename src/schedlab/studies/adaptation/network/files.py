@@ -203,7 +203,8 @@ def _format(path: Path | str) -> tuple[Any, Any]:
 
 
 def _write_npz(path: Path, arrays: Mapping[str, np.ndarray], meta: str | None) -> None:
-    np.savez(path, **arrays)
+    named: dict[str, Any] = dict(arrays)
+    np.savez(path, **named)
     if meta is not None:
         with zipfile.ZipFile(path, "a") as file:
             file.writestr(zipfile.ZipInfo(f"{_META}.json"), meta)  # a fresh ZipInfo carries no clock

@@ -13,7 +13,7 @@ from itertools import product
 
 from schedlab.config.errors import UserError
 from schedlab.studies.adaptation.network.architecture import Architecture
-from schedlab.studies.adaptation.scenario import GROWTH_ACTION, AdaptationScenario, GrowthSettings
+from schedlab.studies.adaptation.scenario import AdaptationScenario, GrowthSettings
 from schedlab.studies.adaptation.simulator.table import DIGITS
 from schedlab.studies.adaptation.simulator.timing import MICROSECONDS, EpochSeconds, Timing, microseconds
 
@@ -223,7 +223,7 @@ def grown(architecture: Architecture, action: str, growth: GrowthSettings) -> Ar
 
 def parse_action(action: str) -> tuple[str, int]:
     """Return kind (deepen or widen) and block of a growth action's name."""
-    kind, block = GROWTH_ACTION.fullmatch(action).groups()
+    kind, _, block = action.partition("-")
     return kind, int(block)
 
 

@@ -7,6 +7,7 @@ results would depend on the machine; a single run may.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -111,12 +112,12 @@ class _Training:
 
     def _timed(self, course: Course, position: Position) -> tuple[Step | None, Position, Metrics]:
         """The same with the seconds that it took; whether it fits is only known afterwards."""
-        before = self.trainer.pack(self.state)
-        begin = self.clock()
+        clock, before = self.clock or time.perf_counter, self.trainer.pack(self.state)
+        begin = clock()
         self.state, found = self.trainer.train(self.state, course.upcoming(position), self._recall)
-        trained = self.clock()
+        trained = clock()
         found |= self.trainer.evaluate(self.state)
-        seconds = EpochSeconds(round(trained - begin, 6), round(self.clock() - trained, 6))
+        seconds = EpochSeconds(round(trained - begin, 6), round(clock() - trained, 6))
         step, after = course.advance(position, seconds)
         if step is None:
             self.state = self.trainer.unpack(before, position.architecture)

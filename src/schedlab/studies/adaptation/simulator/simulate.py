@@ -22,21 +22,10 @@ from schedlab.config.errors import UserError
 from schedlab.config.hashes import content_hash
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.studies.adaptation.data.datasets import DataSet
+from schedlab.studies.adaptation.network import training
 from schedlab.studies.adaptation.network.architecture import Architecture, architecture, require_fit
 from schedlab.studies.adaptation.network.models import build
-from schedlab.studies.adaptation.network.training import (
-    SoftTargets,
-    TrainState,
-    evaluate,
-    grow,
-    pack,
-    prepare_torch,
-    restart,
-    samples,
-    shrink_back,
-    train_epoch,
-    unpack,
-)
+from schedlab.studies.adaptation.network.training import SoftTargets, TrainState
 from schedlab.studies.adaptation.scenario import RESULTS_VERSION, AdaptationScenario
 from schedlab.studies.adaptation.simulator.course import (
     Choose,
@@ -149,8 +138,8 @@ class TorchTrainer:
     def __init__(self, job: Job, stream: int = 0, switch: int = 0) -> None:
         self._job, self._stream, self.switch = job, stream, switch
         self._settings = job.scenario.training
-        prepare_torch(self._settings.device)
-        self._splits = samples(job.dataset, self._settings.device)
+        training.prepare_torch(self._settings.device)
+        self._splits = training.samples(job.dataset, self._settings.device)
 
     def initial(self) -> TrainState:
         """Return the state before the first epoch."""
@@ -163,30 +152,31 @@ class TorchTrainer:
         stream = self._stream if epoch >= self.switch else 0
         root, place = self._job.scenario.seed, (self._job.number, stream, epoch)
         for event in step.events:
-            if event == "down":
-                state = shrink_back(state, recall(step.kept).network)
+            if event == "down" and step.kept:
+                state = training.shrink_back(state, recall(step.kept).network)
             elif event != "up":
-                state = grow(state, *parse_action(event), growth, data.images, derive_seed(root, "growth", *place))
+                seed = derive_seed(root, "growth", *place)
+                state = training.grow(state, *parse_action(event), growth, data.images, seed)
         if step.restart:
-            restart(state, growth, self._settings)
+            training.restart(state, growth, self._settings)
         soft = None
         if step.teacher:
             weight = growth.soft_target_weight * growth.soft_target_decay**step.epochs_down
             soft = SoftTargets(recall(step.teacher).network, weight, growth.soft_target_temperature)
         order = generator(root, "shuffle", *place).permutation(len(data.labels))
-        return state, train_epoch(state, data, order, self._settings, soft)
+        return state, training.train_epoch(state, data, order, self._settings, soft)
 
     def evaluate(self, state: TrainState) -> Metrics:
         """Return the held-out metrics."""
-        return evaluate(state.network, self._splits)
+        return training.evaluate(state.network, self._splits)
 
     def pack(self, state: TrainState) -> bytes:
         """Return the state as bytes."""
-        return pack(state)
+        return training.pack(state)
 
     def unpack(self, data: bytes, architecture: Architecture) -> TrainState:
         """Return the state that was packed."""
-        return unpack(data, architecture, self._settings.device)
+        return training.unpack(data, architecture, self._settings.device)
 
 
 def train_trunk(
@@ -361,5 +351,6 @@ def rows_of(
 def _slopes(lead: Sequence[Step], run: Run, metrics: Mapping[Node, Metrics]) -> list[float]:
     """What the epoch before each of a run's, and its last, added to the validation accuracy; 0 at first."""
     accuracies = [metrics.get(step.node, {}).get("validation_accuracy") for step in (*lead, *run.steps)]
-    added = [0.0 if earlier is None else later - earlier for earlier, later in pairwise([None, None, *accuracies])]
+    pairs = pairwise([None, None, *accuracies])
+    added = [0.0 if earlier is None or later is None else later - earlier for earlier, later in pairs]
     return added[len(lead) :]

@@ -36,18 +36,11 @@ PUBLISHED = {  # columns of the published record -> ours
     "train_acc_final": "train_accuracy",
     "test_acc_final": "test_accuracy",
 }
+PUBLISHED_SECONDS = ("train_epoch_s_mean", "eval_s_mean")  # of an epoch: training, evaluation
 NUMBERS = {  # columns of tables of ours and of the published record that hold numbers, where they are there
     *(*UNIT, *METRICS, "epochs", "parameters", "start", "total_time", "seconds_charged", "test_accuracy_last3"),
-    *(
-        "adapt_start_s",
-        "budget_s",
-        "params_final",
-        "train_epoch_s_mean",
-        "eval_s_mean",
-        "train_acc_final",
-        "test_acc_final",
-    ),
-    "test_acc_mean_last3",
+    *("adapt_start_s", "budget_s", "params_final", "train_acc_final", "test_acc_final", "test_acc_mean_last3"),
+    *PUBLISHED_SECONDS,
 }
 NUMBERED = ("time_left_", "timeleft", "slope_")  # one column a decision
 LARGEST = 1e100  # of any number in a table: their squares are summed
@@ -292,25 +285,27 @@ def simulation_table(
     return table
 
 
-def import_published(path: Path | str, experiment: str | None = None, whole: bool = True) -> pd.DataFrame:
+def import_published(path: Path | str, experiment: str | None = None) -> pd.DataFrame:
     """Return the published record as our table, all experiments or one; metrics of the last finished epoch.
 
     There is one job and one replicate, no validation set and no loss. `seconds_charged` is the number of epochs times
-    their mean seconds.
-    whole: all columns of the record are needed; else experiment, seq and test_acc_final, and the others where they are
-    there. Raises UserError for a missing file or column, an unknown experiment, and one in which no sequence ever does
-    nothing.
+    their mean seconds. Raises UserError for a missing file or column, an unknown experiment, and one in which no
+    sequence ever does nothing.
     """
-    import pandas as pd
+    published = _read_csv(Path(path))
+    need_columns(published, (*PUBLISHED, *PUBLISHED_SECONDS, "timeleft1_s"), str(path))
+    if experiment is not None:
+        known = list(dict.fromkeys(published["experiment"].astype(str)))
+        if experiment not in known:
+            remedy = did_you_mean(experiment, known)
+            raise UserError(f"unknown experiment '{experiment}'", where=str(path), remedy=remedy)
+        published = published[published["experiment"].astype(str) == experiment]
+    return _of_record(published, path)
 
-    published = _read_csv(Path(path), sequence="seq")
-    times = sorted(name for name in published if name.startswith("timeleft"))
-    seconds = ("train_epoch_s_mean", "eval_s_mean")
-    need_columns(
-        published,
-        (*PUBLISHED, *seconds, "timeleft1_s") if whole else ("experiment", "seq", "test_acc_final"),
-        str(path),
-    )
+
+def _of_record(published: pd.DataFrame, path: Path | str) -> pd.DataFrame:
+    """Rows of the published record under our names; of its columns experiment, seq and test_acc_final are needed."""
+    need_columns(published, ("experiment", "seq", "test_acc_final"), str(path))
     for name, rows in published.groupby("experiment", sort=False):
         if not rows["seq"].str.contains(PUBLISHED_NOTHING).any():
             raise UserError(
@@ -319,22 +314,15 @@ def import_published(path: Path | str, experiment: str | None = None, whole: boo
                 expected=f"all sequences of digits 0 to {PUBLISHED_NOTHING}",
                 remedy="take the whole file",
             )
-    if experiment is not None:
-        known = list(dict.fromkeys(published["experiment"].astype(str)))
-        if experiment not in known:
-            raise UserError(
-                f"unknown experiment '{experiment}'", where=str(path), remedy=did_you_mean(experiment, known)
-            )
-        published = published[published["experiment"].astype(str) == experiment]
-    table = pd.DataFrame(
-        {ours: published[theirs] for theirs, ours in PUBLISHED.items() if theirs in published}
-    ).reset_index(drop=True)
+    table = published[[name for name in PUBLISHED if name in published]].rename(columns=PUBLISHED)
+    table = table.reset_index(drop=True)
     if "model" in table:
         table["model"] = table["model"].astype(str).str.lower()
-    for number, name in enumerate(times):
+    for number, name in enumerate(sorted(name for name in published if name.startswith("timeleft"))):
         table[f"time_left_{number + 1}"] = published[name].to_numpy()
-    if {"epochs", *seconds} <= set(published):
-        table["seconds_charged"] = (published["epochs"] * (published[seconds[0]] + published[seconds[1]])).to_numpy()
+    training, evaluation = PUBLISHED_SECONDS
+    if {"epochs", training, evaluation} <= set(published):
+        table["seconds_charged"] = (published["epochs"] * (published[training] + published[evaluation])).to_numpy()
     if "test_acc_mean_last3" in published:
         table["test_accuracy_last3"] = published["test_acc_mean_last3"].to_numpy()
     return table.assign(timing="gv100gl", job=0, replicate=0)
@@ -343,64 +331,47 @@ def import_published(path: Path | str, experiment: str | None = None, whole: boo
 def read_simulations(path: Path | str) -> pd.DataFrame:
     """Return a table from a file: the published CSV, or one of ours as CSV or Parquet. Raises UserError."""
     path = Path(path)
-    if path.suffix == ".parquet":
-        table = _read_parquet(path)
-    else:
-        header = _header(path)
-        if "seq" in header and "sequence" not in header:
-            return import_published(path, whole=False)
-        table = _read_csv(path, sequence="sequence")
+    table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
+    if "seq" in table and "sequence" not in table:
+        return _of_record(table, path)
     need_columns(table, ("sequence",), str(path))
-    if table.empty:
-        raise _without_rows(path)
     return table.assign(sequence=table["sequence"].astype(str).str.strip())
-
-
-def _without_rows(path: Path) -> UserError:
-    return UserError(
-        "the table has no rows", where=str(path), expected="a row for each sequence", remedy="take the whole file"
-    )
-
-
-def _open(path: Path, errors: str = "strict") -> TextIO:
-    try:
-        return path.open(encoding="utf-8-sig", errors=errors, newline="")
-    except OSError as error:
-        raise UserError(
-            f"the table cannot be read: {error.strerror}", where=str(path), expected="a CSV or Parquet file"
-        ) from None
-
-
-def _header(path: Path) -> list[str]:
-    with _open(path, errors="replace") as file:
-        try:
-            return [name.strip() for name in next(csv.reader(file, skipinitialspace=True), [])]
-        except csv.Error as error:
-            raise _unreadable(path, error, "comma-separated values") from None
 
 
 def _unreadable(path: Path, error: Exception, expected: str) -> UserError:
     return UserError(f"the table cannot be read: {str(error).splitlines()[0]}", where=str(path), expected=expected)
 
 
-def _read_csv(path: Path, sequence: str) -> pd.DataFrame:
+def _read_csv(path: Path) -> pd.DataFrame:
     import pandas as pd
 
-    with _open(path) as file:
-        try:
+    texts = {"seq": str, "sequence": str}
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             header = _check_fields(path, file)
             file.seek(0)
-            table = pd.read_csv(file, header=0, names=header or None, dtype={sequence: str}, skipinitialspace=True)
-        except (ValueError, csv.Error) as error:  # pandas' own errors of parsing are ValueErrors
-            raise _unreadable(path, error, "comma-separated values") from None
+            table = pd.read_csv(file, header=0, names=header or None, dtype=texts, skipinitialspace=True)
+    except OSError as error:
+        expected = "a CSV or Parquet file"
+        what = f"the table cannot be read: {error.strerror}"
+        raise UserError(what, where=str(path), expected=expected) from None
+    except (ValueError, csv.Error) as error:  # pandas' own errors of parsing are ValueErrors
+        raise _unreadable(path, error, "comma-separated values") from None
+    return _checked(table, path)
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    try:
+        return _checked(read_table(path), path)
+    except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
+        raise _unreadable(path, error, "a Parquet table") from None
+
+
+def _checked(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Refuse a table without rows, text, truth values and huge numbers where numbers belong, and units not counted."""
     if table.empty:
-        raise _without_rows(path)
-    _check_numbers(table, path)
-    return table
-
-
-def _check_numbers(table: pd.DataFrame, path: Path) -> None:
-    """Refuse text, truth values and huge numbers where numbers belong, and units that are not counted."""
+        expected = "a row for each sequence"
+        raise UserError("the table has no rows", where=str(path), expected=expected, remedy="take the whole file")
     for name in table:
         if name not in NUMBERS and not str(name).startswith(NUMBERED):
             continue
@@ -418,6 +389,7 @@ def _check_numbers(table: pd.DataFrame, path: Path) -> None:
             raise UserError(f"holds '{column[odd].iloc[0]}'", where=f"{path}: {name}", expected=expected)
         if not plain:
             table[name] = numbers
+    return table
 
 
 def _number(value: object) -> float:
@@ -444,12 +416,3 @@ def _check_fields(path: Path, file: TextIO) -> list[str]:
                 remedy="take the whole file; this one may be cut off",
             )
     return header
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    try:
-        table = read_table(path)
-    except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
-        raise _unreadable(path, error, "a Parquet table") from None
-    _check_numbers(table, path)
-    return table
