@@ -13,7 +13,14 @@ from schedlab.config.contract import Metric, Outcome, Split, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.plugins import load_object
 from schedlab.config.seeds import derive_seed
-from schedlab.studies.adaptation.decisions import Decision, GrowthAction, architectures, certain, sequence_probabilities
+from schedlab.studies.adaptation.decisions import (
+    Decision,
+    GrowthAction,
+    architectures,
+    certain,
+    check_actions,
+    sequence_probabilities,
+)
 from schedlab.studies.adaptation.network.architecture import Architecture
 from schedlab.studies.adaptation.simulator.course import growth_actions, parse_action
 from schedlab.studies.adaptation.simulator.ranking import noise_from_tail, reliability, top_probability
@@ -247,13 +254,7 @@ class AdaptationProblem:
         return answers
 
     def _checked(self, probabilities: np.ndarray) -> np.ndarray:
-        if np.shape(probabilities) != (self.tree.actions,):
-            raise UserError(
-                f"the policy chooses among {np.size(probabilities)} actions",
-                where=f"scenario {self.name}",
-                expected=f"{self.tree.actions} actions",
-                remedy="use a policy that was learned for this number, or one with head: blocks",
-            )
+        check_actions(np.size(probabilities), self.tree.actions, f"scenario {self.name}")
         return np.asarray(probabilities, dtype=float)
 
     @cached_property

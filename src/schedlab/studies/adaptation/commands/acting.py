@@ -21,7 +21,7 @@ from schedlab.config.plugins import is_file_target, load_class, load_object
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.studies.adaptation.commands.conf import STUDY_NAME, load_policy, policy_names
-from schedlab.studies.adaptation.decisions import Decision, certain
+from schedlab.studies.adaptation.decisions import Decision, certain, check_actions
 from schedlab.studies.adaptation.network.architecture import Architecture, architecture
 from schedlab.studies.adaptation.problem import AdaptationProblem, ProblemSetup, setup_of
 from schedlab.studies.adaptation.rules import RULES
@@ -92,12 +92,7 @@ class Chooser:
         """Return the most probable action, or one drawn from the probabilities where the policy is a random one."""
         decision = Decision(grown, seconds_left, self.setup.total_time, self.setup.actions, slope)
         rates = np.asarray(self.rates(decision, taken), dtype=float)
-        if rates.shape != (len(self.setup.actions) + 1,):
-            raise UserError(
-                f"the policy chooses among {rates.size} actions",
-                expected=f"{len(self.setup.actions) + 1} actions",
-                remedy="use a policy that was learned for this number, or one with head: blocks",
-            )
+        check_actions(rates.size, len(self.setup.actions) + 1)
         action = int(np.argmax(rates)) if self.stream is None else int(self.stream.choice(len(rates), p=rates))
         names = [f"{action.operation}-{action.block}" for action in self.setup.actions]
         self.decisions.append(
@@ -193,15 +188,8 @@ def _checkpoint(arguments: argparse.Namespace) -> Path:
     """The file that was named, or the one of the workflow."""
     if arguments.checkpoint:
         return arguments.checkpoint
-    file = (
-        arguments.results
-        / arguments.scale
-        / STUDY_NAME
-        / "policies"
-        / arguments.policy
-        / f"seed-{arguments.seed}"
-        / "policy.zip"
-    )
+    own = Path(arguments.results, arguments.scale, STUDY_NAME, "policies", arguments.policy)
+    file = own / f"seed-{arguments.seed}" / "policy.zip"
     if not file.is_file():
         raise UserError(
             f"policy '{arguments.policy}' is not learned yet",

@@ -1,33 +1,24 @@
 """Run files of the published system (TOML) and what they say in our words.
 
-A run file tells one of three things by its agent: an initial training, the simulation of every sequence, or the
-learning of a policy.
+By its agent a file describes an initial training, the simulation of every sequence, or the learning of a policy.
 
-| published key | ours |
-|---|---|
-| runner.folder | name of the scenario or policy |
-| runner.seed | `seed` of the scenario; `seeds` of the policy |
-| runner.agent | SimulationAgent, RandomAgent: a scenario (without `gpu_changes` an initial training: our trunk); Agent:
-a policy | | runner.total_episodes | `train_on.steps` of the policy; of a simulation the number of sequences, which a
-table always holds all of | | scheduler.running_time | `budget` |
-| scheduler.gpu_changes | the first `up` is `adapt_at`, the rest are `changes` |
-| scheduler.start_time | none: the trunk runs from 0 to `adapt_at` |
-| job.model, job.dataset | the option of conf/model/ and conf/data/ with this name, capitals and underscores aside |
-| job.batchsize | `training.batch_size` |
-| agent.num_actions | `decisions` |
-| agent.action_set_size, agent.max_actions | none: one for each block and one for nothing, which is checked |
-| simulation.datafile | `train_on.scenarios`: the scenario of the folder's name, or the one that reads this experiment
-of the record | | agent.policyfile | `parent`: the policy of the folder's name; it is started from where it ended |
-| agent.temperature | `train_on.params.temperature` |
-| agent.alpha, agent.learning_rate_decay, agent.decay_freq | `learning_rate`, `learning_rate_factor`,
-`learning_rate_every` of the learner | | agent.hidden_size, agent.embedding_size, agent.time_encoding_size |
-`recurrent`, `embedding`, `frequencies` | | agent.decider_lstm_size, agent.decider_linear_size | `code`, `linear` |
-| agent.vocab | none: layers are known by a description of ours |
-| agent.device, agent.save_file, runner.save, trainer.weights, trainer.runtimes | none: places and devices are the
-workflow's |
+runner.folder                  name of the scenario or policy
+runner.seed                    `seed` of the scenario; `seeds` of the policy
+runner.agent                   SimulationAgent, RandomAgent: a scenario (an initial training without `gpu_changes`);
+                               Agent: a policy
+runner.total_episodes          `train_on.steps` of the policy; sequences of a simulation, of which a table has all
+scheduler.running_time         `budget`
+scheduler.gpu_changes          the first `up` is `adapt_at`, the rest are `changes`
+job.model, job.dataset         options of conf/model/ and conf/data/, capitals and underscores aside
+job.batchsize                  `training.batch_size`
+agent.num_actions              `decisions`
+agent.action_set_size, agent.max_actions   checked: one for each block and one for nothing
+simulation.datafile            `train_on.scenarios`: the scenario of the folder, or of this experiment of the record
+agent.policyfile               `parent`: the policy of the folder's name
+agent.temperature              `train_on.params.temperature`
+_LEARNER, _LEFT_OUT            settings of the learner; keys without a counterpart
 
-Values that no file sets (Adam at 0.01, the optimizer's restarts, the ReLU behind the logits, ...) are those of mode
-reference.
+Values that no file sets (Adam at 0.01, the optimizer's restarts, ...) are those of mode reference.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def draw_decisions(tables: StudyTables, spec: FigureSpec) -> Drawing:
     figure, lines = theme.new_grid(
         len(names), most, row_mm=14 + 9 * len(actions), around_mm=20, sharey=True, sharex=True
     )
-    for axes, name in zip([axes for line in lines for axes in line], names, strict=True):
+    for axes, name in zip(data.flat(lines), names, strict=True):
         _decision_panel(axes, rows[rows["policy"] == name], decisions)
         axes.set_title(name, fontsize="medium")
     for line in lines:
@@ -46,9 +46,7 @@ def draw_decisions(tables: StudyTables, spec: FigureSpec) -> Drawing:
     first.set(ylim=(len(actions) - 0.5, -0.5), xlim=(1.06 * rows["time_left"].max(), 0))
     helpers.shared_xlabel(lines[-1], "time left when the decision is taken (s)")
     helpers.legend_outside(figure, _decision_keys(decisions), columns=max(decisions, 3))
-    return Drawing(
-        figure, " ".join(filter(None, [spec.caption, _decisions_told(rows, names, actions)])), left_out=unlike
-    )
+    return Drawing(figure, data.caption(spec.caption, _decisions_told(rows, names, actions)), left_out=unlike)
 
 
 def _decision_panel(axes: Axes, rows: pd.DataFrame, decisions: int) -> None:
@@ -135,26 +133,17 @@ def draw_trunk(tables: StudyTables, spec: FigureSpec) -> Drawing:
     trunk = _trunk(tables, scenarios)
     beside = 2 if len(scenarios) < 8 else 1
     figure, lines = theme.new_grid(len(columns), beside, row_mm=62, around_mm=16)
-    for axes, column in zip([axes for line in lines for axes in line], columns, strict=True):
+    for axes, column in zip(data.flat(lines), columns, strict=True):
         if trunk is not None:
             for _, job in trunk.groupby("job"):
-                axes.plot(
-                    job["ends"].to_numpy(),
-                    job[column].to_numpy(),
-                    color=INK,
-                    linewidth=1.0,
-                    marker=".",
-                    markersize=2.5,
-                    zorder=3,
-                )
+                look: dict[str, Any] = {"color": INK, "linewidth": 1.0, "marker": ".", "markersize": 2.5, "zorder": 3}
+                axes.plot(job["ends"].to_numpy(), job[column].to_numpy(), **look)
         _starts(axes, scenarios, column)
         axes.set(
             xlabel="pinned time since the start of training (s)", ylabel=helpers.axis_label(data.QUANTITIES[column])
         )
     helpers.legend_outside(figure, _trunk_keys(trunk is not None), columns=2)
-    return Drawing(
-        figure, " ".join(filter(None, [spec.caption, _trunk_told(scenarios, columns[0], trunk)])), left_out=unlike
-    )
+    return Drawing(figure, data.caption(spec.caption, _trunk_told(scenarios, columns[0], trunk)), left_out=unlike)
 
 
 def _trunk(tables: StudyTables, scenarios: Sequence[Shown]) -> pd.DataFrame | None:
@@ -176,64 +165,30 @@ def _starts(axes: Axes, scenarios: Sequence[Shown], column: str) -> None:
     ends = np.concatenate([scenario.values(column)[:, scenario.nothing] for scenario in scenarios])
     begin, end = min(scenario.start for scenario in scenarios), max(scenario.budget for scenario in scenarios)
     crowded = bool((np.diff([scenario.start for scenario in scenarios]) < 0.1 * (end - begin)).any())
-    axes.axhline(ends.mean(), color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
+    axes.axhline(ends.mean(), color=MUTED, **data.DASHED, zorder=1)
     reach = [[ends.mean() - ends.min()], [ends.max() - ends.mean()]]
     look: dict[str, Any] = {"color": MUTED, "fmt": "D", "markersize": 3.5, "linewidth": 0.9, "capsize": 2, "zorder": 4}
     axes.errorbar([1.02 * end], [ends.mean()], reach, **look)
     for scenario, results in zip(scenarios, values, strict=True):
         axes.axvline(scenario.start, color=GRID, linewidth=0.7, zorder=0)
-        limits = (results.min(), results.max())
-        axes.plot(
-            [scenario.start] * 2,
-            limits,
-            color=theme.colour(0),
-            linewidth=4,
-            alpha=0.35,
-            solid_capstyle="butt",
-            zorder=2,
-        )
+        axes.plot([scenario.start] * 2, [results.min(), results.max()], zorder=2, color=theme.colour(0), **_BAR)
         axes.plot([scenario.start], [results[scenario.best]], color=theme.colour(0), zorder=4, **_STAR)
         name = scenario.label if crowded else scenario.label.replace(" ", "\n")
-        place: dict[str, Any] = {
-            "ha": "center",
-            "va": "bottom",
-            "fontsize": "x-small",
-            "transform": axes.get_xaxis_transform(),
-        }
-        axes.text(scenario.start, 1.01, name, rotation=90 if crowded else 0, **place)
+        place: dict[str, Any] = {"ha": "center", "va": "bottom", "transform": axes.get_xaxis_transform()}
+        axes.text(scenario.start, 1.01, name, fontsize="x-small", rotation=90 if crowded else 0, **place)
     axes.set_xlim(begin - 0.06 * (end - begin), end + 0.06 * (end - begin))
 
 
-_STAR: dict[str, Any] = {
-    "marker": "*",
-    "linestyle": "none",
-    "markersize": 7,
-    "markeredgecolor": "white",
-    "markeredgewidth": 0.3,
-}
-
-
+_STAR: dict[str, Any] = {"marker": "*", "linestyle": "none", "markersize": 7, **data.EDGE}
+_BAR: dict[str, Any] = {"linewidth": 4, "alpha": 0.35, "solid_capstyle": "butt"}
 _NEVER_ENDS = "end without growth: mean of all replicates and their range"
 
 
 def _trunk_keys(with_trunk: bool) -> list[Any]:
-    keys = (
-        [data.key(color=INK, linewidth=1.0, marker=".", markersize=3, label="no growth, epoch by epoch")]
-        if with_trunk
-        else []
-    )
-    keys.append(
-        data.key(color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), marker="D", markersize=3.5, label=_NEVER_ENDS)
-    )
-    keys.append(
-        data.key(
-            color=theme.colour(0),
-            linewidth=4,
-            alpha=0.35,
-            solid_capstyle="butt",
-            label="ends of all sequences that start here",
-        )
-    )
+    keys = [data.key(color=INK, linewidth=1.0, marker=".", markersize=3, label="no growth, epoch by epoch")]
+    keys = keys if with_trunk else []
+    keys.append(data.key(color=MUTED, marker="D", markersize=3.5, label=_NEVER_ENDS, **data.DASHED))
+    keys.append(data.key(color=theme.colour(0), label="ends of all sequences that start here", **_BAR))
     keys.append(data.key(color=theme.colour(0), label="best of them by what is rewarded", **_STAR))
     return keys
 
@@ -317,17 +272,9 @@ def _dumbbells(axes: Axes, down: Shown, kept: Shown) -> None:
     for values, colour, marker, shift in sides:
         for row, results in enumerate(values.T):
             axes.plot([results.min(), results.max()], [row + shift] * 2, color=colour, linewidth=0.6, zorder=2)
-            axes.plot(
-                [results.mean()],
-                [row + shift],
-                marker,
-                color=colour,
-                markersize=4,
-                markeredgecolor="white",
-                markeredgewidth=0.3,
-                zorder=3,
-            )
-        axes.axvline(values.mean(0)[down.nothing], color=colour, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
+            look: dict[str, Any] = {"color": colour, "markersize": 4, "zorder": 3}
+            axes.plot([results.mean()], [row + shift], marker, **look, **data.EDGE)
+        axes.axvline(values.mean(0)[down.nothing], color=colour, **data.DASHED, zorder=1)
     axes.set_yticks(range(len(down.sequences)), [", ".join(down.moves(name)) for name in down.sequences])
     axes.set_ylim(len(down.sequences) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
@@ -340,7 +287,7 @@ def _moves_keys() -> list[Any]:
         data.key(marker=marker, color=colour, linewidth=0.6, markersize=4, label=f"{label} (line: replicates)")
         for marker, colour, label in looks
     ]
-    return [*keys, data.key(color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), label="no growth, in either case")]
+    return [*keys, data.key(color=MUTED, **data.DASHED, label="no growth, in either case")]
 
 
 def _moves_told(widen: Shown, down: Shown, kept: Shown) -> str:

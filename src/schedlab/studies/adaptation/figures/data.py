@@ -121,6 +121,20 @@ class Shown:
         return [self.action_names[DIGITS.index(digit)] for digit in sequence]
 
 
+EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}  # of marks that lie on others
+DASHED: dict[str, Any] = {"linewidth": 0.8, "linestyle": (0, (4, 2))}
+
+
+def caption(*texts: str) -> str:
+    """Return sentences, those that are not empty, as one text."""
+    return " ".join(filter(None, texts))
+
+
+def flat(lines: Iterable[Iterable[Axes]]) -> list[Axes]:
+    """Return the panels of a grid, line by line."""
+    return [axes for line in lines for axes in line]
+
+
 def key(**look: Any) -> Line2D:
     """Return an entry of a legend: a line or mark with its label."""
     return Line2D([], [], **look)

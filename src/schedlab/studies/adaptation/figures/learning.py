@@ -110,7 +110,7 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     )
     return Drawing(
         figure,
-        " ".join(filter(None, [spec.caption, _learning_told(runs, scenarios), cut])),
+        data.caption(spec.caption, _learning_told(runs, scenarios), cut),
         left_out=_left_out(spec, scenarios),
     )
 
@@ -166,7 +166,7 @@ def _reference_lines(axes: Axes, scenario: Shown) -> None:
     best = float(values.max() if scenario.quantity.better == "higher" else values.min())
     never = float(values[scenario.nothing])
     axes.axhline(never, color=MUTED, linewidth=1.4, linestyle=(0, (1, 1.2)), zorder=4)
-    axes.axhline(best, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=5)
+    axes.axhline(best, color=INK, **data.DASHED, zorder=5)
     if best == never:
         place: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points", "ha": "right"}
         axes.annotate("both the same here", (0.98, best), (0, 4), fontsize="x-small", color=MUTED, **place)
@@ -182,7 +182,7 @@ def _learning_keys(metrics: Sequence[str], window: int, longest: float) -> list[
         data.key(color=MUTED, linewidth=1.2, label=f"{mean}, a line a seed"),
     ]
     if "reward" in metrics:
-        keys.append(data.key(color=INK, linewidth=0.8, linestyle=(0, (4, 2)), label="best sequence"))
+        keys.append(data.key(color=INK, **data.DASHED, label="best sequence"))
         keys.append(data.key(color=MUTED, linewidth=1.4, linestyle=(0, (1, 1.2)), label="no adaptation"))
     return keys
 
@@ -221,7 +221,7 @@ def draw_transfer(tables: StudyTables, spec: FigureSpec) -> Drawing:
     until, cut = interesting([run for group in groups for run in group["runs"].values()], metrics, window)
     figure, lines = theme.new_grid(len(places), 3 if len(places) < 4 else 2, row_mm=46, around_mm=24)
     jumps = []
-    for axes, (group, metric) in zip([axes for line in lines for axes in line], places, strict=True):
+    for axes, (group, metric) in zip(data.flat(lines), places, strict=True):
         jumps += _group_panel(axes, group, metric, window, looks, scenarios[group["scenario"]], until)
         if len(groups) > 1 or metric == metrics[0]:
             axes.set_title(group["title"], fontsize="medium")
@@ -231,7 +231,7 @@ def draw_transfer(tables: StudyTables, spec: FigureSpec) -> Drawing:
     jumpstart = f"Jumpstart: {'; '.join(jumps)}." if jumps else ""
     return Drawing(
         figure,
-        " ".join(filter(None, [spec.caption, _ends_told(groups, scenarios, metrics[0], window), jumpstart, cut])),
+        data.caption(spec.caption, _ends_told(groups, scenarios, metrics[0], window), jumpstart, cut),
         left_out=_left_out(spec, scenarios),
     )
 
@@ -309,22 +309,10 @@ def _arrow(axes: Axes, scratch: float, transfer: float) -> None:
     left, right = axes.get_xlim()
     x = left - 0.02 * (right - left)
     axes.set_xlim(left - 0.07 * (right - left), right)
-    axes.annotate(
-        "",
-        xy=(x, transfer),
-        xytext=(x, scratch),
-        arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0},
-    )
-    axes.annotate(
-        "jumpstart",
-        (x, (scratch + transfer) / 2),
-        (-3, 0),
-        textcoords="offset points",
-        rotation=90,
-        ha="right",
-        va="center",
-        fontsize="x-small",
-    )
+    arrow = {"arrowstyle": "-|>", "color": INK, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0}
+    axes.annotate("", xy=(x, transfer), xytext=(x, scratch), arrowprops=arrow)
+    look: dict[str, Any] = {"rotation": 90, "ha": "right", "va": "center", "fontsize": "x-small"}
+    axes.annotate("jumpstart", (x, (scratch + transfer) / 2), (-3, 0), textcoords="offset points", **look)
 
 
 def _ends_told(groups: Sequence[Mapping[str, Any]], scenarios: Mapping[str, Shown], metric: str, window: int) -> str:

@@ -38,17 +38,10 @@ def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
     noises = np.array([data.noise_of(tables, scenario.name) for scenario in scenarios])
     units = [len(scenario.problem.rows("test")) for scenario in scenarios]
     spreads = noises * np.sqrt(2 / np.array(units))
-    widths = {"width_ratios": [1.6, *[1] * len(scenarios)]}
-    figure, lines = theme.new_grid(
-        len(scenarios) + 1,
-        ACROSS + 1,
-        row_mm=14 + ROW_MM * len(order),
-        around_mm=20,
-        sharey=True,
-        sharex=True,
-        **widths,
-    )
-    panels = [axes for line in lines for axes in line]
+    look: dict[str, Any] = {"sharey": True, "sharex": True, "width_ratios": [1.6, *[1] * len(scenarios)]}
+    height = 14 + ROW_MM * len(order)
+    figure, lines = theme.new_grid(len(scenarios) + 1, ACROSS + 1, row_mm=height, around_mm=20, **look)
+    panels = data.flat(lines)
     _mean_points(panels[0], means, order, looks)
     panels[0].set_title(f"mean of all\n{len(scenarios)} scenarios")
     for axes, scenario in zip(panels[1:], scenarios, strict=True):
@@ -67,7 +60,7 @@ def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
     mean_loss = data.amount(float(reference.mean()), quantity.unit)
     mean_loss = f"{baseline} itself loses {mean_loss} to the best sequence on average."
     texts = [spec.caption, told, mean_loss, data.repetitions(tables, [*order, baseline], scenarios)]
-    return Drawing(figure, " ".join(filter(None, texts)), left_out=others | unlike)
+    return Drawing(figure, data.caption(*texts), left_out=others | unlike)
 
 
 def _compared(tables: StudyTables, scenario: Shown, names: Sequence[str]) -> frozenset[str]:
@@ -111,7 +104,7 @@ def _finish_rows(lines: Sequence[Sequence[Axes]], order: Sequence[str], known: M
     lines[0][0].set_yticks(range(len(order)), order)
     lines[0][0].set_ylim(len(order) - 0.5, -0.5)
     learned = sum(known[name] == "learned" for name in order)
-    for axes in (axes for line in lines for axes in line):
+    for axes in data.flat(lines):
         axes.tick_params(axis="y", length=0, labelleft=any(axes is line[0] for line in lines))
         helpers.short_ticks(axes)
         if 0 < learned < len(order):
@@ -177,7 +170,7 @@ def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
         len(scenarios), ACROSS, row_mm=14 + ROW_MM * len(order), around_mm=18, sharey=True, sharex=True
     )
     shown_rows = []
-    for axes, scenario in zip([axes for line in lines for axes in line], scenarios, strict=True):
+    for axes, scenario in zip(data.flat(lines), scenarios, strict=True):
         rows = data.summary_rows(tables.summary, "regret", scenario.name, order)
         helpers.points_with_uncertainty(axes, rows, order, looks)
         axes.axvline(0, color=INK, linewidth=0.8, zorder=1)
@@ -191,7 +184,7 @@ def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
     never = f"; {NEVER} loses {data.amount(average[NEVER], quantity.unit)}" if NEVER in average else ""
     noise = "Regrets within one standard deviation of one result (grey) can be luck."
     texts = [spec.caption, f"{best}{never}.", noise, explained, data.repetitions(tables, order, scenarios)]
-    return Drawing(figure, " ".join(filter(None, texts)), left_out=others)
+    return Drawing(figure, data.caption(*texts), left_out=others)
 
 
 def draw_final(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -241,12 +234,8 @@ def _final_panel(
         if place:
             axes.axvline(place - 0.5, color=GRID, linewidth=0.5)
     never = [float(rows.loc[rows["policy"] == NEVER, "value"].mean()) for rows in found.values()]
-    axes.axhline(
-        float(np.nanmean(never)) if np.isfinite(never).any() else np.nan,
-        color=MUTED,
-        linewidth=0.8,
-        linestyle=(0, (4, 2)),
-    )
+    height = float(np.nanmean(never)) if np.isfinite(never).any() else np.nan
+    axes.axhline(height, color=MUTED, **data.DASHED)
     axes.set_xticks(
         range(len(scenarios)),
         [scenario.tick if len(scenarios) < ACROSS else data.narrow(scenario) for scenario in scenarios],
@@ -260,7 +249,7 @@ def _final_keys(tables: StudyTables, scenarios: Sequence[Shown], names: Sequence
     rows = tables.summary[tables.summary["scenario"].isin([scenario.name for scenario in scenarios])]
     rows = rows[rows["policy"].isin(names) & (rows["split"] == "test")]
     given = np.isfinite(rows["ci_low"])
-    keys = [data.key(color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), label=f"mean of {NEVER}")]
+    keys = [data.key(color=MUTED, **data.DASHED, label=f"mean of {NEVER}")]
     if given.any():
         keys.append(data.key(color=MUTED, linewidth=2.2, marker="|", label="interval (bootstrap)"))
     if (~given & (rows["range_high"] > rows["range_low"])).any():

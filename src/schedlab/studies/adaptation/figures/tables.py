@@ -20,11 +20,8 @@ from schedlab.studies.adaptation.figures.settings import RankingSettings, Reliab
 from schedlab.studies.adaptation.simulator.ranking import noise_from_tail, reliability
 from schedlab.studies.adaptation.simulator.table import DIGITS
 
-MARKS = (
-    ("o", 8.0),
-    ("s", 10.5),
-    ("D", 6.5),
-)  # marker and size of the policies whose choices are shown, around the star of the best
+# marker and size of the policies whose choices are shown, around the star of the best
+MARKS = (("o", 8.0), ("s", 10.5), ("D", 6.5))
 MANY = 44  # columns of cells that fit beside each other
 
 
@@ -39,7 +36,7 @@ def draw_sequences(tables: StudyTables, spec: FigureSpec) -> Drawing:
     rows = len(tree.sequences) // tree.actions
     most = max(1, MANY // len(scenarios))
     figure, lines = theme.new_grid(tree.actions, most, row_mm=8 + 4.4 * rows, around_mm=18)
-    panels = [axes for line in lines for axes in line]
+    panels = data.flat(lines)
     norm = PowerNorm(0.5, vmin=0.0, vmax=float(regrets.max()))
     for first, axes in enumerate(panels):
         part = slice(first * rows, (first + 1) * rows)
@@ -61,7 +58,7 @@ def draw_sequences(tables: StudyTables, spec: FigureSpec) -> Drawing:
     codes = ", ".join(f"{DIGITS[number]} {name}" for number, name in enumerate(actions))
     scale = "Colours follow the square root of the regret, so that small ones can be told apart."
     told = [spec.caption, f"Digits: {codes}.", scale, _sequences_told(tables, scenarios, names)]
-    return Drawing(figure, " ".join(filter(None, told)), left_out=others | unlike)
+    return Drawing(figure, data.caption(*told), left_out=others | unlike)
 
 
 def _mark(
@@ -117,7 +114,7 @@ def draw_ranking(tables: StudyTables, spec: FigureSpec) -> Drawing:
     beside = 1 if len(scenarios) > 7 else 2
     width = 1.0 if len(columns) > 1 or beside == 1 else 0.6
     figure, lines = theme.new_grid(len(columns), beside, row_mm=56, around_mm=24, width=width)
-    for axes, column in zip([axes for line in lines for axes in line], columns, strict=True):
+    for axes, column in zip(data.flat(lines), columns, strict=True):
         axes.margins(y=0.05)
         for place, scenario in enumerate(scenarios):
             _ranking_dots(axes, place, scenario, column)
@@ -187,9 +184,9 @@ def _ranking_notes(axes: Axes, place: int, scenario: Shown, column: str) -> None
 
 
 _RANKING_LOOKS: dict[str, dict[str, Any]] = {
-    "best": {"marker": "*", "markersize": 7.5, "markeredgecolor": "white", "markeredgewidth": 0.3},
-    "worst": {"marker": "X", "markersize": 5, "markeredgecolor": "white", "markeredgewidth": 0.3},
-    "none": {"marker": "D", "markersize": 4, "markeredgecolor": "white", "markeredgewidth": 0.3},
+    "best": {"marker": "*", "markersize": 7.5, **data.EDGE},
+    "worst": {"marker": "X", "markersize": 5, **data.EDGE},
+    "none": {"marker": "D", "markersize": 4, **data.EDGE},
 }
 
 
@@ -203,9 +200,7 @@ def _noise(scenario: Shown, column: str) -> float:
     if len(values) > 1:
         return reliability(values).sd_residual / np.sqrt(len(values))
     if column == "test_accuracy" and "test_accuracy_last3" in scenario.table:
-        return noise_from_tail(
-            scenario.table["test_accuracy"].to_numpy(), scenario.table["test_accuracy_last3"].to_numpy()
-        )
+        return noise_from_tail(*(scenario.table[name].to_numpy() for name in ("test_accuracy", "test_accuracy_last3")))
     return float("nan")
 
 
@@ -219,10 +214,8 @@ def _ranking_keys(*, noisy: bool) -> list[Any]:
     dot = {"marker": "o", "color": GRID, "markeredgecolor": MUTED, "markeredgewidth": 0.3, "markersize": 2.5}
     keys.append(data.key(linestyle="none", label="each sequence", **dot))
     keys.append(data.key(color=INK, linewidth=1.2, label="mean"))
-    noise = data.key(
-        color=MUTED, marker="|", linewidth=0.9, markersize=4, label="\N{PLUS-MINUS SIGN}1 s.d. of the noise of a dot"
-    )
-    return [*keys, *([noise] if noisy else ())]
+    label = "\N{PLUS-MINUS SIGN}1 s.d. of the noise of a dot"
+    return [*keys, *([data.key(color=MUTED, marker="|", linewidth=0.9, markersize=4, label=label)] if noisy else ())]
 
 
 def _ranking_told(scenarios: Sequence[Shown], columns: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.schema import validate
 from schedlab.learning.checkpoints import Checkpoint, load_module, module_arrays, read_checkpoint, write_checkpoint
-from schedlab.studies.adaptation.decisions import ActByDeciding, Decision
+from schedlab.studies.adaptation.decisions import ActByDeciding, Decision, check_actions
 from schedlab.studies.adaptation.learners.encoders import Encoding, vocabulary_of
 from schedlab.studies.adaptation.learners.policy_network import Inputs, PolicyNetwork, build_network, encoding_of
 from schedlab.studies.adaptation.learners.settings import NetworkSettings
@@ -210,13 +210,8 @@ def load_policy(path: Path, problem: AdaptationProblem) -> NetworkPolicy:
         raise UserError(
             f"the policy's description is damaged: {error}", where=str(path), remedy="learn the policy again"
         ) from None
-    if settings.head == "fixed" and actions != problem.tree.actions:
-        raise UserError(
-            f"the policy chooses among {actions} actions",
-            where=str(path),
-            expected=f"{problem.tree.actions} actions, as scenario {problem.name} has",
-            remedy="learn it on such scenarios, or with head: blocks, which takes any number",
-        )
+    if settings.head == "fixed":
+        check_actions(actions, problem.tree.actions, f"{path}: for scenario {problem.name}")
     words = vocabulary_of(meta["vocabulary"], str(path)) if settings.encoder == "vocab" else None
     encoding = encoding_of(settings, words)
 

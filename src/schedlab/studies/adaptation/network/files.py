@@ -21,21 +21,9 @@ from schedlab.config.hashes import canonical_json
 from schedlab.studies.adaptation.network.architecture import POOLS, WEIGHTED, Architecture, Layer, Shape
 
 _USER_BLOCK, _MARK = 512, b"schedlab weights sha256 "
-_META = (
-    "schedlab"  # what a file tells of itself: a member schedlab.json of an .npz, a dataset of an .h5 that is no layer's
-)
+_META = "schedlab"  # what a file tells of itself: a member schedlab.json of an .npz, a dataset of an .h5, no layer's
 _NORM_NAMES = {"weight": "gamma", "bias": "beta", "running_mean": "moving_mean", "running_var": "moving_variance"}
 _NAMES = {"weight": "kernel", "bias": "bias"}
-
-
-def to_nhwc(images: np.ndarray) -> np.ndarray:
-    """Return images (n, channels, height, width) as (n, height, width, channels)."""
-    return np.ascontiguousarray(images.transpose(0, 2, 3, 1))
-
-
-def to_nchw(images: np.ndarray) -> np.ndarray:
-    """Return images (n, height, width, channels) as (n, channels, height, width)."""
-    return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
 
 
 def to_hwio(kernel: np.ndarray) -> np.ndarray:
@@ -75,11 +63,8 @@ def to_tensorflow(architecture: Architecture, state: Mapping[str, Any]) -> dict[
     """
     names = _table(architecture)
     where = f"weights of {architecture.model}"
-    _check(
-        {own: shape for own, (_, shape, _, _) in names.items()},
-        {name: tuple(state[name].shape) for name in state},
-        where,
-    )
+    shapes = {own: shape for own, (_, shape, _, _) in names.items()}
+    _check(shapes, {name: tuple(state[name].shape) for name in state}, where)
     return {
         name: _turn(np.asarray(state[own]), kind, image, back=False) for own, (name, _, kind, image) in names.items()
     }
@@ -158,12 +143,8 @@ def _table(architecture: Architecture) -> dict[str, tuple[str, Shape, str, Shape
             suffix = own.removeprefix(layer.name + ".")
             matrix = suffix == "weight" and layer.kind != "batch_norm"
             name = (_NORM_NAMES if layer.kind == "batch_norm" else _NAMES)[suffix]
-            table[own] = (
-                f"{layer.name}/{name}",
-                size,
-                layer.kind if matrix else "vector",
-                flattened if matrix else None,
-            )
+            kind, image = (layer.kind, flattened) if matrix else ("vector", None)
+            table[own] = (f"{layer.name}/{name}", size, kind, image)
         if layer.kind == "linear":
             flattened = None
         shape = output
