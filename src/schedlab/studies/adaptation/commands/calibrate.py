@@ -32,15 +32,13 @@ def run(arguments: argparse.Namespace) -> int:
     out = _file_to_write(arguments)
     options = {"epochs": arguments.epochs, "warm_up": arguments.warm_up, "batch_size": arguments.batch_size}
     settings = validate(calibrate.CalibrateSettings, options, lambda path: "--" + str(path[0]).replace("_", "-"))
-    model = load_option(
-        arguments.conf, "model", arguments.model, ModelSettings, {"head_relu": True} if arguments.head_relu else None
-    )
+    changes = {"head_relu": True} if arguments.head_relu else None
+    model = load_option(arguments.conf, "model", arguments.model, ModelSettings, changes)
     data = load_option(arguments.conf, "data", arguments.data, datasets.DataSettings)
     device = find_device(arguments.device)
     base, dataset = architecture(model), datasets.load(data)
-    measure = _told(
-        calibrate.epoch_measure(dataset, arguments.device, settings), settings.warm_up + settings.epochs, base
-    )
+    measure = calibrate.epoch_measure(dataset, arguments.device, settings)
+    measure = _logged(measure, settings.warm_up + settings.epochs, base)
     gpu = device_name(device) + (", one thread" if device.type == "cpu" else "")
     timing = calibrate.calibrate(base, measure, arguments.name, gpu, data.name, settings)
     calibrate.write_timing(out, timing)
@@ -55,11 +53,8 @@ def _file_to_write(arguments: argparse.Namespace) -> Path:
         raise UserError(f"'{arguments.name}' is no name of a timing", where="--name", expected=expected)
     out = arguments.out or Path(arguments.conf) / "gpu" / f"{arguments.name}.yaml"
     if out.exists() and not arguments.force:
-        raise UserError(
-            "the file is there already",
-            where=str(out),
-            remedy="choose another --name or --out, or replace it with --force",
-        )
+        remedy = "choose another --name or --out, or replace it with --force"
+        raise UserError("the file is there already", where=str(out), remedy=remedy)
     if out.is_dir() or not next(parent for parent in out.absolute().parents if parent.exists()).is_dir():
         raise UserError("no file can be written here", where=str(out), remedy="name another file with --out")
     return out
@@ -70,12 +65,9 @@ def report(timing: TimingSettings) -> dict[str, Any]:
     (name, model), *_ = timing.models.items()
     measured = []
     for entry in model.exact:
-        by_formula = {
-            "train_s": model.train.seconds(entry.insertions),
-            "eval_s": model.evaluation.seconds(entry.insertions),
-        }
         seconds = {"train_s": entry.train_s, "eval_s": entry.eval_s}
-        residual = {key: round(seconds[key] - value, 6) for key, value in by_formula.items()}
+        formula = (model.train.seconds(entry.insertions), model.evaluation.seconds(entry.insertions))
+        residual = {key: round(seconds[key] - value, 6) for key, value in zip(seconds, formula, strict=True)}
         measured.append({"insertions": list(entry.insertions), **seconds, "residual": residual})
     return {
         "name": timing.name,
@@ -90,23 +82,16 @@ def report(timing: TimingSettings) -> dict[str, Any]:
     }
 
 
-def _told(measure: Measure, rounds: int, base: Architecture) -> Measure:
-    """The same measurement, told of on standard error."""
+def _logged(measure: Measure, rounds: int, base: Architecture) -> Measure:
+    """The same measurement, logged."""
     total, done = rounds * len(architectures_to_measure(base)), 0
 
     def told(built: Architecture) -> tuple[float, float]:
         nonlocal done
         train_s, eval_s = measure(built)
         done += 1
-        log.info(
-            "%d of %d: %s %s trains in %.4f s, evaluates in %.4f s",
-            done,
-            total,
-            built.model,
-            built.insertions,
-            train_s,
-            eval_s,
-        )
+        times = f"trains in {train_s:.4f} s, evaluates in {eval_s:.4f} s"
+        log.info("%d of %d: %s %s %s", done, total, built.model, built.insertions, times)
         return train_s, eval_s
 
     return told

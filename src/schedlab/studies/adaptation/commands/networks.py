@@ -41,26 +41,26 @@ def predict(arguments: argparse.Namespace) -> int:
     probabilities, log_loss = classify(network, images, labels, arguments.device)
     predicted = probabilities.argmax(1)
     correct = int((predicted == labels).sum())
+    counts = {"images": len(labels), "correct": correct}
+    by_label = {"labels": labels, "predictions": predicted, "correct_by_label": labels[predicted == labels]}
     document = {
         "weights": str(arguments.weights),
-        "model": built.model,
-        "insertions": list(built.insertions),
-        "parameters": built.parameters,
+        **_about(built),
         "data": settings.name,
         "split": arguments.split,
         "accuracy": correct / len(labels),
         "log_loss": log_loss,
-        "counts": {"images": len(labels), "correct": correct, "labels": _counts(labels, built.classes)}
-        | {
-            "predictions": _counts(predicted, built.classes),
-            "correct_by_label": _counts(labels[predicted == labels], built.classes),
-        },
+        "counts": counts | {name: _counts(values, built.classes) for name, values in by_label.items()},
     }
     if arguments.output:
         write_predictions(arguments.output, labels, probabilities)
         document["output"] = str(arguments.output)
     print(json.dumps(document, indent=2, allow_nan=False))
     return 0
+
+
+def _about(built: Architecture) -> dict[str, Any]:
+    return {"model": built.model, "insertions": list(built.insertions), "parameters": built.parameters}
 
 
 def classify(
@@ -120,9 +120,7 @@ def convert(arguments: argparse.Namespace) -> int:
         "target": str(arguments.target),
         "from": network.layout,
         "to": layout,
-        "model": built.model,
-        "insertions": list(built.insertions),
-        "parameters": built.parameters,
+        **_about(built),
         "tensors": len(network.state),
     }
     print(json.dumps(document, indent=2))

@@ -57,33 +57,24 @@ def run(arguments: argparse.Namespace) -> int:
     rows = _train(scenario, (job, arguments.replicate), chooser, datasets.load(scenario.data), watcher, arguments.clock)
     document = _document(arguments, scenario, chooser, rows)
     same = scenario.model_copy(update={"curves": configured.curves}) == configured  # looking more often alters nothing
-    held = {
-        name: value for name, value in document["outcome"].items() if configured.curves or not name.startswith("slope_")
-    }
+    entry: dict[str, Any] = document["outcome"]
+    held = {name: value for name, value in entry.items() if configured.curves or not name.startswith("slope_")}
     if arguments.weights:
-        about = {
-            "scenario": scenario.name,
-            "sequence": document["sequence"],
-            "data": scenario.data.model_dump(mode="json"),
-        }
+        about = {"scenario": scenario.name, "sequence": document["sequence"]}
+        about["data"] = scenario.data.model_dump(mode="json")
         _write_weights(arguments.weights, watcher.state, layout, about)
         document["weights"] = str(arguments.weights)
     document["table"] = None
     try:
-        document["table"] = (
-            compare(table_file(arguments), scenario, held) if same and arguments.clock == "pinned" else None
-        )
+        if same and arguments.clock == "pinned":
+            document["table"] = compare(table_file(arguments), scenario, held)
     finally:  # a damaged table costs the comparison only
-        print(
-            json.dumps(document, indent=2, allow_nan=False) if arguments.json else "\n".join(_summary(document)),
-            flush=True,
-        )
+        text = json.dumps(document, indent=2, allow_nan=False) if arguments.json else "\n".join(_summary(document))
+        print(text, flush=True)
     table = document["table"]
     if table is not None and not table["equal"]:
-        log.warning(
-            "the table %s holds another outcome: it was made with other values, or on another machine's library",
-            table["file"],
-        )
+        why = "it was made with other values, or on another machine's library"
+        log.warning("the table %s holds another outcome: %s", table["file"], why)
     return int(arguments.check and not (table and table["equal"]))
 
 

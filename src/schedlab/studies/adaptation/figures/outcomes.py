@@ -161,9 +161,8 @@ def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
     quantity = scenarios[0].quantity
     names = [name for name in data.policies(tables, spec) if name != BEST]
     losses = data.per_seed(tables, "regret", names, scenarios)
-    average = (
-        losses.groupby(level="policy").mean().mean(axis=1, skipna=False)
-    )  # a policy that lacks a scenario has none, and stands last
+    # a policy that lacks a scenario has none, and stands last
+    average = losses.groupby(level="policy").mean().mean(axis=1, skipna=False)
     order = sorted(average.index, key=lambda name: (np.nan_to_num(average[name], nan=np.inf), name))
     looks = data.styles(tables, order)
     figure, lines = theme.new_grid(

@@ -34,11 +34,8 @@ def _one_tree(problems: list[AdaptationProblem]) -> DecisionTree:
     trees = {problem.tree for problem in problems}
     if len(trees) != 1:
         kinds = sorted(f"{tree.actions} actions in {tree.decisions} decisions" for tree in trees)
-        raise UserError(
-            f"one sequence cannot serve all training scenarios: {kinds}",
-            where="train_on",
-            expected="one kind of sequence",
-        )
+        what = f"one sequence cannot serve all training scenarios: {kinds}"
+        raise UserError(what, where="train_on", expected="one kind of sequence")
     return trees.pop()
 
 
@@ -60,10 +57,12 @@ class ConstantLearner:
 
     def load(self, checkpoint: Path, problem: AdaptationProblem) -> SequencePolicy:
         """Return the policy that takes the learned sequence."""
-        return _load_sequence(checkpoint, problem)
+        meta = read_checkpoint(checkpoint, _SEQUENCE).meta
+        _check_tree(meta, problem, checkpoint)
+        return SequencePolicy(str(meta["sequence"]))
 
 
-class BanditLearner:
+class BanditLearner(ConstantLearner):
     """UCB1 over sequences: as blind as the best constant one, but it pays for each look at the tables."""
 
     def learn(
@@ -79,21 +78,9 @@ class BanditLearner:
             seen = np.array([arms.pull(units, settings.exploration) for _ in range(phase.steps)])
             for first in range(0, len(seen), settings.record_every):
                 some = seen[first : first + settings.record_every]
-                last = first + len(some)
-                curve(
-                    "reward",
-                    float(some.mean()),
-                    step=last,
-                    episode=last,
-                    update=last,
-                    phase=number,
-                    scenario="+".join(phase.scenarios),
-                )
+                at: dict[str, Any] = dict.fromkeys(("step", "episode", "update"), first + len(some))
+                curve("reward", float(some.mean()), phase=number, scenario="+".join(phase.scenarios), **at)
         _write_sequence(paths.checkpoint, problems[spec.train_on[0].scenarios[0]].tree, arms.best())
-
-    def load(self, checkpoint: Path, problem: AdaptationProblem) -> SequencePolicy:
-        """Return the policy that takes the learned sequence."""
-        return _load_sequence(checkpoint, problem)
 
 
 class _Arms:
@@ -171,12 +158,6 @@ class NearestPolicy(SequencePolicy):
 def _write_sequence(path: Path, tree: DecisionTree, chosen: int) -> None:
     meta = {"kind": _SEQUENCE, "actions": tree.actions, "decisions": tree.decisions, "sequence": tree.sequences[chosen]}
     write_checkpoint(path, meta)
-
-
-def _load_sequence(path: Path, problem: AdaptationProblem) -> SequencePolicy:
-    meta = read_checkpoint(path, _SEQUENCE).meta
-    _check_tree(meta, problem, path)
-    return SequencePolicy(str(meta["sequence"]))
 
 
 def _check_tree(meta: Mapping, problem: AdaptationProblem, path: Path) -> None:

@@ -11,9 +11,8 @@ from schedlab.config.errors import UserError
 from schedlab.config.hashes import canonical_json
 from schedlab.config.schema import Settings, setting
 
-Shape = tuple[
-    int, ...
-]  # (channels, height, width) of an image, (features,) behind a flatten or a global pool; no batch axis
+# (channels, height, width) of an image, (features,) behind a flatten or a global pool; no batch axis
+Shape = tuple[int, ...]
 
 WEIGHTED = ("conv", "linear")
 POOLS = ("avg_pool", "max_pool")

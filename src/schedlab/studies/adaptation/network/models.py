@@ -86,17 +86,13 @@ def initial_tensors(layer: Layer, seed: int) -> dict[str, Tensor]:
     """Return a layer's tensors: weights and biases uniform in +-1/sqrt(fan-in), a batch norm as the identity."""
     if layer.kind == "batch_norm":
         ones = (f"{layer.name}.weight", f"{layer.name}.running_var")
-        return {
-            name: torch.full(shape, float(name in ones))
-            for name, shape in {**layer.parameters, **layer.buffers}.items()
-        }
-    bound = (layer.inputs * layer.kernel**2) ** -0.5
-    return {
-        name: torch.empty(shape).uniform_(
-            -bound, bound, generator=torch.Generator().manual_seed(derive_seed(seed, name))
-        )
-        for name, shape in layer.parameters.items()
-    }
+        shapes = {**layer.parameters, **layer.buffers}
+        return {name: torch.full(shape, float(name in ones)) for name, shape in shapes.items()}
+    bound, tensors = (layer.inputs * layer.kernel**2) ** -0.5, {}
+    for name, shape in layer.parameters.items():
+        stream = torch.Generator().manual_seed(derive_seed(seed, name))
+        tensors[name] = torch.empty(shape).uniform_(-bound, bound, generator=stream)
+    return tensors
 
 
 def _checked(name: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -135,8 +131,7 @@ def _conv_at_one_position(layer: Layer, shape: Shape) -> Callable[..., Tensor]:
     rows, columns = slice(padding, padding + height), slice(padding, padding + width)
 
     def function(x: Tensor, _: bool, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        return F.linear(x[:, :, :height, :width].flatten(1), weight[:, :, rows, columns].flatten(1), bias)[
-            :, :, None, None
-        ]
+        whole = F.linear(x[:, :, :height, :width].flatten(1), weight[:, :, rows, columns].flatten(1), bias)
+        return whole[:, :, None, None]
 
     return function

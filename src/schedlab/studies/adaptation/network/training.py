@@ -88,9 +88,8 @@ def prepare_torch(device: str) -> None:
     )
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic with a fixed workspace only
     torch.set_num_threads(1)
-    torch.set_deterministic_debug_mode(
-        "error"
-    )  # what use_deterministic_algorithms sets, without its second of importing the compiler
+    # what use_deterministic_algorithms sets, without its second of importing the compiler
+    torch.set_deterministic_debug_mode("error")
     torch.utils.deterministic.fill_uninitialized_memory = False  # a debugging aid that costs time and changes nothing
 
 
@@ -100,9 +99,8 @@ def samples(dataset: DataSet, device: str) -> dict[str, Samples]:
     for name in ("train", *HELD_OUT):
         images, labels = dataset.split(name)
         if len(labels):
-            splits[name] = Samples(
-                torch.from_numpy(images).contiguous().to(device), torch.from_numpy(labels).to(device)
-            )
+            tensors = torch.from_numpy(images).contiguous(), torch.from_numpy(labels)
+            splits[name] = Samples(*(tensor.to(device) for tensor in tensors))
     return splits
 
 
@@ -213,14 +211,12 @@ def unpack(data: bytes, architecture: Architecture, device: str = "cpu") -> Trai
         offset += 4 * count
     if offset != len(data):
         raise ValueError(f"the state has {len(data)} bytes, expected {offset}")
-    network = Network(
-        architecture, {name[len("weight ") :]: tensor for name, tensor in tensors.items() if name.startswith("weight ")}
+    weights, means = (
+        {name.removeprefix(kind): tensor for name, tensor in tensors.items() if name.startswith(kind)}
+        for kind in ("weight ", "mean ")
     )
-    moments = {
-        name[len("mean ") :]: Moments(tensor, tensors[f"square {name[5:]}"], tensors[f"updates {name[5:]}"])
-        for name, tensor in tensors.items()
-        if name.startswith("mean ")
-    }
+    moments = {n: Moments(mean, tensors[f"square {n}"], tensors[f"updates {n}"]) for n, mean in means.items()}
+    network = Network(architecture, weights)
     return TrainState(network, header["learning_rate"], header["epoch"], moments)
 
 

@@ -17,9 +17,8 @@ from schedlab.studies.adaptation.scenario import AdaptationScenario, GrowthSetti
 from schedlab.studies.adaptation.simulator.table import DIGITS
 from schedlab.studies.adaptation.simulator.timing import MICROSECONDS, EpochSeconds, Timing, microseconds
 
-Choose = Callable[
-    [Architecture, int, float, tuple[int, ...]], int
-]  # architecture, decision, seconds left, actions so far -> action
+# architecture, decision, seconds left, actions so far -> action
+Choose = Callable[[Architecture, int, float, tuple[int, ...]], int]
 
 
 @dataclass(frozen=True)

@@ -85,9 +85,8 @@ def top_probability(
     if not k < sequences:
         return np.ones(sequences)
     sampled = generator(seed, "top-probability").normal(centre, np.sqrt(keep * of_mean), (draws, sequences))
-    sampled += generator(seed, "top-ties").normal(0, 1e-12, sampled.shape) * (
-        np.ptp(mean) + noise + 1e-300
-    )  # equal values share places
+    # equal values share places
+    sampled += generator(seed, "top-ties").normal(0, 1e-12, sampled.shape) * (np.ptp(mean) + noise + 1e-300)
     top = np.argpartition(-sampled, k - 1, axis=1)[:, :k]
     return np.bincount(top.ravel(), minlength=sequences) / draws
 

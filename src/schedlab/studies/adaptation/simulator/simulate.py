@@ -120,9 +120,8 @@ class Job:
     def replicate_family(self, replicate: int) -> dict[str, Any]:
         """All that determines a replicate's states behind the adaptation point, but for the node's own history."""
         growth = self.scenario.growth
-        scheduled = (
-            growth.noop == "reset" and growth.optimizer != "fresh_every_decision"
-        )  # a do-nothing resets, and only where asked
+        # a do-nothing resets, and only where asked
+        scheduled = growth.noop == "reset" and growth.optimizer != "fresh_every_decision"
         return {
             **self.family,
             "replicate": replicate,

@@ -173,12 +173,10 @@ class NodeStore:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
         try:
-            connection.execute(
-                "PRAGMA journal_mode = TRUNCATE"
-            )  # unlike WAL it needs no shared memory, so network folders work
-            connection.execute(
-                "PRAGMA synchronous = OFF"
-            )  # survives a killed process; what a power cut may spoil is mended
+            # unlike WAL it needs no shared memory, so network folders work
+            connection.execute("PRAGMA journal_mode = TRUNCATE")
+            # survives a killed process; what a power cut may spoil is mended
+            connection.execute("PRAGMA synchronous = OFF")
             if (verdict := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
                 raise sqlite3.DatabaseError(f"malformed: {verdict}")
             connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
