@@ -162,9 +162,8 @@ class AdaptationProblem:
             return own, own
         if kept >= len(own):
             where = f"scenario {self.name}: test_replicates"
-            raise UserError(
-                f"{kept} of {len(own)} replicates are kept for testing", where=where, expected=f"at most {len(own) - 1}"
-            )
+            what = f"{kept} of {len(own)} replicates are kept for testing"
+            raise UserError(what, where=where, expected=f"at most {len(own) - 1}")
         return own[:-kept], own[-kept:]
 
     def rows(self, split: Split) -> tuple[int, ...]:
@@ -188,11 +187,8 @@ class AdaptationProblem:
     def row(self, unit: Unit) -> int:
         """Return a unit's position in the view."""
         if unit.id not in self._rows:
-            raise UserError(
-                f"there is no unit '{unit.id}'",
-                where=f"scenario {self.name}",
-                expected=f"one of {', '.join(self._rows)}",
-            )
+            what = f"there is no unit '{unit.id}'"
+            raise UserError(what, where=f"scenario {self.name}", expected=f"one of {', '.join(self._rows)}")
         return self._rows[unit.id]
 
     def decisions(self, row: int) -> tuple[Decision, ...]:

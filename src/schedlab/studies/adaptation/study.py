@@ -116,9 +116,8 @@ def _check_rules(scenario: AdaptationScenario, actions: int) -> Iterable[UserErr
         target = rule.target or rule.name
         if target == "always" and rule.params["action"] >= actions:
             where = f"rules.{index}.params.action"
-            yield UserError(
-                f"there is no action {rule.params['action']}", where=where, expected=f"a number from {numbers}"
-            )
+            what = f"there is no action {rule.params['action']}"
+            yield UserError(what, where=where, expected=f"a number from {numbers}")
         if target == "sequence":
             given, where = rule.params["sequence"], f"rules.{index}.params.sequence"
             if len(given) != scenario.decisions:
@@ -147,18 +146,14 @@ def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserErro
         try:
             read_vocabulary(learner.vocabulary)
         except UserError as error:
-            yield UserError(
-                f"{error.where}: {error.what}", where="learner.vocabulary", expected=error.expected, remedy=error.remedy
-            )
+            what = f"{error.where}: {error.what}"
+            yield UserError(what, where="learner.vocabulary", expected=error.expected, remedy=error.remedy)
 
 
 def _check_simulation(scenario: AdaptationScenario, start: Architecture) -> Iterable[UserError]:
     if scenario.replicates > 1 and scenario.test_replicates >= scenario.replicates:
-        yield UserError(
-            f"{scenario.test_replicates} of {scenario.replicates} replicates are kept for testing",
-            where="test_replicates",
-            expected="at least one to learn on",
-        )
+        what = f"{scenario.test_replicates} of {scenario.replicates} replicates are kept for testing"
+        yield UserError(what, where="test_replicates", expected="at least one to learn on")
     form, wrong = FORMS[scenario.data.format], list(mistakes(scenario.data))
     checks = [("model", lambda: require_fit(start, scenario.data.name, form.shape, form.classes))]
     if not wrong:

@@ -59,12 +59,9 @@ class RunProblem:
     def over_table(self) -> AdaptationProblem:
         """The problem over the scenario's simulation table."""
         if not self.table.is_file():
-            raise UserError(
-                f"the policy reads the simulation table of scenario {self.name}, which is not there",
-                where=str(self.table),
-                expected="the table that the workflow makes",
-                remedy="run snakemake for this scenario, or name the folder of its results with --results",
-            )
+            what = f"the policy reads the simulation table of scenario {self.name}, which is not there"
+            remedy = "run snakemake for this scenario, or name the folder of its results with --results"
+            raise UserError(what, where=str(self.table), expected="the table that the workflow makes", remedy=remedy)
         return AdaptationProblem(self.name, read_simulations(self.table), self.start, self.setup)
 
     def __getattr__(self, name: str) -> Any:
@@ -162,9 +159,8 @@ def _policy(scenario: AdaptationScenario, arguments: argparse.Namespace, problem
                 what, where=str(arguments.checkpoint), remedy=f"name its file of {arguments.conf}/policy/{STUDY_NAME}"
             )
         return _learner(_LEARNER_OF_KIND[kind]).load(arguments.checkpoint, problem)
-    raise UserError(
-        f"unknown policy '{name}'", where="--policy", remedy=did_you_mean(name, [*rules, *learned, "never", "random"])
-    )
+    remedy = did_you_mean(name, [*rules, *learned, "never", "random"])
+    raise UserError(f"unknown policy '{name}'", where="--policy", remedy=remedy)
 
 
 def _named_rule(name: str) -> tuple[str, Mapping[str, Any]] | None:
@@ -191,12 +187,9 @@ def _checkpoint(arguments: argparse.Namespace) -> Path:
     own = Path(arguments.results, arguments.scale, STUDY_NAME, "policies", arguments.policy)
     file = own / f"seed-{arguments.seed}" / "policy.zip"
     if not file.is_file():
-        raise UserError(
-            f"policy '{arguments.policy}' is not learned yet",
-            where=str(file),
-            expected="the file that the workflow makes",
-            remedy=f"run `snakemake --cores all {file}`, or name a file with --checkpoint",
-        )
+        what = f"policy '{arguments.policy}' is not learned yet"
+        remedy = f"run `snakemake --cores all {file}`, or name a file with --checkpoint"
+        raise UserError(what, where=str(file), expected="the file that the workflow makes", remedy=remedy)
     return file
 
 

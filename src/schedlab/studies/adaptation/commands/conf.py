@@ -43,11 +43,8 @@ def load_option(folder: str, group: str, name: str, kind: type[S], changes: Mapp
     place = Path(folder).resolve() / group
     file = place / f"{name}.yaml"
     if not file.is_file():
-        raise UserError(
-            f"there is no {group} '{name}'",
-            where=str(Path(folder) / group),
-            remedy=did_you_mean(name, option_names(place)),
-        )
+        what = f"there is no {group} '{name}'"
+        raise UserError(what, where=str(Path(folder) / group), remedy=did_you_mean(name, option_names(place)))
     values = read_yaml(file)
     return validate(kind, {**values, **(changes or {})}, Composed(values, ((file, ()),)).locate)
 
@@ -57,11 +54,8 @@ def compose_file(folder: str | Path, scale: str, group: str, name: str) -> Compo
     conf = ConfigurationFolder(Path(folder), scale, RecordCache(None))
     names = option_names(conf.folder / group)
     if name not in names:
-        raise UserError(
-            f"there is no {group.split('/')[0]} '{name}'",
-            where=f"{Path(folder) / group}",
-            remedy=did_you_mean(name, names),
-        )
+        what = f"there is no {group.split('/')[0]} '{name}'"
+        raise UserError(what, where=f"{Path(folder) / group}", remedy=did_you_mean(name, names))
     if f"{group}/{name}.yaml" in conf.layout.broken:
         raise UserErrors(conf.errors)
     return conf.composer.compose(group, name)

@@ -33,9 +33,8 @@ def predict(arguments: argparse.Namespace) -> int:
     dataset = datasets.load(settings)
     images, labels = dataset.split(arguments.split)
     if not len(labels):
-        raise UserError(
-            f"data set {settings.name} has no {arguments.split} images", where="--split", remedy="choose another split"
-        )
+        what = f"data set {settings.name} has no {arguments.split} images"
+        raise UserError(what, where="--split", remedy="choose another split")
     built = network.architecture
     require_fit(built, settings.name, dataset.input_shape, dataset.classes, str(arguments.weights))
     probabilities, log_loss = classify(network, images, labels, arguments.device)
@@ -96,11 +95,8 @@ def _data(arguments: argparse.Namespace, network: SavedNetwork) -> DataSettings:
         return load_option(arguments.conf, "data", arguments.data, DataSettings)
     told: Any = network.about.get("data")
     if not isinstance(told, dict):
-        raise UserError(
-            "the file does not tell what it was trained on",
-            where=str(arguments.weights),
-            remedy="name the data set (--data)",
-        )
+        what = "the file does not tell what it was trained on"
+        raise UserError(what, where=str(arguments.weights), remedy="name the data set (--data)")
     return validate(DataSettings, told, lambda path: f"{arguments.weights}: data.{'.'.join(map(str, path))}")
 
 

@@ -30,12 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the files (or print them), a line for each on standard output, remarks on standard error."""
     conf = Path(arguments.out)
     if not (conf / "config.yaml").is_file():
-        raise UserError(
-            f"there is no {conf}/config.yaml",
-            where="--out",
-            expected="a configuration folder",
-            remedy="run in a checkout",
-        )
+        what = f"there is no {conf}/config.yaml"
+        raise UserError(what, where="--out", expected="a configuration folder", remedy="run in a checkout")
     if arguments.name and len(arguments.files) > 1:
         raise UserError("one name for several files", where="--name", remedy="import them one by one")
     imported = _translated(arguments, conf)
@@ -103,9 +99,8 @@ def _connect(imported: Sequence[Any], conf: Path) -> Iterator[UserError]:
             remedy = (
                 f"import that simulation's run file in the same call, or before; {did_you_mean(wanted, [*own, *there])}"
             )
-            yield UserError(
-                f"there is no scenario '{wanted}'", where=f"{entry.file}: simulation.datafile", remedy=remedy
-            )
+            what = f"there is no scenario '{wanted}'"
+            yield UserError(what, where=f"{entry.file}: simulation.datafile", remedy=remedy)
         entry.policy["train_on"][0]["scenarios"] = [found]
         parent = entry.policy.get("parent")
         if parent and parent not in policies and parent not in option_names(conf / POLICIES):

@@ -188,11 +188,8 @@ def translate(path: Path | str, run: RunFile, options: ImportOptions, remarks: S
     policy = _policy(where, name, run, own_scenario=scenario is not None) if learns else None
     told = [*remarks, *_left_out(where, run)]
     if agent == "SimulationAgent" and scenario is None:
-        raise UserError(
-            "a simulation without a change of resources",
-            where=f"{where}: scheduler.gpu_changes",
-            expected="at least one `up`",
-        )
+        what = "a simulation without a change of resources"
+        raise UserError(what, where=f"{where}: scheduler.gpu_changes", expected="at least one `up`")
     if scenario is None and policy is None:
         told.append(
             f"{where}: an initial training, which the workflow does for every scenario (its trunk): no file is written"
@@ -216,11 +213,8 @@ def _scenario(where: str, name: str, run: RunFile, options: ImportOptions) -> di
     assert scheduler is not None
     first, *later = scheduler.gpu_changes
     if first.change != "up":
-        raise UserError(
-            "the first change is down",
-            where=f"{where}: scheduler.gpu_changes.0",
-            expected="up: there is nothing to give back",
-        )
+        what = "the first change is down"
+        raise UserError(what, where=f"{where}: scheduler.gpu_changes.0", expected="up: there is nothing to give back")
     if scheduler.start_time not in (None, 0, first.time):
         expected = f"{first.time:g}, when the first change comes: our trunk runs from 0 to there"
         raise UserError(f"{scheduler.start_time:g}", where=f"{where}: scheduler.start_time", expected=expected)
@@ -258,11 +252,8 @@ def _policy(where: str, name: str, run: RunFile, own_scenario: bool) -> dict[str
     if run.runner.total_episodes is None:
         raise UserError("key 'total_episodes' is missing", where=f"{where}: runner", expected="episodes of learning")
     if run.simulation is None and not own_scenario:
-        raise UserError(
-            "key 'datafile' is missing",
-            where=f"{where}: simulation",
-            expected="the table to learn on, as results/NAME/data.pkl",
-        )
+        what = "key 'datafile' is missing"
+        raise UserError(what, where=f"{where}: simulation", expected="the table to learn on, as results/NAME/data.pkl")
     trained_on = name if run.simulation is None else _folder(where, "simulation.datafile", run.simulation.datafile)
     phase: dict[str, Any] = {"scenarios": [trained_on], "steps": run.runner.total_episodes}
     if run.agent.temperature is not None:
@@ -312,11 +303,9 @@ def check_sizes(where: str, run: RunFile, actions: int) -> None:
             )
     sequences = actions ** (run.agent.num_actions or DECISIONS)
     if run.runner.agent == "SimulationAgent" and run.runner.total_episodes not in (None, sequences):
-        raise UserError(
-            f"{run.runner.total_episodes} sequences",
-            where=f"{where}: runner.total_episodes",
-            expected=f"all {sequences} of {actions} actions, as a table holds them",
-        )
+        what = f"{run.runner.total_episodes} sequences"
+        expected = f"all {sequences} of {actions} actions, as a table holds them"
+        raise UserError(what, where=f"{where}: runner.total_episodes", expected=expected)
 
 
 def _option(where: str, key: str, given: str, names: Sequence[str]) -> str:
@@ -332,11 +321,8 @@ def _folder(where: str, key: str, file: str) -> str:
     """The name of the run whose results a file belongs to: results/NAME/data.pkl."""
     folder = PurePosixPath(file.replace("\\", "/")).parent.name
     if not folder or folder == "..":
-        raise UserError(
-            f"'{file}' names no run",
-            where=f"{where}: {key}",
-            expected="a file in the folder of a run, as results/NAME/data.pkl",
-        )
+        expected = "a file in the folder of a run, as results/NAME/data.pkl"
+        raise UserError(f"'{file}' names no run", where=f"{where}: {key}", expected=expected)
     return _name(folder)
 
 
@@ -376,7 +362,6 @@ def _toml(path: Path) -> dict[str, Any]:
     except RecursionError:
         raise UserError("nested too deeply", where=str(path), expected="a TOML file") from None
     if levels_exceed(values, MOST_LEVELS):
-        raise UserError(
-            f"nested too deeply, in more than {MOST_LEVELS} levels", where=str(path), expected="a TOML file"
-        )
+        what = f"nested too deeply, in more than {MOST_LEVELS} levels"
+        raise UserError(what, where=str(path), expected="a TOML file")
     return values

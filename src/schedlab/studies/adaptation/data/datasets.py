@@ -201,11 +201,8 @@ def root_folder(data: DataSettings) -> Path:
     if data.root is None:
         found = importlib.util.find_spec("sklearn")  # finds the package without importing it, which takes a second
         if found is None or found.origin is None:
-            raise UserError(
-                "scikit-learn, which bundles the digits, is not installed",
-                where=f"data {data.name}",
-                remedy=SOURCES["digits"],
-            )
+            what = "scikit-learn, which bundles the digits, is not installed"
+            raise UserError(what, where=f"data {data.name}", remedy=SOURCES["digits"])
         return Path(found.origin).parent / "datasets" / "data"
     return find_data(data.root)
 
@@ -282,9 +279,8 @@ def read(path: Path | str) -> DataSet:
     except FileNotFoundError:
         raise UserError("the prepared data set is missing", where=str(path), remedy="prepare it again") from None
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise UserError(
-            f"not a prepared data set ({error})", where=str(path), remedy="delete the file and prepare it again"
-        ) from None
+        what = f"not a prepared data set ({error})"
+        raise UserError(what, where=str(path), remedy="delete the file and prepare it again") from None
 
 
 def _paths(folder: Path, names: tuple[str, ...]) -> list[Path]:
@@ -304,13 +300,10 @@ def _whole_layout(data: DataSettings) -> tuple[Layout, Path]:
     layout, folder = _nearest(data)
     if missing := missing_files(data):
         others = [" ".join(other.names) for other in LAYOUTS[data.format] if other is not layout]
-        raise UserError(
-            f"the data set {data.name} lacks {', '.join(missing)}",
-            where=str(folder.absolute()),
-            expected=f"the files (plain or gzip) {' '.join(layout.names)}"
-            + "".join(f", or {names}" for names in others),
-            remedy=f"{SOURCES[data.format]}, or set root (relative: below ${DATA_VARIABLE}, then {LOCAL_DATA})",
-        )
+        what = f"the data set {data.name} lacks {', '.join(missing)}"
+        expected = f"the files (plain or gzip) {' '.join(layout.names)}" + "".join(f", or {names}" for names in others)
+        remedy = f"{SOURCES[data.format]}, or set root (relative: below ${DATA_VARIABLE}, then {LOCAL_DATA})"
+        raise UserError(what, where=str(folder.absolute()), expected=expected, remedy=remedy)
     return layout, folder
 
 
@@ -319,12 +312,9 @@ def _read_part(data: DataSettings, layout: Layout, folder: Path, part: Literal["
     samples = layout.read(_paths(folder, names))
     expected = data.expected_train if part == "train" else data.expected_test
     if expected is not None and len(samples.labels) != expected:
-        raise UserError(
-            f"{' '.join(names)} together hold {len(samples.labels)} pictures",
-            where=str(folder),
-            expected=f"{expected} (expected_{part})",
-            remedy=f"{SOURCES[data.format]}, or set expected_{part}",
-        )
+        what = f"{' '.join(names)} together hold {len(samples.labels)} pictures"
+        remedy = f"{SOURCES[data.format]}, or set expected_{part}"
+        raise UserError(what, where=str(folder), expected=f"{expected} (expected_{part})", remedy=remedy)
     return samples
 
 
@@ -367,9 +357,8 @@ def _test_size(data: DataSettings, available: int) -> int:
 def _check_scaling(data: DataSettings) -> None:
     channels = FORMS[data.format].shape[0]
     if len(data.mean) not in (1, channels):
-        raise UserError(
-            f"mean and std have {len(data.mean)} values", where=f"data {data.name}", expected=f"1 or {channels}"
-        )
+        what = f"mean and std have {len(data.mean)} values"
+        raise UserError(what, where=f"data {data.name}", expected=f"1 or {channels}")
 
 
 def _scaled(data: DataSettings, images: np.ndarray) -> np.ndarray:

@@ -41,11 +41,8 @@ def read_bytes(path: Path) -> bytes:
     """Return a file's content, decompressed where it is gzip whatever its name says. Raises UserError."""
     try:
         if path.stat().st_size > LARGEST_FILE:
-            raise UserError(
-                "the file is larger than any data set read here",
-                where=str(path),
-                expected=f"at most {LARGEST_FILE} bytes",
-            )
+            what = "the file is larger than any data set read here"
+            raise UserError(what, where=str(path), expected=f"at most {LARGEST_FILE} bytes")
         with path.open("rb") as file:
             if file.read(2) != b"\x1f\x8b":
                 file.seek(0)
@@ -55,9 +52,8 @@ def read_bytes(path: Path) -> bytes:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise _broken(path, f"the gzip file is truncated or damaged ({error})", "a whole gzip file") from None
     except OSError as error:
-        raise UserError(
-            f"cannot be read ({error.strerror or error})", where=str(path), expected="a readable file"
-        ) from None
+        expected = "a readable file"
+        raise UserError(f"cannot be read ({error.strerror or error})", where=str(path), expected=expected) from None
     if len(data) > LARGEST_FILE:
         raise _broken(path, "the file unpacks to more than any data set read here", f"at most {LARGEST_FILE} bytes")
     return data

@@ -225,9 +225,8 @@ def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
     widen, down, kept = data.shown(tables, spec, (settings.widen, settings.down, settings.kept))
     if widen.problem.tree.decisions != 2:
         where = f"figure {spec.name}: params.widen"
-        raise UserError(
-            f"{widen.name} has {widen.problem.tree.decisions} decisions", where=where, expected="a scenario with two"
-        )
+        what = f"{widen.name} has {widen.problem.tree.decisions} decisions"
+        raise UserError(what, where=where, expected="a scenario with two")
     quantity = data.one_quantity([widen, down, kept], spec)
     figure, panels = theme.new_figure(1, 2, height_mm=86, width_ratios=[1.05, 1])
     actions = widen.action_names

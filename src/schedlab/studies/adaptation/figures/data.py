@@ -152,9 +152,8 @@ def shown(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = ()) -> l
     for name in wanted:
         if name not in tables.scenarios:
             where = f"figure {spec.name}"
-            raise UserError(
-                f"there is no scenario '{name}' here", where=where, remedy=did_you_mean(name, tables.scenarios)
-            )
+            what = f"there is no scenario '{name}' here"
+            raise UserError(what, where=where, remedy=did_you_mean(name, tables.scenarios))
         scenario = scenario_of(tables.scenarios[name])
         start = architecture(scenario.model)
         table = read_table(tables.inputs[name]["table"])
@@ -203,12 +202,10 @@ def one_quantity(scenarios: Sequence[Shown], spec: FigureSpec) -> Metric:
     """Return the quantity that all scenarios of a figure are rewarded by; UserError where they differ."""
     kinds = {scenario.quantity for scenario in scenarios}
     if len(kinds) > 1:
-        raise UserError(
-            "its scenarios are rewarded by different quantities",
-            where=f"figure {spec.name}: scenarios",
-            expected=f"one of {', '.join(sorted(kind.name for kind in kinds))}",
-            remedy="draw a figure for each",
-        )
+        what = "its scenarios are rewarded by different quantities"
+        expected = f"one of {', '.join(sorted(kind.name for kind in kinds))}"
+        remedy = "draw a figure for each"
+        raise UserError(what, where=f"figure {spec.name}: scenarios", expected=expected, remedy=remedy)
     return next(iter(kinds))
 
 

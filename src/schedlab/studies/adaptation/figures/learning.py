@@ -255,11 +255,8 @@ def _groups(tables: StudyTables, spec: FigureSpec, settings: TransferSettings) -
         names = [*group.policies, *group.jumpstart]
         for name in names:
             if name not in spec.policies:
-                raise UserError(
-                    f"'{name}' is not among the figure's policies",
-                    where=where,
-                    remedy=did_you_mean(name, spec.policies),
-                )
+                what = f"'{name}' is not among the figure's policies"
+                raise UserError(what, where=where, remedy=did_you_mean(name, spec.policies))
         runs = {}
         for name in dict.fromkeys(names):
             of_policy = [run for run in _stretches(tables, name) if run.scenario == group.scenario]

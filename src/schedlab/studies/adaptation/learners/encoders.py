@@ -82,9 +82,8 @@ def vocabulary_of(values: Any, where: str) -> Vocabulary:
     texts = layers if isinstance(layers, list) and all(isinstance(text, str) for text in layers) else [""] * 2
     if len(set(texts)) < len(texts) or values.get("version") != 1 or not isinstance(seed, int):
         expected = "version 1, a seed, and a list of different layer descriptions"
-        raise UserError(
-            "this is no vocabulary of layers", where=where, expected=expected, remedy="make one with `vocab`"
-        )
+        what = "this is no vocabulary of layers"
+        raise UserError(what, where=where, expected=expected, remedy="make one with `vocab`")
     return Vocabulary(tuple(texts), 1, seed)
 
 
@@ -92,9 +91,8 @@ def read_vocabulary(path: Path | str = SHIPPED_VOCABULARY) -> Vocabulary:
     """Read a vocabulary from where `find_resource` finds it. Raises UserError."""
     file = find_resource(path)
     if not file.is_file():
-        raise UserError(
-            "there is no such vocabulary", where=str(file), remedy=f"use {SHIPPED_VOCABULARY}, or make one with `vocab`"
-        )
+        what = "there is no such vocabulary"
+        raise UserError(what, where=str(file), remedy=f"use {SHIPPED_VOCABULARY}, or make one with `vocab`")
     return vocabulary_of(read_json(file, "a vocabulary of layers"), str(file))
 
 
@@ -161,9 +159,8 @@ class Encoding:
         """Return the arrays of decisions with the same number of actions."""
         counts = {len(decision.actions) for decision in decisions}
         if len(counts) != 1:
-            raise UserError(
-                f"scenarios with {sorted(counts)} growth actions are mixed", expected="the same number in each"
-            )
+            what = f"scenarios with {sorted(counts)} growth actions are mixed"
+            raise UserError(what, expected="the same number in each")
         kinds = list(dict.fromkeys((decision.architecture, decision.actions) for decision in decisions))
         position = {kind: number for number, kind in enumerate(kinds)}
         coded = [self._layers(architecture) for architecture, _ in kinds]

@@ -47,9 +47,8 @@ def groups_of(problems: Mapping[str, AdaptationProblem], scenarios: Sequence[str
     found = []
     for name in scenarios:
         if name not in problems:
-            raise UserError(
-                f"scenario '{name}' has no prepared problem", where="train_on", remedy=did_you_mean(name, problems)
-            )
+            what = f"scenario '{name}' has no prepared problem"
+            raise UserError(what, where="train_on", remedy=did_you_mean(name, problems))
         found += _groups(name, problems[name], slope)
     return found
 
@@ -132,9 +131,8 @@ def phase_settings(kind: type[S], spec: PolicySpec, phase: Phase) -> S:
     """Return the learner's settings in a phase; UserError where the phase would change the network itself."""
     if fixed := sorted(phase.params.keys() & NetworkSettings.model_fields.keys()):
         remedy = "set it for the whole policy, under learner"
-        raise UserError(
-            f"'{fixed[0]}' cannot change between phases", where=f"policy {spec.name}: train_on", remedy=remedy
-        )
+        what = f"'{fixed[0]}' cannot change between phases"
+        raise UserError(what, where=f"policy {spec.name}: train_on", remedy=remedy)
     return validate(kind, {**spec.params, **phase.params})
 
 
@@ -149,9 +147,8 @@ def start_network(
     counts = {problem.tree.actions for problem in problems.values()}
     if settings.head == "fixed" and len(counts) > 1:
         what = f"the scenarios have {sorted(counts)} actions"
-        raise UserError(
-            what, where="learner.head", expected="one number of actions for head: fixed", remedy="set head: blocks"
-        )
+        expected = "one number of actions for head: fixed"
+        raise UserError(what, where="learner.head", expected=expected, remedy="set head: blocks")
     encoding = encoding_of(settings)
     network = build_network(settings, max(counts), encoding, seed)
     if paths.start is not None:
@@ -207,9 +204,8 @@ def load_policy(path: Path, problem: AdaptationProblem) -> NetworkPolicy:
     try:
         settings, actions = NetworkSettings(**meta["network"]), int(meta["actions"])
     except (KeyError, TypeError, ValueError) as error:
-        raise UserError(
-            f"the policy's description is damaged: {error}", where=str(path), remedy="learn the policy again"
-        ) from None
+        what = f"the policy's description is damaged: {error}"
+        raise UserError(what, where=str(path), remedy="learn the policy again") from None
     if settings.head == "fixed":
         check_actions(actions, problem.tree.actions, f"{path}: for scenario {problem.name}")
     words = vocabulary_of(meta["vocabulary"], str(path)) if settings.encoder == "vocab" else None

@@ -295,12 +295,10 @@ def _returns(reward: np.ndarray, settings: ReinforceSettings) -> np.ndarray:
 
 def _check_returns(group: Group, settings: ReinforceSettings) -> None:
     if settings.returns == "tangent" and not (group.reward.min() >= 0 and group.reward.max() < 1):
-        raise UserError(
-            "returns: tangent needs an accuracy as reward",
-            where=f"learner.returns (scenario {group.scenario})",
-            expected="rewards from 0 to below 1",
-            remedy="set reward.metric: accuracy, or returns: plain",
-        )
+        what = "returns: tangent needs an accuracy as reward"
+        expected = "rewards from 0 to below 1"
+        remedy = "set reward.metric: accuracy, or returns: plain"
+        raise UserError(what, where=f"learner.returns (scenario {group.scenario})", expected=expected, remedy=remedy)
 
 
 def _digest(spec: PolicySpec, seed: int, groups: list[list[Group]]) -> str:

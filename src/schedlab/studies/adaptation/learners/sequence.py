@@ -163,9 +163,6 @@ def _write_sequence(path: Path, tree: DecisionTree, chosen: int) -> None:
 def _check_tree(meta: Mapping, problem: AdaptationProblem, path: Path) -> None:
     found = (meta.get("actions"), meta.get("decisions"))
     if found != (problem.tree.actions, problem.tree.decisions):
-        raise UserError(
-            f"the policy takes {found[1]} decisions among {found[0]} actions",
-            where=str(path),
-            expected=f"{problem.tree.decisions} among {problem.tree.actions}, as scenario {problem.name} has",
-            remedy="learn it on scenarios like this one",
-        )
+        what = f"the policy takes {found[1]} decisions among {found[0]} actions"
+        expected = f"{problem.tree.decisions} among {problem.tree.actions}, as scenario {problem.name} has"
+        raise UserError(what, where=str(path), expected=expected, remedy="learn it on scenarios like this one")

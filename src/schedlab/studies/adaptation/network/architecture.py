@@ -181,12 +181,8 @@ class Architecture:
         if not positions:
             count = self.deepenable_blocks
             expected = f"a block from 0 to {count - 1}" if count else "a model with a deepenable block"
-            raise UserError(
-                f"there is no deepenable block {block}",
-                where=f"model/{self.model}",
-                expected=expected,
-                remedy="change the growth action",
-            )
+            what = f"there is no deepenable block {block}"
+            raise UserError(what, where=f"model/{self.model}", expected=expected, remedy="change the growth action")
         return positions
 
     def deepened(self, block: int, bn: bool | None = None) -> Architecture:
@@ -224,11 +220,8 @@ class Architecture:
         old = layers[span[0]].outputs
         new = round(old * factor)
         if new <= old:
-            raise UserError(
-                f"factor {factor} leaves {new} of {old} channels",
-                where=f"model/{self.model}",
-                expected="a factor above 1",
-            )
+            what = f"factor {factor} leaves {new} of {old} channels"
+            raise UserError(what, where=f"model/{self.model}", expected="a factor above 1")
         layers[span[0]] = replace(layers[span[0]], outputs=new)
         for i in span[1:-1]:
             layers[i] = replace(layers[i], inputs=layers[i].inputs // old * new, outputs=layers[i].outputs // old * new)
@@ -275,12 +268,10 @@ def architecture(model: ModelSettings) -> Architecture:
 def require_fit(architecture: Architecture, data: str, shape: Shape, classes: int, where: str = "") -> None:
     """Raise UserError where a network does not take the images (channels, height, width) and classes of a data set."""
     if architecture.input != tuple(shape) or architecture.classes != classes:
-        raise UserError(
-            f"the model {architecture.model} takes images {architecture.input} of {architecture.classes} classes",
-            where=where,
-            expected=f"images {tuple(shape)} of {classes} classes, as the data set {data} has",
-            remedy="choose a model for this data set, or the data set that the model is for",
-        )
+        what = f"the model {architecture.model} takes images {architecture.input} of {architecture.classes} classes"
+        expected = f"images {tuple(shape)} of {classes} classes, as the data set {data} has"
+        remedy = "choose a model for this data set, or the data set that the model is for"
+        raise UserError(what, where=where, expected=expected, remedy=remedy)
 
 
 def _layers(block: BlockSettings, shape: Shape, name: str, number: int | None) -> list[Layer]:

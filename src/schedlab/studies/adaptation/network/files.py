@@ -113,9 +113,8 @@ def load_with_meta(path: Path | str) -> tuple[dict[str, np.ndarray], dict[str, A
         return arrays, None if text is None else dict(json.loads(text))
     except Exception as error:  # whatever a damaged file makes zipfile, numpy or HDF5 raise
         expected = f"a whole {Path(path).suffix} file of arrays"
-        raise UserError(
-            f"the file cannot be read ({error})", where=str(path), expected=expected, remedy="write it again"
-        ) from error
+        what = f"the file cannot be read ({error})"
+        raise UserError(what, where=str(path), expected=expected, remedy="write it again") from error
 
 
 def check_path(path: Path | str) -> None:
@@ -128,9 +127,8 @@ def check_path(path: Path | str) -> None:
         with tempfile.TemporaryFile(dir=Path(path).parent):
             pass
     except OSError as error:
-        raise UserError(
-            f"the weights cannot be written there: {error.strerror}", where=str(path), remedy="name another file"
-        ) from None
+        what = f"the weights cannot be written there: {error.strerror}"
+        raise UserError(what, where=str(path), remedy="name another file") from None
 
 
 def _table(architecture: Architecture) -> dict[str, tuple[str, Shape, str, Shape | None]]:
@@ -166,11 +164,8 @@ def _tensorflow_shape(shape: Shape, kind: str) -> Shape:
 def _check(expected: Mapping[str, Shape], given: Mapping[str, Shape], where: str) -> None:
     for problem, names in (("missing", expected.keys() - given.keys()), ("unknown", given.keys() - expected.keys())):
         if names:
-            raise UserError(
-                f"{problem}: {', '.join(sorted(names))}",
-                where=where,
-                expected="the tensors of the model and its insertions",
-            )
+            what = f"{problem}: {', '.join(sorted(names))}"
+            raise UserError(what, where=where, expected="the tensors of the model and its insertions")
     for name, shape in expected.items():
         if tuple(given[name]) != tuple(shape):
             raise UserError(f"{name} has shape {tuple(given[name])}", where=where, expected=f"shape {tuple(shape)}")
@@ -302,9 +297,8 @@ def read_network(path: Path | str, architecture: Architecture | None = None) -> 
         meta = {"layout": "tensorflow" if any(name.endswith("/kernel") for name in arrays) else "torch", "about": {}}
     else:
         if meta.get("version") != _VERSION or meta.get("layout") not in LAYOUTS:
-            raise UserError(
-                "the file's description is of another version", where=str(path), expected=f"version {_VERSION}"
-            )
+            what = "the file's description is of another version"
+            raise UserError(what, where=str(path), expected=f"version {_VERSION}")
         told = architecture_of(meta.get("architecture"), str(path))
         if architecture not in (None, told):
             raise UserError(
@@ -332,9 +326,8 @@ def architecture_of(values: object, where: str) -> Architecture:
         _network_file_check(found)
     except (ValidationError, ValueError, TypeError) as error:
         reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        raise UserError(
-            f"the description of the architecture is damaged: {reason}", where=where, remedy="write the file again"
-        ) from None
+        what = f"the description of the architecture is damaged: {reason}"
+        raise UserError(what, where=where, remedy="write the file again") from None
     return found
 
 

@@ -146,12 +146,10 @@ def shrink(large: Network, small: Network) -> Network:
             continue
         for name, shape in layer.parameters.items():
             if name not in source or tuple(source[name].shape) != shape:
-                raise UserError(
-                    f"tensor {name} of the larger network does not fit the smaller one",
-                    where=f"model/{small.architecture.model}",
-                    expected=f"shape {shape}",
-                    remedy="go back only to a network of the same model and widths",
-                )
+                what = f"tensor {name} of the larger network does not fit the smaller one"
+                expected = f"shape {shape}"
+                remedy = "go back only to a network of the same model and widths"
+                raise UserError(what, where=f"model/{small.architecture.model}", expected=expected, remedy=remedy)
             state[name] = source[name].clone()
     return _network(small.architecture, state, small)
 

@@ -110,11 +110,8 @@ def fit(counts: np.ndarray, seconds: np.ndarray) -> tuple[dict, float]:
         del free[int(solution[1:].argmin())]
     base, prices[free] = round(float(solution[0]), 6), solution[1:].round(6)
     if not base > 0:
-        raise UserError(
-            f"the measured seconds give a base of {base} s",
-            expected="more than 0",
-            remedy="measure more epochs on an idle machine",
-        )
+        what = f"the measured seconds give a base of {base} s"
+        raise UserError(what, expected="more than 0", remedy="measure more epochs on an idle machine")
     residual = float(np.abs(seconds - base - counts @ prices).max())
     return {"base": base, "per_insertion": prices.tolist()}, round(residual, 6)
 

@@ -138,9 +138,8 @@ class Course:
     def decide(self, position: Position, action: int) -> Position:
         """Return the position with an action taken: the number of a growth action, or one more: do nothing."""
         if not 0 <= action <= len(self.actions):
-            raise UserError(
-                f"action {action} is none of this scenario's", expected=f"a number from 0 to {len(self.actions)}"
-            )
+            what = f"action {action} is none of this scenario's"
+            raise UserError(what, expected=f"a number from 0 to {len(self.actions)}")
         return replace(position, actions=(*position.actions, action), pending=action)
 
     def upcoming(self, position: Position) -> Step:
@@ -232,9 +231,8 @@ def growth_actions(scenario: AdaptationScenario, start: Architecture) -> tuple[s
     for name in names:
         grown(start, name, scenario.growth)
     if not names:
-        raise UserError(
-            f"model {scenario.model.name} has no block that may grow", where=f"scenario {scenario.name}: model"
-        )
+        what = f"model {scenario.model.name} has no block that may grow"
+        raise UserError(what, where=f"scenario {scenario.name}: model")
     return names
 
 
@@ -242,12 +240,10 @@ def adaptation_course(scenario: AdaptationScenario, start: Architecture, timing:
     """Return the course of a scenario's runs from its adaptation point on. UserError for impossible actions."""
     names = growth_actions(scenario, start)
     if any(name.startswith("widen") for name in names) and not timing.prices_widening:
-        raise UserError(
-            f"the timing {timing.name} has no price for wider blocks",
-            where=f"scenario {scenario.name}: timing",
-            expected="one that computes the price from the arithmetic",
-            remedy="choose gpu: flops, or remove the widen actions",
-        )
+        what = f"the timing {timing.name} has no price for wider blocks"
+        expected = "one that computes the price from the arithmetic"
+        remedy = "choose gpu: flops, or remove the widen actions"
+        raise UserError(what, where=f"scenario {scenario.name}: timing", expected=expected, remedy=remedy)
     if any(name.startswith("widen") for name in names) and scenario.changes:
         raise UserError(
             "a widened network has no way back to narrower layers",
@@ -282,12 +278,10 @@ def all_runs(course: Course, start: Position) -> list[Run]:
     found = list(_extend(course, start, "", ()))
     for run in found:
         if not run.steps:
-            raise UserError(
-                f"sequence {run.sequence} has no time for one epoch after the adaptation point",
-                where="adapt_at",
-                expected=f"{course.time_left_us(start) / MICROSECONDS:g} s to be enough for the slowest epoch",
-                remedy="adapt earlier, raise the budget, or choose a faster timing",
-            )
+            what = f"sequence {run.sequence} has no time for one epoch after the adaptation point"
+            expected = f"{course.time_left_us(start) / MICROSECONDS:g} s to be enough for the slowest epoch"
+            remedy = "adapt earlier, raise the budget, or choose a faster timing"
+            raise UserError(what, where="adapt_at", expected=expected, remedy=remedy)
     return found
 
 

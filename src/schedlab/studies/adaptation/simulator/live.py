@@ -69,11 +69,8 @@ def run_live(
     )
     run = Run(sequence, tuple(training.steps[len(trunk) :]))
     if not run.steps:
-        raise UserError(
-            "not one epoch fitted behind the adaptation point",
-            where="adapt_at",
-            remedy="adapt earlier, or raise the budget",
-        )
+        what = "not one epoch fitted behind the adaptation point"
+        raise UserError(what, where="adapt_at", remedy="adapt earlier, or raise the budget")
     return rows_of(whole, replicate, [run], training.metrics, lead=trunk)
 
 

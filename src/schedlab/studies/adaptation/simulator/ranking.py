@@ -40,11 +40,8 @@ def reliability(results: np.ndarray) -> Reliability:
     results = np.asarray(results, dtype=float)
     replicates, sequences = results.shape
     if replicates < 2 or sequences < 2:
-        raise UserError(
-            f"{replicates} replicate(s) of {sequences} sequence(s)",
-            expected="at least two of each",
-            remedy="simulate more replicates",
-        )
+        what = f"{replicates} replicate(s) of {sequences} sequence(s)"
+        raise UserError(what, expected="at least two of each", remedy="simulate more replicates")
     by_sequence = results.mean(0)
     rest = results - by_sequence - results.mean(1, keepdims=True) + results.mean()
     residual = (rest**2).sum() / ((replicates - 1) * (sequences - 1))

@@ -69,9 +69,8 @@ class Job:
         require_fit(start, dataset.name, dataset.input_shape, dataset.classes, f"{where}: model")
         if not len(dataset.validation_labels) + len(dataset.test_labels):
             remedy = "give it a validation_size or test_size"
-            raise UserError(
-                f"data set {dataset.name} has nothing to evaluate on", where=f"{where}: data", remedy=remedy
-            )
+            what = f"data set {dataset.name} has nothing to evaluate on"
+            raise UserError(what, where=f"{where}: data", remedy=remedy)
         return start
 
     @cached_property

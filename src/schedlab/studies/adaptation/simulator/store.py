@@ -161,9 +161,8 @@ class NodeStore:
             return action(self._open())
         except (sqlite3.Error, UnicodeDecodeError) as error:  # damaged text may not decode
             if any(sign in str(error) for sign in NO_DAMAGE):
-                raise UserError(
-                    str(error), where=str(self.path), remedy="see to the folder and its disk, then start again"
-                ) from None
+                remedy = "see to the folder and its disk, then start again"
+                raise UserError(str(error), where=str(self.path), remedy=remedy) from None
             self._move_aside(error)
             return action(self._open())
 

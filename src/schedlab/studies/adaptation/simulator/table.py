@@ -60,10 +60,8 @@ class DecisionTree:
 
     def __post_init__(self) -> None:
         if not 2 <= self.actions <= len(DIGITS) or self.decisions < 1:
-            raise UserError(
-                f"{self.actions} actions, {self.decisions} decisions",
-                expected=f"2 to {len(DIGITS)} actions and at least 1 decision",
-            )
+            what = f"{self.actions} actions, {self.decisions} decisions"
+            raise UserError(what, expected=f"2 to {len(DIGITS)} actions and at least 1 decision")
 
     @cached_property
     def sequences(self) -> tuple[str, ...]:
@@ -96,9 +94,8 @@ class DecisionTree:
         """Return a sequence's position; UserError where it is none of this tree's."""
         valid = DIGITS[: self.actions]
         if len(sequence) != self.decisions or any(digit not in valid for digit in sequence):
-            raise UserError(
-                f"'{sequence}' is no sequence here", expected=f"{self.decisions} digits from 0 to {valid[-1]}"
-            )
+            what = f"'{sequence}' is no sequence here"
+            raise UserError(what, expected=f"{self.decisions} digits from 0 to {valid[-1]}")
         return int(np.dot([valid.index(digit) for digit in sequence], self.actions ** np.arange(self.decisions)[::-1]))
 
     def text(self, actions: Sequence[int]) -> str:
@@ -145,9 +142,8 @@ def tree_of(table: pd.DataFrame, where: str = "table") -> DecisionTree:
     decisions = int(lengths.pop())
     actions = max(DIGITS.find(digit) for sequence in set(table["sequence"]) for digit in sequence) + 1
     if min(DIGITS.find(digit) for sequence in set(table["sequence"]) for digit in sequence) < 0:
-        raise UserError(
-            "a sequence holds something that is no action", where=f"{where}: sequence", expected="digits of actions"
-        )
+        what = "a sequence holds something that is no action"
+        raise UserError(what, where=f"{where}: sequence", expected="digits of actions")
     return DecisionTree(max(actions, 2), decisions)
 
 
@@ -203,9 +199,8 @@ def need_columns(table: pd.DataFrame, columns: Sequence[str], where: str) -> Non
     """Raise UserError where a table lacks a column."""
     for column in columns:
         if column not in table:
-            raise UserError(
-                f"column '{column}' is missing", where=where, remedy=did_you_mean(column, map(str, table.columns))
-            )
+            what = f"column '{column}' is missing"
+            raise UserError(what, where=where, remedy=did_you_mean(column, map(str, table.columns)))
 
 
 def _check_complete(table: pd.DataFrame, tree: DecisionTree, units: Sequence[tuple[int, int]], where: str) -> None:
@@ -214,9 +209,8 @@ def _check_complete(table: pd.DataFrame, tree: DecisionTree, units: Sequence[tup
         rows = table[(table["job"] == unit[0]) & (table["replicate"] == unit[1])]["sequence"]
         place = f"{where}, job {unit[0]}, replicate {unit[1]}"
         if strange := sorted(set(rows) - wanted):
-            raise UserError(
-                f"'{strange[0]}' is no sequence of {tree.decisions} out of {tree.actions} actions", where=place
-            )
+            what = f"'{strange[0]}' is no sequence of {tree.decisions} out of {tree.actions} actions"
+            raise UserError(what, where=place)
         if missing := sorted(wanted - set(rows)):
             raise UserError(
                 f"{len(missing)} of {len(wanted)} sequences are missing, the first '{missing[0]}'",
@@ -226,12 +220,9 @@ def _check_complete(table: pd.DataFrame, tree: DecisionTree, units: Sequence[tup
             )
         if len(rows) != len(wanted):
             twice = rows[rows.duplicated()].iloc[0]
-            raise UserError(
-                f"sequence '{twice}' stands there twice",
-                where=place,
-                expected="every sequence once",
-                remedy="select one experiment or scenario",
-            )
+            expected = "every sequence once"
+            remedy = "select one experiment or scenario"
+            raise UserError(f"sequence '{twice}' stands there twice", where=place, expected=expected, remedy=remedy)
 
 
 def _check_finite(table: pd.DataFrame, columns: Sequence[str], where: str) -> None:
@@ -308,12 +299,9 @@ def _of_record(published: pd.DataFrame, path: Path | str) -> pd.DataFrame:
     need_columns(published, ("experiment", "seq", "test_acc_final"), str(path))
     for name, rows in published.groupby("experiment", sort=False):
         if not rows["seq"].str.contains(PUBLISHED_NOTHING).any():
-            raise UserError(
-                f"no sequence does nothing (digit {PUBLISHED_NOTHING}), so there is nothing to compare growth with",
-                where=f"{path}, {name}: seq",
-                expected=f"all sequences of digits 0 to {PUBLISHED_NOTHING}",
-                remedy="take the whole file",
-            )
+            what = f"no sequence does nothing (digit {PUBLISHED_NOTHING}), so there is nothing to compare growth with"
+            expected = f"all sequences of digits 0 to {PUBLISHED_NOTHING}"
+            raise UserError(what, where=f"{path}, {name}: seq", expected=expected, remedy="take the whole file")
     table = published[[name for name in PUBLISHED if name in published]].rename(columns=PUBLISHED)
     table = table.reset_index(drop=True)
     if "model" in table:
@@ -409,10 +397,8 @@ def _check_fields(path: Path, file: TextIO) -> list[str]:
     header = [name.strip() for name in next(lines, [])]
     for line in lines:
         if line and len(line) != len(header):
-            raise UserError(
-                f"the line has {len(line)} field{'' if len(line) == 1 else 's'}",
-                where=f"{path}: line {lines.line_num}",
-                expected=f"{len(header)}, as the first line names",
-                remedy="take the whole file; this one may be cut off",
-            )
+            what = f"the line has {len(line)} field{'' if len(line) == 1 else 's'}"
+            expected = f"{len(header)}, as the first line names"
+            remedy = "take the whole file; this one may be cut off"
+            raise UserError(what, where=f"{path}: line {lines.line_num}", expected=expected, remedy=remedy)
     return header

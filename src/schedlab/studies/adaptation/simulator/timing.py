@@ -177,24 +177,18 @@ class Timing:
     def check_batch_size(self, batch_size: int, where: str = "") -> None:
         """Raise UserError where a training batch size is not the one of the measurement."""
         if self.settings.batch_size not in (None, batch_size):
-            raise UserError(
-                f"the training batch size is {batch_size}",
-                where=where or f"{self.where}: batch_size",
-                expected=f"{self.settings.batch_size}, with which the timing {self.name} was measured",
-                remedy=_remedy("this batch size"),
-            )
+            what = f"the training batch size is {batch_size}"
+            expected = f"{self.settings.batch_size}, with which the timing {self.name} was measured"
+            remedy = _remedy("this batch size")
+            raise UserError(what, where=where or f"{self.where}: batch_size", expected=expected, remedy=remedy)
 
     def _model(self, architecture: Architecture) -> ModelTiming:
         models = self.settings.models
         timing = models.get(architecture.model) or models.get(ANY_MODEL)
         where = f"{self.where}: models"
         if timing is None:
-            raise UserError(
-                f"the timing {self.name} does not cover the model {architecture.model}",
-                where=where,
-                expected=" or ".join(sorted(models)),
-                remedy=_remedy(architecture.model),
-            )
+            what = f"the timing {self.name} does not cover the model {architecture.model}"
+            raise UserError(what, where=where, expected=" or ".join(sorted(models)), remedy=_remedy(architecture.model))
         blocks = len(timing.train.per_insertion)
         if blocks != len(architecture.insertions):
             raise UserError(
@@ -239,12 +233,9 @@ def microseconds(seconds: float) -> int:
 def require_one_epoch(budget: float, start: float, epoch: EpochSeconds, where: str = "") -> None:
     """Raise UserError where not even one epoch fits between `start` and the end of the budget (seconds)."""
     if microseconds(epoch.total) > microseconds(budget) - microseconds(start):
-        raise UserError(
-            f"the budget of {budget:g} s has {max(budget - start, 0):g} s left and one epoch takes {epoch.total:g} s",
-            where=where,
-            expected=f"at least {epoch.total:g} s left",
-            remedy="raise the budget, start earlier, or choose a faster timing",
-        )
+        what = f"the budget of {budget:g} s has {max(budget - start, 0):g} s left and one epoch takes {epoch.total:g} s"
+        remedy = "raise the budget, start earlier, or choose a faster timing"
+        raise UserError(what, where=where, expected=f"at least {epoch.total:g} s left", remedy=remedy)
 
 
 def _epoch(train: float, evaluation: float) -> EpochSeconds:
