@@ -245,7 +245,7 @@ def draw(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def shown(tables: StudyTables, *names: str) -> list[figures_data.Shown]:
-    return figures_data.shown(tables, SPECS["regret"], names)
+    return figures_data.scenarios_of(tables, SPECS["regret"], names)
 
 
 def markers(axes: Axes) -> np.ndarray:

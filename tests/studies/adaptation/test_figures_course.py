@@ -14,7 +14,7 @@ from schedlab.config.contract import StudyTables
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_table
 from schedlab.figures.helpers import running_mean
-from schedlab.studies.adaptation.figures.learning import settled
+from schedlab.studies.adaptation.figures.learning import settling_point
 
 pytestmark = pytest.mark.usefixtures("themed")
 
@@ -52,16 +52,16 @@ def test_the_legend_of_learning_tells_no_window_that_is_longer_than_the_runs(tab
 
 
 def test_curves_are_cut_where_they_have_settled(tables: StudyTables) -> None:
-    assert settled(np.array([[5.0, 3.0, 1.0, 1.0, 1.0], [4.0, 1.0, 1.0, 1.0, 1.0]])) == 2
-    assert settled(np.full((2, 5), 0.3)) == 0
-    assert settled(np.array([0.0, 1.0, 0.0, 1.0])) == 3
+    assert settling_point(np.array([[5.0, 3.0, 1.0, 1.0, 1.0], [4.0, 1.0, 1.0, 1.0, 1.0]])) == 2
+    assert settling_point(np.full((2, 5), 0.3)) == 0
+    assert settling_point(np.array([0.0, 1.0, 0.0, 1.0])) == 3
     risen = tables.curves["value"].where((tables.curves["metric"] != "reward") | (tables.curves["step"] <= 50), -0.2)
     at_once = replace(tables, curves=tables.curves.assign(value=risen))
     for kind in ("learning", "transfer"):
         spec = replace(SPECS[kind], params={**SPECS[kind].params, "window": 10})
         assert "Cut" not in draw(tables, spec).caption
         drawing = draw(at_once, spec)
-        assert "Cut where the running means have settled (60 of 200 episodes)." in drawing.caption
+        assert "Cut where the running means have settling_point (60 of 200 episodes)." in drawing.caption
         assert (
             max(line.get_xdata().max() for line in drawing.figure.axes[0].get_lines() if len(line.get_xdata()) > 2)
             == 70

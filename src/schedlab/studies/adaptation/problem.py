@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 
     from schedlab.studies.adaptation.scenario import AdaptationScenario
 
-OVERLAPPING = (
-    "published, overlapping"  # kind of a replicate that is learned on and tested on, as in the published system
-)
+OVERLAPPING = "published, overlapping"  # kind of a replicate that is both learned and tested on
 
 SCORES = (
     Metric("regret", "reward", "lower", headline=True, label="regret to the best sequence"),
@@ -45,11 +43,8 @@ SCORES = (
     Metric("top_probability", "fraction", "higher", label="probability to be truly among the best"),
     Metric("noise", "reward", "lower", label="standard deviation of one result"),
 )
-_SCORED = {
-    "validation_loss": "validation_log_loss",
-    "validation_accuracy": "validation_accuracy",
-    "test_accuracy": "test_accuracy",
-}
+_SCORED = {"validation_loss": "validation_log_loss"}
+_SCORED |= {name: name for name in ("validation_accuracy", "test_accuracy")}
 
 
 @dataclass(frozen=True)
@@ -268,11 +263,8 @@ class AdaptationProblem:
 
     def _scores(self, row: int, weights: np.ndarray) -> dict[str, float]:
         reward = self.view.reward[row]
-        scores = {
-            "regret": float(reward.max() - weights @ reward),
-            "reward": float(weights @ reward),
-            "rank": float(weights @ self.view.ranks(reward)),
-        }
+        scores = {"regret": float(reward.max() - weights @ reward), "reward": float(weights @ reward)}
+        scores["rank"] = float(weights @ self.view.ranks(reward))
         for column, name in _SCORED.items():
             if column in self.view.metrics and np.isfinite(self.view.metrics[column][row]).all():
                 scores[name] = float(weights @ self.view.metrics[column][row])

@@ -25,7 +25,7 @@ SURE = 0.9  # mean probability of the action taken from which a mark is filled
 
 def draw_decisions(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Time left against action, a panel a policy; area: share of seeds and replicates; filled: it was sure."""
-    scenarios, unlike = data.alike(data.shown(tables, spec), lambda found: found.action_names, "other actions")
+    scenarios, unlike = data.alike(data.scenarios_of(tables, spec), lambda found: found.action_names, "other actions")
     names = data.policies(tables, spec)
     actions = scenarios[0].action_names
     decisions = max(scenario.problem.tree.decisions for scenario in scenarios)
@@ -46,7 +46,7 @@ def draw_decisions(tables: StudyTables, spec: FigureSpec) -> Drawing:
     first.set(ylim=(len(actions) - 0.5, -0.5), xlim=(1.06 * rows["time_left"].max(), 0))
     helpers.shared_xlabel(lines[-1], "time left when the decision is taken (s)")
     helpers.legend_outside(figure, _decision_keys(decisions), columns=max(decisions, 3))
-    return Drawing(figure, data.caption(spec.caption, _decisions_told(rows, names, actions)), left_out=unlike)
+    return Drawing(figure, data.caption(spec.caption, _decisions_caption(rows, names, actions)), left_out=unlike)
 
 
 def _decision_panel(axes: Axes, rows: pd.DataFrame, decisions: int) -> None:
@@ -106,7 +106,7 @@ def _decision_keys(decisions: int) -> list[Any]:
     return [key for pair in zip_longest(numbers, sizes) for key in pair if key]  # a legend fills its columns one by one
 
 
-def _decisions_told(rows: pd.DataFrame, names: Sequence[str], actions: Sequence[str]) -> str:
+def _decisions_caption(rows: pd.DataFrame, names: Sequence[str], actions: Sequence[str]) -> str:
     """For each policy: how often it grows early and late, and how sure it is at least."""
     half = rows["time_left"].max() / 2
     told = []
@@ -127,7 +127,7 @@ def draw_trunk(tables: StudyTables, spec: FigureSpec) -> Drawing:
     epoch before the first start: what was before would squeeze all that follows.
     """
     scenarios, unlike = data.alike(
-        data.shown(tables, spec), lambda found: tables.inputs[found.name].get("trunk"), "another trunk"
+        data.scenarios_of(tables, spec), lambda found: tables.inputs[found.name].get("trunk"), "another trunk"
     )
     columns = helpers.settings_of(spec, TrunkSettings).columns or (scenarios[0].column,)
     trunk = _trunk(tables, scenarios)
@@ -143,7 +143,7 @@ def draw_trunk(tables: StudyTables, spec: FigureSpec) -> Drawing:
             xlabel="pinned time since the start of training (s)", ylabel=helpers.axis_label(data.QUANTITIES[column])
         )
     helpers.legend_outside(figure, _trunk_keys(trunk is not None), columns=2)
-    return Drawing(figure, data.caption(spec.caption, _trunk_told(scenarios, columns[0], trunk)), left_out=unlike)
+    return Drawing(figure, data.caption(spec.caption, _trunk_caption(scenarios, columns[0], trunk)), left_out=unlike)
 
 
 def _trunk(tables: StudyTables, scenarios: Sequence[Shown]) -> pd.DataFrame | None:
@@ -193,7 +193,7 @@ def _trunk_keys(with_trunk: bool) -> list[Any]:
     return keys
 
 
-def _trunk_told(scenarios: Sequence[Shown], column: str, trunk: pd.DataFrame | None) -> str:
+def _trunk_caption(scenarios: Sequence[Shown], column: str, trunk: pd.DataFrame | None) -> str:
     quantity = data.QUANTITIES[column]
     sign = 1 if quantity.better == "higher" else -1
     gains = [
@@ -222,7 +222,7 @@ def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
     `kept` starts like `down`, without the way back; nothing is done at decisions that `down` has not.
     """
     settings = helpers.settings_of(spec, MovesSettings)
-    widen, down, kept = data.shown(tables, spec, (settings.widen, settings.down, settings.kept))
+    widen, down, kept = data.scenarios_of(tables, spec, (settings.widen, settings.down, settings.kept))
     if widen.problem.tree.decisions != 2:
         where = f"figure {spec.name}: params.widen"
         what = f"{widen.name} has {widen.problem.tree.decisions} decisions"
@@ -248,7 +248,7 @@ def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
         title=f"{down.label}: taken away at {down.problem.setup.downs[0]:g} s", xlabel=helpers.axis_label(quantity)
     )
     helpers.legend_outside(figure, _moves_keys(), columns=3)
-    return Drawing(figure, f"{spec.caption} {_moves_told(widen, down, kept)}")
+    return Drawing(figure, f"{spec.caption} {_moves_caption(widen, down, kept)}")
 
 
 def _both(down: Shown, kept: Shown) -> tuple[np.ndarray, np.ndarray]:
@@ -289,7 +289,7 @@ def _moves_keys() -> list[Any]:
     return [*keys, data.key(color=MUTED, **data.DASHED, label="no growth, in either case")]
 
 
-def _moves_told(widen: Shown, down: Shown, kept: Shown) -> str:
+def _moves_caption(widen: Shown, down: Shown, kept: Shown) -> str:
     unit, values = widen.quantity.unit, widen.mean()
     sign = 1 if widen.quantity.better == "higher" else -1
     deep = [

@@ -145,7 +145,7 @@ def in_words(name: str) -> str:
     return PUBLISHED.sub(r"\1", name).replace("_", " ")
 
 
-def shown(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = ()) -> list[Shown]:
+def scenarios_of(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = ()) -> list[Shown]:
     """Return the scenarios of a figure by their start, or those of `names` in their order."""
     wanted = tuple(names) or spec.scenarios or tuple(tables.scenarios)
     found = []

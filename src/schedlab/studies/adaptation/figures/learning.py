@@ -47,14 +47,14 @@ class Stretch:
         return "episode" if (self.points["episode"] > 0).any() else "update"
 
 
-def settled(values: np.ndarray) -> int:
+def settling_point(values: np.ndarray) -> int:
     """Return where smoothed curves (..., n) come to stay within 1 % of the whole range of their last value."""
     away = np.abs(values - values[..., -1:]) > 0.01 * np.ptp(values)
     places = np.flatnonzero(away.any(axis=tuple(range(values.ndim - 1))))
     return int(places[-1]) + 1 if len(places) else 0
 
 
-def interesting(runs: Sequence[Stretch], metrics: Sequence[str], window: int) -> tuple[float, str]:
+def shown_range(runs: Sequence[Stretch], metrics: Sequence[str], window: int) -> tuple[float, str]:
     """Return the episode up to which runs are shown (1.25 times the last settling), and a sentence on the cut.
 
     The objective, which is noise around nothing in the end, counts only where nothing else is shown.
@@ -69,7 +69,7 @@ def interesting(runs: Sequence[Stretch], metrics: Sequence[str], window: int) ->
         )
         if grid.size:
             smooth = helpers.running_mean(grid.to_numpy(), max(1, round(window / run.every)))
-            settle = max(settle, float(grid.columns[settled(smooth)]))
+            settle = max(settle, float(grid.columns[settling_point(smooth)]))
     until = 1.25 * settle
     if not 0 < until < 0.8 * last:
         return last, ""
@@ -90,9 +90,10 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
         return _nothing(spec)
     looks = data.styles(tables, list(dict.fromkeys(run.policy for run in runs)))
     scenarios = {
-        scenario.name: scenario for scenario in data.shown(tables, spec, dict.fromkeys(run.scenario for run in runs))
+        scenario.name: scenario
+        for scenario in data.scenarios_of(tables, spec, dict.fromkeys(run.scenario for run in runs))
     }
-    until, cut = interesting(runs, metrics, window)
+    until, cut = shown_range(runs, metrics, window)
     figure, panels = theme.new_figure(
         len(metrics), len(runs), height_mm=24 + 38 * len(metrics), squeeze=False, sharex="col"
     )
@@ -110,7 +111,7 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     )
     return Drawing(
         figure,
-        data.caption(spec.caption, _learning_told(runs, scenarios), cut),
+        data.caption(spec.caption, _learning_caption(runs, scenarios), cut),
         left_out=_left_out(spec, scenarios),
     )
 
@@ -187,7 +188,7 @@ def _learning_keys(metrics: Sequence[str], window: int, longest: float) -> list[
     return keys
 
 
-def _learning_told(runs: Sequence[Stretch], scenarios: Mapping[str, Shown]) -> str:
+def _learning_caption(runs: Sequence[Stretch], scenarios: Mapping[str, Shown]) -> str:
     """Where each run ended: how many of its seeds make the best sequence of their training table probable."""
     told = []
     for run in runs:
@@ -215,10 +216,10 @@ def draw_transfer(tables: StudyTables, spec: FigureSpec) -> Drawing:
     looks = data.styles(tables, [name for name in spec.policies if any(name in group["runs"] for group in groups)])
     scenarios = {
         scenario.name: scenario
-        for scenario in data.shown(tables, spec, dict.fromkeys(group["scenario"] for group in groups))
+        for scenario in data.scenarios_of(tables, spec, dict.fromkeys(group["scenario"] for group in groups))
     }
     places = [(group, metric) for group in groups for metric in metrics]
-    until, cut = interesting([run for group in groups for run in group["runs"].values()], metrics, window)
+    until, cut = shown_range([run for group in groups for run in group["runs"].values()], metrics, window)
     figure, lines = theme.new_grid(len(places), 3 if len(places) < 4 else 2, row_mm=46, around_mm=24)
     jumps = []
     for axes, (group, metric) in zip(data.flat(lines), places, strict=True):
@@ -231,7 +232,7 @@ def draw_transfer(tables: StudyTables, spec: FigureSpec) -> Drawing:
     jumpstart = f"Jumpstart: {'; '.join(jumps)}." if jumps else ""
     return Drawing(
         figure,
-        data.caption(spec.caption, _ends_told(groups, scenarios, metrics[0], window), jumpstart, cut),
+        data.caption(spec.caption, _ends_caption(groups, scenarios, metrics[0], window), jumpstart, cut),
         left_out=_left_out(spec, scenarios),
     )
 
@@ -312,7 +313,7 @@ def _arrow(axes: Axes, scratch: float, transfer: float) -> None:
     axes.annotate("jumpstart", (x, (scratch + transfer) / 2), (-3, 0), textcoords="offset points", **look)
 
 
-def _ends_told(groups: Sequence[Mapping[str, Any]], scenarios: Mapping[str, Shown], metric: str, window: int) -> str:
+def _ends_caption(groups: Sequence[Mapping[str, Any]], scenarios: Mapping[str, Shown], metric: str, window: int) -> str:
     """The mean over the last `window` episodes of each run, by group."""
     told = []
     for group in groups:

@@ -23,7 +23,7 @@ ACROSS = 6  # scenarios that fit beside each other as panels
 
 def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Every policy's paired difference in regret to one baseline: over all scenarios first, then in each."""
-    scenarios, others = data.alike_rewarded(data.shown(tables, spec))
+    scenarios, others = data.alike_rewarded(data.scenarios_of(tables, spec))
     baseline = helpers.settings_of(spec, VersusSettings).baseline
     names = [name for name in data.policies(tables, spec) if name not in (baseline, BEST)]
     scenarios, unlike = data.alike(
@@ -56,7 +56,7 @@ def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
     _finish_rows(lines, order, data.kinds(tables))
     helpers.shared_xlabel(lines[-1], f"difference to {baseline} in {helpers.axis_label(data.regret_metric(quantity))}")
     figure.legend(handles=_keys(of_mean), loc="outside lower center", ncols=3)
-    told = _told(means, order, data.kinds(tables), baseline, quantity, of_mean)
+    told = _versus_caption(means, order, data.kinds(tables), baseline, quantity, of_mean)
     mean_loss = data.amount(float(reference.mean()), quantity.unit)
     mean_loss = f"{baseline} itself loses {mean_loss} to the best sequence on average."
     texts = [spec.caption, told, mean_loss, data.repetitions(tables, [*order, baseline], scenarios)]
@@ -126,7 +126,7 @@ def _grey(label: str) -> list[Any]:
     return [Patch(color=GRID, alpha=0.55, linewidth=0, label=label)]
 
 
-def _told(
+def _versus_caption(
     means: pd.Series, order: Sequence[str], known: Mapping[str, str], baseline: str, quantity: Metric, spread: float
 ) -> str:
     """Which learned policies lose less than the baseline, and whether the noise allows that statement."""
@@ -157,7 +157,7 @@ def _told(
 
 def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """The regret of each policy in each scenario, with its interval, or its range where there is none."""
-    scenarios, others = data.alike_rewarded(data.shown(tables, spec))
+    scenarios, others = data.alike_rewarded(data.scenarios_of(tables, spec))
     quantity = scenarios[0].quantity
     names = [name for name in data.policies(tables, spec) if name != BEST]
     losses = data.per_seed(tables, "regret", names, scenarios)
@@ -189,7 +189,7 @@ def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
 def draw_final(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """The final result by scenario: no adaptation, random sequences, policies and the best sequence."""
     settings = helpers.settings_of(spec, FinalSettings)
-    scenarios = data.shown(tables, spec)
+    scenarios = data.scenarios_of(tables, spec)
     names = data.policies(tables, spec)
     looks = data.styles(tables, names)
     known = {metric.name: metric for metric in data.QUANTITIES.values()}
@@ -200,7 +200,7 @@ def draw_final(tables: StudyTables, spec: FigureSpec) -> Drawing:
         _final_panel(axes, tables, scenarios, names, looks, metric)
         if settings.range and metric.unit == "fraction":
             axes.set_ylim(*settings.range)
-        texts.append(_final_told(tables, scenarios, names, metric))
+        texts.append(_final_caption(tables, scenarios, names, metric))
     panels[-1, 0].set_xlabel("scenario and time from which growth is possible")
     helpers.legend_outside(
         figure, [*helpers.policy_handles(looks, names), *_final_keys(tables, scenarios, names)], columns=4
@@ -256,7 +256,7 @@ def _final_keys(tables: StudyTables, scenarios: Sequence[Shown], names: Sequence
     return keys
 
 
-def _final_told(tables: StudyTables, scenarios: Sequence[Shown], names: Sequence[str], metric: Metric) -> str:
+def _final_caption(tables: StudyTables, scenarios: Sequence[Shown], names: Sequence[str], metric: Metric) -> str:
     """The mean over the scenarios of each policy, best first."""
     losses = data.per_seed(tables, metric.name, names, scenarios).groupby(level="policy").mean().mean(axis=1).dropna()
     order = losses.sort_values(ascending=metric.better == "lower", kind="stable")

@@ -27,7 +27,7 @@ MANY = 44  # columns of cells that fit beside each other
 
 def draw_sequences(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Heat map of the regret of every sequence (rows) in every scenario (columns), best and chosen ones marked."""
-    scenarios, others = data.alike_rewarded(data.shown(tables, spec))
+    scenarios, others = data.alike_rewarded(data.scenarios_of(tables, spec))
     scenarios, unlike = data.alike(scenarios, lambda found: (found.action_names, found.sequences), "other sequences")
     quantity = scenarios[0].quantity
     names = data.policies(tables, spec)[: len(MARKS)]
@@ -57,7 +57,7 @@ def draw_sequences(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.legend_outside(figure, _mark_keys(names), columns=1 + len(names))
     codes = ", ".join(f"{DIGITS[number]} {name}" for number, name in enumerate(actions))
     scale = "Colours follow the square root of the regret, so that small ones can be told apart."
-    told = [spec.caption, f"Digits: {codes}.", scale, _sequences_told(tables, scenarios, names)]
+    told = [spec.caption, f"Digits: {codes}.", scale, _sequences_caption(tables, scenarios, names)]
     return Drawing(figure, data.caption(*told), left_out=others | unlike)
 
 
@@ -93,7 +93,7 @@ def _mark_keys(names: Sequence[str]) -> list[Any]:
     return keys
 
 
-def _sequences_told(tables: StudyTables, scenarios: Sequence[Shown], names: Sequence[str]) -> str:
+def _sequences_caption(tables: StudyTables, scenarios: Sequence[Shown], names: Sequence[str]) -> str:
     bests = [f"{scenario.sequences[scenario.best]} ({scenario.label})" for scenario in scenarios]
     nothing = [f"{scenario.ranks()[scenario.nothing]}" for scenario in scenarios]
     total = len(scenarios[0].sequences)
@@ -109,7 +109,7 @@ def _sequences_told(tables: StudyTables, scenarios: Sequence[Shown], names: Sequ
 
 def draw_ranking(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Results of all sequences by scenario, with best, mean, worst and no adaptation, and the noise."""
-    scenarios = data.shown(tables, spec)
+    scenarios = data.scenarios_of(tables, spec)
     columns = helpers.settings_of(spec, RankingSettings).columns or (scenarios[0].column,)
     beside = 1 if len(scenarios) > 7 else 2
     width = 1.0 if len(columns) > 1 or beside == 1 else 0.6
@@ -127,11 +127,11 @@ def draw_ranking(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.shared_xlabel(lines[-1], "scenario and time from which growth is possible")
     noisy = any(np.isfinite(_noise(scenario, column)) for scenario in scenarios for column in columns)
     helpers.legend_outside(figure, _ranking_keys(noisy=noisy), columns=3 if width == 1.0 else 2)
-    return Drawing(figure, f"{spec.caption} {_ranking_told(scenarios, columns)}")
+    return Drawing(figure, f"{spec.caption} {_ranking_caption(scenarios, columns)}")
 
 
 @dataclass(frozen=True)
-class Ranked:
+class SequenceRanking:
     """The sequences of a scenario in one quantity: places of best, worst and no growth, the rank of the last."""
 
     values: np.ndarray
@@ -141,16 +141,18 @@ class Ranked:
     rank: int
 
 
-def ranked(scenario: Shown, column: str) -> Ranked:
+def sequence_ranking(scenario: Shown, column: str) -> SequenceRanking:
     """Return the ranking of a scenario's sequences by their mean over jobs and replicates in a column of its table."""
     values, none = scenario.mean(column), scenario.nothing
     better = values if data.QUANTITIES[column].better == "higher" else -values
-    return Ranked(values, int(better.argmax()), int(better.argmin()), none, 1 + int((better > better[none]).sum()))
+    return SequenceRanking(
+        values, int(better.argmax()), int(better.argmin()), none, 1 + int((better > better[none]).sum())
+    )
 
 
 def _ranking_dots(axes: Axes, place: int, scenario: Shown, column: str) -> None:
     """A dot a sequence, marks for best and worst, a bar for the mean; left: the noise, right: no adaptation."""
-    found, middle = ranked(scenario, column), place - 0.17
+    found, middle = sequence_ranking(scenario, column), place - 0.17
     axes.scatter(
         np.full(len(found.values), middle), found.values, s=5, color=GRID, edgecolors=MUTED, linewidths=0.3, zorder=2
     )
@@ -170,7 +172,7 @@ def _ranking_dots(axes: Axes, place: int, scenario: Shown, column: str) -> None:
 
 def _ranking_notes(axes: Axes, place: int, scenario: Shown, column: str) -> None:
     """Right of the marks, moved apart: the best and the worst sequence, and the rank of no growth."""
-    found = ranked(scenario, column)
+    found = sequence_ranking(scenario, column)
     notes = [
         (position, scenario.sequences[position], look)
         for position, look in ((found.worst, "worst"), (found.best, "best"))
@@ -218,13 +220,13 @@ def _ranking_keys(*, noisy: bool) -> list[Any]:
     return [*keys, *([data.key(color=MUTED, marker="|", linewidth=0.9, markersize=4, label=label)] if noisy else ())]
 
 
-def _ranking_told(scenarios: Sequence[Shown], columns: Sequence[str]) -> str:
+def _ranking_caption(scenarios: Sequence[Shown], columns: Sequence[str]) -> str:
     """The ranking in words, by the first column: best, mean, worst and none of each scenario."""
     column = columns[0]
     quantity = data.QUANTITIES[column]
     told = []
     for scenario in scenarios:
-        found, values = ranked(scenario, column), scenario.mean(column)
+        found, values = sequence_ranking(scenario, column), scenario.mean(column)
         best, worst = (
             f"{values[position]:.3f} ({scenario.sequences[position]})" for position in (found.best, found.worst)
         )
@@ -239,7 +241,7 @@ def _ranking_told(scenarios: Sequence[Shown], columns: Sequence[str]) -> str:
 def draw_reliability(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Share of the variance due to the sequence by number of replicates; then the cost of choosing on few."""
     settings = helpers.settings_of(spec, ReliabilitySettings)
-    scenarios, others = data.alike_rewarded(data.shown(tables, spec))
+    scenarios, others = data.alike_rewarded(data.scenarios_of(tables, spec))
     single = {scenario.name: "one replicate" for scenario in scenarios if scenario.replicates < 2}
     scenarios = [scenario for scenario in scenarios if scenario.name not in single]
     columns, furthest = settings.columns, settings.replicates
@@ -261,7 +263,9 @@ def draw_reliability(tables: StudyTables, spec: FigureSpec) -> Drawing:
     _selection_panel(panels[0][-1], scenarios)
     handles = panels[0][0].get_legend_handles_labels()[0]
     helpers.legend_outside(figure, [*handles, *_reliability_keys()], columns=4)
-    return Drawing(figure, f"{spec.caption} {_reliability_told(scenarios, columns, shares)}", left_out=others | single)
+    return Drawing(
+        figure, f"{spec.caption} {_reliability_caption(scenarios, columns, shares)}", left_out=others | single
+    )
 
 
 def _scenario_looks(scenarios: Sequence[Shown]) -> list[tuple[dict[str, Any], Shown]]:
@@ -338,7 +342,7 @@ def _reliability_keys() -> list[Any]:
     ]
 
 
-def _reliability_told(scenarios: Sequence[Shown], columns: Sequence[str], shares: dict[str, list[float]]) -> str:
+def _reliability_caption(scenarios: Sequence[Shown], columns: Sequence[str], shares: dict[str, list[float]]) -> str:
     if not scenarios:
         return "No scenario here has two replicates, so nothing can be said."
     told = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -95,17 +96,16 @@ class _Phase:
             return
         for group, share, greedy in zip(batch.groups, chances, chosen, strict=True):
             best = int(group.reward.argmax())
-            points = {
-                "objective": share @ group.reward,
-                "reward": group.reward[greedy],
+            points = {"objective": share @ group.reward, "reward": group.reward[greedy]}
+            points |= {
                 "accuracy": group.accuracy[greedy],
+                "probability_best": share[best],
+                "regret": group.reward[best] - group.reward[greedy],
             }
-            points |= {"probability_best": share[best], "regret": group.reward[best] - group.reward[greedy]}
             for metric, value in points.items():
                 if np.isfinite(value):
-                    self.curve(
-                        metric, float(value), step=update, update=update, phase=self.number, scenario=group.scenario
-                    )
+                    at: dict[str, Any] = {"step": update, "update": update, "phase": self.number}
+                    self.curve(metric, float(value), scenario=group.scenario, **at)
 
 
 def _loss(whole: torch.Tensor, scaled: torch.Tensor, weight: float) -> torch.Tensor:

@@ -36,9 +36,7 @@ from schedlab.studies.adaptation.learners.settings import ReinforceSettings
 from schedlab.studies.adaptation.problem import AdaptationProblem
 
 _PROGRESS = "adaptation-reinforce-progress"
-_BLOCK = (
-    1024  # episodes whose random numbers are drawn together; a stream a block needs no generator state in checkpoints
-)
+_BLOCK = 1024  # episodes whose random numbers are drawn together: no generator state in checkpoints
 _CURVES = ("objective", "reward", "accuracy", "probability_best")
 
 
@@ -183,9 +181,8 @@ class _Run:
                 _log_probabilities(batch, self.network, settings, tau), batch, local, uniforms[mine]
             )
             losses.append(self._loss(sampled, settings, groups, of_group[mine], episodes[mine]) * (len(mine) / count))
-        fallen = settings.learning_rate * settings.learning_rate_factor ** (
-            state.episode // settings.learning_rate_every
-        )
+        times = state.episode // settings.learning_rate_every
+        fallen = settings.learning_rate * settings.learning_rate_factor**times
         state.optimizer.learning_rate = max(fallen, settings.minimum_learning_rate)
         state.optimizer.zero_grad()
         sum(losses).backward()

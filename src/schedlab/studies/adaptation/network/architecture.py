@@ -333,11 +333,8 @@ def _own_number(block: BlockSettings, number: int, fail: _Complaint) -> int | No
         return None
     remedy = "or set deepen: false"
     if block.activation != "relu":
-        what = (
-            f"activation {block.activation} is not idempotent"
-            if block.activation != "none"
-            else "there is no activation"
-        )
+        named = f"activation {block.activation} is not idempotent"
+        what = named if block.activation != "none" else "there is no activation"
         raise fail(
             f"{what}, so a layer inserted behind this block would change the network", "activation: relu", remedy
         )

@@ -83,9 +83,7 @@ def on_device(scenario: AdaptationScenario, device: str) -> AdaptationScenario:
 def prepare_torch(device: str) -> None:
     """Make torch deterministic on one thread. Raises UserError where the device is not there."""
     find_device(device, "training.device")
-    torch.backends.cudnn.allow_tf32 = (
-        False  # convolutions with ten bits of a fraction would be further from the processor's than rounding
-    )
+    torch.backends.cudnn.allow_tf32 = False  # its ten bits of a fraction would be further off than rounding
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic with a fixed workspace only
     torch.set_num_threads(1)
     # what use_deterministic_algorithms sets, without its second of importing the compiler

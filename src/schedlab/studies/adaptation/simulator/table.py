@@ -261,11 +261,8 @@ def simulation_table(
         if "slope" in run:
             slopes = [*run["slope"], float(run["slope_after"].iloc[-1])]
             row |= {f"slope_{step + 1}": slopes[min(step * every, len(slopes) - 1)] for step in range(tree.decisions)}
-        row |= {
-            "epochs": len(run),
-            "parameters": int(run["parameters"].iloc[-1]),
-            "seconds_charged": float(seconds.sum()),
-        }
+        row |= {"epochs": len(run), "parameters": int(run["parameters"].iloc[-1])}
+        row["seconds_charged"] = float(seconds.sum())
         names = [name for name in METRICS if name in run]
         evaluated = run.dropna(subset=[name for name in names if not name.startswith("train")], how="all")
         row |= {name: float(evaluated[name].astype(float).tail(window).mean()) for name in names}
@@ -367,11 +364,10 @@ def _checked(table: pd.DataFrame, path: Path) -> pd.DataFrame:
         plain = column.dtype.kind in "iuf"
         numbers = column.to_numpy(dtype=float) if plain else np.array([_number(value) for value in column])
         odd = np.abs(numbers) > (LARGEST_WHOLE if whole else LARGEST)
-        odd |= (
-            ~np.isfinite(numbers) | (numbers != np.floor(numbers))
-            if whole
-            else np.isnan(numbers) & column.notna().to_numpy()
-        )
+        if whole:
+            odd |= ~np.isfinite(numbers) | (numbers != np.floor(numbers))
+        else:
+            odd |= np.isnan(numbers) & column.notna().to_numpy()
         if odd.any():
             expected = "whole numbers" if whole else f"numbers up to {LARGEST:g}"
             raise UserError(f"holds '{column[odd].iloc[0]}'", where=f"{path}: {name}", expected=expected)

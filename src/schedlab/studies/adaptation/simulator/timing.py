@@ -68,11 +68,8 @@ class ModelTiming(Settings):
 
     @model_validator(mode="after")
     def _check(self) -> ModelTiming:
-        counts = {
-            len(self.train.per_insertion),
-            len(self.evaluation.per_insertion),
-            *(len(entry.insertions) for entry in self.exact),
-        }
+        counts = {len(cost.per_insertion) for cost in (self.train, self.evaluation)}
+        counts |= {len(entry.insertions) for entry in self.exact}
         if len(counts) > 1:
             raise ValueError(
                 "train.per_insertion, evaluation.per_insertion and exact.insertions must have one value for each "
@@ -218,11 +215,8 @@ class Timing:
 
 def own_macs(architecture: Architecture) -> int:
     """Return the multiply-accumulates of one picture through the model's own layers; deepening does not change them."""
-    return sum(
-        layer.macs(shape)
-        for layer, shape in zip(architecture.layers, architecture.shapes, strict=True)
-        if not layer.inserted
-    )
+    pairs = zip(architecture.layers, architecture.shapes, strict=True)
+    return sum(layer.macs(shape) for layer, shape in pairs if not layer.inserted)
 
 
 def microseconds(seconds: float) -> int:

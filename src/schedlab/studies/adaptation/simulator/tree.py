@@ -152,9 +152,7 @@ class _Walk:
         for node in tree.steps:
             if summary := summaries[place(node)].get(node.key):
                 self.known[node] = summary
-        self._live: tuple[Node, State] | None = (
-            None  # the state trained last, which saves unpacking it for its first child
-        )
+        self._live: tuple[Node, State] | None = None  # the state trained last, for its first child
 
     def visit(self, node: Node) -> bool:
         """See to it that a node is trained, stored and where wanted evaluated; True if it was trained for that."""
