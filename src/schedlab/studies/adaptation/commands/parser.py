@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from schedlab.studies.adaptation.learners.encoders import SHIPPED_VOCABULARY
+from schedlab.studies.adaptation.simulator.table import METRICS
 
 HERE = "schedlab.studies.adaptation"
 _RUN = """Train one sequence of growth decisions from the first epoch on and print what came of it. The budget is
@@ -38,7 +39,8 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     about = "rank the sequences of a simulation table"
     rank = commands.add_parser("rank", help=about, description=about)
     rank.add_argument("table", metavar="TABLE", help="the published CSV, or a table of ours (CSV or Parquet)")
-    rank.add_argument("--metric", default="test_accuracy", help="a column of results (default: test_accuracy)")
+    what = f"one of {', '.join(METRICS)} (default: test_accuracy)"
+    rank.add_argument("--metric", default="test_accuracy", help=what)
     rank.set_defaults(run=f"{HERE}.commands.listing:print_ranking")
     about = "print the vocabulary of layers, or append those of the models in a configuration"
     vocab = commands.add_parser("vocab", help=about, description=about)
