@@ -165,11 +165,8 @@ class AdaptationScenario(ScenarioSettings):
     @field_validator("changes")
     @classmethod
     def _in_turn(cls, value: tuple[ChangeSettings, ...], info: ValidationInfo) -> tuple[ChangeSettings, ...]:
-        times = [
-            info.data.get("adapt_at", 0.0),
-            *(change.time for change in value),
-            info.data.get("budget", float("inf")),
-        ]
+        start, end = info.data.get("adapt_at", 0.0), info.data.get("budget", float("inf"))
+        times = [start, *(change.time for change in value), end]
         if any(later <= earlier for earlier, later in pairwise(times)):
             raise ValueError("times that rise from adapt_at to the budget")
         if any(change.change != ("down", "up")[position % 2] for position, change in enumerate(value)):

@@ -92,17 +92,9 @@ class Chooser:
         check_actions(rates.size, len(self.setup.actions) + 1)
         action = int(np.argmax(rates)) if self.stream is None else int(self.stream.choice(len(rates), p=rates))
         names = [f"{action.operation}-{action.block}" for action in self.setup.actions]
-        self.decisions.append(
-            {
-                "decision": number + 1,
-                "time_left": seconds_left,
-                "insertions": list(grown.insertions),
-                "parameters": grown.parameters,
-                "action": action,
-                "name": [*names, "nothing"][action],
-                "probabilities": rates.tolist(),
-            }
-        )
+        asked = {"decision": number + 1, "time_left": seconds_left, "insertions": list(grown.insertions)}
+        answer = {"action": action, "name": [*names, "nothing"][action], "probabilities": rates.tolist()}
+        self.decisions.append({**asked, "parameters": grown.parameters, **answer})
         return action
 
 
@@ -129,11 +121,9 @@ def make_chooser(
     policy.reset(unit)
     if not hasattr(policy, "decide"):
         return Chooser(setup, _stepped(policy, problem, unit))
-    draws = (
-        generator(scenario.seed, "baseline-draw", arguments.seed, job, replicate)
-        if getattr(policy, "stochastic", False)
-        else None
-    )
+    draws = None
+    if getattr(policy, "stochastic", False):
+        draws = generator(scenario.seed, "baseline-draw", arguments.seed, job, replicate)
     return Chooser(setup, lambda decision, _: policy.decide(decision), draws, getattr(policy, "reads_slope", False))
 
 

@@ -290,10 +290,12 @@ def _paths(folder: Path, names: tuple[str, ...]) -> list[Path]:
 def _nearest(data: DataSettings) -> tuple[Layout, Path]:
     root = root_folder(data)
     places = [(layout, root / folder) for layout, folder in _places(data.format)]
-    return min(
-        places,
-        key=lambda place: sum(plain_or_gzip(place[1] / name) is None for name in place[0].names) / len(place[0].names),
-    )
+
+    def lacking(place: tuple[Layout, Path]) -> float:
+        layout, folder = place
+        return sum(plain_or_gzip(folder / name) is None for name in layout.names) / len(layout.names)
+
+    return min(places, key=lacking)
 
 
 def _whole_layout(data: DataSettings) -> tuple[Layout, Path]:

@@ -196,14 +196,11 @@ def _trunk_keys(with_trunk: bool) -> list[Any]:
 def _trunk_caption(scenarios: Sequence[Shown], column: str, trunk: pd.DataFrame | None) -> str:
     quantity = data.QUANTITIES[column]
     sign = 1 if quantity.better == "higher" else -1
-    gains = [
-        sign * float(scenario.mean(column)[scenario.best] - scenario.mean(column)[scenario.nothing])
-        for scenario in scenarios
-    ]
-    told = ", ".join(
-        f"{data.amount(gain, quantity.unit)} from {scenario.start:g} s"
-        for gain, scenario in zip(gains, scenarios, strict=True)
-    )
+    gains = []
+    for scenario in scenarios:
+        gain = sign * float(scenario.mean(column)[scenario.best] - scenario.mean(column)[scenario.nothing])
+        gains.append(f"{data.amount(gain, quantity.unit)} from {scenario.start:g} s")
+    told = ", ".join(gains)
     gained = f"The best sequence gains over doing nothing, in {quantity.label}: {told}."
     if trunk is None:
         return gained

@@ -289,11 +289,8 @@ def listed(texts: Sequence[str]) -> str:
 def repetitions(tables: StudyTables, names: Sequence[str], scenarios: Sequence[Shown]) -> str:
     """Return how many seeds and replicates a comparison has, and why there is no interval."""
     rows = tables.summary
-    rows = rows[
-        rows["scenario"].isin([scenario.name for scenario in scenarios])
-        & rows["policy"].isin(names)
-        & (rows["split"] == "test")
-    ]
+    of_scenarios = rows["scenario"].isin([scenario.name for scenario in scenarios])
+    rows = rows[of_scenarios & rows["policy"].isin(names) & (rows["split"] == "test")]
     if rows.empty:
         return ""
     seeds, units, blocks = (int(rows[name].max()) for name in ("seeds", "units", "blocks"))

@@ -109,19 +109,14 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.legend_outside(
         figure, _learning_keys(metrics, window, longest=max(run.points["step"].max() for run in runs)), columns=2
     )
-    return Drawing(
-        figure,
-        data.caption(spec.caption, _learning_caption(runs, scenarios), cut),
-        left_out=_left_out(spec, scenarios),
-    )
+    text = data.caption(spec.caption, _learning_caption(runs, scenarios), cut)
+    return Drawing(figure, text, left_out=_left_out(spec, scenarios))
 
 
 def _stretches(tables: StudyTables, policy: str) -> list[Stretch]:
     rows = tables.curves[tables.curves["policy"] == policy]
-    return [
-        Stretch(policy, int(phase), scenario, points)
-        for (phase, scenario), points in rows.groupby(["phase", "train_scenario"])
-    ]
+    phases = rows.groupby(["phase", "train_scenario"])
+    return [Stretch(policy, int(phase), scenario, points) for (phase, scenario), points in phases]
 
 
 def curve_metric(name: str, scenario: Shown) -> Metric:
@@ -214,10 +209,8 @@ def draw_transfer(tables: StudyTables, spec: FigureSpec) -> Drawing:
     if not groups:
         return _nothing(spec)
     looks = data.styles(tables, [name for name in spec.policies if any(name in group["runs"] for group in groups)])
-    scenarios = {
-        scenario.name: scenario
-        for scenario in data.scenarios_of(tables, spec, dict.fromkeys(group["scenario"] for group in groups))
-    }
+    named = dict.fromkeys(group["scenario"] for group in groups)
+    scenarios = {scenario.name: scenario for scenario in data.scenarios_of(tables, spec, named)}
     places = [(group, metric) for group in groups for metric in metrics]
     until, cut = shown_range([run for group in groups for run in group["runs"].values()], metrics, window)
     figure, lines = theme.new_grid(len(places), 3 if len(places) < 4 else 2, row_mm=46, around_mm=24)
@@ -230,11 +223,8 @@ def draw_transfer(tables: StudyTables, spec: FigureSpec) -> Drawing:
             axes.set_ylim(*settings.range)
     helpers.legend_outside(figure, _transfer_keys(tables, looks), columns=3 if len(looks) > 4 else 2)
     jumpstart = f"Jumpstart: {'; '.join(jumps)}." if jumps else ""
-    return Drawing(
-        figure,
-        data.caption(spec.caption, _ends_caption(groups, scenarios, metrics[0], window), jumpstart, cut),
-        left_out=_left_out(spec, scenarios),
-    )
+    text = data.caption(spec.caption, _ends_caption(groups, scenarios, metrics[0], window), jumpstart, cut)
+    return Drawing(figure, text, left_out=_left_out(spec, scenarios))
 
 
 def _transfer_keys(tables: StudyTables, looks: Mapping[str, Style]) -> list[Any]:

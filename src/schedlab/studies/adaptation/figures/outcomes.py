@@ -147,11 +147,8 @@ def _versus_caption(
         return f"{told}{behind}; how large the noise is cannot be told from one replicate."
     beyond = [name for name in ahead if value[name] < -2 * spread]
     size = f"the noise of such a mean difference ({data.amount(spread, quantity.unit)})"
-    verdict = (
-        f"{data.listed(beyond)} by more than twice {size}"
-        if beyond
-        else f"none by more than twice {size}, so none is shown to be better"
-    )
+    none = f"none by more than twice {size}, so none is shown to be better"
+    verdict = f"{data.listed(beyond)} by more than twice {size}" if beyond else none
     return f"{told}{behind}; {verdict}."
 
 
@@ -235,10 +232,8 @@ def _final_panel(
     never = [float(rows.loc[rows["policy"] == NEVER, "value"].mean()) for rows in found.values()]
     height = float(np.nanmean(never)) if np.isfinite(never).any() else np.nan
     axes.axhline(height, color=MUTED, **data.DASHED)
-    axes.set_xticks(
-        range(len(scenarios)),
-        [scenario.tick if len(scenarios) < ACROSS else data.narrow(scenario) for scenario in scenarios],
-    )
+    ticks = [scenario.tick if len(scenarios) < ACROSS else data.narrow(scenario) for scenario in scenarios]
+    axes.set_xticks(range(len(scenarios)), ticks)
     axes.set(xlim=(-0.5, len(scenarios) - 0.5), ylabel=helpers.axis_label(metric))
     axes.tick_params(axis="x", length=0)
 

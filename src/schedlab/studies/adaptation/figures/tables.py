@@ -71,10 +71,8 @@ def _mark(
         regrets = scenario.regret()
         marks = [(scenario.best, "*", 5.5, True)]
         for name, (marker, size) in zip(names, MARKS, strict=False):
-            marks += [
-                (tree.index(sequence), marker, size, False)
-                for sequence in data.chosen_sequences(tables, scenario.name, name)
-            ]
+            chosen = data.chosen_sequences(tables, scenario.name, name)
+            marks += [(tree.index(sequence), marker, size, False) for sequence in chosen]
         for position, marker, size, filled in marks:
             ink = theme.ink_on(image.cmap(image.norm(regrets[position])))
             look: dict[str, Any] = {"color": ink, "markersize": size, "markerfacecolor": ink if filled else "none"}
@@ -85,11 +83,8 @@ def _mark(
 def _mark_keys(names: Sequence[str]) -> list[Any]:
     keys = [data.key(color=INK, marker="*", linestyle="none", markersize=5.5, label="best mean of all replicates")]
     for name, (marker, size) in zip(names, MARKS, strict=False):
-        keys.append(
-            data.key(
-                color=INK, marker=marker, linestyle="none", markersize=size * 0.8, markerfacecolor="none", label=name
-            )
-        )
+        look = {"marker": marker, "linestyle": "none", "markersize": size * 0.8, "markerfacecolor": "none"}
+        keys.append(data.key(color=INK, label=name, **look))
     return keys
 
 

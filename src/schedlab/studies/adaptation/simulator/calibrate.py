@@ -55,9 +55,8 @@ def calibrate(
     settings = settings or CalibrateSettings()
     architectures = architectures_to_measure(base)
     medians = _medians(architectures, measure, settings)
-    counts = np.array([architecture.insertions for architecture in architectures], dtype=float).reshape(
-        len(architectures), -1
-    )
+    insertions = [architecture.insertions for architecture in architectures]
+    counts = np.array(insertions, dtype=float).reshape(len(architectures), -1)
     train, train_residual = fit(counts, np.array([seconds.train for seconds in medians]))
     evaluation, evaluation_residual = fit(counts, np.array([seconds.evaluation for seconds in medians]))
     exact = [
@@ -71,9 +70,8 @@ def calibrate(
         "residual": {"train_s": train_residual, "eval_s": evaluation_residual},
         "exact": exact,
     }
-    source = f"medians of {settings.epochs} epochs of each of {len(architectures)} architectures" + (
-        f" on {data}" if data else ""
-    )
+    source = f"medians of {settings.epochs} epochs of each of {len(architectures)} architectures"
+    source += f" on {data}" if data else ""
     values = {
         "name": name,
         "gpu": gpu,

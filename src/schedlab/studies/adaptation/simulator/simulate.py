@@ -322,11 +322,8 @@ def rows_of(
         shown = {step.node for step in evaluation.shown(run)}
         slopes = _slopes(lead, run, metrics) if has_slope else []
         for position, step in enumerate(run.steps):
-            found = {
-                name: value
-                for name, value in metrics[step.node].items()
-                if name.startswith("train_") or step.node in shown
-            }
+            known = metrics[step.node].items()
+            found = {name: value for name, value in known if name.startswith("train_") or step.node in shown}
             rows.append(
                 {
                     "scenario": job.scenario.name,
