@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -13,9 +12,7 @@ import pytest
 from small_scenarios import PUBLISHED_GROWTH, plan
 from small_scenarios import scenario as small_scenario
 
-from schedlab.cli.main import main
 from schedlab.config.composition import Composer, apply_mode
-from schedlab.config.data_paths import DATA_VARIABLE
 from schedlab.config.readers import option_names
 from schedlab.config.schema import validate
 from schedlab.config.settings import PolicySettings
@@ -157,19 +154,6 @@ def test_training_as_published_differs_from_the_record_in_its_source_alone() -> 
         assert [need.name for need in requires(recorded)] == ["the published simulations"]
         assert [need.name for need in requires(trained)] == ["the data set cifar10"]
         assert (trained.mode, trained.scales) == ("reference", ("paper",))
-
-
-@pytest.mark.slow
-def test_without_cifar10_the_trained_jobs_are_listed_as_not_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-) -> None:
-    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    assert main(["check", "--conf", str(CONF), "--scale", "paper"]) == 0
-    told = capsys.readouterr().out
-    (line,) = [line for line in told.splitlines() if "not run" in line and "needs the data set cifar10" in line]
-    for place, model in product(POINTS, EXPERIMENT):
-        assert re.search(rf"adaptation/{model}_cifar10_{place}[,:]", line)
 
 
 def test_the_published_runs() -> None:

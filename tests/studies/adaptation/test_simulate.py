@@ -88,8 +88,8 @@ def test_the_tree_equals_independent_runs_bit_for_bit(tmp_path, case, replicate)
 
 @pytest.mark.slow
 def test_the_64_sequences_of_the_default_experiment_equal_independent_runs(tmp_path):
-    """The default scenario `middle_late` with a quarter of the pictures."""
-    settings_, dataset = scenario(adapt_at=150.0), digits(300, 297, 300)
+    """The default scenario `middle_late` with few pictures."""
+    settings_, dataset = scenario(adapt_at=150.0), digits(96, 100, 100)
     rows = simulate_replicate(settings_, 0, 0, dataset, tmp_path)
     assert rows["sequence"].nunique() == 64
     pd.testing.assert_frame_equal(rows, all_alone(settings_, 0, dataset), check_exact=True)
