@@ -39,7 +39,10 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("workplace")
     loaded = experiment.load(write_conf(folder), "small", find_study)
     freeze.write_parts(loaded, folder)
-    place = {part: folder / loaded.part_folder("adaptation", "tiny", part) for part in loaded.scenario("adaptation", "tiny")["parts"]}
+    place = {
+        part: folder / loaded.part_folder("adaptation", "tiny", part)
+        for part in loaded.scenario("adaptation", "tiny")["parts"]
+    }
     config = {part: folder / loaded.part_file("adaptation", "tiny", part) for part in place}
     data = place["check_data"] / "data.npz"
     prepare.check_data(config["check_data"], data, place["check_data"] / "summary.json")
@@ -64,7 +67,7 @@ def here(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def run(here: Path, capsys: pytest.CaptureFixture, caplog: pytest.LogCaptureFixture):
-    """Runs a command of the study in that folder; returns exit status, the JSON document (`run`: its --json), and what was told beside."""
+    """Runs a command in that folder; returns exit status, the JSON document (`run`: its --json), and messages."""
     assert Path.cwd() == here
 
     def call(*arguments: object) -> tuple[int, dict, str]:

@@ -24,7 +24,14 @@ from schedlab.studies.adaptation.rules import OraclePolicy, RandomPolicy, Sequen
 from schedlab.studies.adaptation.simulator.table import DecisionTree
 from schedlab.studies.adaptation.study import STUDY
 
-KINDS = {"never": "rule", "random": "rule", "exhaustive": "oracle", "constant": "learned", "clever": "learned", "poor": "learned"}
+KINDS = {
+    "never": "rule",
+    "random": "rule",
+    "exhaustive": "oracle",
+    "constant": "learned",
+    "clever": "learned",
+    "poor": "learned",
+}
 CHOICES = {"never": ["333"], "constant": ["033"], "clever": ["033", "303", "330"], "poor": ["111"]}
 WIDEN = {"timing": part("gpu/flops.yaml"), "actions": ["deepen-0", "deepen-1", "widen-0"], "decisions": 2}
 DOWN = {"decisions": 2, "changes": [{"time": 150.0, "change": "down"}]}
@@ -36,8 +43,22 @@ def two_moves(actions: int, seed: int) -> pd.DataFrame:
     rows = []
     for replicate, sequence in product(range(3), DecisionTree(actions, 2).sequences):
         loss = 0.2 + 0.01 * int(sequence[0]) + 0.02 * int(sequence[1]) + 0.002 * stream.standard_normal()
-        row = {"time_left_1": 180.0, "time_left_2": 170.0 - int(sequence[0]), "validation_loss": loss, "test_accuracy": 1 - loss}
-        rows.append({"scenario": "two", "job": 0, "replicate": replicate, "sequence": sequence, "validation_accuracy": 1 - loss, **row})
+        row = {
+            "time_left_1": 180.0,
+            "time_left_2": 170.0 - int(sequence[0]),
+            "validation_loss": loss,
+            "test_accuracy": 1 - loss,
+        }
+        rows.append(
+            {
+                "scenario": "two",
+                "job": 0,
+                "replicate": replicate,
+                "sequence": sequence,
+                "validation_accuracy": 1 - loss,
+                **row,
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -64,13 +85,23 @@ def rolled(found: dict[str, Any]) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]
     scores, details = [], {"decisions": [], "sequences": []}
     for name in ("early", "late"):
         problem = found[name][0]
-        policies = {(policy, seed): SequencePolicy(choice) for policy, choices in CHOICES.items() for seed, choice in enumerate(choices)}
+        policies = {
+            (policy, seed): SequencePolicy(choice)
+            for policy, choices in CHOICES.items()
+            for seed, choice in enumerate(choices)
+        }
         policies |= {("random", 0): RandomPolicy(), ("exhaustive", 0): OraclePolicy(problem)}
         for (policy, seed), acting in policies.items():
             for unit in problem.units("test"):
                 outcome = problem.rollout(acting, unit)
                 key = {"scenario": name, "policy": policy, "policy_seed": seed, "split": "test", "unit": unit.id}
-                common = {**key, "kind": KINDS[policy], "mode": "default", "block": unit.block, "weight": outcome.weight}
+                common = {
+                    **key,
+                    "kind": KINDS[policy],
+                    "mode": "default",
+                    "block": unit.block,
+                    "weight": outcome.weight,
+                }
                 scores += [{**common, "metric": metric, "value": value} for metric, value in outcome.scores.items()]
                 for table, rows in outcome.details.items():
                     details[table].append(rows.assign(**key))
@@ -89,7 +120,9 @@ def compared(scores: pd.DataFrame, baseline: str = "constant", half: float = np.
     keys = ["scenario", "metric"]
     base = scores[scores["policy"] == baseline][[*keys, "value"]].rename(columns={"value": "base"})
     paired = scores[scores["policy"] != baseline].merge(base, on=keys)
-    rows = summarised(paired.assign(value=paired["value"] - paired["base"]), half).rename(columns={"value": "difference"})
+    rows = summarised(paired.assign(value=paired["value"] - paired["base"]), half).rename(
+        columns={"value": "difference"}
+    )
     return rows.assign(baseline=baseline, role="baseline")
 
 
@@ -98,10 +131,24 @@ def curves() -> pd.DataFrame:
     stream = np.random.default_rng(3)
     rows = []
     for (policy, start), seed, step in product((("clever", -0.30), ("poor", -0.25)), (0, 1), range(10, 210, 10)):
-        values = {"reward": start + 0.0002 * step + 0.01 * stream.random(), "objective": stream.standard_normal(), "probability_best": 0.9}
+        values = {
+            "reward": start + 0.0002 * step + 0.01 * stream.random(),
+            "objective": stream.standard_normal(),
+            "probability_best": 0.9,
+        }
         values["accuracy"] = 1 + values["reward"]
-        common = {"policy": policy, "policy_seed": seed, "phase": 0, "train_scenario": "late", "step": step, "episode": step}
-        rows += [{**common, "update": step, "split": "train", "metric": metric, "value": value} for metric, value in values.items()]
+        common = {
+            "policy": policy,
+            "policy_seed": seed,
+            "phase": 0,
+            "train_scenario": "late",
+            "step": step,
+            "episode": step,
+        }
+        rows += [
+            {**common, "update": step, "split": "train", "metric": metric, "value": value}
+            for metric, value in values.items()
+        ]
     return pd.DataFrame(rows)
 
 
@@ -126,7 +173,9 @@ def repeated(tables: StudyTables, name: str, count: int) -> StudyTables:
     copies = {f"{name}_{number:02}": tables.scenarios[name]["adapt_at"] + number + 1 for number in range(count)}
 
     def more(table: pd.DataFrame) -> pd.DataFrame:
-        return pd.concat([table, *[table[table["scenario"] == name].assign(scenario=copy) for copy in copies]], ignore_index=True)
+        return pd.concat(
+            [table, *[table[table["scenario"] == name].assign(scenario=copy) for copy in copies]], ignore_index=True
+        )
 
     return replace(
         tables,
@@ -135,22 +184,41 @@ def repeated(tables: StudyTables, name: str, count: int) -> StudyTables:
         comparisons=more(tables.comparisons),
         details={key: more(table) for key, table in tables.details.items()},
         inputs=tables.inputs | dict.fromkeys(copies, tables.inputs[name]),
-        scenarios=tables.scenarios | {copy: {**tables.scenarios[name], "name": copy, "adapt_at": at} for copy, at in copies.items()},
+        scenarios=tables.scenarios
+        | {copy: {**tables.scenarios[name], "name": copy, "adapt_at": at} for copy, at in copies.items()},
     )
 
 
-EVERY_SCENARIO = ("versus", "regret", "final", "sequences", "ranking", "reliability", "decisions", "trunk")  # kinds that may name none
+EVERY_SCENARIO = (
+    "versus",
+    "regret",
+    "final",
+    "sequences",
+    "ranking",
+    "reliability",
+    "decisions",
+    "trunk",
+)  # kinds that may name none
 TWO_SCORES = ["validation_log_loss", "test_accuracy"]
 SPECS = {
     "versus": FigureSpec("f", "versus", "t", "Shown.", scenarios=("early", "late"), params={"baseline": "constant"}),
     "regret": FigureSpec("f", "regret", "t", "Shown.", scenarios=("early", "late")),
     "final": FigureSpec(
-        "f", "final", "t", "Shown.", scenarios=("early", "late"), params={"metrics": ["validation_log_loss", "test_accuracy"]}
+        "f",
+        "final",
+        "t",
+        "Shown.",
+        scenarios=("early", "late"),
+        params={"metrics": ["validation_log_loss", "test_accuracy"]},
     ),
-    "sequences": FigureSpec("f", "sequences", "t", "Shown.", scenarios=("early", "late"), policies=("clever", "constant")),
+    "sequences": FigureSpec(
+        "f", "sequences", "t", "Shown.", scenarios=("early", "late"), policies=("clever", "constant")
+    ),
     "ranking": FigureSpec("f", "ranking", "t", "Shown.", scenarios=("early", "late")),
     "reliability": FigureSpec("f", "reliability", "t", "Shown.", scenarios=("early", "late")),
-    "learning": FigureSpec("f", "learning", "t", "Shown.", policies=("clever",), params={"metrics": ["reward", "objective"], "window": 50}),
+    "learning": FigureSpec(
+        "f", "learning", "t", "Shown.", policies=("clever",), params={"metrics": ["reward", "objective"], "window": 50}
+    ),
     "transfer": FigureSpec(
         "f",
         "transfer",
@@ -158,9 +226,14 @@ SPECS = {
         "Shown.",
         scenarios=("late",),
         policies=("clever", "poor"),
-        params={"groups": [{"scenario": "late", "policies": ["clever", "poor"], "jumpstart": ["clever", "poor"]}], "window": 50},
+        params={
+            "groups": [{"scenario": "late", "policies": ["clever", "poor"], "jumpstart": ["clever", "poor"]}],
+            "window": 50,
+        },
     ),
-    "decisions": FigureSpec("f", "decisions", "t", "Shown.", scenarios=("early", "late"), policies=("clever", "constant")),
+    "decisions": FigureSpec(
+        "f", "decisions", "t", "Shown.", scenarios=("early", "late"), policies=("clever", "constant")
+    ),
     "trunk": FigureSpec("f", "trunk", "t", "Shown.", scenarios=("early", "late")),
     "moves": FigureSpec("f", "moves", "t", "Shown.", params={"kept": "early", "down": "up_down"}),
 }
@@ -172,7 +245,7 @@ def draw(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def shown(tables: StudyTables, *names: str) -> list[figures_data.Shown]:
-    return figures_data.shown(tables, SPECS["regret"], names)
+    return figures_data.scenarios_of(tables, SPECS["regret"], names)
 
 
 def markers(axes: Axes) -> np.ndarray:

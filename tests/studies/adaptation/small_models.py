@@ -39,7 +39,7 @@ def images(network: Network, count: int = 6, seed: int = 1) -> torch.Tensor:
 
 
 def used(name: str, head_relu: bool = False, seed: int = 3) -> Network:
-    """A small network with the statistics of images in its batch norms, and logits of both signs that differ between images."""
+    """A small network with images' statistics in its batch norms, and logits of both signs that differ."""
     network = build(architecture(small(name, head_relu)), seed).train()
     linear = [tensor for key, tensor in network.state_dict().items() if "linear" in key]
     for tensor in linear:

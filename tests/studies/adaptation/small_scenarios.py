@@ -17,7 +17,12 @@ from schedlab.studies.adaptation.simulator.course import Course, Position, adapt
 from schedlab.studies.adaptation.simulator.timing import Timing
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
-PUBLISHED_GROWTH = {"bn_init": "default", "optimizer": "fresh_every_decision", "lr_on_growth": "restart", "noop": "reset"}
+PUBLISHED_GROWTH = {
+    "bn_init": "default",
+    "optimizer": "fresh_every_decision",
+    "lr_on_growth": "restart",
+    "noop": "reset",
+}
 BATCH_NORM_MODEL = {
     "name": "bn",
     "input": {"channels": 1, "height": 8, "width": 8},
@@ -84,7 +89,15 @@ class ChainTrainer:
     def train(self, state, step, recall):
         self.trained[step.node.key] += 1
         others = [recall(node)[0] for node in (step.kept, step.teacher) if node]
-        told = [state[0], *step.events, str(step.restart), str(step.parent.epoch), step.architecture.key, str(step.epochs_down), *others]
+        told = [
+            state[0],
+            *step.events,
+            str(step.restart),
+            str(step.parent.epoch),
+            step.architecture.key,
+            str(step.epochs_down),
+            *others,
+        ]
         state[0] = hashlib.sha256("|".join(told).encode()).hexdigest()  # in place, as a network is trained
         return state, {"train_loss": int(state[0][:8], 16) / 2**32}
 

@@ -30,7 +30,9 @@ def published(csv: Path, name: str = "convnet2") -> dict[str, AdaptationProblem]
     original = model(name, head_relu=True)
     setup = ProblemSetup(400.0, deepening_actions(original), metric="test_accuracy")
     return {
-        scenario: AdaptationProblem(scenario, import_published(csv, f"simulation_{scenario}{SUFFIX[name]}"), original, setup)
+        scenario: AdaptationProblem(
+            scenario, import_published(csv, f"simulation_{scenario}{SUFFIX[name]}"), original, setup
+        )
         for scenario in SCENARIOS
     }
 
@@ -44,7 +46,12 @@ class Learned:
 
 
 def learn(
-    learner: Any, problems: dict[str, AdaptationProblem], phases: tuple[Phase, ...], folder: Path, seed: int = 0, **more: Any
+    learner: Any,
+    problems: dict[str, AdaptationProblem],
+    phases: tuple[Phase, ...],
+    folder: Path,
+    seed: int = 0,
+    **more: Any,
 ) -> Learned:
     """Run a learning job in a folder; more: params, and start (the parent's checkpoint)."""
     learned = Learned(folder / "policy.zip")

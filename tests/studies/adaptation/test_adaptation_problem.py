@@ -37,7 +37,7 @@ def test_each_job_keeps_its_own_last_replicates() -> None:
     problem = AdaptationProblem("two", example_table(90, replicates=3, jobs=2), original, setup)
     assert [unit.id for unit in problem.units("test")] == [f"job-{job}/replicate-{r}" for job in (0, 1) for r in (1, 2)]
     assert [unit.block for unit in problem.units("train")] == ["job-0", "job-1"]
-    with pytest.raises(UserError, match=r"3 of 3 replicates are kept for testing.*at most 2"):
+    with pytest.raises(UserError, match="test_replicates"):
         AdaptationProblem("two", example_table(90), original, replace(setup, test_replicates=3)).units("train")
 
 
@@ -83,7 +83,9 @@ def test_the_oracle_has_no_regret_on_any_unit_and_never_is_no_adaptation() -> No
     for split in ("train", "test"):
         for unit in problem.units(split):
             assert problem.rollout(RULES["exhaustive"]({}, problem, 0), unit).scores["regret"] == 0
-            assert problem.rollout(RULES["never"]({}, problem, 0), unit).details["sequences"]["sequence"].tolist() == ["333"]
+            assert problem.rollout(RULES["never"]({}, problem, 0), unit).details["sequences"]["sequence"].tolist() == [
+                "333"
+            ]
 
 
 def test_a_policy_that_reads_observations_steps_the_environment() -> None:
@@ -123,24 +125,24 @@ def test_a_table_that_does_not_fit_the_scenario_is_refused() -> None:
         AdaptationProblem("x", table, original, replace(setup, decisions=2))
     with pytest.raises(UserError, match="no sequence of 3 out of 3"):
         AdaptationProblem("x", table, original, replace(setup, actions=setup.actions[:2]))
-    with pytest.raises(UserError, match=r"150 s left.*budget of 100 s"):
+    with pytest.raises(UserError, match=r"150.*100"):
         AdaptationProblem("x", table, original, replace(setup, total_time=100.0))
-    with pytest.raises(UserError, match="column 'test_acc' is missing"):
+    with pytest.raises(UserError, match="'test_acc'"):
         AdaptationProblem("x", table, original, replace(setup, metric="test_acc"))
     problem = AdaptationProblem("x", table, original, setup)
-    with pytest.raises(UserError, match="no unit"):
+    with pytest.raises(UserError, match="job-7/replicate-0"):
         problem.row(replace(problem.units("test")[0], id="job-7/replicate-0"))
 
 
 @pytest.mark.parametrize(
     ("name", "params", "words"),
     [
-        ("always", {"action": 4}, "no action 4; expected 0 to 3"),
-        ("always", {}, "'action' is missing"),
-        ("always", {"action": "0"}, "expected an integer"),
-        ("sequence", {"sequence": "0144"}, "no sequence"),
-        ("sequence", {"sequnce": "014"}, "unknown key 'sequnce'"),
-        ("never", {"x": 1}, "unknown key 'x'"),
+        ("always", {"action": 4}, "action"),
+        ("always", {}, "'action'"),
+        ("always", {"action": "0"}, "action"),
+        ("sequence", {"sequence": "0144"}, "'0144'"),
+        ("sequence", {"sequnce": "014"}, "'sequnce'.*'sequence'"),
+        ("never", {"x": 1}, "'x'"),
     ],
 )
 def test_wrong_values_of_rules_are_told(name: str, params: dict, words: str) -> None:
@@ -171,7 +173,9 @@ def test_the_published_tables_are_problems_without_losses(shared_data: Path) -> 
 
 
 def test_a_typed_scenario_says_metric_actions_and_when_the_network_is_the_original_one_again() -> None:
-    scenario = small_scenario(changes=[{"time": 118.0, "change": "down"}, {"time": 119.0, "change": "up"}], growth={"bn_init": "none"})
+    scenario = small_scenario(
+        changes=[{"time": 118.0, "change": "down"}, {"time": 119.0, "change": "up"}], growth={"bn_init": "none"}
+    )
     original = example_architecture()
     setup = setup_of(scenario, original)
     assert (setup.metric, setup.total_time, setup.test_replicates) == ("validation_loss", BUDGET, 1)
@@ -184,7 +188,9 @@ def test_a_typed_scenario_says_metric_actions_and_when_the_network_is_the_origin
 
 
 def test_test_set_accuracy_and_widening_come_from_the_scenario() -> None:
-    scenario = small_scenario(reward={"split": "test", "metric": "accuracy"}, actions=["widen-0", "deepen-1"], growth={"widen_factor": 1.5})
+    scenario = small_scenario(
+        reward={"split": "test", "metric": "accuracy"}, actions=["widen-0", "deepen-1"], growth={"widen_factor": 1.5}
+    )
     setup = setup_of(scenario, example_architecture())
     assert setup.metric == "test_accuracy" and setup.tree.actions == 3
     assert setup.actions == (GrowthAction(0, "widen", None, 1.5), GrowthAction(1, "deepen", None, 1.5))

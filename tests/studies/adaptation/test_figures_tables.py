@@ -20,7 +20,9 @@ def test_the_heat_map_holds_every_regret_and_marks_the_best_and_the_chosen(table
     panels = drawing.figure.axes[:4]
     scenarios = shown(tables, "early", "late")
     cells = np.concatenate([np.asarray(axes.collections[0].get_array()).reshape(16, 2) for axes in panels])
-    expected = np.stack([found.mean("validation_loss") - found.mean("validation_loss").min() for found in scenarios], axis=1)
+    expected = np.stack(
+        [found.mean("validation_loss") - found.mean("validation_loss").min() for found in scenarios], axis=1
+    )
     assert cells == pytest.approx(expected)
     marks = {
         (line.get_marker(), 16 * first + int(line.get_ydata()[0]), int(line.get_xdata()[0]))
@@ -32,7 +34,7 @@ def test_the_heat_map_holds_every_regret_and_marks_the_best_and_the_chosen(table
     index = scenarios[0].problem.tree.index
     clever = {("o", index(sequence), column) for sequence in CHOICES["clever"] for column in (0, 1)}
     assert marks == stars | clever | {("s", index("033"), column) for column in (0, 1)}
-    assert "Digits: 0 deepen 0, 1 deepen 1, 2 deepen 2, 3 nothing." in drawing.caption
+    assert "0 deepen 0, 1 deepen 1, 2 deepen 2, 3 nothing" in drawing.caption
 
 
 def test_the_ranking_names_best_worst_and_the_rank_of_nothing(tables: StudyTables) -> None:
@@ -46,11 +48,14 @@ def test_the_ranking_names_best_worst_and_the_rank_of_nothing(tables: StudyTable
     assert said == ends | {f"#{rank}", f"#{1 + (later < later[63]).sum()}"}
     dots = np.asarray(drawing.figure.axes[0].collections[0].get_offsets())[:, 1]
     assert dots == pytest.approx(losses)
-    ends = f"{losses.min():.3f} ({early.sequences[order[0]]}) / {losses.mean():.3f} / {losses.max():.3f} ({early.sequences[order[-1]]})"
+    best, worst = (f"{losses[place]:.3f} ({early.sequences[place]})" for place in (order[0], order[-1]))
+    ends = f"{best} / {losses.mean():.3f} / {worst}"
     assert f"early {ends} / {losses[63]:.3f} (rank {rank})" in drawing.caption
 
 
-def test_the_legend_of_the_ranking_tells_of_noise_where_some_is_drawn(tables: StudyTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_legend_of_the_ranking_tells_of_noise_where_some_is_drawn(
+    tables: StudyTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = "\N{PLUS-MINUS SIGN}1 s.d. of the noise of a dot"
     assert told in legend_labels(draw(tables, SPECS["ranking"]))
     monkeypatch.setattr(figures_tables, "_noise", lambda scenario, column: float("nan"))

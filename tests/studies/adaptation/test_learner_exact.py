@@ -26,6 +26,7 @@ def examples() -> dict:
     return {f"at-{start:g}": example_problem(start) for start in STARTS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["convnet2", "convnet3"])
 def test_it_reaches_the_ceiling_of_every_single_scenario(csv: Path, tmp_path: Path, name: str) -> None:
     for scenario, problem in published(csv, name).items():
@@ -34,12 +35,16 @@ def test_it_reaches_the_ceiling_of_every_single_scenario(csv: Path, tmp_path: Pa
         assert ranks(ExactLearner(), learned.checkpoint, alone) == {scenario: 1}
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))])
 def test_one_policy_is_best_in_all_five_published_scenarios(csv: Path, tmp_path: Path, seed: int) -> None:
     problems = published(csv)
     learned = learn(ExactLearner(), problems, (Phase(SCENARIOS, 300),), tmp_path, seed)
     assert set(ranks(ExactLearner(), learned.checkpoint, problems).values()) == {1}
-    accuracies = [value for metric, value, *at in learned.curves if metric == "accuracy" and dict(at)["update"] == max(updates(learned))]
+    accuracies = [
+        value
+        for metric, value, *at in learned.curves
+        if metric == "accuracy" and dict(at)["update"] == max(updates(learned))
+    ]
     assert round(float(np.mean(accuracies)), 4) == 0.7194
 
 
@@ -47,9 +52,8 @@ def updates(learned) -> set[int]:
     return {dict(at)["update"] for _, _, *at in learned.curves}
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_it_reaches_the_ceiling_of_the_training_replicates(examples: dict, tmp_path: Path, seed: int) -> None:
-    learned = learn(ExactLearner(), examples, (Phase(tuple(examples), 300),), tmp_path, seed)
+def test_it_reaches_the_ceiling_of_the_training_replicates(examples: dict, tmp_path: Path) -> None:
+    learned = learn(ExactLearner(), examples, (Phase(tuple(examples), 300),), tmp_path)
     for problem in examples.values():
         mean = problem.view.reward[list(problem.rows("train"))].mean(0)
         outcome = problem.rollout(ExactLearner().load(learned.checkpoint, problem), problem.units("test")[0])
@@ -77,7 +81,9 @@ def test_it_stops_when_it_is_sure_and_never_takes_more_updates_than_given(exampl
 
 def test_the_same_seed_gives_the_same_bytes_and_another_one_others(examples: dict, tmp_path: Path) -> None:
     phases = (Phase(tuple(examples), 30),)
-    one, same, other = (learn(ExactLearner(), examples, phases, tmp_path / name, seed) for name, seed in (("a", 1), ("b", 1), ("c", 2)))
+    one, same, other = (
+        learn(ExactLearner(), examples, phases, tmp_path / name, seed) for name, seed in (("a", 1), ("b", 1), ("c", 2))
+    )
     assert one.checkpoint.read_bytes() == same.checkpoint.read_bytes() and one.curves == same.curves
     assert one.checkpoint.read_bytes() != other.checkpoint.read_bytes()
 
@@ -88,14 +94,21 @@ def test_a_child_starts_from_its_parent_and_writes_its_own_parameters(examples: 
     before = parent.checkpoint.read_bytes()
     child = learn(ExactLearner(), examples, (Phase((last,), 300),), tmp_path / "child", start=parent.checkpoint)
     unchanged = learn(
-        ExactLearner(), examples, (Phase((last,), 1),), tmp_path / "same", start=parent.checkpoint, params={"learning_rate": 1e-30}
+        ExactLearner(),
+        examples,
+        (Phase((last,), 1),),
+        tmp_path / "same",
+        start=parent.checkpoint,
+        params={"learning_rate": 1e-30},
     )
     assert parent.checkpoint.read_bytes() == before != child.checkpoint.read_bytes()
     arrays, started = read_checkpoint(parent.checkpoint).arrays, read_checkpoint(unchanged.checkpoint).arrays
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, started[name])
     problem = examples[last]
-    chosen = problem.rollout(ExactLearner().load(child.checkpoint, problem), problem.units("train")[0]).details["sequences"]["sequence"][0]
+    chosen = problem.rollout(ExactLearner().load(child.checkpoint, problem), problem.units("train")[0]).details[
+        "sequences"
+    ]["sequence"][0]
     assert chosen == problem.tree.sequences[problem.view.reward[list(problem.rows("train"))].mean(0).argmax()]
 
 
@@ -103,10 +116,10 @@ def test_a_policy_for_another_number_of_actions_is_refused_when_it_is_loaded(exa
     learned = learn(ExactLearner(), examples, (Phase(tuple(examples), 2),), tmp_path, params={"head": "fixed"})
     checkpoint = read_checkpoint(learned.checkpoint)
     write_checkpoint(tmp_path / "five.zip", {**checkpoint.meta, "actions": 5}, checkpoint.arrays)
-    with pytest.raises(UserError, match="among 5 actions; expected 4 actions, as scenario example-60 has"):
+    with pytest.raises(UserError, match=r"five\.zip.*example-60.*5.*4"):
         ExactLearner().load(tmp_path / "five.zip", examples["at-60"])
     write_checkpoint(tmp_path / "odd.zip", {"kind": "adaptation-network", "actions": 4}, checkpoint.arrays)
-    with pytest.raises(UserError, match="description is damaged"):
+    with pytest.raises(UserError, match=r"odd\.zip"):
         ExactLearner().load(tmp_path / "odd.zip", examples["at-60"])
     with pytest.raises(UserError, match="shape"):
         learn(
@@ -120,9 +133,9 @@ def test_a_policy_for_another_number_of_actions_is_refused_when_it_is_loaded(exa
 
 
 def test_wrong_jobs_are_told(examples: dict, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no prepared problem; did you mean 'at-60'"):
+    with pytest.raises(UserError, match=r"'at-6'.*'at-60'"):
         learn(ExactLearner(), examples, (Phase(("at-6",), 2),), tmp_path)
-    with pytest.raises(UserError, match="unknown key 'learning_rte'"):
+    with pytest.raises(UserError, match=r"'learning_rte'.*'learning_rate'"):
         learn(ExactLearner(), examples, (Phase(("at-60",), 2),), tmp_path, params={"learning_rte": 1})
-    with pytest.raises(UserError, match="'encoder' cannot change between phases"):
+    with pytest.raises(UserError, match="'encoder'"):
         learn(ExactLearner(), examples, (Phase(("at-60",), 2, {"encoder": "vocab"}),), tmp_path)

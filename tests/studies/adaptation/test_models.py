@@ -16,7 +16,9 @@ from schedlab.studies.adaptation.network.models import Network, build, initial_t
 from schedlab.studies.adaptation.scenario import GrowthSettings
 
 MODULES = {
-    "conv": lambda layer: nn.Conv2d(layer.inputs, layer.outputs, layer.kernel, layer.stride, layer.padding, bias=layer.bias),
+    "conv": lambda layer: nn.Conv2d(
+        layer.inputs, layer.outputs, layer.kernel, layer.stride, layer.padding, bias=layer.bias
+    ),
     "linear": lambda layer: nn.Linear(layer.inputs, layer.outputs, bias=layer.bias),
     "batch_norm": lambda layer: (nn.BatchNorm1d if layer.name.startswith("linear") else nn.BatchNorm2d)(layer.outputs),
     "relu": lambda _: nn.ReLU(),
@@ -64,7 +66,15 @@ def test_a_users_model_with_every_other_kind_of_block():
     blocks = [
         {"kind": "conv", "out": 6, "kernel": 4, "stride": 2, "padding": 2, "activation": "tanh", "deepen": False},
         {"kind": "max_pool", "kernel": 3, "stride": 1},
-        {"kind": "conv", "out": 4, "kernel": 1, "bias": False, "batch_norm": True, "activation": "sigmoid", "deepen": False},
+        {
+            "kind": "conv",
+            "out": 4,
+            "kernel": 1,
+            "bias": False,
+            "batch_norm": True,
+            "activation": "sigmoid",
+            "deepen": False,
+        },
         {"kind": "flatten"},
         {"kind": "linear", "out": 7, "batch_norm": True, "deepen": False},
         {"kind": "linear", "out": 3},
@@ -155,7 +165,8 @@ def test_tensors_that_do_not_fit_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("side", "kernel", "padding", "stride"), [(3, 3, 0, 1), (1, 3, 1, 1), (1, 5, 2, 1), (4, 3, 0, 2), (2, 5, 2, 3), (1, 1, 0, 1)]
+    ("side", "kernel", "padding", "stride"),
+    [(3, 3, 0, 1), (1, 3, 1, 1), (1, 5, 2, 1), (4, 3, 0, 2), (2, 5, 2, 3), (1, 1, 0, 1)],
 )
 def test_a_convolution_with_one_output_position_is_the_convolution(side, kernel, padding, stride):
     layer = Layer("conv", "block0.conv", 3, 4, kernel, stride, padding)

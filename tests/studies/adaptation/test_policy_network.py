@@ -75,7 +75,9 @@ def test_scores_depend_on_time_and_architecture_and_blocks_are_told_apart() -> N
     with torch.no_grad():
         early, late = (network(Inputs(encoding(decisions("convnet2", time)))) for time in (330.0, 70.0))
     assert (early - late).abs().min() > 0
-    assert len({tuple(row) for row in early.round(decimals=6).tolist()}) == 1 + 4 + 10  # by depth; the order of insertions is not seen
+    assert (
+        len({tuple(row) for row in early.round(decimals=6).tolist()}) == 1 + 4 + 10
+    )  # by depth; the order of insertions is not seen
     assert len(set(early[0].tolist())) == 4
 
 

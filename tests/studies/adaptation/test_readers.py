@@ -6,6 +6,7 @@ import gzip
 import os
 import pickle
 import pickletools
+import re
 import resource
 import struct
 import warnings
@@ -20,7 +21,11 @@ from schedlab.config.errors import UserError
 from schedlab.studies.adaptation.data import readers
 
 FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-GLOBALS = {b"array": b"cnumpy.core.multiarray\n_reconstruct\n", b"ndarray": b"cnumpy\nndarray\n", b"dtype": b"cnumpy\ndtype\n"}
+GLOBALS = {
+    b"array": b"cnumpy.core.multiarray\n_reconstruct\n",
+    b"ndarray": b"cnumpy\nndarray\n",
+    b"dtype": b"cnumpy\ndtype\n",
+}
 
 
 def _pictures(count: int, classes: int = 10) -> tuple[np.ndarray, np.ndarray]:
@@ -71,57 +76,52 @@ def _idx(values: np.ndarray) -> bytes:
 def test_idx_reads_back_plain_and_gzip(tmp_path, wrap):
     images = np.arange(2 * 5 * 4, dtype=np.uint8).reshape(2, 5, 4)
     labels = np.array([9, 0], np.uint8)
-    samples = readers.read_idx_pair(_write(tmp_path, wrap(_idx(images)), "images"), _write(tmp_path, wrap(_idx(labels)), "labels"), 10)
+    samples = readers.read_idx_pair(
+        _write(tmp_path, wrap(_idx(images)), "images"), _write(tmp_path, wrap(_idx(labels)), "labels"), 10
+    )
     assert samples.images.shape == (2, 1, 5, 4) and np.array_equal(samples.images[:, 0], images)
     assert samples.labels.tolist() == [9, 0] and samples.labels.dtype == np.int64
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda _: b"", "starts with nothing"),
-        (lambda data: b"\x00\x00\x08\x01" + data[4:], "starts with 00000801"),
-        (lambda data: data[:9], "ends within its header"),
-        (lambda data: data[:-1], "holds 39 values; expected 2 x 5 x 4 = 40"),
-        (lambda data: data + b"x", "holds 41 values"),
-        (lambda data: data[:4] + b"\xff" * 12 + data[16:], "holds 40 values"),
-        (lambda data: gzip.compress(data)[:-12], "truncated or damaged"),
-        (lambda data: b"\x1f\x8b" + data, "truncated or damaged"),
-    ],
-)
-def test_damaged_idx_is_refused(tmp_path, damage, message):
+DAMAGES = [
+    lambda _: b"",
+    lambda data: b"\x00\x00\x08\x01" + data[4:],
+    lambda data: data[:9],
+    lambda data: data[:-1],
+    lambda data: data + b"x",
+    lambda data: data[:4] + b"\xff" * 12 + data[16:],
+    lambda data: gzip.compress(data)[:-12],
+    lambda data: b"\x1f\x8b" + data,
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_idx_is_refused(tmp_path, damage):
     path = _write(tmp_path, damage(_idx(np.zeros((2, 5, 4), np.uint8))))
-    with pytest.raises(UserError, match=message) as caught:
+    with pytest.raises(UserError, match=re.escape(str(path))):
         readers.read_idx(path, 3)
-    assert str(path) in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("labels", "message"), [([1, 10], "labels run from 1 to 10; expected 0 to 9"), ([1], "1 labels; expected one for each of the 2")]
+    ("pictures", "labels", "named"), [(2, [1, 10], "labels"), (2, [1], "labels"), (0, [], "images")]
 )
-def test_idx_labels_must_fit(tmp_path, labels, message):
-    images = _write(tmp_path, _idx(np.zeros((2, 5, 4), np.uint8)), "images")
-    with pytest.raises(UserError, match=message):
+def test_idx_files_that_do_not_fit_are_named(tmp_path, pictures, labels, named):
+    images = _write(tmp_path, _idx(np.zeros((pictures, 5, 4), np.uint8)), "images")
+    with pytest.raises(UserError, match=re.escape(str(tmp_path / named))):
         readers.read_idx_pair(images, _write(tmp_path, _idx(np.array(labels, np.uint8)), "labels"), 10)
-
-
-def test_idx_without_a_picture_is_refused(tmp_path):
-    empty = _write(tmp_path, _idx(np.zeros((0, 5, 4), np.uint8)), "images")
-    with pytest.raises(UserError, match="no picture"):
-        readers.read_idx_pair(empty, _write(tmp_path, _idx(np.zeros(0, np.uint8)), "labels"), 10)
 
 
 def test_what_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(readers, "LARGEST_FILE", 1000)
     for data in (gzip.compress(bytes(10**6)), bytes(1001)):
-        with pytest.raises(UserError, match=r"larger than any|more than any"):
+        with pytest.raises(UserError, match="file"):
             readers.read_bytes(_write(tmp_path, data))
     assert len(readers.read_bytes(_write(tmp_path, bytes(1000)))) == 1000
 
 
 @pytest.mark.parametrize("path", ["nothing", "."])
 def test_what_cannot_be_read_is_the_users_error(tmp_path, path):
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match=re.escape(str(tmp_path))):
         readers.read_bytes(tmp_path / path)
 
 
@@ -129,12 +129,14 @@ def test_what_cannot_be_read_is_the_users_error(tmp_path, path):
 def test_cifar_binary_reads_back(tmp_path, classes, label_bytes):
     images, labels = _pictures(4, classes)
     coarse = [[3]] * 4 if label_bytes == 2 else [[]] * 4
-    data = b"".join(bytes([*first, label]) + image.tobytes() for first, label, image in zip(coarse, labels, images, strict=True))
+    data = b"".join(
+        bytes([*first, label]) + image.tobytes() for first, label, image in zip(coarse, labels, images, strict=True)
+    )
     samples = readers.read_cifar_binary(_write(tmp_path, data), classes, label_bytes)
     assert np.array_equal(samples.images, images) and np.array_equal(samples.labels, labels)
-    with pytest.raises(UserError, match="multiple of"):
+    with pytest.raises(UserError, match="file"):
         readers.read_cifar_binary(_write(tmp_path, data[:-1]), classes, label_bytes)
-    with pytest.raises(UserError, match="labels run from"):
+    with pytest.raises(UserError, match="file"):
         readers.read_cifar_binary(_write(tmp_path, b"\xff" * len(data)), classes, label_bytes)
 
 
@@ -156,41 +158,50 @@ def test_the_synthetic_batch_is_what_numpy_itself_would_read(tmp_path):
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_cifar_pickle_of_python_3_reads_back(tmp_path, protocol, order):
     images, labels = _pictures(3, 100)
-    batch = {"data": np.asarray(images.reshape(3, -1), order=order), "fine_labels": labels.tolist(), "coarse_labels": [0, 1, 2]}
+    batch = {
+        "data": np.asarray(images.reshape(3, -1), order=order),
+        "fine_labels": labels.tolist(),
+        "coarse_labels": [0, 1, 2],
+    }
     samples = readers.read_cifar_pickle(_write(tmp_path, pickle.dumps(batch, protocol)), 100, "fine_labels")
     assert np.array_equal(samples.images, images) and np.array_equal(samples.labels, labels)
 
 
 @pytest.mark.parametrize(
-    ("batch", "message"),
+    ("batch", "key"),
     [
-        ([1, 2], "holds a list"),
-        ({"labels": [1]}, "has no 'data'"),
-        ({"data": np.zeros((1, 3072), np.uint8)}, "has no 'labels'"),
-        ({"data": [1], "labels": [1]}, "not an array of bytes"),
-        ({"data": np.zeros((1, 3072), np.int8), "labels": [1]}, "not an array of bytes"),
-        ({"data": np.zeros((1, 3071), np.uint8), "labels": [1]}, "of shape \\(1, 3071\\)"),
-        ({"data": np.zeros((2, 3072), np.uint8), "labels": [1]}, "not a list of 2 integers"),
-        ({"data": np.zeros((2, 3072), np.uint8), "labels": [1, True]}, "not a list of 2 integers"),
-        ({"data": np.zeros((2, 3072), np.uint8), "labels": [1, -1]}, "run from -1 to 1"),
-        ({"data": np.zeros((2, 3072), np.uint8), "labels": [1, 10**40]}, "run from 1 to 1000"),
-        ({"data": np.array([{}], dtype=object), "labels": [1]}, "not an array of bytes"),
+        ([1, 2], ""),
+        ({"labels": [1]}, "data"),
+        ({"data": np.zeros((1, 3072), np.uint8)}, "labels"),
+        ({"data": [1], "labels": [1]}, "data"),
+        ({"data": np.zeros((1, 3072), np.int8), "labels": [1]}, "data"),
+        ({"data": np.zeros((1, 3071), np.uint8), "labels": [1]}, "data"),
+        ({"data": np.zeros((2, 3072), np.uint8), "labels": [1]}, "labels"),
+        ({"data": np.zeros((2, 3072), np.uint8), "labels": [1, True]}, "labels"),
+        ({"data": np.zeros((2, 3072), np.uint8), "labels": [1, -1]}, "labels"),
+        ({"data": np.zeros((2, 3072), np.uint8), "labels": [1, 10**40]}, "labels"),
+        ({"data": np.array([{}], dtype=object), "labels": [1]}, "data"),
     ],
 )
-def test_pickles_of_something_else_are_refused(tmp_path, batch, message):
-    with pytest.raises(UserError, match=message):
-        readers.read_cifar_pickle(_write(tmp_path, pickle.dumps(batch, 2)), 10)
+def test_pickles_of_something_else_are_refused(tmp_path, batch, key):
+    path = _write(tmp_path, pickle.dumps(batch, 2))
+    with pytest.raises(UserError, match=key) as caught:
+        readers.read_cifar_pickle(path, 10)
+    assert str(path) in str(caught.value)
 
 
 @pytest.mark.parametrize("shape", [(2, 3072), (1, 4000), (1,), (-5, 3072), (2**31 - 1, 2**31 - 1)])
 def test_array_whose_shape_does_not_fit_its_bytes_is_refused(tmp_path, shape):
     data = _array(np.zeros((1, 3072), np.uint8))
     claimed = data.replace(
-        b"(J" + struct.pack("<i", 1) + b"J" + struct.pack("<i", 3072), b"(" + b"".join(b"J" + struct.pack("<i", axis) for axis in shape)
+        b"(J" + struct.pack("<i", 1) + b"J" + struct.pack("<i", 3072),
+        b"(" + b"".join(b"J" + struct.pack("<i", axis) for axis in shape),
     )
     assert claimed != data
     with pytest.raises(UserError):
-        readers.read_cifar_pickle(_write(tmp_path, b"\x80\x02}(" + _text(b"labels") + b"](K\x01e" + _text(b"data") + claimed + b"u."), 10)
+        readers.read_cifar_pickle(
+            _write(tmp_path, b"\x80\x02}(" + _text(b"labels") + b"](K\x01e" + _text(b"data") + claimed + b"u."), 10
+        )
 
 
 class _Calls:
@@ -228,7 +239,9 @@ def _attacks(mark: Path) -> dict[str, bytes]:
         "other codec": b"\x80\x02c_codecs\nencode\n" + unicode + b"X\x03\x00\x00\x00hex\x86R.",
         "state of a name": b"\x80\x02cnumpy\ndtype\n}" + _text(b"name") + text + b"sb.",
         "object array": pickle.dumps({"data": np.array([_Calls(os.system, command)], dtype=object), "labels": [1]}, 2),
-        "reconstruct of another class": b"\x80\x02cnumpy.core.multiarray\n_reconstruct\ncos\nsystem\n" + text + b"K\x00\x87R.",
+        "reconstruct of another class": b"\x80\x02cnumpy.core.multiarray\n_reconstruct\ncos\nsystem\n"
+        + text
+        + b"K\x00\x87R.",
     }
 
 
@@ -291,14 +304,14 @@ def test_the_memo_bomb_is_real(tmp_path, little_memory):  # noqa: ARG001
 
 def test_a_batch_without_a_picture_is_refused(tmp_path):
     empty = _python2_batch(np.zeros((0, 3, 32, 32), np.uint8).reshape(0, 3072), np.zeros(0, np.int64))
-    with pytest.raises(UserError, match="shape"):
+    with pytest.raises(UserError, match="data"):
         readers.read_cifar_pickle(_write(tmp_path, empty), 10)
 
 
 def test_odd_escapes_in_a_pickle_warn_of_nothing(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(UserError, match="uses the operation STRING"):
+        with pytest.raises(UserError, match="STRING"):
             readers.read_cifar_pickle(_write(tmp_path, rb"S'\u'" + b"\n."), 10)
 
 
@@ -311,6 +324,7 @@ def test_every_truncation_of_a_pickle_is_refused(tmp_path):
             readers.read_cifar_pickle(_write(tmp_path, data[:length]), 10)
 
 
+@pytest.mark.slow
 @FUZZ
 @given(data=st.binary(max_size=200), name=st.sampled_from(["idx", "binary", "pickle", "digits"]), prefix=st.booleans())
 def test_noise_never_crashes_a_reader(tmp_path, data, name, prefix):
@@ -328,6 +342,7 @@ def test_noise_never_crashes_a_reader(tmp_path, data, name, prefix):
     assert name == "idx" and result.ndim == 3 and len(data) >= 12
 
 
+@pytest.mark.slow
 @FUZZ
 @given(position=st.floats(0, 1, exclude_max=True), values=st.binary(min_size=1, max_size=4), header=st.booleans())
 def test_a_changed_pickle_is_refused_or_still_holds_pictures(tmp_path, position, values, header):

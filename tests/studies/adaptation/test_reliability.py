@@ -7,7 +7,9 @@ from schedlab.config.errors import UserError
 from schedlab.studies.adaptation.simulator.ranking import noise_from_tail, reliability, top_probability
 
 
-def simulated(stream: np.random.Generator, replicates: int, spread: float, noise: float) -> tuple[np.ndarray, np.ndarray]:
+def simulated(
+    stream: np.random.Generator, replicates: int, spread: float, noise: float
+) -> tuple[np.ndarray, np.ndarray]:
     """True means of 64 sequences, and results with noise and a shift common to each replicate."""
     truth = stream.normal(0, spread, 64)
     shift = stream.normal(0, 0.05, (replicates, 1))

@@ -23,19 +23,32 @@ from schedlab.studies.adaptation.simulator.table import DecisionTree, simulation
 
 NO_LABELS = np.zeros(0, np.int64)
 COLUMNS = [
-    *("scenario", "job", "replicate", "sequence", "epoch", "action", "parameters", "time_left", "train_seconds", "eval_seconds"),
+    *(
+        "scenario",
+        "job",
+        "replicate",
+        "sequence",
+        "epoch",
+        "action",
+        "parameters",
+        "time_left",
+        "train_seconds",
+        "eval_seconds",
+    ),
     *("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "test_loss", "test_accuracy"),
 ]
 
 
-def digits(train=200, validation=100, test=100):
+def digits(train, validation, test):
     values = part("data/digits.yaml") | {"train_size": train, "validation_size": validation, "test_size": test}
     return load(DataSettings(**values))
 
 
 def all_alone(settings_, replicate, dataset, actions=4):
     sequences = DecisionTree(actions, settings_.decisions).sequences
-    return pd.concat([run_sequence(settings_, 0, replicate, sequence, dataset) for sequence in sequences], ignore_index=True)
+    return pd.concat(
+        [run_sequence(settings_, 0, replicate, sequence, dataset) for sequence in sequences], ignore_index=True
+    )
 
 
 def bytes_of(rows, folder):
@@ -54,13 +67,16 @@ CASES = {
     "batch norm": {"model": BATCH_NORM_MODEL, "timing": part("gpu/flops.yaml"), "curves": True},
     "down": {"budget": 100.0, "changes": [{"time": 70.0, "change": "down"}]},
     "down and up": {"budget": 120.0, "changes": [{"time": 55.0, "change": "down"}, {"time": 85.0, "change": "up"}]},
-    "wider": {"actions": ["deepen-0", "widen-0", "widen-1"], "timing": part("gpu/flops.yaml"), "growth": {"symmetry_noise": 0.01}},
+    "wider": {
+        "actions": ["deepen-0", "widen-0", "widen-1"],
+        "timing": part("gpu/flops.yaml"),
+        "growth": {"symmetry_noise": 0.01},
+    },
     "no trunk": {"adapt_at": 5.0, "budget": 40.0},
 }
 
 
-@pytest.mark.parametrize("replicate", [0, 2])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "replicate"), [(case, number % 2 * 2) for number, case in enumerate(CASES)])
 def test_the_tree_equals_independent_runs_bit_for_bit(tmp_path, case, replicate):
     settings_, dataset = short(**CASES[case]), pictures()
     rows = simulate_replicate(settings_, 0, replicate, dataset, tmp_path)
@@ -70,16 +86,10 @@ def test_the_tree_equals_independent_runs_bit_for_bit(tmp_path, case, replicate)
     assert set(trained(tmp_path)) == {1}
 
 
-def test_digits_with_five_epochs_through_the_tree_equal_independent_runs(tmp_path):
-    settings_, dataset = short(budget=80.0), digits()
-    rows = simulate_replicate(settings_, 0, 1, dataset, tmp_path)
-    assert rows.groupby("sequence").size().max() == 5
-    pd.testing.assert_frame_equal(rows, all_alone(settings_, 1, dataset), check_exact=True)
-
-
+@pytest.mark.slow
 def test_the_64_sequences_of_the_default_experiment_equal_independent_runs(tmp_path):
-    """The default scenario `middle_late` as it is, but for a quarter of the pictures, which keeps 64 whole runs affordable."""
-    settings_, dataset = scenario(adapt_at=150.0), digits(300, 297, 300)
+    """The default scenario `middle_late` with few pictures."""
+    settings_, dataset = scenario(adapt_at=150.0), digits(96, 100, 100)
     rows = simulate_replicate(settings_, 0, 0, dataset, tmp_path)
     assert rows["sequence"].nunique() == 64
     pd.testing.assert_frame_equal(rows, all_alone(settings_, 0, dataset), check_exact=True)
@@ -112,7 +122,11 @@ def test_the_trunk_is_evaluated_at_every_epoch_and_is_doing_nothing(tmp_path):
     rows = train_trunk(settings_, 0, dataset, tmp_path)
     assert list(rows.columns) == COLUMNS and set(rows["sequence"]) == {"trunk"}
     assert rows["epoch"].tolist() == list(range(7)) and rows["test_accuracy"].notna().all()
-    assert all(summary.has_state for path in tmp_path.glob("*trunk*.sqlite") for summary in NodeStore(path).summaries().values())
+    assert all(
+        summary.has_state
+        for path in tmp_path.glob("*trunk*.sqlite")
+        for summary in NodeStore(path).summaries().values()
+    )
     same = [name for name in COLUMNS if name not in ("sequence", "action", "time_left")]
     nothing = run_sequence(short(curves=True), 0, 0, "33", dataset)
     pd.testing.assert_frame_equal(rows[same][3:].reset_index(drop=True), nothing[same], check_exact=True)
@@ -133,13 +147,15 @@ def test_replicate_0_continues_the_trunk_and_the_others_draw_other_shuffles(tmp_
 def test_jobs_and_seeds_differ(tmp_path):
     dataset = pictures()
     losses = {
-        (seed, job): train_trunk(short(seed=seed), job, dataset, tmp_path)["test_loss"].iloc[-1] for seed in (42, 43) for job in (0, 1)
+        (seed, job): train_trunk(short(seed=seed), job, dataset, tmp_path)["test_loss"].iloc[-1]
+        for seed in (42, 43)
+        for job in (0, 1)
     }
     assert len(set(losses.values())) == 4
 
 
 def test_the_same_shuffle_for_every_sequence_of_a_replicate(tmp_path):
-    """Layers behind the head's features start as the identity, so that two of them differ at first by rounding alone."""
+    """Layers behind the head's features start as the identity, so that two differ at first by rounding alone."""
     rows = simulate_replicate(short(training={"batch_size": 32, "learning_rate": 1e-9}), 0, 1, pictures(), tmp_path)
     at = rows[rows["epoch"] == 4].set_index("sequence")["train_loss"]
     assert at["33"] == pytest.approx(at["20"], rel=1e-5)
@@ -172,7 +188,13 @@ def test_what_determines_a_node_names_its_file(tmp_path):
     dataset = pictures()
     settings_ = short()
     train_trunk(settings_, 0, dataset, tmp_path)
-    same = [settings_, short(budget=80.0), short(adapt_at=40.0), short(growth={"noop": "reset"}), short(name="other", curves=True)]
+    same = [
+        settings_,
+        short(budget=80.0),
+        short(adapt_at=40.0),
+        short(growth={"noop": "reset"}),
+        short(name="other", curves=True),
+    ]
     for other in same:
         train_trunk(other, 0, dataset, tmp_path)
     assert len(list(tmp_path.glob("*.sqlite"))) == 1 and set(trained(tmp_path)) == {1}
@@ -182,8 +204,7 @@ def test_what_determines_a_node_names_its_file(tmp_path):
     assert len(list(tmp_path.glob("*.sqlite"))) == 4
 
 
-@pytest.mark.parametrize("part_", ["trunk", "replicate"])
-@pytest.mark.parametrize("damage", ["blob", "truncated", "gone"])
+@pytest.mark.parametrize(("part_", "damage"), [("trunk", "truncated"), ("replicate", "blob"), ("replicate", "gone")])
 def test_damaged_stores_are_mended(tmp_path, part_, damage):
     settings_, dataset, lines = short(), pictures(), []
     rows = simulate_replicate(settings_, 0, 1, dataset, tmp_path)
@@ -191,7 +212,7 @@ def test_damaged_stores_are_mended(tmp_path, part_, damage):
     if damage == "blob":
         with sqlite3.connect(path) as connection:
             connection.execute(
-                "UPDATE nodes SET state = zeroblob(length(state)), metrics = '{}' WHERE key LIKE '0003%' OR key LIKE '0006%'"
+                "UPDATE nodes SET state = zeroblob(length(state)), metrics = '{}' WHERE key GLOB '000[36]*'"
             )
         connection.close()
     elif damage == "truncated":
@@ -214,7 +235,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_bytes(tmp_path):
     _simulate(settings_, 1, dataset, tmp_path / "whole")
     (tmp_path / "killed").mkdir()
     context, moments, kills = multiprocessing.get_context("fork"), random.Random(1), 0
-    for _ in range(8):
+    for _ in range(4):
         process = context.Process(target=_simulate, args=(settings_, 1, dataset, tmp_path / "killed"))
         process.start()
         process.join(moments.uniform(0.05, 0.25))
@@ -236,7 +257,10 @@ def test_one_worker_or_several_give_the_same_bytes(tmp_path):
         _simulate(settings_, replicate, dataset, tmp_path / "one")
     (tmp_path / "many").mkdir()
     context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=_simulate, args=(settings_, replicate, dataset, tmp_path / "many")) for replicate in (0, 1, 2, 1)]
+    workers = [
+        context.Process(target=_simulate, args=(settings_, replicate, dataset, tmp_path / "many"))
+        for replicate in (0, 1, 2, 1)
+    ]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -258,11 +282,11 @@ def test_progress_is_plain_text(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "dataset", "match"),
     [
-        ({"model": small("convnet2").model_dump(mode="json", exclude_defaults=True)}, {}, "takes images"),
-        ({}, {"classes": 12}, "12 classes"),
-        ({}, {"validation_labels": NO_LABELS, "test_labels": NO_LABELS}, "nothing to evaluate"),
-        ({"budget": 9.0, "adapt_at": 1.0}, {}, "one epoch"),
-        ({"timing": part("gpu/gv100gl.yaml")}, {}, r"does not cover|batch size"),
+        ({"model": small("convnet2").model_dump(mode="json", exclude_defaults=True)}, {}, "model"),
+        ({}, {"classes": 12}, "model"),
+        ({}, {"validation_labels": NO_LABELS, "test_labels": NO_LABELS}, "data"),
+        ({"budget": 9.0, "adapt_at": 1.0}, {}, "budget"),
+        ({"timing": part("gpu/gv100gl.yaml")}, {}, "gv100gl"),
     ],
 )
 def test_values_that_do_not_fit_together_are_refused(tmp_path, changes, dataset, match):
@@ -273,5 +297,5 @@ def test_values_that_do_not_fit_together_are_refused(tmp_path, changes, dataset,
 
 @pytest.mark.parametrize("sequence", ["3", "034", "3x"])
 def test_sequences_that_are_none_are_refused(sequence):
-    with pytest.raises(UserError, match="no sequence"):
+    with pytest.raises(UserError, match=sequence):
         run_sequence(short(), 0, 0, sequence, pictures())

@@ -1,4 +1,4 @@
-"""The slope of the validation accuracy: recorded with curves, tabulated at decisions, read by the policies that ask for it."""
+"""The slope of the validation accuracy: recorded with curves, tabulated at decisions, read by policies."""
 
 from __future__ import annotations
 
@@ -27,13 +27,17 @@ CURVED = short(curves=True, replicates=3, training={"batch_size": 8})
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     store = tmp_path_factory.mktemp("store")
-    return pd.concat([simulate_replicate(CURVED, 0, replicate, pictures(), store) for replicate in range(3)], ignore_index=True)
+    return pd.concat(
+        [simulate_replicate(CURVED, 0, replicate, pictures(), store) for replicate in range(3)], ignore_index=True
+    )
 
 
 @pytest.fixture(scope="module")
 def problem(rows: pd.DataFrame) -> AdaptationProblem:
     start = architecture(CURVED.model)
-    return AdaptationProblem("small", simulation_table(rows, DecisionTree(4, 2), window=2), start, setup_of(CURVED, start))
+    return AdaptationProblem(
+        "small", simulation_table(rows, DecisionTree(4, 2), window=2), start, setup_of(CURVED, start)
+    )
 
 
 def test_the_slope_is_what_the_last_epoch_added(rows: pd.DataFrame, tmp_path) -> None:
@@ -51,7 +55,9 @@ def test_a_run_alone_has_the_slopes_of_the_tree(rows: pd.DataFrame) -> None:
 
 
 def test_before_two_epochs_there_is_no_slope() -> None:
-    at_once = run_sequence(short(curves=True, adapt_at=0.0, budget=50.0, training={"batch_size": 8}), 0, 0, "33", pictures())
+    at_once = run_sequence(
+        short(curves=True, adapt_at=0.0, budget=50.0, training={"batch_size": 8}), 0, 0, "33", pictures()
+    )
     assert at_once["slope"].tolist()[:2] == [0.0, 0.0]
     assert at_once["slope"].iloc[2] == at_once["validation_accuracy"].iloc[1] - at_once["validation_accuracy"].iloc[0]
 
@@ -74,7 +80,9 @@ def test_only_a_policy_that_reads_the_slope_tells_replicates_apart(problem: Adap
     np.testing.assert_allclose(blind[0].reward, np.mean([group.reward for group in seeing], axis=0))
 
 
-@pytest.mark.parametrize(("learner", "params", "steps"), [(ExactLearner, {}, 200), (ReinforceLearner, {"episodes_per_update": 8}, 64)])
+@pytest.mark.parametrize(
+    ("learner", "params", "steps"), [(ExactLearner, {}, 200), (ReinforceLearner, {"episodes_per_update": 8}, 64)]
+)
 def test_learners_read_the_slope(problem: AdaptationProblem, learner: type, params: dict, steps: int, tmp_path) -> None:
     phases = (Phase(("small",), steps),)
     learned = learn(learner(), {"small": problem}, phases, tmp_path, params={"slope": True, **params})

@@ -9,7 +9,7 @@ import sqlite3
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedlab.config.errors import UserError
@@ -102,13 +102,18 @@ def test_a_truncated_file_is_moved_aside_or_its_nodes_are_intact(path, share):
     kept = store.summaries()
     moved = path.with_name(path.name + ".damaged-1").exists()
     assert moved == any("damaged-1" in line for line in lines)
-    assert kept == {} if moved or share == 0.0 else all(summary.metrics == {"loss": float(key)} for key, summary in kept.items())
+    assert (
+        kept == {}
+        if moved or share == 0.0
+        else all(summary.metrics == {"loss": float(key)} for key, summary in kept.items())
+    )
     assert moved or share == 0.0 or share > 0.95
     assert {store.state(key) for key in kept} <= {None, *(bytes([number]) * 3000 for number in range(40))}
     store.save("0000", {"loss": 5.0}, b"again")
     assert NodeStore(path).state("0000") == b"again"
 
 
+@settings(max_examples=30)
 @given(data=st.data())
 def test_random_damage_never_gives_wrong_values(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("damage") / "family.sqlite"

@@ -37,7 +37,7 @@ def test_sequences_are_lexicographic_and_prefixes_by_length(actions: int, decisi
 
 @pytest.mark.parametrize("wrong", ["", "01", "0123", "014", "0x1"])
 def test_a_text_that_is_no_sequence_is_refused(wrong: str) -> None:
-    with pytest.raises(UserError, match="no sequence"):
+    with pytest.raises(UserError, match=f"'{wrong}'"):
         DecisionTree(4, 3).index(wrong)
 
 
@@ -49,7 +49,7 @@ def test_the_dense_view_holds_every_row_in_its_place() -> None:
         unit, index = seen.units.index((row["job"], row["replicate"])), seen.tree.index(row["sequence"])
         assert seen.reward[unit, index] == -row["validation_loss"]
         assert seen.metrics["test_accuracy"][unit, index] == row["test_accuracy"]
-    # Time left: that of the prefix padded with zeros, here after one and two insertions behind block 0 at 15 and 20 s an epoch.
+    # Time left: that of the prefix padded with zeros, here after insertions behind block 0 at 15 and 20 s an epoch.
     prefixes = seen.tree.prefixes
     assert [seen.time_left[0, prefixes.index(p)] for p in ("", "0", "00", "3", "33")] == [180, 165, 145, 170, 160]
 
@@ -88,14 +88,14 @@ def damaged(table: pd.DataFrame, how: str) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ("missing", r"replicate 0: 1 of 64 sequences are missing, the first '011'"),
-        ("twice", "'003' stands there twice"),
-        ("nan", r"validation_loss: sequence '013' has no finite value"),
-        ("infinite time", r"time_left_2: sequence '013' has no finite value"),
-        ("text", r"validation_loss: sequence '000' has no finite value but 'low'"),
-        ("other sequence", "'0' is no sequence of 3 out of 4 actions"),
-        ("no metric", "column 'validation_loss' is missing.*did you mean 'validation_accuracy'"),
-        ("no time", "column 'time_left_3' is missing"),
+        ("missing", "replicate 0.*'011'"),
+        ("twice", "'003'"),
+        ("nan", "validation_loss.*'013'"),
+        ("infinite time", "time_left_2.*'013'"),
+        ("text", "validation_loss.*'000'.*'low'"),
+        ("other sequence", "'0'"),
+        ("no metric", "'validation_loss'.*'validation_accuracy'"),
+        ("no time", "'time_left_3'"),
     ],
 )
 def test_a_table_that_is_not_whole_is_refused_with_the_place(how: str, words: str) -> None:
@@ -120,7 +120,13 @@ def test_epochs_become_rows_with_the_means_of_the_last_window() -> None:
         }
     ).sample(frac=1, random_state=0)
     table = simulation_table(epochs, DecisionTree(2, 2), window=2, model="m", timing="t").set_index("sequence")
-    assert table.loc["01", ["time_left_1", "time_left_2", "epochs", "parameters", "seconds_charged"]].tolist() == [50, 40, 4, 20, 43]
+    assert table.loc["01", ["time_left_1", "time_left_2", "epochs", "parameters", "seconds_charged"]].tolist() == [
+        50,
+        40,
+        4,
+        20,
+        43,
+    ]
     assert table.loc["01", "test_loss"] == pytest.approx(0.4)
     assert table.loc["10", "test_accuracy"] == pytest.approx(0.65)
     assert (table["model"] == "m").all() and (table["timing"] == "t").all()
@@ -162,15 +168,15 @@ def test_a_file_that_is_no_table_is_a_users_error(tmp_path: Path, name: str, con
 @pytest.mark.parametrize(
     ("column", "value", "told"),
     [
-        ("job", "1e", r"t\.csv: job: holds '1e'; expected whole numbers"),
-        ("job", "true", r"t\.csv: job: holds 'True'; expected whole numbers"),
-        ("job", "inf", r"t\.csv: job: holds 'inf'; expected whole numbers"),
-        ("replicate", "0.5", r"t\.csv: replicate: holds '0\.5'; expected whole numbers"),
-        ("replicate", "", r"t\.csv: replicate: holds 'nan'; expected whole numbers"),
-        ("replicate", "9" * 30, r"t\.csv: replicate: holds '9{30}'; expected whole numbers"),
-        ("time_left_1", "30=", r"t\.csv: time_left_1: holds '30='; expected numbers up to 1e\+100"),
-        ("test_loss", "-1e200", r"t\.csv: test_loss: holds '-1e\+200'; expected numbers up to"),
-        ("test_loss", "[" * 200_000, r"t\.csv.*: the table cannot be read: field larger than field limit"),
+        ("job", "1e", r"t\.csv: job: .*'1e'"),
+        ("job", "true", r"t\.csv: job: .*'True'"),
+        ("job", "inf", r"t\.csv: job: .*'inf'"),
+        ("replicate", "0.5", r"t\.csv: replicate: .*'0\.5'"),
+        ("replicate", "", r"t\.csv: replicate: .*'nan'"),
+        ("replicate", "9" * 30, r"t\.csv: replicate: .*'9{30}'"),
+        ("time_left_1", "30=", r"t\.csv: time_left_1: .*'30='"),
+        ("test_loss", "-1e200", r"t\.csv: test_loss: .*'-1e\+200'"),
+        ("test_loss", "[" * 200_000, r"t\.csv"),
     ],
     ids=["text", "truth", "infinite", "fraction", "missing", "large", "time", "far", "long"],
 )
@@ -185,8 +191,8 @@ def test_what_is_no_number_is_named(tmp_path: Path, column: str, value: str, tol
 def test_what_is_no_number_in_the_published_record_is_named(tmp_path: Path) -> None:
     values = dict.fromkeys((*PUBLISHED, "train_epoch_s_mean", "eval_s_mean", "timeleft1_s"), "1") | {"seq": "3"}
     for column, value, told in (
-        ("eval_s_mean", "soon", "eval_s_mean: holds 'soon'; expected numbers"),
-        ("experiment", "7", "unknown experiment 'one'; valid: 7"),
+        ("eval_s_mean", "soon", "eval_s_mean: .*'soon'"),
+        ("experiment", "7", "'one'.*7"),
         ("model", "7", ""),
     ):
         changed = values | {column: value}
@@ -201,9 +207,12 @@ def test_what_is_no_number_in_the_published_record_is_named(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
-        (["01,30,0.5", "10,3"], r"cut\.csv: line 3: the line has 2 fields; expected 3, as the first line names; take the whole file"),
-        (["01,30,0.5,7"], r"cut\.csv: line 2: the line has 4 fields; expected 3"),
-        (["01,30,0.5", "", "1"], r"cut\.csv: line 4: the line has 1 field;"),
+        (
+            ["01,30,0.5", "10,3"],
+            r"cut\.csv: line 3",
+        ),
+        (["01,30,0.5,7"], r"cut\.csv: line 2"),
+        (["01,30,0.5", "", "1"], r"cut\.csv: line 4"),
     ],
 )
 def test_a_line_that_is_cut_off_is_named(tmp_path: Path, lines: list[str], told: str) -> None:
@@ -216,7 +225,7 @@ def test_the_published_record_cut_off_anywhere_is_told(shared_data: Path, tmp_pa
     text = (shared_data / "cases/adaptation/simulations.csv").read_text()
     whole = text.splitlines(keepends=True)
     for cut, told in (
-        (len("".join(whole[:30])) + 20, r"line 31: the line has \d fields; expected 18"),
+        (len("".join(whole[:30])) + 20, "line 31"),
         (len("".join(whole[:30])), "35 of 64"),
     ):
         (tmp_path / "cut.csv").write_text(text[:cut])
@@ -229,10 +238,16 @@ def test_the_published_record_becomes_our_table(shared_data: Path) -> None:
     table = import_published(csv, "simulation_early2")
     row = table.set_index("sequence").loc["001"]
     assert (row["time_left_1"], row["time_left_2"], row["time_left_3"]) == (329.98, 318.16, 306.04)
-    assert row[["model", "data", "total_time", "start", "test_accuracy"]].tolist() == ["convnet2", "cifar10", 400, 70, 0.7262]
+    assert row[["model", "data", "total_time", "start", "test_accuracy"]].tolist() == [
+        "convnet2",
+        "cifar10",
+        400,
+        70,
+        0.7262,
+    ]
     assert row["parameters"] == 10602 + 3 * 9312
     seen = view(table, "test_accuracy")
     assert seen.time_left[0, 0] == 328.88  # that of 000, though other sequences began up to a second earlier
     assert len(import_published(csv)) == 640
-    with pytest.raises(UserError, match="did you mean 'simulation_early2'"):
+    with pytest.raises(UserError, match="'simulation_early2'"):
         import_published(csv, "simulation_early")

@@ -131,7 +131,9 @@ def test_evaluation_changes_nothing_and_gives_the_mean_log_loss(data):
 
 def test_empty_splits_are_left_out():
     dataset = pictures()
-    empty = type(dataset)(**{**vars(dataset), "validation_images": dataset.validation_images[:0], "validation_labels": np.zeros(0, int)})
+    empty = type(dataset)(
+        **{**vars(dataset), "validation_images": dataset.validation_images[:0], "validation_labels": np.zeros(0, int)}
+    )
     assert set(evaluate(state_of().network, samples(empty, "cpu"))) == {"test_loss", "test_accuracy"}
 
 
@@ -177,7 +179,9 @@ def test_growth_keeps_the_moments_of_what_survives(data, name, kind, block):
     before = pack(state)
     wide = grow(state, kind, block, GrowthSettings(), data["train"].images, seed=5)
     assert pack(state) == before
-    expected = state.network.architecture.widened(0, 2.0) if kind == "widen" else state.network.architecture.deepened(block)
+    expected = (
+        state.network.architecture.widened(0, 2.0) if kind == "widen" else state.network.architecture.deepened(block)
+    )
     assert wide.network.architecture == expected
     assert set(wide.moments) == set(state.moments)
     parameters = dict(wide.network.named_parameters())
@@ -198,10 +202,14 @@ def test_widened_moments_are_those_of_the_same_function(data):
     """Training goes on as if nothing had happened, but for rounding: copies of a channel share its gradient."""
     state = state_of()
     train(state, data, 2)
-    wide = grow(unpack(pack(state), state.network.architecture), "widen", 0, GrowthSettings(), data["train"].images, seed=5)
+    wide = grow(
+        unpack(pack(state), state.network.architecture), "widen", 0, GrowthSettings(), data["train"].images, seed=5
+    )
     first = "block0.conv.weight"
     count = state.moments[first].mean.shape[0]
-    assert torch.allclose(wide.moments[first].mean[count:].abs().amax(), wide.moments[first].mean.abs().amax(), rtol=1.0)
+    assert torch.allclose(
+        wide.moments[first].mean[count:].abs().amax(), wide.moments[first].mean.abs().amax(), rtol=1.0
+    )
     totals = [found.mean.flatten(1).sum().item() for found in (state.moments[first], wide.moments[first])]
     assert totals[0] == pytest.approx(totals[1], rel=1e-4, abs=1e-6)
 
@@ -260,7 +268,7 @@ def test_a_student_of_soft_targets_comes_nearer_to_its_teacher(data):
 
 
 def test_cuda_gives_what_the_processor_gives_within_the_stated_tolerance():
-    """docs/performance.md states it: losses of the same network within 1e-4 of each other, after two epochs of training within 1 %."""
+    """As docs/performance.md states: losses of a network within 1e-4, after two epochs of training within 1 %."""
     if not torch.cuda.is_available():
         pytest.skip("needs a CUDA device")
     found = {}

@@ -24,7 +24,12 @@ TWO_CHANGES = [{"time": 120.0, "change": "down"}, {"time": 170.0, "change": "up"
 EQUAL_EPOCHS = {
     "name": "equal",
     "gpu": "none",
-    "models": {"any": {"train": {"base": 8.0, "per_insertion": [0, 0, 0]}, "evaluation": {"base": 2.0, "per_insertion": [0, 0, 0]}}},
+    "models": {
+        "any": {
+            "train": {"base": 8.0, "per_insertion": [0, 0, 0]},
+            "evaluation": {"base": 2.0, "per_insertion": [0, 0, 0]},
+        }
+    },
 }
 
 
@@ -38,7 +43,9 @@ def tree_of(settings_):
     runs = all_runs(course, start)
     frontier = settings_.decisions * settings_.decision_every
     kept = kept_nodes(runs, settings_.keep, frontier)
-    return runs, build_tree(runs, lead_of(settings_, start), Evaluation(settings_.reward.window, settings_.curves, frontier), kept)
+    return runs, build_tree(
+        runs, lead_of(settings_, start), Evaluation(settings_.reward.window, settings_.curves, frontier), kept
+    )
 
 
 def walk(settings_, store, trainer=None):
@@ -80,8 +87,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("keep", ["frontier", "leaves", "all"])
+@pytest.mark.parametrize(
+    ("case", "keep"), [*((case, "frontier") for case in CASES), ("down and up", "leaves"), ("wider", "all")]
+)
 def test_every_run_through_the_tree_is_as_if_alone(tmp_path, case, keep):
     settings_ = scenario(keep=keep, **CASES[case])
     runs, metrics, trainer = walk(settings_, NodeStore(tmp_path / "nodes"))
@@ -89,6 +97,7 @@ def test_every_run_through_the_tree_is_as_if_alone(tmp_path, case, keep):
     assert max(trainer.trained.values()) == 1
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     adapt_at=st.integers(0, 200),
@@ -99,18 +108,22 @@ def test_every_run_through_the_tree_is_as_if_alone(tmp_path, case, keep):
 )
 def test_any_scenario_through_the_tree_is_as_if_alone(tmp_path_factory, adapt_at, decisions, every, down, growth):
     changes = [{"time": float(adapt_at + down), "change": "down"}] if down else []
-    settings_ = scenario(adapt_at=float(adapt_at), decisions=decisions, decision_every=every, changes=changes, growth=growth)
+    settings_ = scenario(
+        adapt_at=float(adapt_at), decisions=decisions, decision_every=every, changes=changes, growth=growth
+    )
     runs, metrics, trainer = walk(settings_, NodeStore(tmp_path_factory.mktemp("tree") / "nodes"))
     agrees(settings_, runs, metrics)
     assert max(trainer.trained.values()) == 1
 
 
-@pytest.mark.parametrize(("decisions", "every"), [(1, 1), (2, 1), (3, 1), (2, 5), (3, 4)])
+@pytest.mark.parametrize(("decisions", "every"), [(1, 1), (3, 1), (2, 5)])
 @pytest.mark.parametrize("growth", [{}, PUBLISHED_GROWTH])
 def test_epochs_are_those_of_the_published_formula_less_shared_doing_nothing(tmp_path, decisions, every, growth):
     settings_ = scenario(decisions=decisions, decision_every=every, timing=EQUAL_EPOCHS, growth=growth)
     actions, epochs = 4, 18
-    formula = sum(actions**j * every for j in range(1, decisions)) + actions**decisions * (epochs - (decisions - 1) * every)
+    formula = sum(actions**j * every for j in range(1, decisions)) + actions**decisions * (
+        epochs - (decisions - 1) * every
+    )
     _, _, trainer = walk(settings_, NodeStore(tmp_path / "nodes"))
     assert sum(trainer.trained.values()) - 6 == formula  # six epochs of the trunk
 
@@ -165,7 +178,7 @@ def test_curves_and_longer_windows_can_be_asked_for_later(tmp_path, keep):
     assert again == metrics and not trainer.trained
 
 
-@pytest.mark.parametrize("count", [1, 5, 40])
+@pytest.mark.parametrize("count", [5, 40])
 def test_damaged_and_lost_nodes_are_trained_again(tmp_path, count):
     settings_ = scenario(adapt_at=120.0, decisions=2, changes=[{"time": 170.0, "change": "down"}])
     store = NodeStore(tmp_path / "nodes")
@@ -199,7 +212,9 @@ def _simulate(settings_, path):
         walk(settings_, store, SlowTrainer())
 
 
-@pytest.mark.parametrize("case", ["late", "down and up", "published"])
+@pytest.mark.parametrize(
+    "case", ["down and up", *(pytest.param(case, marks=pytest.mark.slow) for case in ("late", "published"))]
+)
 def test_a_run_killed_at_random_moments_ends_with_the_same_metrics_and_trains_nothing_twice(tmp_path, case):
     settings_ = scenario(**({"adapt_at": 80.0, "decisions": 2} | CASES[case]))
     _, wanted, _ = walk(settings_, NodeStore(tmp_path / "whole"))
@@ -240,4 +255,8 @@ def test_progress_tells_epochs_done_and_the_time_left():
         progress.count(trained)
     progress.close()
     assert [line.split(", about")[0] for line in lines[:2]] == ["early: 2 of 3 epochs", "early: 3 of 3 epochs"]
-    assert "s left" in lines[0] and lines[-1].startswith("early: all 3 epochs, 2 trained in") and lines[-1].endswith("1 from the store")
+    assert (
+        "s left" in lines[0]
+        and lines[-1].startswith("early: all 3 epochs, 2 trained in")
+        and lines[-1].endswith("1 from the store")
+    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from schedlab.config.errors import UserError
 from schedlab.studies.adaptation.network.architecture import Architecture
 from schedlab.studies.adaptation.simulator.table import DIGITS, DecisionTree
 
@@ -36,8 +37,7 @@ class GrowthAction:
 
 @dataclass(frozen=True)
 class Decision:
-    """All that a policy may know when it decides: architecture (no weights), seconds left and in all, and what it may
-    do.
+    """All that a policy may know when it decides: the architecture, the seconds left and in all, the actions.
 
     actions: the growth actions; one more, the last, means: do nothing. slope: validation accuracy per epoch, where
       recorded.
@@ -72,6 +72,14 @@ class ActByDeciding:
         """Return the most probable action of a decision; every action is always valid."""
         del mask
         return int(np.argmax(self.decide(observation)))
+
+
+def check_actions(found: int, expected: int, where: str = "") -> None:
+    """Raise UserError where a policy chooses among another number of actions than a scenario has."""
+    if found != expected:
+        remedy = "learn it on such scenarios, or with head: blocks, which takes any number"
+        what = f"the policy chooses among {found} actions"
+        raise UserError(what, where=where, expected=f"{expected} actions", remedy=remedy)
 
 
 def certain(action: int, actions: int) -> np.ndarray:

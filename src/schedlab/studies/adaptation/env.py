@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 
+from schedlab.studies.adaptation.decisions import Decision
 from schedlab.studies.adaptation.learners.encoders import LAYER_FEATURES, layer_features, time_code, time_columns
 from schedlab.studies.adaptation.simulator.table import DIGITS
 
@@ -44,7 +45,7 @@ class AdaptationEnv(gym.Env[np.ndarray, int]):
         self._longest = max(len(architecture.layers) for architecture in problem.states)
         size = time_columns(_CODE, _FREQUENCIES) + self._longest * LAYER_FEATURES
         self.observation_space = gym.spaces.Box(-1.0, _BOUND, (size,), np.float32)
-        self.action_space = gym.spaces.Discrete(problem.tree.actions)
+        self.action_space: gym.spaces.Space[Any] = gym.spaces.Discrete(problem.tree.actions)
         self._row, self._prefix = self.rows[0], ""
 
     @property
@@ -55,9 +56,7 @@ class AdaptationEnv(gym.Env[np.ndarray, int]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin an episode on a unit drawn from the environment's generator; the first reset uses the seed of the
-        construction.
-        """
+        """Begin an episode on a unit drawn at random; the first reset uses the seed of the construction."""
         del options
         super().reset(seed=self._seed if seed is None else seed)
         self._seed = None
@@ -88,13 +87,13 @@ class AdaptationEnv(gym.Env[np.ndarray, int]):
         decision = self._decision()
         return f"unit {self._row}: '{self._prefix}', {decision.time_left:g} of {decision.total_time:g} s left"
 
-    def _decision(self):
+    def _decision(self) -> Decision:
         state = self.problem.tree.prefixes.index(self._prefix[: self.problem.tree.decisions - 1])
         return self.problem.decisions(self._row)[state]
 
     def _observation(self) -> np.ndarray:
         decision = self._decision()
-        vector = np.zeros(self.observation_space.shape, dtype=np.float32)
+        vector = np.zeros(self.observation_space.shape or (), dtype=np.float32)
         code = time_code(np.array([decision.time_left]), np.array([decision.total_time]), _CODE, _FREQUENCIES)[0]
         layers = layer_features(decision.architecture).ravel()
         vector[: len(code)] = code

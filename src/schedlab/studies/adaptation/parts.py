@@ -8,69 +8,40 @@ from typing import Any
 from schedlab.config.schema import validate
 from schedlab.studies.adaptation.scenario import AdaptationScenario, RewardSettings
 
+JOB = ("model", "data", "timing", "budget")
+COURSE = ("adapt_at", "changes", "decisions", "decision_every", "actions")
+
 
 def trunk_values(scenario: AdaptationScenario) -> dict[str, Any]:
     """What a trunk depends on."""
-    return _chosen(scenario, ("seed", "model", "data", "timing", "budget", "jobs", "training"))
+    return _chosen(scenario, ("seed", *JOB, "jobs", "training"))
 
 
 def simulation_values(scenario: AdaptationScenario) -> dict[str, Any]:
     """What the simulated replicates depend on; of the reward only how many epochs it looks at."""
-    keys = (
-        "name",
-        "seed",
-        "model",
-        "data",
-        "timing",
-        "budget",
-        "adapt_at",
-        "changes",
-        "decisions",
-        "decision_every",
-        "actions",
-    )
-    chosen = _chosen(scenario, (*keys, "training", "growth", "keep", "curves"))
+    chosen = _chosen(scenario, ("name", "seed", *JOB, *COURSE, "training", "growth", "keep", "curves"))
     return {**chosen, "reward": _chosen(scenario.reward, ("window",))}
 
 
 def table_values(scenario: AdaptationScenario, actions: int) -> dict[str, Any]:
     """What the table depends on beside its runs; actions: growth actions and doing nothing."""
     if scenario.table.source == "published":
-        return {
-            "source": "published",
-            "scenario": scenario.name,
-            "file": scenario.table.file,
-            "experiment": scenario.table.experiment,
-        }
+        recorded = {"file": scenario.table.file, "experiment": scenario.table.experiment}
+        return {"source": "published", "scenario": scenario.name, **recorded}
     chosen = _chosen(scenario, ("jobs", "replicates", "decisions", "decision_every"))
     names = {"model": scenario.model.name, "data": scenario.data.name, "timing": scenario.timing.name}
     return {"source": "simulate", **names, **chosen, "actions": actions, "window": scenario.reward.window}
 
 
 def spans(scenario: AdaptationScenario) -> list[list[int]]:
-    """First and last replicate of each simulation job. Each replicate has a file of its own, so another cut reruns none
-    that is there.
-    """
+    """First and last replicate of each simulation job; each replicate has its own file, so a new cut reruns none."""
     size = scenario.replicates_per_job
     return [[first, min(first + size, scenario.replicates) - 1] for first in range(0, scenario.replicates, size)]
 
 
 def problem_values(scenario: AdaptationScenario) -> dict[str, Any]:
     """What decides how policies are scored and learned, given the table."""
-    keys = (
-        "model",
-        "data",
-        "timing",
-        "budget",
-        "adapt_at",
-        "changes",
-        "decisions",
-        "decision_every",
-        "actions",
-        "growth",
-        "reward",
-    )
-    return _chosen(scenario, (*keys, "test_replicates"))
+    return _chosen(scenario, (*JOB, *COURSE, "growth", "reward", "test_replicates"))
 
 
 def scenario_of(problem: Mapping[str, Any]) -> AdaptationScenario:

@@ -24,17 +24,14 @@ ANY_NAME = "shared"  # a trunk belongs to every scenario that agrees on it
 
 
 def check_data(part: Path, data: Path, summary: Path) -> None:
-    """Check a data set; write its split as arrays and what was found as JSON. Raises UserError for missing or damaged
-    files.
-    """
+    """Check a data set; write its split as arrays and a summary as JSON. Raises UserError for bad files."""
     settings = validate(DataSettings, read_part(part)["data"])
     write_json(summary, datasets.check(settings))
     datasets.save(datasets.load(settings), data)
 
 
 def train_trunk(part: Path, data: Path, store: Path, trunk: Path) -> dict[str, Any]:
-    """Train every job of a part to the end of its budget; states go to the store, the curve to a table (a row an
-    epoch).
+    """Train every job of a part to the end of its budget; states go to the store, curves to a table.
 
     Returns what the origin of the table has to tell of the device.
     """
@@ -51,8 +48,7 @@ def train_trunk(part: Path, data: Path, store: Path, trunk: Path) -> dict[str, A
 
 
 def simulate_adaptation(part: Path, job: int, data: Path, store: Path, runs: Mapping[int, Path]) -> dict[str, Any]:
-    """Train all sequences of some replicates of a job. Writes one table for each replicate: a row an epoch and
-    sequence.
+    """Train all sequences of some replicates of a job; write a table for each, a row an epoch and sequence.
 
     Returns what the origin of the tables has to tell of the device.
     """
@@ -64,9 +60,7 @@ def simulate_adaptation(part: Path, job: int, data: Path, store: Path, runs: Map
 
 
 def tabulate(part: Path, runs: Sequence[Path], table: Path) -> None:
-    """Write the simulation table of a scenario: a row a job, replicate and sequence; from its runs or from the
-    published record.
-    """
+    """Write a scenario's table, a row a job, replicate and sequence, from its runs or the published record."""
     import pandas as pd
 
     values = read_part(part)
@@ -81,9 +75,7 @@ def tabulate(part: Path, runs: Sequence[Path], table: Path) -> None:
 
 
 def _placed(scenario: AdaptationScenario) -> tuple[AdaptationScenario, dict[str, Any]]:
-    """The scenario with `device: auto` as what this machine has; and, where it asks for another device than the
-    processor, whose numbers differ in rounding, which one was taken.
-    """
+    """The scenario on this machine's device, and a description of it unless the CPU was asked for."""
     asked = scenario.training.device
     if asked == "cpu":
         return scenario, {}

@@ -1,6 +1,4 @@
-"""One scenario of the adaptation study as stages and learners see it: its units, and what a policy's decisions lead
-to.
-"""
+"""One scenario as stages and learners see it: its units, and what a policy's decisions lead to."""
 
 from __future__ import annotations
 
@@ -13,9 +11,16 @@ import numpy as np
 
 from schedlab.config.contract import Metric, Outcome, Split, Unit
 from schedlab.config.errors import UserError
+from schedlab.config.plugins import load_object
 from schedlab.config.seeds import derive_seed
-from schedlab.studies.adaptation.decisions import Decision, GrowthAction, architectures, certain, sequence_probabilities
-from schedlab.studies.adaptation.env import AdaptationEnv
+from schedlab.studies.adaptation.decisions import (
+    Decision,
+    GrowthAction,
+    architectures,
+    certain,
+    check_actions,
+    sequence_probabilities,
+)
 from schedlab.studies.adaptation.network.architecture import Architecture
 from schedlab.studies.adaptation.simulator.course import growth_actions, parse_action
 from schedlab.studies.adaptation.simulator.ranking import noise_from_tail, reliability, top_probability
@@ -26,9 +31,7 @@ if TYPE_CHECKING:
 
     from schedlab.studies.adaptation.scenario import AdaptationScenario
 
-OVERLAPPING = (
-    "published, overlapping"  # kind of a replicate that is learned on and tested on, as in the published system
-)
+OVERLAPPING = "published, overlapping"  # kind of a replicate that is both learned and tested on
 
 SCORES = (
     Metric("regret", "reward", "lower", headline=True, label="regret to the best sequence"),
@@ -40,11 +43,8 @@ SCORES = (
     Metric("top_probability", "fraction", "higher", label="probability to be truly among the best"),
     Metric("noise", "reward", "lower", label="standard deviation of one result"),
 )
-_SCORED = {
-    "validation_loss": "validation_log_loss",
-    "validation_accuracy": "validation_accuracy",
-    "test_accuracy": "test_accuracy",
-}
+_SCORED = {"validation_loss": "validation_log_loss"}
+_SCORED |= {name: name for name in ("validation_accuracy", "test_accuracy")}
 
 
 @dataclass(frozen=True)
@@ -75,16 +75,17 @@ class ProblemSetup:
 
 
 def setup_of(scenario: AdaptationScenario, original: Architecture) -> ProblemSetup:
-    """Return the setup that a typed scenario says; without actions of its own each block of the model may be
-    deepened.
-    """
+    """Return the setup of a typed scenario; without actions, each block of the model may be deepened."""
     growth = scenario.growth
     bn = False if growth.bn_init == "none" else None
     named = [parse_action(name) for name in growth_actions(scenario, original)]
     metric = {"log_loss": "loss", "accuracy": "accuracy"}[scenario.reward.metric]
     return ProblemSetup(
         total_time=scenario.budget,
-        actions=tuple(GrowthAction(block, operation, bn, growth.widen_factor) for operation, block in named),
+        actions=tuple(
+            GrowthAction(block, "widen" if kind == "widen" else "deepen", bn, growth.widen_factor)
+            for kind, block in named
+        ),
         decisions=scenario.decisions,
         metric=f"{scenario.reward.split}_{metric}",
         test_replicates=scenario.test_replicates,
@@ -100,9 +101,7 @@ def deepening_actions(original: Architecture, bn: bool | None = None) -> tuple[G
 
 @dataclass
 class _Answers:
-    """What a policy said in the states it was asked about, in order, and with what probability it then acts: (states,
-    actions).
-    """
+    """What a policy answered in the states it was asked about, and its resulting probabilities: (states, actions)."""
 
     said: np.ndarray
     taken: np.ndarray
@@ -158,9 +157,8 @@ class AdaptationProblem:
             return own, own
         if kept >= len(own):
             where = f"scenario {self.name}: test_replicates"
-            raise UserError(
-                f"{kept} of {len(own)} replicates are kept for testing", where=where, expected=f"at most {len(own) - 1}"
-            )
+            what = f"{kept} of {len(own)} replicates are kept for testing"
+            raise UserError(what, where=where, expected=f"at most {len(own) - 1}")
         return own[:-kept], own[-kept:]
 
     def rows(self, split: Split) -> tuple[int, ...]:
@@ -171,9 +169,7 @@ class AdaptationProblem:
         return tuple(row for part in parts for row in part)
 
     def units(self, split: Split) -> Sequence[Unit]:
-        """Return the replicates of a split: `train` all but the last of each job, `test` those; there is no validation
-        split.
-        """
+        """Return the replicates of a split: `train` all but the last of each job, `test` those; no validation."""
         found = []
         for row in self.rows(split):
             job, replicate = self.view.units[row]
@@ -186,11 +182,8 @@ class AdaptationProblem:
     def row(self, unit: Unit) -> int:
         """Return a unit's position in the view."""
         if unit.id not in self._rows:
-            raise UserError(
-                f"there is no unit '{unit.id}'",
-                where=f"scenario {self.name}",
-                expected=f"one of {', '.join(self._rows)}",
-            )
+            what = f"there is no unit '{unit.id}'"
+            raise UserError(what, where=f"scenario {self.name}", expected=f"one of {', '.join(self._rows)}")
         return self._rows[unit.id]
 
     def decisions(self, row: int) -> tuple[Decision, ...]:
@@ -207,9 +200,9 @@ class AdaptationProblem:
             for state, architecture in enumerate(self.states)
         )
 
-    def env(self, unit: Unit, seed: int) -> AdaptationEnv:
+    def env(self, unit: Unit, seed: int) -> Any:
         """Return the Gymnasium environment of one unit."""
-        return AdaptationEnv(self, (self.row(unit),), seed=seed)
+        return load_object("schedlab.studies.adaptation.env:AdaptationEnv")(self, (self.row(unit),), seed=seed)
 
     def rollout(self, policy: Any, unit: Unit) -> Outcome:
         """Return a policy's scores on one unit; random ones by their exact expectation over all sequences.
@@ -252,37 +245,26 @@ class AdaptationProblem:
         return answers
 
     def _checked(self, probabilities: np.ndarray) -> np.ndarray:
-        if np.shape(probabilities) != (self.tree.actions,):
-            raise UserError(
-                f"the policy chooses among {np.size(probabilities)} actions",
-                where=f"scenario {self.name}",
-                expected=f"{self.tree.actions} actions",
-                remedy="use a policy that was learned for this number, or one with head: blocks",
-            )
+        check_actions(np.size(probabilities), self.tree.actions, f"scenario {self.name}")
         return np.asarray(probabilities, dtype=float)
 
     @cached_property
     def _quality(self) -> dict[int, tuple[float, np.ndarray]]:
-        """Job -> noise of one result, and each sequence's probability to be truly among the best; empty where noise is
-        unknown.
-        """
+        """Job -> noise of one result, and each sequence's chance to be among the best; empty where unknown."""
         found = {}
         for job in dict.fromkeys(job for job, _ in self.view.units):
             results = self.view.reward[[row for row, unit in enumerate(self.view.units) if unit[0] == job]]
-            if len(results) == 1 and self._tail is None:
-                continue
             noise = self._tail if len(results) == 1 else reliability(results).sd_residual
+            if noise is None:
+                continue
             seed = derive_seed(self.setup.seed, "top", job)
             found[job] = (noise, top_probability(results, min(self.setup.top_k, results.shape[1]), seed, noise))
         return found
 
     def _scores(self, row: int, weights: np.ndarray) -> dict[str, float]:
         reward = self.view.reward[row]
-        scores = {
-            "regret": float(reward.max() - weights @ reward),
-            "reward": float(weights @ reward),
-            "rank": float(weights @ self.view.ranks(reward)),
-        }
+        scores = {"regret": float(reward.max() - weights @ reward), "reward": float(weights @ reward)}
+        scores["rank"] = float(weights @ self.view.ranks(reward))
         for column, name in _SCORED.items():
             if column in self.view.metrics and np.isfinite(self.view.metrics[column][row]).all():
                 scores[name] = float(weights @ self.view.metrics[column][row])
@@ -302,9 +284,7 @@ class AdaptationProblem:
         return pd.DataFrame(rows)
 
     def _of_parent(self, policy: Any, row: int) -> int | None:
-        """Number of the sequence that the policy's parent takes: what scoring a policy by the parameters it started
-        from would score.
-        """
+        """Number of the sequence that the policy's parent takes."""
         parent = getattr(policy, "parent", None)
         return None if parent is None else int(sequence_probabilities(self.tree, self._ask(parent, row).taken).argmax())
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from schedlab.config.contract import RuleMaker, Unit
+from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, Settings, setting, validate
 from schedlab.studies.adaptation.decisions import ActByDeciding, Decision, certain
@@ -70,57 +70,32 @@ class RandomPolicy(ActByDeciding):
         return np.full(actions, 1 / actions)
 
 
-def never(params: Mapping[str, Any], problem: AdaptationProblem, seed: int) -> SequencePolicy:
-    """Return the rule that never grows."""
-    del seed
-    validate(NoSettings, params)
-    return SequencePolicy(problem.tree.nothing)
+def _always(values: AlwaysSettings, problem: AdaptationProblem) -> SequencePolicy:
+    if values.action >= problem.tree.actions:
+        expected = f"0 to {problem.tree.actions - 1}"
+        raise UserError(f"there is no action {values.action}", where="rule always: action", expected=expected)
+    return SequencePolicy(DIGITS[values.action] * problem.tree.decisions)
 
 
-def always(params: Mapping[str, Any], problem: AdaptationProblem, seed: int) -> SequencePolicy:
-    """Return the rule that takes the same action at every decision."""
-    del seed
-    action = validate(AlwaysSettings, params).action
-    if action >= problem.tree.actions:
-        raise UserError(
-            f"there is no action {action}", where="rule always: action", expected=f"0 to {problem.tree.actions - 1}"
-        )
-    return SequencePolicy(DIGITS[action] * problem.tree.decisions)
+def _sequence(values: SequenceSettings, problem: AdaptationProblem) -> SequencePolicy:
+    problem.tree.index(values.sequence)
+    return SequencePolicy(values.sequence)
 
 
-def sequence(params: Mapping[str, Any], problem: AdaptationProblem, seed: int) -> SequencePolicy:
-    """Return the rule that takes a given sequence of actions."""
-    del seed
-    chosen = validate(SequenceSettings, params).sequence
-    problem.tree.index(chosen)
-    return SequencePolicy(chosen)
-
-
-def random(params: Mapping[str, Any], problem: AdaptationProblem, seed: int) -> RandomPolicy:
-    """Return the rule that draws every action with the same probability."""
-    del seed, problem
-    validate(NoSettings, params)
-    return RandomPolicy()
-
-
-def exhaustive(params: Mapping[str, Any], problem: AdaptationProblem, seed: int) -> OraclePolicy:
-    """Return the oracle: the best of all sequences on each unit."""
-    del seed
-    validate(NoSettings, params)
-    return OraclePolicy(problem)
-
-
-RULES: dict[str, RuleMaker] = {
-    "never": never,
-    "always": always,
-    "sequence": sequence,
-    "random": random,
-    "exhaustive": exhaustive,
+# name -> settings, and what makes the rule of them and a problem
+_MADE: dict[str, tuple[type[Settings], Callable[[Any, AdaptationProblem], ActByDeciding]]] = {
+    "never": (NoSettings, lambda _, problem: SequencePolicy(problem.tree.nothing)),
+    "always": (AlwaysSettings, _always),
+    "sequence": (SequenceSettings, _sequence),
+    "random": (NoSettings, lambda _values, _problem: RandomPolicy()),
+    "exhaustive": (NoSettings, lambda _, problem: OraclePolicy(problem)),
 }
-RULE_SETTINGS: dict[str, type[Settings]] = {
-    "never": NoSettings,
-    "always": AlwaysSettings,
-    "sequence": SequenceSettings,
-    "random": NoSettings,
-    "exhaustive": NoSettings,
-}
+RULE_SETTINGS = {name: settings for name, (settings, _) in _MADE.items()}
+
+
+def _maker(name: str) -> Callable[[Mapping[str, Any], AdaptationProblem, int], ActByDeciding]:
+    settings, make = _MADE[name]
+    return lambda params, problem, _seed: make(validate(settings, params), problem)
+
+
+RULES = {name: _maker(name) for name in _MADE}

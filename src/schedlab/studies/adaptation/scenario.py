@@ -22,9 +22,7 @@ MAX_ACTIONS = 36  # a sequence is written with one character an action: 0-9, a-z
 
 
 class TrainingSettings(Settings):
-    """How a network is trained: Adam on the cross-entropy of mini-batches, the learning rate falling after each
-    epoch.
-    """
+    """Training: Adam on the cross-entropy of mini-batches, the learning rate falling after each epoch."""
 
     learning_rate: float = setting(0.01, doc="Adam's learning rate in the first epoch", gt=0, le=10)
     decay: float = setting(
@@ -55,7 +53,8 @@ class GrowthSettings(Settings):
     )
     optimizer: Literal["keep", "fresh", "fresh_every_decision"] = setting(
         "keep",
-        doc="Adam's moments: kept for surviving tensors, or empty at each growth, or in each epoch of plenty [published]",
+        doc="Adam's moments: kept for surviving tensors, or empty at each growth, "
+        "or in each epoch of plenty [published]",
     )
     lr_on_growth: Literal["continue", "restart"] = setting(
         "continue", doc="learning rate: goes on, or starts again [published]"
@@ -128,7 +127,8 @@ class AdaptationScenario(ScenarioSettings):
     decision_every: int = setting(1, doc="epochs from one decision to the next", unit="epochs", ge=1, le=LONGEST)
     actions: tuple[str, ...] = setting(
         (),
-        doc="growth actions (deepen-BLOCK, widen-BLOCK); empty: deepen each block; doing nothing is always the last action",
+        doc="growth actions (deepen-BLOCK, widen-BLOCK); empty: deepen each block; "
+        "doing nothing is always the last action",
     )
     jobs: tuple[int, ...] = setting(
         (0,),
@@ -165,11 +165,8 @@ class AdaptationScenario(ScenarioSettings):
     @field_validator("changes")
     @classmethod
     def _in_turn(cls, value: tuple[ChangeSettings, ...], info: ValidationInfo) -> tuple[ChangeSettings, ...]:
-        times = [
-            info.data.get("adapt_at", 0.0),
-            *(change.time for change in value),
-            info.data.get("budget", float("inf")),
-        ]
+        start, end = info.data.get("adapt_at", 0.0), info.data.get("budget", float("inf"))
+        times = [start, *(change.time for change in value), end]
         if any(later <= earlier for earlier, later in pairwise(times)):
             raise ValueError("times that rise from adapt_at to the budget")
         if any(change.change != ("down", "up")[position % 2] for position, change in enumerate(value)):
@@ -197,15 +194,19 @@ class AdaptationScenario(ScenarioSettings):
 
 
 TERMS = {
-    "sequence": "the decisions of a run, a digit each: `003` takes action 0 twice and then does nothing (the highest digit)",
+    "sequence": "the decisions of a run, a digit each: `003` takes action 0 twice and then does nothing "
+    "(the highest digit)",
     "replicate": "another order of the training images after the moment of growth, of the same job; measures noise",
     "job": "an initialisation of the network with its training up to the moment of growth",
     "trunk": "the training of a job without growth, which all scenarios share",
     "regret": "what a result loses to that of the best sequence on the same replicate; 0 is best",
-    "rank": "place of a sequence among all of a scenario, 1 is best; without meaning where results differ by less than the noise",
-    "ceiling": "what `exhaustive` reaches: no policy can do better on the same replicate, and no policy can know it beforehand",
+    "rank": "place of a sequence among all of a scenario, 1 is best; without meaning where results differ by less "
+    "than the noise",
+    "ceiling": "what `exhaustive` reaches: no policy can do better on the same replicate, and no policy can know it "
+    "beforehand",
     "noise": "standard deviation of one result around its sequence's mean, from the differences among replicates",
-    "objective": "minus log-probability of the actions taken times their advantage; falls and rises with both, so it shows no progress",
+    "objective": "minus log-probability of the actions taken times their advantage; falls and rises with both, "
+    "so it shows no progress",
     "never": "rule: no growth",
     "always-0": "rule: grows behind block 0 at every decision; `always-1`, `always-2` behind the others",
     "constant-011": "rule: this sequence, whatever the scenario; also `constant-100`",

@@ -58,7 +58,7 @@ def parts(scenario: AdaptationScenario) -> dict[str, Part]:
     actions = len(setup_of(scenario, start).actions) + 1
     table = table_values(scenario, actions)
     if scenario.table.source == "published":
-        return {"tabulate": Part(table, files=(scenario.table.file,))}
+        return {"tabulate": Part(table, files=(str(scenario.table.file),))}
     data = {"data": scenario.data.model_dump(mode="json")}
     files = (scenario.data.root,) if scenario.data.root else ()
     return {
@@ -77,7 +77,7 @@ def parts(scenario: AdaptationScenario) -> dict[str, Part]:
 def requires(scenario: AdaptationScenario) -> list[Requirement]:
     """Return the data that must be there: the published record, or the files of the data set."""
     if scenario.table.source == "published":
-        return [Requirement("the published simulations", Path(scenario.table.file), PUBLISHED_SOURCE)]
+        return [Requirement("the published simulations", Path(str(scenario.table.file)), PUBLISHED_SOURCE)]
     if scenario.data.root:
         form = scenario.data.format
         return [
@@ -87,9 +87,7 @@ def requires(scenario: AdaptationScenario) -> list[Requirement]:
 
 
 def check(scenario: AdaptationScenario) -> Iterable[UserError]:
-    """Yield mistakes that types cannot see: a model whose shapes do not fit, actions without a block, rules' actions,
-    replicates.
-    """
+    """Yield mistakes that types cannot see: shapes that do not fit, unknown actions, impossible replicates."""
     try:
         start = architecture(scenario.model)
     except (
@@ -118,9 +116,8 @@ def _check_rules(scenario: AdaptationScenario, actions: int) -> Iterable[UserErr
         target = rule.target or rule.name
         if target == "always" and rule.params["action"] >= actions:
             where = f"rules.{index}.params.action"
-            yield UserError(
-                f"there is no action {rule.params['action']}", where=where, expected=f"a number from {numbers}"
-            )
+            what = f"there is no action {rule.params['action']}"
+            yield UserError(what, where=where, expected=f"a number from {numbers}")
         if target == "sequence":
             given, where = rule.params["sequence"], f"rules.{index}.params.sequence"
             if len(given) != scenario.decisions:
@@ -138,9 +135,7 @@ def policy_files(learner: Settings) -> list[str]:
 
 
 def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
-    """Yield what types cannot see in a policy: a phase that would change the network itself, a vocabulary that is not
-    there.
-    """
+    """Yield what types cannot see in a policy: a phase that changes the network, a missing vocabulary."""
     if not isinstance(learner, NetworkSettings):
         return
     for number, phase in enumerate(policy.train_on):
@@ -151,18 +146,14 @@ def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserErro
         try:
             read_vocabulary(learner.vocabulary)
         except UserError as error:
-            yield UserError(
-                f"{error.where}: {error.what}", where="learner.vocabulary", expected=error.expected, remedy=error.remedy
-            )
+            what = f"{error.where}: {error.what}"
+            yield UserError(what, where="learner.vocabulary", expected=error.expected, remedy=error.remedy)
 
 
 def _check_simulation(scenario: AdaptationScenario, start: Architecture) -> Iterable[UserError]:
     if scenario.replicates > 1 and scenario.test_replicates >= scenario.replicates:
-        yield UserError(
-            f"{scenario.test_replicates} of {scenario.replicates} replicates are kept for testing",
-            where="test_replicates",
-            expected="at least one to learn on",
-        )
+        what = f"{scenario.test_replicates} of {scenario.replicates} replicates are kept for testing"
+        yield UserError(what, where="test_replicates", expected="at least one to learn on")
     form, wrong = FORMS[scenario.data.format], list(mistakes(scenario.data))
     checks = [("model", lambda: require_fit(start, scenario.data.name, form.shape, form.classes))]
     if not wrong:

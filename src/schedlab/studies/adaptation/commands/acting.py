@@ -7,7 +7,7 @@ policy that steps the environment) gets it where the workflow has made it.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,35 +15,34 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from schedlab.config.contract import Outcome, Split, Unit
+from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.plugins import is_file_target, load_class, load_object
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.studies.adaptation.commands.conf import STUDY_NAME, load_policy, policy_names
-from schedlab.studies.adaptation.decisions import Decision, certain
+from schedlab.studies.adaptation.decisions import Decision, certain, check_actions
 from schedlab.studies.adaptation.network.architecture import Architecture, architecture
 from schedlab.studies.adaptation.problem import AdaptationProblem, ProblemSetup, setup_of
 from schedlab.studies.adaptation.rules import RULES
 from schedlab.studies.adaptation.scenario import AdaptationScenario
-from schedlab.studies.adaptation.simulator.table import DecisionTree, TableView, read_simulations
+from schedlab.studies.adaptation.simulator.table import DecisionTree, read_simulations
 from schedlab.studies.adaptation.study import STUDY
 
 if TYPE_CHECKING:
-    from schedlab.studies.adaptation.env import AdaptationEnv
+    pass
 
 _LEARNER_OF_KIND = {"adaptation-network": "exact", "adaptation-sequence": "constant", "adaptation-nearest": "nearest"}
-Rates = Callable[
-    [Decision, tuple[int, ...]], np.ndarray
-]  # a decision and the actions so far -> probability of each action
+_OF_TABLE = ("view", "states", "units", "rows", "row", "decisions", "env", "rollout")  # of AdaptationProblem
+# a decision and the actions so far -> probability of each action
+Rates = Callable[[Decision, tuple[int, ...]], np.ndarray]
 
 
 @dataclass(frozen=True)
 class RunProblem:
-    """A scenario as a policy sees it: name, setup and tree of decisions at once; all else is read of its table when
-    asked for.
+    """A scenario as a policy sees it: name, setup and tree; the rest of AdaptationProblem when it is asked for.
 
-    Those raise UserError where the table is missing, damaged, or another scenario's.
+    The rest needs the table: UserError where that is missing, damaged, or another scenario's.
     """
 
     name: str
@@ -60,47 +59,15 @@ class RunProblem:
     def over_table(self) -> AdaptationProblem:
         """The problem over the scenario's simulation table."""
         if not self.table.is_file():
-            raise UserError(
-                f"the policy reads the simulation table of scenario {self.name}, which is not there",
-                where=str(self.table),
-                expected="the table that the workflow makes",
-                remedy="run snakemake for this scenario, or name the folder of its results with --results",
-            )
+            what = f"the policy reads the simulation table of scenario {self.name}, which is not there"
+            remedy = "run snakemake for this scenario, or name the folder of its results with --results"
+            raise UserError(what, where=str(self.table), expected="the table that the workflow makes", remedy=remedy)
         return AdaptationProblem(self.name, read_simulations(self.table), self.start, self.setup)
 
-    @property
-    def view(self) -> TableView:
-        """The table as arrays."""
-        return self.over_table.view
-
-    @property
-    def states(self) -> tuple[Architecture, ...]:
-        """The architecture in which each prefix of the tree finds the network."""
-        return self.over_table.states
-
-    def units(self, split: Split) -> Sequence[Unit]:
-        """Return the replicates of a split."""
-        return self.over_table.units(split)
-
-    def rows(self, split: Split) -> tuple[int, ...]:
-        """Return the positions in the view of the units of a split."""
-        return self.over_table.rows(split)
-
-    def row(self, unit: Unit) -> int:
-        """Return a unit's position in the view."""
-        return self.over_table.row(unit)
-
-    def decisions(self, row: int) -> tuple[Decision, ...]:
-        """Return the decision that each prefix of the tree poses in one unit."""
-        return self.over_table.decisions(row)
-
-    def env(self, unit: Unit, seed: int) -> AdaptationEnv:
-        """Return the Gymnasium environment of one unit."""
-        return self.over_table.env(unit, seed)
-
-    def rollout(self, policy: Any, unit: Unit) -> Outcome:
-        """Return a policy's scores on one unit."""
-        return self.over_table.rollout(policy, unit)
+    def __getattr__(self, name: str) -> Any:
+        if name not in _OF_TABLE:
+            raise AttributeError(name)
+        return getattr(self.over_table, name)
 
 
 @dataclass
@@ -119,30 +86,15 @@ class Chooser:
     def choose(
         self, grown: Architecture, number: int, seconds_left: float, taken: tuple[int, ...], slope: float | None = None
     ) -> int:
-        """Return the action: the most probable one, or one drawn from the policy's probabilities where it is a random
-        one.
-        """
+        """Return the most probable action, or one drawn from the probabilities where the policy is a random one."""
         decision = Decision(grown, seconds_left, self.setup.total_time, self.setup.actions, slope)
         rates = np.asarray(self.rates(decision, taken), dtype=float)
-        if rates.shape != (len(self.setup.actions) + 1,):
-            raise UserError(
-                f"the policy chooses among {rates.size} actions",
-                expected=f"{len(self.setup.actions) + 1} actions",
-                remedy="use a policy that was learned for this number, or one with head: blocks",
-            )
+        check_actions(rates.size, len(self.setup.actions) + 1)
         action = int(np.argmax(rates)) if self.stream is None else int(self.stream.choice(len(rates), p=rates))
         names = [f"{action.operation}-{action.block}" for action in self.setup.actions]
-        self.decisions.append(
-            {
-                "decision": number + 1,
-                "time_left": seconds_left,
-                "insertions": list(grown.insertions),
-                "parameters": grown.parameters,
-                "action": action,
-                "name": [*names, "nothing"][action],
-                "probabilities": rates.tolist(),
-            }
-        )
+        asked = {"decision": number + 1, "time_left": seconds_left, "insertions": list(grown.insertions)}
+        answer = {"action": action, "name": [*names, "nothing"][action], "probabilities": rates.tolist()}
+        self.decisions.append({**asked, "parameters": grown.parameters, **answer})
         return action
 
 
@@ -169,11 +121,9 @@ def make_chooser(
     policy.reset(unit)
     if not hasattr(policy, "decide"):
         return Chooser(setup, _stepped(policy, problem, unit))
-    draws = (
-        generator(scenario.seed, "baseline-draw", arguments.seed, job, replicate)
-        if getattr(policy, "stochastic", False)
-        else None
-    )
+    draws = None
+    if getattr(policy, "stochastic", False):
+        draws = generator(scenario.seed, "baseline-draw", arguments.seed, job, replicate)
     return Chooser(setup, lambda decision, _: policy.decide(decision), draws, getattr(policy, "reads_slope", False))
 
 
@@ -199,9 +149,8 @@ def _policy(scenario: AdaptationScenario, arguments: argparse.Namespace, problem
                 what, where=str(arguments.checkpoint), remedy=f"name its file of {arguments.conf}/policy/{STUDY_NAME}"
             )
         return _learner(_LEARNER_OF_KIND[kind]).load(arguments.checkpoint, problem)
-    raise UserError(
-        f"unknown policy '{name}'", where="--policy", remedy=did_you_mean(name, [*rules, *learned, "never", "random"])
-    )
+    remedy = did_you_mean(name, [*rules, *learned, "never", "random"])
+    raise UserError(f"unknown policy '{name}'", where="--policy", remedy=remedy)
 
 
 def _named_rule(name: str) -> tuple[str, Mapping[str, Any]] | None:
@@ -212,7 +161,7 @@ def _named_rule(name: str) -> tuple[str, Mapping[str, Any]] | None:
     return ("always", {"action": int(number)}) if target == "always" and number.isdigit() else None
 
 
-def _rule(target: str, params: Mapping[str, Any], problem: RunProblem, scenario: AdaptationScenario, seed: int) -> Any:
+def _rule(target: str, params: Mapping[str, Any], problem: Any, scenario: AdaptationScenario, seed: int) -> Any:
     make = load_class(target, "rule") if is_file_target(target) else RULES[target]
     return make(params, problem, derive_seed(scenario.seed, "rule", STUDY_NAME, seed))
 
@@ -225,22 +174,12 @@ def _checkpoint(arguments: argparse.Namespace) -> Path:
     """The file that was named, or the one of the workflow."""
     if arguments.checkpoint:
         return arguments.checkpoint
-    file = (
-        arguments.results
-        / arguments.scale
-        / STUDY_NAME
-        / "policies"
-        / arguments.policy
-        / f"seed-{arguments.seed}"
-        / "policy.zip"
-    )
+    own = Path(arguments.results, arguments.scale, STUDY_NAME, "policies", arguments.policy)
+    file = own / f"seed-{arguments.seed}" / "policy.zip"
     if not file.is_file():
-        raise UserError(
-            f"policy '{arguments.policy}' is not learned yet",
-            where=str(file),
-            expected="the file that the workflow makes",
-            remedy=f"run `snakemake --cores all {file}`, or name a file with --checkpoint",
-        )
+        what = f"policy '{arguments.policy}' is not learned yet"
+        remedy = f"run `snakemake --cores all {file}`, or name a file with --checkpoint"
+        raise UserError(what, where=str(file), expected="the file that the workflow makes", remedy=remedy)
     return file
 
 

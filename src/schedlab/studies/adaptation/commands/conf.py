@@ -1,10 +1,7 @@
-"""What the commands read of a configuration folder: one scenario, or one model, data set or timing, typed and
-checked.
-"""
+"""What the commands read of a configuration folder: a scenario, a policy, a model, a data set."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -23,15 +20,8 @@ SCENARIOS, POLICIES = f"scenario/{STUDY_NAME}", f"policy/{STUDY_NAME}"
 S = TypeVar("S", bound=Settings)
 
 
-def add_conf(parser: argparse.ArgumentParser) -> None:
-    """Add `--conf DIR` to a command."""
-    parser.add_argument("--conf", default="conf", metavar="DIR", help="configuration folder (default: ./conf)")
-
-
 def load_scenario(folder: str, scale: str, name: str, compat: bool = False) -> AdaptationScenario:
-    """Return a scenario at a scale, in its own mode or in mode reference (compat); UserError(s) where it is not there
-    or not right.
-    """
+    """Return a scenario at a scale, in its own mode or (compat) in mode reference. Raises UserError(s)."""
     composed = compose_file(folder, scale, SCENARIOS, name)
     if compat:
         composed = replace(composed, values={**composed.values, "mode": "reference"})
@@ -39,9 +29,7 @@ def load_scenario(folder: str, scale: str, name: str, compat: bool = False) -> A
 
 
 def load_policy(folder: str, scale: str, name: str) -> dict[str, Any]:
-    """Return the record of a learned policy (target, params, seeds, ...); UserError(s) where it is not there or not
-    right.
-    """
+    """Return the record of a learned policy (target, params, seeds, ...). Raises UserError(s)."""
     return policy_record(compose_file(folder, scale, POLICIES, name), name, STUDY)
 
 
@@ -51,33 +39,23 @@ def policy_names(folder: str) -> list[str]:
 
 
 def load_option(folder: str, group: str, name: str, kind: type[S], changes: Mapping[str, Any] | None = None) -> S:
-    """Return conf/<group>/<name>.yaml as it stands (with some keys changed), typed. Raises UserError for an unknown
-    name.
-    """
+    """Return conf/<group>/<name>.yaml, typed, with some keys changed. Raises UserError for an unknown name."""
     place = Path(folder).resolve() / group
     file = place / f"{name}.yaml"
     if not file.is_file():
-        raise UserError(
-            f"there is no {group} '{name}'",
-            where=str(Path(folder) / group),
-            remedy=did_you_mean(name, option_names(place)),
-        )
+        what = f"there is no {group} '{name}'"
+        raise UserError(what, where=str(Path(folder) / group), remedy=did_you_mean(name, option_names(place)))
     values = read_yaml(file)
     return validate(kind, {**values, **(changes or {})}, Composed(values, ((file, ()),)).locate)
 
 
 def compose_file(folder: str | Path, scale: str, group: str, name: str) -> Composed:
-    """Return conf/<group>/<name>.yaml with everything it builds on. Raises UserError(s) where it is not there or cannot
-    be composed.
-    """
+    """Return conf/<group>/<name>.yaml with everything it builds on. Raises UserError(s)."""
     conf = ConfigurationFolder(Path(folder), scale, RecordCache(None))
     names = option_names(conf.folder / group)
     if name not in names:
-        raise UserError(
-            f"there is no {group.split('/')[0]} '{name}'",
-            where=f"{Path(folder) / group}",
-            remedy=did_you_mean(name, names),
-        )
+        what = f"there is no {group.split('/')[0]} '{name}'"
+        raise UserError(what, where=f"{Path(folder) / group}", remedy=did_you_mean(name, names))
     if f"{group}/{name}.yaml" in conf.layout.broken:
         raise UserErrors(conf.errors)
     return conf.composer.compose(group, name)

@@ -1,28 +1,159 @@
-"""The sub-commands of `schedlab adaptation`. What a command needs is imported when it runs: `--help` and `rank` need no
-torch.
-"""
+"""The sub-commands of `schedlab adaptation` and their arguments; what runs them is loaded when it is needed."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from pathlib import Path
 
-from schedlab.studies.adaptation.commands.calibrate import add_calibrate_command
-from schedlab.studies.adaptation.commands.predict import add_predict_command
-from schedlab.studies.adaptation.commands.rank import add_rank_command
-from schedlab.studies.adaptation.commands.run import add_run_command
-from schedlab.studies.adaptation.commands.vocab import add_vocab_command
-from schedlab.studies.adaptation.commands.weights import add_weights_command
-from schedlab.studies.adaptation.compat.import_toml import add_import_command
+from schedlab.studies.adaptation.learners.encoders import SHIPPED_VOCABULARY
+from schedlab.studies.adaptation.simulator.table import METRICS
+
+HERE = "schedlab.studies.adaptation"
+_RUN = """Train one sequence of growth decisions from the first epoch on and print what came of it. The budget is
+charged with the pinned epoch seconds; the policy is asked at each decision. The outcome is, bit for bit, the one of the
+same sequence in the scenario's simulation table; where that table is there, the two are compared. With --clock wall
+each epoch is charged with the seconds that it took, as in the published system: the outcome then depends on the
+machine and is compared with nothing."""
+_PREDICT = """Classify the images of a data set with a trained network and print accuracy, log loss and counts as one
+JSON document. The file tells its architecture and the data set that it was trained on, which is the one used unless
+--data names another."""
+_CALIBRATE = """Measure the seconds of an epoch of a model, of each single insertion and of two, fit a price for each
+insertion, and write the result as a timing. What was measured and how far the formula is from it are printed as one
+JSON document."""
+_CONVERT = """Write a network's weights in another layout, or as another kind of file (.npz, .h5), by OUT's ending.
+tensorflow: kernels HWIO, dense kernels (inputs, outputs) with channels flattened last, names kernel, bias, gamma, beta,
+moving_mean and moving_variance; an .h5 has the groups of a Keras weights file. torch: kernels OIHW, names as in a state
+dict. There and back gives the same bits. A file that another program wrote does not tell its architecture: name it with
+--model and --deepen."""
+_IMPORT = """Turn run files (TOML) of the published system into scenarios and policies that `schedlab check` accepts. A
+simulation becomes a scenario, a learning run a policy; an initial training needs no file. A policy's scenario and
+parent must be there or come in the same call. Keys that have no counterpart are told on standard error; unknown ones
+are refused."""
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
-    """Add run, predict, rank, vocab, calibrate, weights and import; each sets `run` to a function (arguments) -> exit
-    status.
-    """
-    add_run_command(commands)
-    add_predict_command(commands)
-    add_rank_command(commands)
-    add_vocab_command(commands)
-    add_calibrate_command(commands)
-    add_weights_command(commands)
-    add_import_command(commands)
+    """Add the commands; each sets `run` to the name of a function (arguments) -> exit status."""
+    _add_run(commands)
+    _add_predict(commands)
+    about = "rank the sequences of a simulation table"
+    rank = commands.add_parser("rank", help=about, description=about)
+    rank.add_argument("table", metavar="TABLE", help="the published CSV, or a table of ours (CSV or Parquet)")
+    what = f"one of {', '.join(METRICS)} (default: test_accuracy)"
+    rank.add_argument("--metric", default="test_accuracy", help=what)
+    rank.set_defaults(run=f"{HERE}.commands.listing:print_ranking")
+    about = "print the vocabulary of layers, or append those of the models in a configuration"
+    vocab = commands.add_parser("vocab", help=about, description=about)
+    vocab.add_argument("--file", default=SHIPPED_VOCABULARY, help=f"the vocabulary (default: {SHIPPED_VOCABULARY})")
+    what = "append the layers that these models reach by deepening"
+    vocab.add_argument("--extend", nargs="+", metavar="MODEL.yaml", help=what)
+    vocab.set_defaults(run=f"{HERE}.commands.listing:print_vocabulary")
+    _add_calibrate(commands)
+    _add_weights(commands)
+    _add_import(commands)
+
+
+def _add_run(commands: argparse._SubParsersAction) -> None:
+    about = "train one job for real, growing as a policy or a sequence says"
+    parser = commands.add_parser("run", help=about, description=_RUN)
+    add, flag = parser.add_argument, _flags(parser)
+    add("--scenario", required=True, metavar="NAME", help="a file of conf/scenario/adaptation/")
+    who = parser.add_mutually_exclusive_group(required=True)
+    who.add_argument("--policy", metavar="P", help="a rule (never, always-0, ...) or a learned policy")
+    who.add_argument("--sequence", metavar="003", help="the decisions themselves; the highest digit does nothing")
+    add("--seed", type=int, default=0, metavar="K", help="which repetition of the policy (default: 0)")
+    what = "the learned policy's file (default: the one under --results)"
+    add("--checkpoint", type=Path, metavar="FILE", help=what)
+    add("--job", type=int, metavar="J", help="initialisation (default: the scenario's first)")
+    what = "shuffle stream behind the adaptation point (default: 0)"
+    add("--replicate", type=int, default=0, metavar="R", help=what)
+    add("--scale", default="small", help="smoke, small, full or paper (default: small)")
+    _add_conf(parser)
+    what = "where the workflow's results lie"
+    add("--results", type=Path, default=Path("results"), metavar="DIR", help=what)
+    flag("--compat", "as published: mode reference, whatever the scenario says")
+    what = "what is charged to the budget (default: pinned)"
+    add("--clock", choices=("pinned", "wall"), default="pinned", help=what)
+    what = "where to train, in place of what the scenario says; results differ in rounding"
+    add("--device", choices=("auto", "cpu", "cuda"), help=what)
+    flag("--curves", "evaluate every epoch, not only those that the reward looks at")
+    add("--weights", type=Path, metavar="OUT", help="write the trained network as .npz or .h5, for `predict`")
+    add("--layout", default="torch", help="layout of --weights: torch (default) or tensorflow")
+    flag("--json", "print all that is known, epoch by epoch, as one JSON document")
+    flag("--check", "exit with 1 unless the table is there and holds the same outcome")
+    parser.set_defaults(run=f"{HERE}.commands.run:run")
+
+
+def _add_predict(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser("predict", help="a trained network on data", description=_PREDICT)
+    add = parser.add_argument
+    add("weights", type=Path, metavar="WEIGHTS", help=".npz or .h5, as written by `run --weights`")
+    add("--data", metavar="D", help="a file of conf/data/ (default: what the network was trained on)")
+    add("--split", choices=("train", "validation", "test"), default="test", help="default: test")
+    add("--output", type=Path, metavar="CSV", help="write label, prediction and probabilities of each image")
+    add("--device", default="cpu", help="cpu (default), cuda, or auto: cuda where this machine has it")
+    _add_conf(parser)
+    parser.set_defaults(run=f"{HERE}.commands.networks:predict")
+
+
+def _add_calibrate(commands: argparse._SubParsersAction) -> None:
+    about = "measure this machine's epoch seconds as a timing"
+    parser = commands.add_parser("calibrate", help=about, description=_CALIBRATE)
+    add, flag = parser.add_argument, _flags(parser)
+    add("--model", required=True, metavar="M", help="a file of conf/model/")
+    add("--data", required=True, metavar="D", help="a file of conf/data/")
+    what = "cpu (default; one thread), cuda, or auto: cuda where this machine has it"
+    add("--device", default="cpu", help=what)
+    add("--name", required=True, help="name of the timing")
+    add("--out", type=Path, metavar="FILE", help="file to write (default: <conf>/gpu/<name>.yaml)")
+    flag("--force", "replace a file that is there")
+    add("--epochs", type=int, default=5, metavar="K", help="measured epochs of each architecture (default: 5)")
+    add("--warm-up", type=int, default=1, metavar="K", help="epochs before, not counted (default: 1)")
+    add("--batch-size", type=int, default=64, metavar="N", help="images of a training step (default: 64)")
+    flag("--head-relu", "the model with the ReLU behind its logits, as published")
+    _add_conf(parser)
+    parser.set_defaults(run=f"{HERE}.commands.calibrate:run")
+
+
+def _add_weights(commands: argparse._SubParsersAction) -> None:
+    about = "convert weights to and from TensorFlow's layouts"
+    parser = commands.add_parser("weights", help=about, description=_CONVERT)
+    several = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    convert = several.add_parser("convert", help="convert a file", description=_CONVERT)
+    add, flag = convert.add_argument, _flags(convert)
+    add("source", type=Path, metavar="IN", help=".npz or .h5")
+    add("target", type=Path, metavar="OUT", help=".npz or .h5")
+    add("--layout", help="torch or tensorflow (default: the one that IN does not have)")
+    what = "architecture of IN where the file does not tell it: a file of conf/model/"
+    add("--model", metavar="M", help=what)
+    add("--deepen", default="", metavar="0,0,2", help="blocks behind which layers were inserted, in order")
+    flag("--head-relu", "the model has the ReLU behind its logits, as published")
+    flag("--no-batch-norm", "inserted layers have no batch norm (bn_init: none)")
+    _add_conf(convert)
+    convert.set_defaults(run=f"{HERE}.commands.networks:convert")
+
+
+def _add_import(commands: argparse._SubParsersAction) -> None:
+    about = "published run files (TOML) as scenarios and policies"
+    parser = commands.add_parser("import", help=about, description=_IMPORT)
+    add, flag = parser.add_argument, _flags(parser)
+    what = "run files; those that belong together in one call"
+    add("files", nargs="+", type=Path, metavar="RUN.toml", help=what)
+    add("--out", default="conf", metavar="CONF_DIR", help="configuration folder to write to (default: ./conf)")
+    add("--name", help="name of what comes of the file (default: its runner.folder)")
+    what = "a file of conf/gpu/ (default: gv100gl, the published machine)"
+    add("--timing", default="gv100gl", help=what)
+    add("--record", metavar="CSV", help="read the table from the published record instead of training")
+    flag("--ignore-unknown", "tell of unknown keys and go on")
+    flag("--force", "replace files that are there")
+    flag("--dry-run", "print the YAML and write nothing")
+    parser.set_defaults(run=f"{HERE}.compat.import_toml:run")
+
+
+def _add_conf(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--conf", default="conf", metavar="DIR", help="configuration folder (default: ./conf)")
+
+
+def _flags(parser: argparse.ArgumentParser) -> Callable[[str, str], object]:
+    """What adds a switch with its help to a parser."""
+    return lambda name, text: parser.add_argument(name, action="store_true", help=text)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from schedlab.config.errors import UserError
 from schedlab.learning.devices import find_device
 from schedlab.studies.adaptation.commands.acting import make_chooser
-from schedlab.studies.adaptation.commands.conf import STUDY_NAME, add_conf, load_scenario
+from schedlab.studies.adaptation.commands.conf import STUDY_NAME, load_scenario
 from schedlab.studies.adaptation.data import datasets
 from schedlab.studies.adaptation.network.architecture import architecture
 from schedlab.studies.adaptation.network.files import SavedNetwork, check_path, layout_of, write_network
@@ -39,67 +39,10 @@ if TYPE_CHECKING:
     from schedlab.studies.adaptation.scenario import AdaptationScenario
 
 log = logging.getLogger(__name__)
-_DESCRIPTION = """Train one sequence of growth decisions from the first epoch on and print what came of it. The budget is charged with the
-pinned epoch seconds; the policy is asked at each decision. The outcome is, bit for bit, the one of the same sequence in the scenario's
-simulation table; where that table is there, the two are compared. With --clock wall each epoch is charged with the seconds that it took,
-as in the published system: the outcome then depends on the machine and is compared with nothing."""
-
-
-def add_run_command(commands: argparse._SubParsersAction) -> None:
-    """Add `run --scenario NAME (--policy P | --sequence 003)` to a parser's sub-commands."""
-    parser = commands.add_parser(
-        "run", help="train one job for real, growing as a policy or a sequence says", description=_DESCRIPTION
-    )
-    parser.add_argument("--scenario", required=True, metavar="NAME", help="a file of conf/scenario/adaptation/")
-    who = parser.add_mutually_exclusive_group(required=True)
-    who.add_argument("--policy", metavar="P", help="a rule (never, always-0, ...) or a learned policy")
-    who.add_argument("--sequence", metavar="003", help="the decisions themselves; the highest digit does nothing")
-    parser.add_argument("--seed", type=int, default=0, metavar="K", help="which repetition of the policy (default: 0)")
-    parser.add_argument(
-        "--checkpoint", type=Path, metavar="FILE", help="the learned policy's file (default: the one under --results)"
-    )
-    parser.add_argument(
-        "--job", type=int, default=None, metavar="J", help="initialisation (default: the scenario's first)"
-    )
-    parser.add_argument(
-        "--replicate", type=int, default=0, metavar="R", help="shuffle stream behind the adaptation point (default: 0)"
-    )
-    parser.add_argument("--scale", default="small", help="smoke, small, full or paper (default: small)")
-    add_conf(parser)
-    parser.add_argument(
-        "--results", type=Path, default=Path("results"), metavar="DIR", help="where the workflow's results lie"
-    )
-    parser.add_argument(
-        "--compat", action="store_true", help="as published: mode reference, whatever the scenario says"
-    )
-    parser.add_argument(
-        "--clock", choices=("pinned", "wall"), default="pinned", help="what is charged to the budget (default: pinned)"
-    )
-    parser.add_argument(
-        "--device",
-        choices=("auto", "cpu", "cuda"),
-        help="where to train, in place of what the scenario says; results differ in rounding",
-    )
-    parser.add_argument(
-        "--curves", action="store_true", help="evaluate every epoch, not only those that the reward looks at"
-    )
-    parser.add_argument(
-        "--weights", type=Path, metavar="OUT", help="write the trained network as .npz or .h5, for `predict`"
-    )
-    parser.add_argument("--layout", default="torch", help="layout of --weights: torch (default) or tensorflow")
-    parser.add_argument(
-        "--json", action="store_true", help="print all that is known, epoch by epoch, as one JSON document"
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="exit with 1 unless the table is there and holds the same outcome"
-    )
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train, print what came of it, write the weights where that is asked for; 1 where --check finds another
-    outcome.
-    """
+    """Train, print the result, write the weights where asked; 1 where --check finds another outcome."""
     layout = layout_of(arguments.layout)
     if arguments.weights:
         check_path(arguments.weights)  # before hours of training
@@ -114,33 +57,24 @@ def run(arguments: argparse.Namespace) -> int:
     rows = _train(scenario, (job, arguments.replicate), chooser, datasets.load(scenario.data), watcher, arguments.clock)
     document = _document(arguments, scenario, chooser, rows)
     same = scenario.model_copy(update={"curves": configured.curves}) == configured  # looking more often alters nothing
-    held = {
-        name: value for name, value in document["outcome"].items() if configured.curves or not name.startswith("slope_")
-    }
+    entry: dict[str, Any] = document["outcome"]
+    held = {name: value for name, value in entry.items() if configured.curves or not name.startswith("slope_")}
     if arguments.weights:
-        about = {
-            "scenario": scenario.name,
-            "sequence": document["sequence"],
-            "data": scenario.data.model_dump(mode="json"),
-        }
+        about = {"scenario": scenario.name, "sequence": document["sequence"]}
+        about["data"] = scenario.data.model_dump(mode="json")
         _write_weights(arguments.weights, watcher.state, layout, about)
         document["weights"] = str(arguments.weights)
     document["table"] = None
     try:
-        document["table"] = (
-            compare(table_file(arguments), scenario, held) if same and arguments.clock == "pinned" else None
-        )
+        if same and arguments.clock == "pinned":
+            document["table"] = compare(table_file(arguments), scenario, held)
     finally:  # a damaged table costs the comparison only
-        print(
-            json.dumps(document, indent=2, allow_nan=False) if arguments.json else "\n".join(_summary(document)),
-            flush=True,
-        )
+        text = json.dumps(document, indent=2, allow_nan=False) if arguments.json else "\n".join(_summary(document))
+        print(text, flush=True)
     table = document["table"]
     if table is not None and not table["equal"]:
-        log.warning(
-            "the table %s holds another outcome: it was made with other values, or on another machine's library",
-            table["file"],
-        )
+        why = "it was made with other values, or on another machine's library"
+        log.warning("the table %s holds another outcome: %s", table["file"], why)
     return int(arguments.check and not (table and table["equal"]))
 
 
@@ -158,8 +92,7 @@ def outcome(scenario: AdaptationScenario, rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def compare(file: Path, scenario: AdaptationScenario, entry: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return whether a simulation table holds the same entry, bit for bit, and what differs; None: there is nothing to
-    compare with.
+    """Compare an entry with that of a simulation table, bit for bit; None: there is no table to compare with.
 
     Raises UserError for a file that is no simulation table.
     """

@@ -1,6 +1,4 @@
-"""The command `schedlab adaptation import`: run files of the published system as YAML files of scenarios and
-policies.
-"""
+"""The command `schedlab adaptation import`: the original's run files as YAML of scenarios and policies."""
 
 from __future__ import annotations
 
@@ -27,43 +25,13 @@ from schedlab.studies.adaptation.compat.run_file import (
 from schedlab.studies.adaptation.network.architecture import ModelSettings, architecture
 from schedlab.studies.adaptation.study import STUDY
 
-_DESCRIPTION = """Turn run files (TOML) of the published system into scenarios and policies that `schedlab check` accepts. A simulation
-becomes a scenario, a learning run a policy; an initial training needs no file. A policy's scenario and parent must be there or come in
-the same call. Keys that have no counterpart are told on standard error; unknown ones are refused."""
-
-
-def add_import_command(commands: argparse._SubParsersAction) -> None:
-    """Add `import RUN.toml ... [--out CONF_DIR] [--name NAME] [--dry-run]` to a parser's sub-commands."""
-    parser = commands.add_parser(
-        "import", help="published run files (TOML) as scenarios and policies", description=_DESCRIPTION
-    )
-    parser.add_argument(
-        "files", nargs="+", type=Path, metavar="RUN.toml", help="run files; those that belong together in one call"
-    )
-    parser.add_argument(
-        "--out", default="conf", metavar="CONF_DIR", help="configuration folder to write to (default: ./conf)"
-    )
-    parser.add_argument("--name", help="name of what comes of the file (default: its runner.folder)")
-    parser.add_argument(
-        "--timing", default="gv100gl", help="a file of conf/gpu/ (default: gv100gl, the published machine)"
-    )
-    parser.add_argument("--record", metavar="CSV", help="read the table from the published record instead of training")
-    parser.add_argument("--ignore-unknown", action="store_true", help="tell of unknown keys and go on")
-    parser.add_argument("--force", action="store_true", help="replace files that are there")
-    parser.add_argument("--dry-run", action="store_true", help="print the YAML and write nothing")
-    parser.set_defaults(run=run)
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the files (or print them), a line for each on standard output, remarks on standard error."""
     conf = Path(arguments.out)
     if not (conf / "config.yaml").is_file():
-        raise UserError(
-            f"there is no {conf}/config.yaml",
-            where="--out",
-            expected="a configuration folder",
-            remedy="run in a checkout",
-        )
+        what = f"there is no {conf}/config.yaml"
+        raise UserError(what, where="--out", expected="a configuration folder", remedy="run in a checkout")
     if arguments.name and len(arguments.files) > 1:
         raise UserError("one name for several files", where="--name", remedy="import them one by one")
     imported = _translated(arguments, conf)
@@ -111,9 +79,7 @@ def _check_sizes(where: str, run_file: Any, options: Any, conf: Path) -> None:
 
 
 def _connect(imported: Sequence[Any], conf: Path) -> Iterator[UserError]:
-    """Point policies to their scenarios and parents, and name them in the scenarios of the same call; yield what is not
-    there.
-    """
+    """Connect policies with their scenarios and parents; yield what is missing."""
     for group in ("scenario", "policy"):
         names = [entry.name for entry in imported if getattr(entry, group)]
         for twice in sorted({name for name in names if names.count(name) > 1}):
@@ -133,9 +99,8 @@ def _connect(imported: Sequence[Any], conf: Path) -> Iterator[UserError]:
             remedy = (
                 f"import that simulation's run file in the same call, or before; {did_you_mean(wanted, [*own, *there])}"
             )
-            yield UserError(
-                f"there is no scenario '{wanted}'", where=f"{entry.file}: simulation.datafile", remedy=remedy
-            )
+            what = f"there is no scenario '{wanted}'"
+            yield UserError(what, where=f"{entry.file}: simulation.datafile", remedy=remedy)
         entry.policy["train_on"][0]["scenarios"] = [found]
         parent = entry.policy.get("parent")
         if parent and parent not in policies and parent not in option_names(conf / POLICIES):
@@ -147,14 +112,12 @@ def _connect(imported: Sequence[Any], conf: Path) -> Iterator[UserError]:
 
 
 def _uncompared(imported: Sequence[Any]) -> Iterator[str]:
-    """Tell of policies that no scenario of the same call compares: they are learned only where a scenario names
-    them.
-    """
+    """Report the policies that no scenario of the same call compares: nothing learns them."""
     named = {name for entry in imported if entry.scenario for name in entry.scenario["policies"]}
     for entry in imported:
         if entry.policy and entry.name not in named:
             on = entry.policy["train_on"][0]["scenarios"][0]
-            yield f"{entry.file}: name '{entry.name}' under `policies` of the scenarios that shall compare it, such as {on}"
+            yield f"{entry.file}: name '{entry.name}' under `policies` of the scenarios to compare it in, such as {on}"
 
 
 def _experiments(conf: Path) -> dict[str, str]:

@@ -1,33 +1,24 @@
 """Run files of the published system (TOML) and what they say in our words.
 
-A run file tells one of three things by its agent: an initial training, the simulation of every sequence, or the
-learning of a policy.
+By its agent a file describes an initial training, the simulation of every sequence, or the learning of a policy.
 
-| published key | ours |
-|---|---|
-| runner.folder | name of the scenario or policy |
-| runner.seed | `seed` of the scenario; `seeds` of the policy |
-| runner.agent | SimulationAgent, RandomAgent: a scenario (without `gpu_changes` an initial training: our trunk); Agent:
-a policy | | runner.total_episodes | `train_on.steps` of the policy; of a simulation the number of sequences, which a
-table always holds all of | | scheduler.running_time | `budget` |
-| scheduler.gpu_changes | the first `up` is `adapt_at`, the rest are `changes` |
-| scheduler.start_time | none: the trunk runs from 0 to `adapt_at` |
-| job.model, job.dataset | the option of conf/model/ and conf/data/ with this name, capitals and underscores aside |
-| job.batchsize | `training.batch_size` |
-| agent.num_actions | `decisions` |
-| agent.action_set_size, agent.max_actions | none: one for each block and one for nothing, which is checked |
-| simulation.datafile | `train_on.scenarios`: the scenario of the folder's name, or the one that reads this experiment
-of the record | | agent.policyfile | `parent`: the policy of the folder's name; it is started from where it ended |
-| agent.temperature | `train_on.params.temperature` |
-| agent.alpha, agent.learning_rate_decay, agent.decay_freq | `learning_rate`, `learning_rate_factor`,
-`learning_rate_every` of the learner | | agent.hidden_size, agent.embedding_size, agent.time_encoding_size |
-`recurrent`, `embedding`, `frequencies` | | agent.decider_lstm_size, agent.decider_linear_size | `code`, `linear` |
-| agent.vocab | none: layers are known by a description of ours |
-| agent.device, agent.save_file, runner.save, trainer.weights, trainer.runtimes | none: places and devices are the
-workflow's |
+runner.folder                  name of the scenario or policy
+runner.seed                    `seed` of the scenario; `seeds` of the policy
+runner.agent                   SimulationAgent, RandomAgent: a scenario (an initial training without `gpu_changes`);
+                               Agent: a policy
+runner.total_episodes          `train_on.steps` of the policy; sequences of a simulation, of which a table has all
+scheduler.running_time         `budget`
+scheduler.gpu_changes          the first `up` is `adapt_at`, the rest are `changes`
+job.model, job.dataset         options of conf/model/ and conf/data/, capitals and underscores aside
+job.batchsize                  `training.batch_size`
+agent.num_actions              `decisions`
+agent.action_set_size, agent.max_actions   checked: one for each block and one for nothing
+simulation.datafile            `train_on.scenarios`: the scenario of the folder, or of this experiment of the record
+agent.policyfile               `parent`: the policy of the folder's name
+agent.temperature              `train_on.params.temperature`
+_LEARNER, _LEFT_OUT            settings of the learner; keys without a counterpart
 
-Values that no file sets (Adam at 0.01, the optimizer's restarts, the ReLU behind the logits, ...) are those of mode
-reference.
+Values that no file sets (Adam at 0.01, the optimizer's restarts, ...) are those of mode reference.
 """
 
 from __future__ import annotations
@@ -183,9 +174,7 @@ def read_run_file(path: Path | str, keep_unknown: bool = False) -> tuple[RunFile
 
 
 def translate(path: Path | str, run: RunFile, options: ImportOptions, remarks: Sequence[str] = ()) -> Imported:
-    """Return what a run file says in our words. Raises UserError for what has no counterpart: model, data set, agent,
-    changes.
-    """
+    """Return what a run file says in our words. Raises UserError for what has no counterpart."""
     where = str(path)
     name = options.name or _name(run.runner.folder or Path(path).stem)
     if name in RESERVED_NAMES:
@@ -199,23 +188,18 @@ def translate(path: Path | str, run: RunFile, options: ImportOptions, remarks: S
     policy = _policy(where, name, run, own_scenario=scenario is not None) if learns else None
     told = [*remarks, *_left_out(where, run)]
     if agent == "SimulationAgent" and scenario is None:
-        raise UserError(
-            "a simulation without a change of resources",
-            where=f"{where}: scheduler.gpu_changes",
-            expected="at least one `up`",
-        )
+        what = "a simulation without a change of resources"
+        raise UserError(what, where=f"{where}: scheduler.gpu_changes", expected="at least one `up`")
     if scenario is None and policy is None:
         told.append(
-            f"{where}: an initial training; it is the trunk, which the workflow trains for every scenario: no file is written"
+            f"{where}: an initial training, which the workflow does for every scenario (its trunk): no file is written"
         )
     return Imported(where, name, scenario, policy, tuple(told))
 
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """What the command line adds: models and data sets that there are (names), the timing, another name, the published
-    record.
-    """
+    """What the command line adds: known models and data sets, the timing, another name, the published record."""
 
     models: Sequence[str]
     datasets: Sequence[str]
@@ -229,11 +213,8 @@ def _scenario(where: str, name: str, run: RunFile, options: ImportOptions) -> di
     assert scheduler is not None
     first, *later = scheduler.gpu_changes
     if first.change != "up":
-        raise UserError(
-            "the first change is down",
-            where=f"{where}: scheduler.gpu_changes.0",
-            expected="up: there is nothing to give back",
-        )
+        what = "the first change is down"
+        raise UserError(what, where=f"{where}: scheduler.gpu_changes.0", expected="up: there is nothing to give back")
     if scheduler.start_time not in (None, 0, first.time):
         expected = f"{first.time:g}, when the first change comes: our trunk runs from 0 to there"
         raise UserError(f"{scheduler.start_time:g}", where=f"{where}: scheduler.start_time", expected=expected)
@@ -271,11 +252,8 @@ def _policy(where: str, name: str, run: RunFile, own_scenario: bool) -> dict[str
     if run.runner.total_episodes is None:
         raise UserError("key 'total_episodes' is missing", where=f"{where}: runner", expected="episodes of learning")
     if run.simulation is None and not own_scenario:
-        raise UserError(
-            "key 'datafile' is missing",
-            where=f"{where}: simulation",
-            expected="the table to learn on, as results/NAME/data.pkl",
-        )
+        what = "key 'datafile' is missing"
+        raise UserError(what, where=f"{where}: simulation", expected="the table to learn on, as results/NAME/data.pkl")
     trained_on = name if run.simulation is None else _folder(where, "simulation.datafile", run.simulation.datafile)
     phase: dict[str, Any] = {"scenarios": [trained_on], "steps": run.runner.total_episodes}
     if run.agent.temperature is not None:
@@ -301,12 +279,10 @@ def _left_out(where: str, run: RunFile) -> list[str]:
         if (group := getattr(run, part)) is not None and getattr(group, key) is not None:
             told.append(f"{where}: {part}.{key}: left out; {why}")
     if run.scheduler and run.scheduler.start_time and not run.trainer.weights:
-        told.append(
-            f"{where}: scheduler.start_time: the run began with an untrained network; here it is trained up to that time"
-        )
+        told.append(f"{where}: scheduler.start_time: an untrained network began there; here it is trained up to then")
     if run.agent.policyfile and "final" not in PurePosixPath(run.agent.policyfile).name:
         told.append(
-            f"{where}: agent.policyfile: a policy is started from the final parameters of its parent, not from this file's"
+            f"{where}: agent.policyfile: a policy starts from its parent's final parameters, not from this file's"
         )
     return told
 
@@ -317,9 +293,7 @@ def model_option(where: str, run: RunFile, options: ImportOptions) -> str:
 
 
 def check_sizes(where: str, run: RunFile, actions: int) -> None:
-    """Raise UserError where a run file counts other actions, or another number of sequences, than the model's blocks
-    give.
-    """
+    """Raise UserError where a run file counts other actions or sequences than the model's blocks give."""
     for key in ("action_set_size", "max_actions"):
         if (given := getattr(run.agent, key)) not in (None, actions):
             raise UserError(
@@ -329,11 +303,9 @@ def check_sizes(where: str, run: RunFile, actions: int) -> None:
             )
     sequences = actions ** (run.agent.num_actions or DECISIONS)
     if run.runner.agent == "SimulationAgent" and run.runner.total_episodes not in (None, sequences):
-        raise UserError(
-            f"{run.runner.total_episodes} sequences",
-            where=f"{where}: runner.total_episodes",
-            expected=f"all {sequences} of {actions} actions, as a table holds them",
-        )
+        what = f"{run.runner.total_episodes} sequences"
+        expected = f"all {sequences} of {actions} actions, as a table holds them"
+        raise UserError(what, where=f"{where}: runner.total_episodes", expected=expected)
 
 
 def _option(where: str, key: str, given: str, names: Sequence[str]) -> str:
@@ -349,11 +321,8 @@ def _folder(where: str, key: str, file: str) -> str:
     """The name of the run whose results a file belongs to: results/NAME/data.pkl."""
     folder = PurePosixPath(file.replace("\\", "/")).parent.name
     if not folder or folder == "..":
-        raise UserError(
-            f"'{file}' names no run",
-            where=f"{where}: {key}",
-            expected="a file in the folder of a run, as results/NAME/data.pkl",
-        )
+        expected = "a file in the folder of a run, as results/NAME/data.pkl"
+        raise UserError(f"'{file}' names no run", where=f"{where}: {key}", expected=expected)
     return _name(folder)
 
 
@@ -385,9 +354,7 @@ def _is_section(entry: Any) -> bool:
 
 
 def _toml(path: Path) -> dict[str, Any]:
-    """Read with the standard library's reader: the package `toml`, with which such files are written, lets broken ones
-    pass.
-    """
+    """Read strictly: the package `toml`, with which such files are written, accepts broken ones."""
     try:
         values = tomllib.loads(read_text(path, "a TOML file"))
     except ValueError as error:  # also Python's own, of numbers that are too long for it
@@ -395,7 +362,6 @@ def _toml(path: Path) -> dict[str, Any]:
     except RecursionError:
         raise UserError("nested too deeply", where=str(path), expected="a TOML file") from None
     if levels_exceed(values, MOST_LEVELS):
-        raise UserError(
-            f"nested too deeply, in more than {MOST_LEVELS} levels", where=str(path), expected="a TOML file"
-        )
+        what = f"nested too deeply, in more than {MOST_LEVELS} levels"
+        raise UserError(what, where=str(path), expected="a TOML file")
     return values

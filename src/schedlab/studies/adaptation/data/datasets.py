@@ -1,6 +1,4 @@
-"""The data sets of a training job: settings, the fixed split, loading, saving, and what to say where files are
-missing.
-"""
+"""The data sets of a training job: settings, the fixed split, loading, saving, missing files."""
 
 from __future__ import annotations
 
@@ -144,11 +142,13 @@ LAYOUTS: dict[str, tuple[Layout, ...]] = {
     "mnist": _idx("raw", "MNIST/raw"),
     "fashion_mnist": _idx("raw", "FashionMNIST/raw"),
 }
+CIFAR = "https://www.cs.toronto.edu/~kriz/cifar.html"
 SOURCES = {
     "digits": "install scikit-learn (pip install 'schedlab[learn]'), which bundles it",
-    "cifar10": "unpack cifar-10-python.tar.gz or cifar-10-binary.tar.gz of https://www.cs.toronto.edu/~kriz/cifar.html there",
-    "cifar100": "unpack cifar-100-python.tar.gz or cifar-100-binary.tar.gz of https://www.cs.toronto.edu/~kriz/cifar.html there",
-    "mnist": "put the four files of MNIST there, plain or gzip, e.g. from https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "cifar10": f"unpack cifar-10-python.tar.gz or cifar-10-binary.tar.gz of {CIFAR} there",
+    "cifar100": f"unpack cifar-100-python.tar.gz or cifar-100-binary.tar.gz of {CIFAR} there",
+    "mnist": "put the four files of MNIST there, plain or gzip, e.g. from "
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "fashion_mnist": "put the four files of https://github.com/zalandoresearch/fashion-mnist there, plain or gzip",
 }
 
@@ -171,9 +171,7 @@ FORMS = {
 
 
 def mistakes(data: DataSettings) -> Iterator[UserError]:
-    """Yield what can be told without the files: a scaling for other channels, sizes beyond the pictures that there
-    should be.
-    """
+    """Yield the mistakes that show without the files: a scaling for other channels, sizes that are too large."""
     for check in (_check_scaling, split_sizes):
         try:
             check(data)
@@ -182,8 +180,7 @@ def mistakes(data: DataSettings) -> Iterator[UserError]:
 
 
 def split_sizes(data: DataSettings) -> tuple[int | None, int, int | None]:
-    """Return the sizes of train, validation and test as the settings tell them; None: as many as the files hold, which
-    is not said.
+    """Return the sizes of train, validation and test in the settings; None: as many as the files hold.
 
     Raises UserError for sizes beyond the pictures that there should be (expected_train, expected_test).
     """
@@ -204,11 +201,8 @@ def root_folder(data: DataSettings) -> Path:
     if data.root is None:
         found = importlib.util.find_spec("sklearn")  # finds the package without importing it, which takes a second
         if found is None or found.origin is None:
-            raise UserError(
-                "scikit-learn, which bundles the digits, is not installed",
-                where=f"data {data.name}",
-                remedy=SOURCES["digits"],
-            )
+            what = "scikit-learn, which bundles the digits, is not installed"
+            raise UserError(what, where=f"data {data.name}", remedy=SOURCES["digits"])
         return Path(found.origin).parent / "datasets" / "data"
     return find_data(data.root)
 
@@ -223,9 +217,7 @@ def _places(form: Format) -> list[tuple[Layout, str]]:
 
 
 def missing_files(data: DataSettings) -> list[str]:
-    """Return the names of the files that are not there: none where one layout is whole, else those of the nearest
-    layout.
-    """
+    """Return the names of missing files: none where one layout is whole, else those of the nearest layout."""
     layout, folder = _nearest(data)
     return [name for name in layout.names if plain_or_gzip(folder / name) is None]
 
@@ -254,9 +246,7 @@ def load(data: DataSettings) -> DataSet:
 
 
 def check(data: DataSettings) -> dict[str, Any]:
-    """Return a summary of a data set (counts, shape, classes, SHA-256 of every file) after reading all of it. Raises
-    UserError.
-    """
+    """Read a data set and return its counts, shape, classes and the SHA-256 of every file. Raises UserError."""
     loaded = load(data)
     layout, folder = _whole_layout(data)
     return {
@@ -276,7 +266,8 @@ def check(data: DataSettings) -> dict[str, Any]:
 def save(dataset: DataSet, path: Path | str) -> None:
     """Write a data set as an uncompressed .npz, atomically; the bytes depend on the values alone."""
     with atomic_path(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, **{field.name: np.asarray(getattr(dataset, field.name)) for field in fields(DataSet)})
+        arrays: dict[str, Any] = {field.name: np.asarray(getattr(dataset, field.name)) for field in fields(DataSet)}
+        np.savez(file, **arrays)
 
 
 def read(path: Path | str) -> DataSet:
@@ -288,9 +279,8 @@ def read(path: Path | str) -> DataSet:
     except FileNotFoundError:
         raise UserError("the prepared data set is missing", where=str(path), remedy="prepare it again") from None
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise UserError(
-            f"not a prepared data set ({error})", where=str(path), remedy="delete the file and prepare it again"
-        ) from None
+        what = f"not a prepared data set ({error})"
+        raise UserError(what, where=str(path), remedy="delete the file and prepare it again") from None
 
 
 def _paths(folder: Path, names: tuple[str, ...]) -> list[Path]:
@@ -300,23 +290,22 @@ def _paths(folder: Path, names: tuple[str, ...]) -> list[Path]:
 def _nearest(data: DataSettings) -> tuple[Layout, Path]:
     root = root_folder(data)
     places = [(layout, root / folder) for layout, folder in _places(data.format)]
-    return min(
-        places,
-        key=lambda place: sum(plain_or_gzip(place[1] / name) is None for name in place[0].names) / len(place[0].names),
-    )
+
+    def lacking(place: tuple[Layout, Path]) -> float:
+        layout, folder = place
+        return sum(plain_or_gzip(folder / name) is None for name in layout.names) / len(layout.names)
+
+    return min(places, key=lacking)
 
 
 def _whole_layout(data: DataSettings) -> tuple[Layout, Path]:
     layout, folder = _nearest(data)
     if missing := missing_files(data):
         others = [" ".join(other.names) for other in LAYOUTS[data.format] if other is not layout]
-        raise UserError(
-            f"the data set {data.name} lacks {', '.join(missing)}",
-            where=str(folder.absolute()),
-            expected=f"the files (plain or gzip) {' '.join(layout.names)}"
-            + "".join(f", or {names}" for names in others),
-            remedy=f"{SOURCES[data.format]}, or set root (relative ones are looked for below ${DATA_VARIABLE}, then {LOCAL_DATA})",
-        )
+        what = f"the data set {data.name} lacks {', '.join(missing)}"
+        expected = f"the files (plain or gzip) {' '.join(layout.names)}" + "".join(f", or {names}" for names in others)
+        remedy = f"{SOURCES[data.format]}, or set root (relative: below ${DATA_VARIABLE}, then {LOCAL_DATA})"
+        raise UserError(what, where=str(folder.absolute()), expected=expected, remedy=remedy)
     return layout, folder
 
 
@@ -325,12 +314,9 @@ def _read_part(data: DataSettings, layout: Layout, folder: Path, part: Literal["
     samples = layout.read(_paths(folder, names))
     expected = data.expected_train if part == "train" else data.expected_test
     if expected is not None and len(samples.labels) != expected:
-        raise UserError(
-            f"{' '.join(names)} together hold {len(samples.labels)} pictures",
-            where=str(folder),
-            expected=f"{expected} (expected_{part})",
-            remedy=f"{SOURCES[data.format]}, or set expected_{part}",
-        )
+        what = f"{' '.join(names)} together hold {len(samples.labels)} pictures"
+        remedy = f"{SOURCES[data.format]}, or set expected_{part}"
+        raise UserError(what, where=str(folder), expected=f"{expected} (expected_{part})", remedy=remedy)
     return samples
 
 
@@ -353,7 +339,8 @@ def _train_size(data: DataSettings, available: int) -> int:
     train = data.train_size or available - held_out
     if train < 1 or train + held_out > available:
         raise UserError(
-            f"the split asks for {data.train_size or 'some'} training, {data.validation_size} validation and {test} test pictures",
+            f"the split asks for {data.train_size or 'some'} training, {data.validation_size} validation "
+            f"and {test} test pictures",
             where=f"data {data.name}",
             expected=f"at most the {available} that there are",
             remedy="lower train_size, validation_size or test_size",
@@ -372,9 +359,8 @@ def _test_size(data: DataSettings, available: int) -> int:
 def _check_scaling(data: DataSettings) -> None:
     channels = FORMS[data.format].shape[0]
     if len(data.mean) not in (1, channels):
-        raise UserError(
-            f"mean and std have {len(data.mean)} values", where=f"data {data.name}", expected=f"1 or {channels}"
-        )
+        what = f"mean and std have {len(data.mean)} values"
+        raise UserError(what, where=f"data {data.name}", expected=f"1 or {channels}")
 
 
 def _scaled(data: DataSettings, images: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ import struct
 import warnings
 import zlib
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,11 +41,8 @@ def read_bytes(path: Path) -> bytes:
     """Return a file's content, decompressed where it is gzip whatever its name says. Raises UserError."""
     try:
         if path.stat().st_size > LARGEST_FILE:
-            raise UserError(
-                "the file is larger than any data set read here",
-                where=str(path),
-                expected=f"at most {LARGEST_FILE} bytes",
-            )
+            what = "the file is larger than any data set read here"
+            raise UserError(what, where=str(path), expected=f"at most {LARGEST_FILE} bytes")
         with path.open("rb") as file:
             if file.read(2) != b"\x1f\x8b":
                 file.seek(0)
@@ -55,9 +52,8 @@ def read_bytes(path: Path) -> bytes:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise _broken(path, f"the gzip file is truncated or damaged ({error})", "a whole gzip file") from None
     except OSError as error:
-        raise UserError(
-            f"cannot be read ({error.strerror or error})", where=str(path), expected="a readable file"
-        ) from None
+        expected = "a readable file"
+        raise UserError(f"cannot be read ({error.strerror or error})", where=str(path), expected=expected) from None
     if len(data) > LARGEST_FILE:
         raise _broken(path, "the file unpacks to more than any data set read here", f"at most {LARGEST_FILE} bytes")
     return data
@@ -149,39 +145,13 @@ def read_digits(path: Path) -> Samples:
 
 
 # The opcodes that pickled dictionaries, lists, numbers, strings and numpy arrays are made of, protocols 2 to 4.
-_OPCODES = frozenset(
-    {
-        *(
-            "PROTO",
-            "FRAME",
-            "STOP",
-            "MARK",
-            "NONE",
-            "NEWTRUE",
-            "NEWFALSE",
-            "BININT",
-            "BININT1",
-            "BININT2",
-            "LONG1",
-            "BINFLOAT",
-        ),
-        *("BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES", "BINUNICODE", "SHORT_BINUNICODE"),
-        *(
-            "EMPTY_LIST",
-            "APPEND",
-            "APPENDS",
-            "EMPTY_DICT",
-            "SETITEM",
-            "SETITEMS",
-            "EMPTY_TUPLE",
-            "TUPLE",
-            "TUPLE1",
-            "TUPLE2",
-            "TUPLE3",
-        ),
-        *("BINPUT", "LONG_BINPUT", "MEMOIZE", "BINGET", "LONG_BINGET", "GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD"),
-    }
-)
+_OPCODE_NAMES = """
+    PROTO FRAME STOP MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINFLOAT BINSTRING SHORT_BINSTRING
+    BINBYTES SHORT_BINBYTES BINUNICODE SHORT_BINUNICODE EMPTY_LIST APPEND APPENDS EMPTY_DICT SETITEM SETITEMS
+    EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 BINPUT LONG_BINPUT MEMOIZE BINGET LONG_BINGET GLOBAL STACK_GLOBAL REDUCE
+    BUILD
+"""
+_OPCODES = frozenset(_OPCODE_NAMES.split())
 _GLOBALS = {
     ("numpy.core.multiarray", "_reconstruct"): "array",
     ("numpy._core.multiarray", "_reconstruct"): "array",
@@ -196,8 +166,7 @@ _DAMAGE = (
     EOFError,
     ValueError,
     TypeError,
-    KeyError,
-    IndexError,
+    LookupError,
     AttributeError,
     OverflowError,
     struct.error,
@@ -230,7 +199,8 @@ class _Recorded:
     __slots__ = ("arguments", "name", "state")
 
     def __init__(self, name: str, arguments: tuple) -> None:
-        self.name, self.arguments, self.state = name, arguments, None
+        self.name, self.arguments = name, arguments
+        self.state: Any = None
 
     def __setstate__(self, state: object) -> None:
         self.state = state
@@ -270,7 +240,7 @@ def _check_opcodes(data: bytes) -> None:
     for count, (opcode, argument, _) in enumerate(pickletools.genops(data), start=1):
         if opcode.name not in _OPCODES:
             raise pickle.UnpicklingError(f"uses the operation {opcode.name}")
-        if opcode.name in ("LONG_BINPUT", "BINPUT") and argument > max(count, 255):
+        if opcode.name in ("LONG_BINPUT", "BINPUT") and int(argument or 0) > max(count, 255):
             raise pickle.UnpicklingError(f"asks for {argument} places of memory")
         tuples += opcode.name.startswith("TUPLE")
         if tuples > _MOST_TUPLES or count > _MOST_OPCODES:
@@ -278,9 +248,7 @@ def _check_opcodes(data: bytes) -> None:
 
 
 def _as_array(value: object, path: Path) -> np.ndarray:
-    """Return the array that a recorded `_reconstruct` and its state describe: (version, shape, dtype, fortran,
-    bytes).
-    """
+    """Return the array of a recorded `_reconstruct` and its state (version, shape, dtype, fortran, bytes)."""
     wrong = _broken(path, "'data' is not an array of bytes", "a numpy array of uint8 whose size fits its shape")
     if not isinstance(value, _Recorded) or value.name != "array":
         raise wrong

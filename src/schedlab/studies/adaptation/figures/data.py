@@ -1,15 +1,18 @@
-"""What the figures of this study are drawn from: scenarios with their tables, quantities with units, what policies
-chose.
-"""
+"""What the figures are drawn from: scenarios with their tables, quantities with units, policies' choices."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import matplotlib as mpl
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.lines import Line2D
 
 from schedlab.config.contract import FigureSpec, Metric, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
@@ -21,10 +24,6 @@ from schedlab.studies.adaptation.network.architecture import architecture
 from schedlab.studies.adaptation.parts import scenario_of
 from schedlab.studies.adaptation.problem import OVERLAPPING, AdaptationProblem, setup_of
 from schedlab.studies.adaptation.simulator.table import DIGITS
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 S = TypeVar("S", bound=Settings)
 BEST, NEVER = "exhaustive", "never"  # the oracle and the rule that figures lead with
@@ -122,23 +121,39 @@ class Shown:
         return [self.action_names[DIGITS.index(digit)] for digit in sequence]
 
 
+EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}  # of marks that lie on others
+DASHED: dict[str, Any] = {"linewidth": 0.8, "linestyle": (0, (4, 2))}
+
+
+def caption(*texts: str) -> str:
+    """Return sentences, those that are not empty, as one text."""
+    return " ".join(filter(None, texts))
+
+
+def flat(lines: Iterable[Iterable[Axes]]) -> list[Axes]:
+    """Return the panels of a grid, line by line."""
+    return [axes for line in lines for axes in line]
+
+
+def key(**look: Any) -> Line2D:
+    """Return an entry of a legend: a line or mark with its label."""
+    return Line2D([], [], **look)
+
+
 def in_words(name: str) -> str:
     """Return a scenario's name in words; of a published one without the model, which the figure's heading names."""
     return PUBLISHED.sub(r"\1", name).replace("_", " ")
 
 
-def shown(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = ()) -> list[Shown]:
-    """Return the scenarios of a figure by the time from which growth is possible, or those of `names` in their
-    order.
-    """
+def scenarios_of(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = ()) -> list[Shown]:
+    """Return the scenarios of a figure by their start, or those of `names` in their order."""
     wanted = tuple(names) or spec.scenarios or tuple(tables.scenarios)
     found = []
     for name in wanted:
         if name not in tables.scenarios:
             where = f"figure {spec.name}"
-            raise UserError(
-                f"there is no scenario '{name}' here", where=where, remedy=did_you_mean(name, tables.scenarios)
-            )
+            what = f"there is no scenario '{name}' here"
+            raise UserError(what, where=where, remedy=did_you_mean(name, tables.scenarios))
         scenario = scenario_of(tables.scenarios[name])
         start = architecture(scenario.model)
         table = read_table(tables.inputs[name]["table"])
@@ -148,8 +163,7 @@ def shown(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = ()) -> l
 
 
 def alike(scenarios: Sequence[Shown], trait: Callable[[Shown], Any], reason: str) -> tuple[list[Shown], dict[str, str]]:
-    """Return the scenarios with the most frequent trait (the first among equals), and those left out -> that `reason`
-    (see Drawing).
+    """Return the scenarios with the most frequent trait, and those left out -> the reason.
 
     A figure that shows all scenarios has to stand when one is added that cannot be compared with the others.
     """
@@ -165,9 +179,7 @@ def alike_rewarded(scenarios: Sequence[Shown]) -> tuple[list[Shown], dict[str, s
 
 
 def start_ticks(axes: Axes, scenarios: Sequence[Shown]) -> None:
-    """Write below each cell of a column of scenarios when growth becomes possible, or the name where two scenarios
-    begin at one time.
-    """
+    """Write when growth becomes possible below each cell of a column, with the name where starts are equal."""
     starts = [f"{scenario.start:g}" for scenario in scenarios]
     names = [f"{start} {scenario.label}" for start, scenario in zip(starts, scenarios, strict=True)]
     apart = len(set(starts)) == len(starts)
@@ -182,12 +194,7 @@ def narrow(scenario: Shown) -> str:
 
 
 def scenario_colour(number: int, count: int) -> str:
-    """Return a colour for one of some scenarios in the order of time, from dark (first) to light; none too light for a
-    line on white.
-    """
-    import matplotlib as mpl
-    from matplotlib.colors import to_hex
-
+    """Return a colour for a scenario in the order of time, from dark to light."""
     return to_hex(mpl.colormaps["viridis"](0.78 * number / max(count - 1, 1)))
 
 
@@ -195,12 +202,10 @@ def one_quantity(scenarios: Sequence[Shown], spec: FigureSpec) -> Metric:
     """Return the quantity that all scenarios of a figure are rewarded by; UserError where they differ."""
     kinds = {scenario.quantity for scenario in scenarios}
     if len(kinds) > 1:
-        raise UserError(
-            "its scenarios are rewarded by different quantities",
-            where=f"figure {spec.name}: scenarios",
-            expected=f"one of {', '.join(sorted(kind.name for kind in kinds))}",
-            remedy="draw a figure for each",
-        )
+        what = "its scenarios are rewarded by different quantities"
+        expected = f"one of {', '.join(sorted(kind.name for kind in kinds))}"
+        remedy = "draw a figure for each"
+        raise UserError(what, where=f"figure {spec.name}: scenarios", expected=expected, remedy=remedy)
     return next(iter(kinds))
 
 
@@ -210,9 +215,7 @@ def regret_metric(quantity: Metric) -> Metric:
 
 
 def policies(tables: StudyTables, spec: FigureSpec, among: Iterable[str] = ()) -> list[str]:
-    """Return the policies that a figure names (all where it names none) and that were scored in its scenarios, in its
-    order.
-    """
+    """Return the policies that a figure names (or all) and that were scored in its scenarios, in its order."""
     scores = tables.scores
     scores = scores[scores["scenario"].isin(spec.scenarios)] if spec.scenarios else scores
     there = set(scores["policy"])
@@ -225,9 +228,7 @@ def kinds(tables: StudyTables) -> dict[str, str]:
 
 
 def styles(tables: StudyTables, names: Sequence[str]) -> dict[str, Style]:
-    """Return the look of some policies: the one they have in every figure, but learned ones other colours where two
-    would look alike.
-    """
+    """Return the policies' usual looks, with other colours for learned ones that would look alike."""
     everywhere = theme.styles_of(tables.scores)
     known = kinds(tables)
     lines = [(everywhere[name].colour, everywhere[name].dashes) for name in names if known[name] == "learned"]
@@ -266,9 +267,7 @@ def noise_of(tables: StudyTables, scenario: str) -> float:
 
 
 def chosen_sequences(tables: StudyTables, scenario: str, policy: str) -> dict[str, float]:
-    """Return what a policy came to on the test units of a scenario: sequence -> share of seeds and units, most frequent
-    first.
-    """
+    """Return what a policy chose on a scenario's test units: sequence -> share, most frequent first."""
     rows = tables.details["sequences"]
     rows = rows[(rows["scenario"] == scenario) & (rows["policy"] == policy) & (rows["split"] == "test")]
     shares = rows.groupby("sequence")["probability"].sum()
@@ -288,15 +287,10 @@ def listed(texts: Sequence[str]) -> str:
 
 
 def repetitions(tables: StudyTables, names: Sequence[str], scenarios: Sequence[Shown]) -> str:
-    """Return how many seeds and test replicates stand behind a comparison, and why there is no interval where there is
-    none.
-    """
+    """Return how many seeds and replicates a comparison has, and why there is no interval."""
     rows = tables.summary
-    rows = rows[
-        rows["scenario"].isin([scenario.name for scenario in scenarios])
-        & rows["policy"].isin(names)
-        & (rows["split"] == "test")
-    ]
+    of_scenarios = rows["scenario"].isin([scenario.name for scenario in scenarios])
+    rows = rows[of_scenarios & rows["policy"].isin(names) & (rows["split"] == "test")]
     if rows.empty:
         return ""
     seeds, units, blocks = (int(rows[name].max()) for name in ("seeds", "units", "blocks"))

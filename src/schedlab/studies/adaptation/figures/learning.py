@@ -1,15 +1,15 @@
-"""Figures of learning: points of single recordings with their running mean, and groups of runs compared, with the
-jumpstart of transfer.
-"""
+"""Figures of learning: single recordings with their running mean, groups of runs, the jumpstart of transfer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
@@ -18,10 +18,6 @@ from schedlab.figures.theme import INK, MUTED, Style
 from schedlab.studies.adaptation.figures import data
 from schedlab.studies.adaptation.figures.data import Shown
 from schedlab.studies.adaptation.figures.settings import GroupSettings, LearningSettings, TransferSettings
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 MANY = 1500  # points of a panel above which they are drawn as one picture, so that files stay small
 
@@ -51,18 +47,15 @@ class Stretch:
         return "episode" if (self.points["episode"] > 0).any() else "update"
 
 
-def settled(values: np.ndarray) -> int:
-    """Return the place in smoothed curves (..., n) after which none leaves its last value by more than 1 % of the range
-    of all.
-    """
+def settling_point(values: np.ndarray) -> int:
+    """Return where smoothed curves (..., n) come to stay within 1 % of the whole range of their last value."""
     away = np.abs(values - values[..., -1:]) > 0.01 * np.ptp(values)
     places = np.flatnonzero(away.any(axis=tuple(range(values.ndim - 1))))
     return int(places[-1]) + 1 if len(places) else 0
 
 
-def interesting(runs: Sequence[Stretch], metrics: Sequence[str], window: int) -> tuple[float, str]:
-    """Return the episode up to which runs are shown, and a sentence on what is cut: 1.25 times where the last run
-    settles.
+def shown_range(runs: Sequence[Stretch], metrics: Sequence[str], window: int) -> tuple[float, str]:
+    """Return the episode up to which runs are shown (1.25 times the last settling), and a sentence on the cut.
 
     The objective, which is noise around nothing in the end, counts only where nothing else is shown.
     """
@@ -76,7 +69,7 @@ def interesting(runs: Sequence[Stretch], metrics: Sequence[str], window: int) ->
         )
         if grid.size:
             smooth = helpers.running_mean(grid.to_numpy(), max(1, round(window / run.every)))
-            settle = max(settle, float(grid.columns[settled(smooth)]))
+            settle = max(settle, float(grid.columns[settling_point(smooth)]))
     until = 1.25 * settle
     if not 0 < until < 0.8 * last:
         return last, ""
@@ -97,9 +90,10 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
         return _nothing(spec)
     looks = data.styles(tables, list(dict.fromkeys(run.policy for run in runs)))
     scenarios = {
-        scenario.name: scenario for scenario in data.shown(tables, spec, dict.fromkeys(run.scenario for run in runs))
+        scenario.name: scenario
+        for scenario in data.scenarios_of(tables, spec, dict.fromkeys(run.scenario for run in runs))
     }
-    until, cut = interesting(runs, metrics, window)
+    until, cut = shown_range(runs, metrics, window)
     figure, panels = theme.new_figure(
         len(metrics), len(runs), height_mm=24 + 38 * len(metrics), squeeze=False, sharex="col"
     )
@@ -115,25 +109,18 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.legend_outside(
         figure, _learning_keys(metrics, window, longest=max(run.points["step"].max() for run in runs)), columns=2
     )
-    return Drawing(
-        figure,
-        " ".join(filter(None, [spec.caption, _learning_told(runs, scenarios), cut])),
-        left_out=_left_out(spec, scenarios),
-    )
+    text = data.caption(spec.caption, _learning_caption(runs, scenarios), cut)
+    return Drawing(figure, text, left_out=_left_out(spec, scenarios))
 
 
 def _stretches(tables: StudyTables, policy: str) -> list[Stretch]:
     rows = tables.curves[tables.curves["policy"] == policy]
-    return [
-        Stretch(policy, int(phase), scenario, points)
-        for (phase, scenario), points in rows.groupby(["phase", "train_scenario"])
-    ]
+    phases = rows.groupby(["phase", "train_scenario"])
+    return [Stretch(policy, int(phase), scenario, points) for (phase, scenario), points in phases]
 
 
 def curve_metric(name: str, scenario: Shown) -> Metric:
-    """Return what a curve is, and in which unit; the reward of a scenario that is rewarded by a loss is shown as that
-    loss.
-    """
+    """Return what a curve is, with its unit; a reward that is a loss is shown as that loss."""
     quantity = scenario.quantity
     accuracy = "test accuracy" if scenario.column.startswith("test") else "validation accuracy"
     return {
@@ -157,14 +144,10 @@ def shown_values(run: Stretch, name: str, scenario: Shown) -> pd.DataFrame:
 
 
 def _points(axes: Axes, run: Stretch, metric: str, window: int, look: Style, scenario: Shown) -> None:
-    """Dots of all seeds and a running mean for each; where rewards are shown, lines at the best sequence and at doing
-    nothing.
-    """
+    """Dots of all seeds, a running mean for each; with rewards, lines at the best sequence and at no growth."""
     points = shown_values(run, metric, scenario)
-    axes.plot(
-        points["step"].to_numpy(), points["value"].to_numpy(), ".", color=look.colour, alpha=0.4, markersize=2.5, markeredgewidth=0,
-        rasterized=len(points) > MANY, zorder=2,
-    )  # fmt: skip
+    dots: dict[str, Any] = {"color": look.colour, "alpha": 0.4, "markersize": 2.5, "markeredgewidth": 0, "zorder": 2}
+    axes.plot(points["step"].to_numpy(), points["value"].to_numpy(), ".", rasterized=len(points) > MANY, **dots)
     for _, seed in points.groupby("policy_seed"):
         smooth = helpers.running_mean(seed["value"].to_numpy(), max(1, round(window / run.every)))
         axes.plot(seed["step"].to_numpy(), smooth, color=look.colour, linewidth=1.1, zorder=3)
@@ -179,39 +162,28 @@ def _reference_lines(axes: Axes, scenario: Shown) -> None:
     best = float(values.max() if scenario.quantity.better == "higher" else values.min())
     never = float(values[scenario.nothing])
     axes.axhline(never, color=MUTED, linewidth=1.4, linestyle=(0, (1, 1.2)), zorder=4)
-    axes.axhline(best, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=5)
+    axes.axhline(best, color=INK, **data.DASHED, zorder=5)
     if best == never:
-        axes.annotate(
-            "both the same here", (0.98, best), (0, 4), xycoords=axes.get_yaxis_transform(), textcoords="offset points", ha="right",
-            fontsize="x-small", color=MUTED,
-        )  # fmt: skip
+        place: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points", "ha": "right"}
+        axes.annotate("both the same here", (0.98, best), (0, 4), fontsize="x-small", color=MUTED, **place)
 
 
 def _learning_keys(metrics: Sequence[str], window: int, longest: float) -> list[Any]:
     """What dots and lines are; a window that no run is as long as takes the mean of all that there was."""
-    from matplotlib.lines import Line2D
-
     mean = f"running mean of {window} episodes" if window < longest else "mean of all episodes so far"
     keys = [
-        Line2D(
-            [],
-            [],
-            color=MUTED,
-            marker=".",
-            linestyle="none",
-            alpha=0.5,
-            markersize=4,
-            label="recorded mean of some episodes",
+        data.key(
+            color=MUTED, marker=".", linestyle="none", alpha=0.5, markersize=4, label="recorded mean of some episodes"
         ),
-        Line2D([], [], color=MUTED, linewidth=1.2, label=f"{mean}, a line a seed"),
+        data.key(color=MUTED, linewidth=1.2, label=f"{mean}, a line a seed"),
     ]
     if "reward" in metrics:
-        keys.append(Line2D([], [], color=INK, linewidth=0.8, linestyle=(0, (4, 2)), label="best sequence"))
-        keys.append(Line2D([], [], color=MUTED, linewidth=1.4, linestyle=(0, (1, 1.2)), label="no adaptation"))
+        keys.append(data.key(color=INK, **data.DASHED, label="best sequence"))
+        keys.append(data.key(color=MUTED, linewidth=1.4, linestyle=(0, (1, 1.2)), label="no adaptation"))
     return keys
 
 
-def _learning_told(runs: Sequence[Stretch], scenarios: Mapping[str, Shown]) -> str:
+def _learning_caption(runs: Sequence[Stretch], scenarios: Mapping[str, Shown]) -> str:
     """Where each run ended: how many of its seeds make the best sequence of their training table probable."""
     told = []
     for run in runs:
@@ -224,31 +196,26 @@ def _learning_told(runs: Sequence[Stretch], scenarios: Mapping[str, Shown]) -> s
         if len(last):
             told.append(f"{run.policy} on {data.in_words(run.scenario)} {int((last > 0.5).sum())} of {len(last)}")
     every = sorted({round(run.every) for run in runs})
-    spaced = (
-        f"A point is the mean of {data.listed([str(number) for number in every])} episode{'s' if every != [1] else ''}."
-    )
-    return f"{spaced} Seeds that end with the best sequence of what they learned on more probable than not: {', '.join(told)}."
+    episodes = f"{data.listed([str(number) for number in every])} episode{'s' if every != [1] else ''}"
+    probable = "Seeds that end with the best sequence of what they learned on more probable than not"
+    return f"A point is the mean of {episodes}. {probable}: {', '.join(told)}."
 
 
 def draw_transfer(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Running means of several runs in one plot, a panel a group and curve; an arrow from scratch to transfer where a
-    group names them.
-    """
+    """Running means of several runs, a panel a group and curve; an arrow from scratch to transfer."""
     settings = helpers.settings_of(spec, TransferSettings)
     metrics, window = settings.metrics, settings.window
     groups = [group for group in _groups(tables, spec, settings) if group["runs"]]
     if not groups:
         return _nothing(spec)
     looks = data.styles(tables, [name for name in spec.policies if any(name in group["runs"] for group in groups)])
-    scenarios = {
-        scenario.name: scenario
-        for scenario in data.shown(tables, spec, dict.fromkeys(group["scenario"] for group in groups))
-    }
+    named = dict.fromkeys(group["scenario"] for group in groups)
+    scenarios = {scenario.name: scenario for scenario in data.scenarios_of(tables, spec, named)}
     places = [(group, metric) for group in groups for metric in metrics]
-    until, cut = interesting([run for group in groups for run in group["runs"].values()], metrics, window)
+    until, cut = shown_range([run for group in groups for run in group["runs"].values()], metrics, window)
     figure, lines = theme.new_grid(len(places), 3 if len(places) < 4 else 2, row_mm=46, around_mm=24)
     jumps = []
-    for axes, (group, metric) in zip([axes for line in lines for axes in line], places, strict=True):
+    for axes, (group, metric) in zip(data.flat(lines), places, strict=True):
         jumps += _group_panel(axes, group, metric, window, looks, scenarios[group["scenario"]], until)
         if len(groups) > 1 or metric == metrics[0]:
             axes.set_title(group["title"], fontsize="medium")
@@ -256,11 +223,8 @@ def draw_transfer(tables: StudyTables, spec: FigureSpec) -> Drawing:
             axes.set_ylim(*settings.range)
     helpers.legend_outside(figure, _transfer_keys(tables, looks), columns=3 if len(looks) > 4 else 2)
     jumpstart = f"Jumpstart: {'; '.join(jumps)}." if jumps else ""
-    return Drawing(
-        figure,
-        " ".join(filter(None, [spec.caption, _ends_told(groups, scenarios, metrics[0], window), jumpstart, cut])),
-        left_out=_left_out(spec, scenarios),
-    )
+    text = data.caption(spec.caption, _ends_caption(groups, scenarios, metrics[0], window), jumpstart, cut)
+    return Drawing(figure, text, left_out=_left_out(spec, scenarios))
 
 
 def _transfer_keys(tables: StudyTables, looks: Mapping[str, Style]) -> list[Any]:
@@ -282,11 +246,8 @@ def _groups(tables: StudyTables, spec: FigureSpec, settings: TransferSettings) -
         names = [*group.policies, *group.jumpstart]
         for name in names:
             if name not in spec.policies:
-                raise UserError(
-                    f"'{name}' is not among the figure's policies",
-                    where=where,
-                    remedy=did_you_mean(name, spec.policies),
-                )
+                what = f"'{name}' is not among the figure's policies"
+                raise UserError(what, where=where, remedy=did_you_mean(name, spec.policies))
         runs = {}
         for name in dict.fromkeys(names):
             of_policy = [run for run in _stretches(tables, name) if run.scenario == group.scenario]
@@ -336,25 +297,13 @@ def _arrow(axes: Axes, scratch: float, transfer: float) -> None:
     left, right = axes.get_xlim()
     x = left - 0.02 * (right - left)
     axes.set_xlim(left - 0.07 * (right - left), right)
-    axes.annotate(
-        "",
-        xy=(x, transfer),
-        xytext=(x, scratch),
-        arrowprops={"arrowstyle": "-|>", "color": INK, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0},
-    )
-    axes.annotate(
-        "jumpstart",
-        (x, (scratch + transfer) / 2),
-        (-3, 0),
-        textcoords="offset points",
-        rotation=90,
-        ha="right",
-        va="center",
-        fontsize="x-small",
-    )
+    arrow = {"arrowstyle": "-|>", "color": INK, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0}
+    axes.annotate("", xy=(x, transfer), xytext=(x, scratch), arrowprops=arrow)
+    look: dict[str, Any] = {"rotation": 90, "ha": "right", "va": "center", "fontsize": "x-small"}
+    axes.annotate("jumpstart", (x, (scratch + transfer) / 2), (-3, 0), textcoords="offset points", **look)
 
 
-def _ends_told(groups: Sequence[Mapping[str, Any]], scenarios: Mapping[str, Shown], metric: str, window: int) -> str:
+def _ends_caption(groups: Sequence[Mapping[str, Any]], scenarios: Mapping[str, Shown], metric: str, window: int) -> str:
     """The mean over the last `window` episodes of each run, by group."""
     told = []
     for group in groups:

@@ -1,13 +1,14 @@
-"""Figures of what policies reach: against the best constant sequence, regret by scenario, final accuracy by
-scenario.
-"""
+"""Figures of what policies reach: against a baseline, regret by scenario, final result by scenario."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
 
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.figures import helpers, theme
@@ -16,19 +17,13 @@ from schedlab.studies.adaptation.figures import data
 from schedlab.studies.adaptation.figures.data import BEST, NEVER, Shown
 from schedlab.studies.adaptation.figures.settings import FinalSettings, VersusSettings
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-
 ROW_MM = 4.6  # height of a policy's row
 ACROSS = 6  # scenarios that fit beside each other as panels
 
 
 def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Every policy's paired difference in regret to one baseline: the mean over the scenarios first, then each
-    scenario.
-    """
-    scenarios, others = data.alike_rewarded(data.shown(tables, spec))
+    """Every policy's paired difference in regret to one baseline: over all scenarios first, then in each."""
+    scenarios, others = data.alike_rewarded(data.scenarios_of(tables, spec))
     baseline = helpers.settings_of(spec, VersusSettings).baseline
     names = [name for name in data.policies(tables, spec) if name not in (baseline, BEST)]
     scenarios, unlike = data.alike(
@@ -43,17 +38,10 @@ def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
     noises = np.array([data.noise_of(tables, scenario.name) for scenario in scenarios])
     units = [len(scenario.problem.rows("test")) for scenario in scenarios]
     spreads = noises * np.sqrt(2 / np.array(units))
-    widths = {"width_ratios": [1.6, *[1] * len(scenarios)]}
-    figure, lines = theme.new_grid(
-        len(scenarios) + 1,
-        ACROSS + 1,
-        row_mm=14 + ROW_MM * len(order),
-        around_mm=20,
-        sharey=True,
-        sharex=True,
-        **widths,
-    )
-    panels = [axes for line in lines for axes in line]
+    look: dict[str, Any] = {"sharey": True, "sharex": True, "width_ratios": [1.6, *[1] * len(scenarios)]}
+    height = 14 + ROW_MM * len(order)
+    figure, lines = theme.new_grid(len(scenarios) + 1, ACROSS + 1, row_mm=height, around_mm=20, **look)
+    panels = data.flat(lines)
     _mean_points(panels[0], means, order, looks)
     panels[0].set_title(f"mean of all\n{len(scenarios)} scenarios")
     for axes, scenario in zip(panels[1:], scenarios, strict=True):
@@ -68,10 +56,11 @@ def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
     _finish_rows(lines, order, data.kinds(tables))
     helpers.shared_xlabel(lines[-1], f"difference to {baseline} in {helpers.axis_label(data.regret_metric(quantity))}")
     figure.legend(handles=_keys(of_mean), loc="outside lower center", ncols=3)
-    told = _told(means, order, data.kinds(tables), baseline, quantity, of_mean)
-    mean_loss = f"{baseline} itself loses {data.amount(float(reference.mean()), quantity.unit)} to the best sequence on average."
+    told = _versus_caption(means, order, data.kinds(tables), baseline, quantity, of_mean)
+    mean_loss = data.amount(float(reference.mean()), quantity.unit)
+    mean_loss = f"{baseline} itself loses {mean_loss} to the best sequence on average."
     texts = [spec.caption, told, mean_loss, data.repetitions(tables, [*order, baseline], scenarios)]
-    return Drawing(figure, " ".join(filter(None, texts)), left_out=others | unlike)
+    return Drawing(figure, data.caption(*texts), left_out=others | unlike)
 
 
 def _compared(tables: StudyTables, scenario: Shown, names: Sequence[str]) -> frozenset[str]:
@@ -111,13 +100,11 @@ def _difference_axes(axes: Axes, spread: float) -> None:
 
 
 def _finish_rows(lines: Sequence[Sequence[Axes]], order: Sequence[str], known: Mapping[str, str]) -> None:
-    """Names of the policies left of each row of panels, a line between learned policies and rules, few ticks, which
-    side is better.
-    """
+    """Names left of each row of panels, a line between learned policies and rules, few ticks, the better side."""
     lines[0][0].set_yticks(range(len(order)), order)
     lines[0][0].set_ylim(len(order) - 0.5, -0.5)
     learned = sum(known[name] == "learned" for name in order)
-    for axes in (axes for line in lines for axes in line):
+    for axes in data.flat(lines):
         axes.tick_params(axis="y", length=0, labelleft=any(axes is line[0] for line in lines))
         helpers.short_ticks(axes)
         if 0 < learned < len(order):
@@ -129,28 +116,20 @@ def _finish_rows(lines: Sequence[Sequence[Axes]], order: Sequence[str], known: M
 
 
 def _keys(spread: float) -> list[Any]:
-    from matplotlib.lines import Line2D
-
-    keys: list[Any] = [
-        Line2D([], [], color=MUTED, linewidth=0.7, marker="|", markersize=4, label="lowest to highest seed")
-    ]
+    keys: list[Any] = [data.key(color=MUTED, linewidth=0.7, marker="|", markersize=4, label="lowest to highest seed")]
     if np.isfinite(spread):
         keys += _grey("noise of such a difference (\N{PLUS-MINUS SIGN}1 s.d.)")
     return keys
 
 
 def _grey(label: str) -> list[Any]:
-    from matplotlib.patches import Patch
-
     return [Patch(color=GRID, alpha=0.55, linewidth=0, label=label)]
 
 
-def _told(
+def _versus_caption(
     means: pd.Series, order: Sequence[str], known: Mapping[str, str], baseline: str, quantity: Metric, spread: float
 ) -> str:
-    """What the means say: which learned policies lose less than the baseline, and whether the noise allows to say
-    so.
-    """
+    """Which learned policies lose less than the baseline, and whether the noise allows that statement."""
     learned = [name for name in order if known[name] == "learned"]
     if not learned:
         return ""
@@ -168,32 +147,26 @@ def _told(
         return f"{told}{behind}; how large the noise is cannot be told from one replicate."
     beyond = [name for name in ahead if value[name] < -2 * spread]
     size = f"the noise of such a mean difference ({data.amount(spread, quantity.unit)})"
-    verdict = (
-        f"{data.listed(beyond)} by more than twice {size}"
-        if beyond
-        else f"none by more than twice {size}, so none is shown to be better"
-    )
+    none = f"none by more than twice {size}, so none is shown to be better"
+    verdict = f"{data.listed(beyond)} by more than twice {size}" if beyond else none
     return f"{told}{behind}; {verdict}."
 
 
 def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """The regret of each policy in each scenario, with its interval, or its range where there are too few seeds and
-    blocks for one.
-    """
-    scenarios, others = data.alike_rewarded(data.shown(tables, spec))
+    """The regret of each policy in each scenario, with its interval, or its range where there is none."""
+    scenarios, others = data.alike_rewarded(data.scenarios_of(tables, spec))
     quantity = scenarios[0].quantity
     names = [name for name in data.policies(tables, spec) if name != BEST]
     losses = data.per_seed(tables, "regret", names, scenarios)
-    average = (
-        losses.groupby(level="policy").mean().mean(axis=1, skipna=False)
-    )  # a policy that lacks a scenario has none, and stands last
+    # a policy that lacks a scenario has none, and stands last
+    average = losses.groupby(level="policy").mean().mean(axis=1, skipna=False)
     order = sorted(average.index, key=lambda name: (np.nan_to_num(average[name], nan=np.inf), name))
     looks = data.styles(tables, order)
     figure, lines = theme.new_grid(
         len(scenarios), ACROSS, row_mm=14 + ROW_MM * len(order), around_mm=18, sharey=True, sharex=True
     )
     shown_rows = []
-    for axes, scenario in zip([axes for line in lines for axes in line], scenarios, strict=True):
+    for axes, scenario in zip(data.flat(lines), scenarios, strict=True):
         rows = data.summary_rows(tables.summary, "regret", scenario.name, order)
         helpers.points_with_uncertainty(axes, rows, order, looks)
         axes.axvline(0, color=INK, linewidth=0.8, zorder=1)
@@ -202,22 +175,18 @@ def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
         shown_rows.append(rows)
     _finish_rows(lines, order, dict.fromkeys(order, "learned"))
     helpers.shared_xlabel(lines[-1], helpers.axis_label(data.regret_metric(quantity)))
-    import pandas as pd
-
     explained = helpers.explain_uncertainty(figure, pd.concat(shown_rows), more=_grey("noise of one result (1 s.d.)"))
     best = f"Smallest on average: {order[0]} ({data.amount(average[order[0]], quantity.unit)})"
     never = f"; {NEVER} loses {data.amount(average[NEVER], quantity.unit)}" if NEVER in average else ""
     noise = "Regrets within one standard deviation of one result (grey) can be luck."
     texts = [spec.caption, f"{best}{never}.", noise, explained, data.repetitions(tables, order, scenarios)]
-    return Drawing(figure, " ".join(filter(None, texts)), left_out=others)
+    return Drawing(figure, data.caption(*texts), left_out=others)
 
 
 def draw_final(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """The final result by scenario: no adaptation, random sequences, policies and the best sequence; dashed: mean
-    without adaptation.
-    """
+    """The final result by scenario: no adaptation, random sequences, policies and the best sequence."""
     settings = helpers.settings_of(spec, FinalSettings)
-    scenarios = data.shown(tables, spec)
+    scenarios = data.scenarios_of(tables, spec)
     names = data.policies(tables, spec)
     looks = data.styles(tables, names)
     known = {metric.name: metric for metric in data.QUANTITIES.values()}
@@ -228,7 +197,7 @@ def draw_final(tables: StudyTables, spec: FigureSpec) -> Drawing:
         _final_panel(axes, tables, scenarios, names, looks, metric)
         if settings.range and metric.unit == "fraction":
             axes.set_ylim(*settings.range)
-        texts.append(_final_told(tables, scenarios, names, metric))
+        texts.append(_final_caption(tables, scenarios, names, metric))
     panels[-1, 0].set_xlabel("scenario and time from which growth is possible")
     helpers.legend_outside(
         figure, [*helpers.policy_handles(looks, names), *_final_keys(tables, scenarios, names)], columns=4
@@ -261,40 +230,28 @@ def _final_panel(
         if place:
             axes.axvline(place - 0.5, color=GRID, linewidth=0.5)
     never = [float(rows.loc[rows["policy"] == NEVER, "value"].mean()) for rows in found.values()]
-    axes.axhline(
-        float(np.nanmean(never)) if np.isfinite(never).any() else np.nan,
-        color=MUTED,
-        linewidth=0.8,
-        linestyle=(0, (4, 2)),
-    )
-    axes.set_xticks(
-        range(len(scenarios)),
-        [scenario.tick if len(scenarios) < ACROSS else data.narrow(scenario) for scenario in scenarios],
-    )
+    height = float(np.nanmean(never)) if np.isfinite(never).any() else np.nan
+    axes.axhline(height, color=MUTED, **data.DASHED)
+    ticks = [scenario.tick if len(scenarios) < ACROSS else data.narrow(scenario) for scenario in scenarios]
+    axes.set_xticks(range(len(scenarios)), ticks)
     axes.set(xlim=(-0.5, len(scenarios) - 0.5), ylabel=helpers.axis_label(metric))
     axes.tick_params(axis="x", length=0)
 
 
 def _final_keys(tables: StudyTables, scenarios: Sequence[Shown], names: Sequence[str]) -> list[Any]:
-    """Keys of the dashed line and of how uncertainty is drawn: an interval where the summary has one, else the range
-    over seeds.
-    """
-    from matplotlib.lines import Line2D
-
+    """Keys of the dashed line and of the uncertainty: interval or range over seeds."""
     rows = tables.summary[tables.summary["scenario"].isin([scenario.name for scenario in scenarios])]
     rows = rows[rows["policy"].isin(names) & (rows["split"] == "test")]
     given = np.isfinite(rows["ci_low"])
-    keys = [Line2D([], [], color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)), label=f"mean of {NEVER}")]
+    keys = [data.key(color=MUTED, **data.DASHED, label=f"mean of {NEVER}")]
     if given.any():
-        keys.append(Line2D([], [], color=MUTED, linewidth=2.2, marker="|", label="interval (bootstrap)"))
+        keys.append(data.key(color=MUTED, linewidth=2.2, marker="|", label="interval (bootstrap)"))
     if (~given & (rows["range_high"] > rows["range_low"])).any():
-        keys.append(
-            Line2D([], [], color=MUTED, linewidth=0.7, marker="|", markersize=4, label="lowest to highest seed")
-        )
+        keys.append(data.key(color=MUTED, linewidth=0.7, marker="|", markersize=4, label="lowest to highest seed"))
     return keys
 
 
-def _final_told(tables: StudyTables, scenarios: Sequence[Shown], names: Sequence[str], metric: Metric) -> str:
+def _final_caption(tables: StudyTables, scenarios: Sequence[Shown], names: Sequence[str], metric: Metric) -> str:
     """The mean over the scenarios of each policy, best first."""
     losses = data.per_seed(tables, metric.name, names, scenarios).groupby(level="policy").mean().mean(axis=1).dropna()
     order = losses.sort_values(ascending=metric.better == "lower", kind="stable")

@@ -1,15 +1,15 @@
-"""Figures of the simulation tables: every sequence in every scenario, their ranking, and how far either can be
-trusted.
-"""
+"""Figures of the simulation tables: every sequence in every scenario, rankings, and their reliability."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import PowerNorm
 
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.figures import helpers, theme
@@ -20,24 +20,14 @@ from schedlab.studies.adaptation.figures.settings import RankingSettings, Reliab
 from schedlab.studies.adaptation.simulator.ranking import noise_from_tail, reliability
 from schedlab.studies.adaptation.simulator.table import DIGITS
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-MARKS = (
-    ("o", 8.0),
-    ("s", 10.5),
-    ("D", 6.5),
-)  # marker and size of the policies whose choices are shown, around the star of the best
+# marker and size of the policies whose choices are shown, around the star of the best
+MARKS = (("o", 8.0), ("s", 10.5), ("D", 6.5))
 MANY = 44  # columns of cells that fit beside each other
 
 
 def draw_sequences(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Heat map of the regret of every sequence (rows, by their first action) in every scenario (columns), with the best
-    and chosen ones.
-    """
-    from matplotlib.colors import PowerNorm
-
-    scenarios, others = data.alike_rewarded(data.shown(tables, spec))
+    """Heat map of the regret of every sequence (rows) in every scenario (columns), best and chosen ones marked."""
+    scenarios, others = data.alike_rewarded(data.scenarios_of(tables, spec))
     scenarios, unlike = data.alike(scenarios, lambda found: (found.action_names, found.sequences), "other sequences")
     quantity = scenarios[0].quantity
     names = data.policies(tables, spec)[: len(MARKS)]
@@ -46,7 +36,7 @@ def draw_sequences(tables: StudyTables, spec: FigureSpec) -> Drawing:
     rows = len(tree.sequences) // tree.actions
     most = max(1, MANY // len(scenarios))
     figure, lines = theme.new_grid(tree.actions, most, row_mm=8 + 4.4 * rows, around_mm=18)
-    panels = [axes for line in lines for axes in line]
+    panels = data.flat(lines)
     norm = PowerNorm(0.5, vmin=0.0, vmax=float(regrets.max()))
     for first, axes in enumerate(panels):
         part = slice(first * rows, (first + 1) * rows)
@@ -67,8 +57,8 @@ def draw_sequences(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.legend_outside(figure, _mark_keys(names), columns=1 + len(names))
     codes = ", ".join(f"{DIGITS[number]} {name}" for number, name in enumerate(actions))
     scale = "Colours follow the square root of the regret, so that small ones can be told apart."
-    told = [spec.caption, f"Digits: {codes}.", scale, _sequences_told(tables, scenarios, names)]
-    return Drawing(figure, " ".join(filter(None, told)), left_out=others | unlike)
+    told = [spec.caption, f"Digits: {codes}.", scale, _sequences_caption(tables, scenarios, names)]
+    return Drawing(figure, data.caption(*told), left_out=others | unlike)
 
 
 def _mark(
@@ -81,41 +71,24 @@ def _mark(
         regrets = scenario.regret()
         marks = [(scenario.best, "*", 5.5, True)]
         for name, (marker, size) in zip(names, MARKS, strict=False):
-            marks += [
-                (tree.index(sequence), marker, size, False)
-                for sequence in data.chosen_sequences(tables, scenario.name, name)
-            ]
+            chosen = data.chosen_sequences(tables, scenario.name, name)
+            marks += [(tree.index(sequence), marker, size, False) for sequence in chosen]
         for position, marker, size, filled in marks:
             ink = theme.ink_on(image.cmap(image.norm(regrets[position])))
-            panels[position // rows].plot(
-                [column + 0.5], [position % rows + 0.5], marker, color=ink, markersize=size, markerfacecolor=ink if filled else "none",
-                markeredgewidth=0.9, clip_on=False, label="_mark",
-            )  # fmt: skip
+            look: dict[str, Any] = {"color": ink, "markersize": size, "markerfacecolor": ink if filled else "none"}
+            look |= {"markeredgewidth": 0.9, "clip_on": False, "label": "_mark"}
+            panels[position // rows].plot([column + 0.5], [position % rows + 0.5], marker, **look)
 
 
 def _mark_keys(names: Sequence[str]) -> list[Any]:
-    from matplotlib.lines import Line2D
-
-    keys = [
-        Line2D([], [], color=INK, marker="*", linestyle="none", markersize=5.5, label="best mean of all replicates")
-    ]
+    keys = [data.key(color=INK, marker="*", linestyle="none", markersize=5.5, label="best mean of all replicates")]
     for name, (marker, size) in zip(names, MARKS, strict=False):
-        keys.append(
-            Line2D(
-                [],
-                [],
-                color=INK,
-                marker=marker,
-                linestyle="none",
-                markersize=size * 0.8,
-                markerfacecolor="none",
-                label=name,
-            )
-        )
+        look = {"marker": marker, "linestyle": "none", "markersize": size * 0.8, "markerfacecolor": "none"}
+        keys.append(data.key(color=INK, label=name, **look))
     return keys
 
 
-def _sequences_told(tables: StudyTables, scenarios: Sequence[Shown], names: Sequence[str]) -> str:
+def _sequences_caption(tables: StudyTables, scenarios: Sequence[Shown], names: Sequence[str]) -> str:
     bests = [f"{scenario.sequences[scenario.best]} ({scenario.label})" for scenario in scenarios]
     nothing = [f"{scenario.ranks()[scenario.nothing]}" for scenario in scenarios]
     total = len(scenarios[0].sequences)
@@ -130,15 +103,13 @@ def _sequences_told(tables: StudyTables, scenarios: Sequence[Shown], names: Sequ
 
 
 def draw_ranking(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Results of all sequences in each scenario, with best, mean, worst and no adaptation, and the noise of one such
-    mean.
-    """
-    scenarios = data.shown(tables, spec)
+    """Results of all sequences by scenario, with best, mean, worst and no adaptation, and the noise."""
+    scenarios = data.scenarios_of(tables, spec)
     columns = helpers.settings_of(spec, RankingSettings).columns or (scenarios[0].column,)
     beside = 1 if len(scenarios) > 7 else 2
     width = 1.0 if len(columns) > 1 or beside == 1 else 0.6
     figure, lines = theme.new_grid(len(columns), beside, row_mm=56, around_mm=24, width=width)
-    for axes, column in zip([axes for line in lines for axes in line], columns, strict=True):
+    for axes, column in zip(data.flat(lines), columns, strict=True):
         axes.margins(y=0.05)
         for place, scenario in enumerate(scenarios):
             _ranking_dots(axes, place, scenario, column)
@@ -151,14 +122,12 @@ def draw_ranking(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.shared_xlabel(lines[-1], "scenario and time from which growth is possible")
     noisy = any(np.isfinite(_noise(scenario, column)) for scenario in scenarios for column in columns)
     helpers.legend_outside(figure, _ranking_keys(noisy=noisy), columns=3 if width == 1.0 else 2)
-    return Drawing(figure, f"{spec.caption} {_ranking_told(scenarios, columns)}")
+    return Drawing(figure, f"{spec.caption} {_ranking_caption(scenarios, columns)}")
 
 
 @dataclass(frozen=True)
-class Ranked:
-    """Where the sequences of a scenario stand in one quantity: positions of best, worst and no growth, and the rank of
-    the last.
-    """
+class SequenceRanking:
+    """The sequences of a scenario in one quantity: places of best, worst and no growth, the rank of the last."""
 
     values: np.ndarray
     best: int
@@ -167,18 +136,18 @@ class Ranked:
     rank: int
 
 
-def ranked(scenario: Shown, column: str) -> Ranked:
+def sequence_ranking(scenario: Shown, column: str) -> SequenceRanking:
     """Return the ranking of a scenario's sequences by their mean over jobs and replicates in a column of its table."""
     values, none = scenario.mean(column), scenario.nothing
     better = values if data.QUANTITIES[column].better == "higher" else -values
-    return Ranked(values, int(better.argmax()), int(better.argmin()), none, 1 + int((better > better[none]).sum()))
+    return SequenceRanking(
+        values, int(better.argmax()), int(better.argmin()), none, 1 + int((better > better[none]).sum())
+    )
 
 
 def _ranking_dots(axes: Axes, place: int, scenario: Shown, column: str) -> None:
-    """One dot a sequence, marks for best and worst, a bar for the mean; left of them the noise of one dot, right of
-    them no adaptation.
-    """
-    found, middle = ranked(scenario, column), place - 0.17
+    """A dot a sequence, marks for best and worst, a bar for the mean; left: the noise, right: no adaptation."""
+    found, middle = sequence_ranking(scenario, column), place - 0.17
     axes.scatter(
         np.full(len(found.values), middle), found.values, s=5, color=GRID, edgecolors=MUTED, linewidths=0.3, zorder=2
     )
@@ -198,7 +167,7 @@ def _ranking_dots(axes: Axes, place: int, scenario: Shown, column: str) -> None:
 
 def _ranking_notes(axes: Axes, place: int, scenario: Shown, column: str) -> None:
     """Right of the marks, moved apart: the best and the worst sequence, and the rank of no growth."""
-    found = ranked(scenario, column)
+    found = sequence_ranking(scenario, column)
     notes = [
         (position, scenario.sequences[position], look)
         for position, look in ((found.worst, "worst"), (found.best, "best"))
@@ -212,9 +181,9 @@ def _ranking_notes(axes: Axes, place: int, scenario: Shown, column: str) -> None
 
 
 _RANKING_LOOKS: dict[str, dict[str, Any]] = {
-    "best": {"marker": "*", "markersize": 7.5, "markeredgecolor": "white", "markeredgewidth": 0.3},
-    "worst": {"marker": "X", "markersize": 5, "markeredgecolor": "white", "markeredgewidth": 0.3},
-    "none": {"marker": "D", "markersize": 4, "markeredgecolor": "white", "markeredgewidth": 0.3},
+    "best": {"marker": "*", "markersize": 7.5, **data.EDGE},
+    "worst": {"marker": "X", "markersize": 5, **data.EDGE},
+    "none": {"marker": "D", "markersize": 4, **data.EDGE},
 }
 
 
@@ -223,50 +192,36 @@ def _ranking_colour(look: str) -> str:
 
 
 def _noise(scenario: Shown, column: str) -> float:
-    """Standard deviation of the mean that is shown; NaN where a single replicate leaves it open and no tail of the runs
-    is recorded.
-    """
+    """Standard deviation of the mean that is shown; NaN where nothing tells it."""
     values = scenario.values(column)
     if len(values) > 1:
         return reliability(values).sd_residual / np.sqrt(len(values))
     if column == "test_accuracy" and "test_accuracy_last3" in scenario.table:
-        return noise_from_tail(
-            scenario.table["test_accuracy"].to_numpy(), scenario.table["test_accuracy_last3"].to_numpy()
-        )
+        return noise_from_tail(*(scenario.table[name].to_numpy() for name in ("test_accuracy", "test_accuracy_last3")))
     return float("nan")
 
 
 def _ranking_keys(*, noisy: bool) -> list[Any]:
     """What the marks are; noisy: whether the noise of a dot is drawn, which a single replicate leaves open."""
-    from matplotlib.lines import Line2D
-
     labels = {"best": "best", "worst": "worst", "none": "no adaptation (#: its rank)"}
     keys = [
-        Line2D([], [], linestyle="none", color=_ranking_colour(n), label=text, **_RANKING_LOOKS[n])
+        data.key(linestyle="none", color=_ranking_colour(n), label=text, **_RANKING_LOOKS[n])
         for n, text in labels.items()
     ]
     dot = {"marker": "o", "color": GRID, "markeredgecolor": MUTED, "markeredgewidth": 0.3, "markersize": 2.5}
-    keys.append(Line2D([], [], linestyle="none", label="each sequence", **dot))
-    keys.append(Line2D([], [], color=INK, linewidth=1.2, label="mean"))
-    noise = Line2D(
-        [],
-        [],
-        color=MUTED,
-        marker="|",
-        linewidth=0.9,
-        markersize=4,
-        label="\N{PLUS-MINUS SIGN}1 s.d. of the noise of a dot",
-    )
-    return [*keys, *([noise] if noisy else ())]
+    keys.append(data.key(linestyle="none", label="each sequence", **dot))
+    keys.append(data.key(color=INK, linewidth=1.2, label="mean"))
+    label = "\N{PLUS-MINUS SIGN}1 s.d. of the noise of a dot"
+    return [*keys, *([data.key(color=MUTED, marker="|", linewidth=0.9, markersize=4, label=label)] if noisy else ())]
 
 
-def _ranking_told(scenarios: Sequence[Shown], columns: Sequence[str]) -> str:
+def _ranking_caption(scenarios: Sequence[Shown], columns: Sequence[str]) -> str:
     """The ranking in words, by the first column: best, mean, worst and none of each scenario."""
     column = columns[0]
     quantity = data.QUANTITIES[column]
     told = []
     for scenario in scenarios:
-        found, values = ranked(scenario, column), scenario.mean(column)
+        found, values = sequence_ranking(scenario, column), scenario.mean(column)
         best, worst = (
             f"{values[position]:.3f} ({scenario.sequences[position]})" for position in (found.best, found.worst)
         )
@@ -279,11 +234,9 @@ def _ranking_told(scenarios: Sequence[Shown], columns: Sequence[str]) -> str:
 
 
 def draw_reliability(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Share of the variance due to the sequence against the number of replicates, a panel a quantity; then what
-    choosing on few costs.
-    """
+    """Share of the variance due to the sequence by number of replicates; then the cost of choosing on few."""
     settings = helpers.settings_of(spec, ReliabilitySettings)
-    scenarios, others = data.alike_rewarded(data.shown(tables, spec))
+    scenarios, others = data.alike_rewarded(data.scenarios_of(tables, spec))
     single = {scenario.name: "one replicate" for scenario in scenarios if scenario.replicates < 2}
     scenarios = [scenario for scenario in scenarios if scenario.name not in single]
     columns, furthest = settings.columns, settings.replicates
@@ -305,7 +258,9 @@ def draw_reliability(tables: StudyTables, spec: FigureSpec) -> Drawing:
     _selection_panel(panels[0][-1], scenarios)
     handles = panels[0][0].get_legend_handles_labels()[0]
     helpers.legend_outside(figure, [*handles, *_reliability_keys()], columns=4)
-    return Drawing(figure, f"{spec.caption} {_reliability_told(scenarios, columns, shares)}", left_out=others | single)
+    return Drawing(
+        figure, f"{spec.caption} {_reliability_caption(scenarios, columns, shares)}", left_out=others | single
+    )
 
 
 def _scenario_looks(scenarios: Sequence[Shown]) -> list[tuple[dict[str, Any], Shown]]:
@@ -319,9 +274,7 @@ def _scenario_looks(scenarios: Sequence[Shown]) -> list[tuple[dict[str, Any], Sh
 
 
 def _reliability_line(axes: Axes, look: dict[str, Any], scenario: Shown, column: str, furthest: int) -> float:
-    """Draw sd_sequence^2 / (sd_sequence^2 + sd_residual^2 / n), solid up to the replicates there are; return it for one
-    replicate.
-    """
+    """Draw sd_sequence^2 / (sd_sequence^2 + sd_residual^2 / n); return it for one replicate."""
     values = _first_job(scenario, column)
     parts = reliability(values)
     counts = np.arange(1, furthest + 1)
@@ -341,9 +294,7 @@ def _first_job(scenario: Shown, column: str) -> np.ndarray:
 
 
 def _selection_panel(axes: Axes, scenarios: Sequence[Shown]) -> None:
-    """Mean regret, on a replicate not looked at, of the sequence that is best by the mean of n others, over all choices
-    of them.
-    """
+    """Mean regret on a further replicate of the sequence that is best on n others, over all choices of these."""
     for number, (look, scenario) in enumerate(_scenario_looks(scenarios)):
         losses = selection_regret(_first_job(scenario, scenario.column), scenario.quantity)
         beside = 0.5 * ((number + 0.5) / len(scenarios) - 0.5)  # so that equal losses do not hide each other
@@ -361,8 +312,7 @@ def _selection_panel(axes: Axes, scenarios: Sequence[Shown]) -> None:
 
 
 def selection_regret(values: np.ndarray, quantity: Metric) -> list[list[float]]:
-    """Return, for n = 1, 2 ... replicates, the regrets on each other replicate of the sequence that is best by the mean
-    of n.
+    """Return for n = 1, 2 ... the regrets, on each other replicate, of the best sequence by the mean of n.
 
     values  (replicates, sequences), in the direction of `quantity`
     """
@@ -380,16 +330,14 @@ def selection_regret(values: np.ndarray, quantity: Metric) -> list[list[float]]:
 
 
 def _reliability_keys() -> list[Any]:
-    from matplotlib.lines import Line2D
-
     return [
-        Line2D([], [], color=MUTED, linestyle=(0, (1, 1.5)), linewidth=0.9, label="beyond the replicates simulated"),
-        Line2D([], [], color=MUTED, marker="x", linestyle="none", markersize=5, label="correlation of two replicates"),
-        Line2D([], [], color=MUTED, marker="_", linestyle="none", markersize=5, label="single choices (right panel)"),
+        data.key(color=MUTED, linestyle=(0, (1, 1.5)), linewidth=0.9, label="beyond the replicates simulated"),
+        data.key(color=MUTED, marker="x", linestyle="none", markersize=5, label="correlation of two replicates"),
+        data.key(color=MUTED, marker="_", linestyle="none", markersize=5, label="single choices (right panel)"),
     ]
 
 
-def _reliability_told(scenarios: Sequence[Shown], columns: Sequence[str], shares: dict[str, list[float]]) -> str:
+def _reliability_caption(scenarios: Sequence[Shown], columns: Sequence[str], shares: dict[str, list[float]]) -> str:
     if not scenarios:
         return "No scenario here has two replicates, so nothing can be said."
     told = []
@@ -402,13 +350,12 @@ def _reliability_told(scenarios: Sequence[Shown], columns: Sequence[str], shares
         np.mean(selection_regret(_first_job(scenario, scenario.column), scenario.quantity)[-1])
         for scenario in scenarios
     ]
-    unit, counts = (
-        scenarios[0].quantity.unit,
-        {len(_first_job(scenario, scenario.column)) - 1 for scenario in scenarios},
-    )
-    costs = f"{data.amount(min(losses), unit)} to {data.amount(max(losses), unit)}"
+    unit = scenarios[0].quantity.unit
+    counts = {len(_first_job(scenario, scenario.column)) - 1 for scenario in scenarios}
+    costs = f"{data.amount(float(min(losses)), unit)} to {data.amount(float(max(losses)), unit)}"
     of = f"{max(counts)} replicates" if max(counts) > 1 else "one replicate"
     noise = np.mean([reliability(_first_job(scenario, scenario.column)).sd_residual for scenario in scenarios])
     why = "That best is partly luck, so the loss does not fall to nothing however many replicates are chosen on"
-    luck = f"{why}; few choices stand behind a mean, so it may even rise. Noise of one result: {data.amount(float(noise), unit)} (1 s.d.)."
+    luck = f"{why}; few choices stand behind a mean, so it may even rise."
+    luck += f" Noise of one result: {data.amount(float(noise), unit)} (1 s.d.)."
     return f"{' '.join(told)} The sequence chosen on {of} loses {costs} to the best of another. {luck}"

@@ -1,12 +1,11 @@
-"""What a policy network reads of a decision: layers as features or as words of a vocabulary, and the time left as a
-code.
-"""
+"""What a policy network reads of a decision: layers as features or words, and the time left as a code."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,18 +17,8 @@ from schedlab.config.seeds import generator
 from schedlab.studies.adaptation.decisions import Decision, GrowthAction
 from schedlab.studies.adaptation.network.architecture import Architecture, Layer
 
-KINDS = (
-    "conv",
-    "linear",
-    "batch_norm",
-    "relu",
-    "tanh",
-    "sigmoid",
-    "avg_pool",
-    "max_pool",
-    "global_average_pool",
-    "flatten",
-)
+_PLAIN = ("avg_pool", "max_pool", "global_average_pool", "flatten")
+KINDS = ("conv", "linear", "batch_norm", "relu", "tanh", "sigmoid", *_PLAIN)
 LAYER_FEATURES = len(KINDS) + 6
 PLACE_FEATURES = 4
 SHIPPED_VOCABULARY = "resources/vocabularies/layers.json"
@@ -37,9 +26,7 @@ _UNKNOWN = 0
 
 
 def layer_features(architecture: Architecture) -> np.ndarray:
-    """Return (layers, LAYER_FEATURES): kind one-hot, log2 of channels in and out / 8, kernel, stride and padding / 4,
-    position 0..1.
-    """
+    """Return (layers, LAYER_FEATURES): kind one-hot, log2 of channels / 8, kernel, stride, padding / 4, position."""
     last = max(len(architecture.layers) - 1, 1)
     rows = np.zeros((len(architecture.layers), LAYER_FEATURES), dtype=np.float32)
     for i, layer in enumerate(architecture.layers):
@@ -50,10 +37,9 @@ def layer_features(architecture: Architecture) -> np.ndarray:
 
 
 def describe(layer: Layer) -> str:
-    """Return a layer's canonical text, by which the vocabulary knows it; no library prints it, so none can change
-    it.
-    """
-    return f"{layer.kind} {layer.inputs}->{layer.outputs} kernel {layer.kernel} stride {layer.stride} padding {layer.padding}"
+    """Return the text by which the vocabulary knows a layer; no library prints it, so none can change it."""
+    place = f"kernel {layer.kernel} stride {layer.stride} padding {layer.padding}"
+    return f"{layer.kind} {layer.inputs}->{layer.outputs} {place}"
 
 
 @dataclass(frozen=True)
@@ -89,34 +75,29 @@ class Vocabulary:
         write_json(path, {"version": self.version, "seed": self.seed, "layers": list(self.layers)})
 
 
-def vocabulary_of(values: object, where: str) -> Vocabulary:
+def vocabulary_of(values: Any, where: str) -> Vocabulary:
     """Return the vocabulary that a JSON object says; UserError where it is none."""
-    layers = values.get("layers") if isinstance(values, dict) else None
-    fine = (
-        isinstance(layers, list) and all(isinstance(text, str) for text in layers) and len(set(layers)) == len(layers)
-    )
-    if not fine or values.get("version") != 1 or not isinstance(values.get("seed"), int):
+    values = values if isinstance(values, dict) else {}
+    layers, seed = values.get("layers"), values.get("seed")
+    texts = layers if isinstance(layers, list) and all(isinstance(text, str) for text in layers) else [""] * 2
+    if len(set(texts)) < len(texts) or values.get("version") != 1 or not isinstance(seed, int):
         expected = "version 1, a seed, and a list of different layer descriptions"
-        raise UserError(
-            "this is no vocabulary of layers", where=where, expected=expected, remedy="make one with `vocab`"
-        )
-    return Vocabulary(tuple(layers), 1, values["seed"])
+        what = "this is no vocabulary of layers"
+        raise UserError(what, where=where, expected=expected, remedy="make one with `vocab`")
+    return Vocabulary(tuple(texts), 1, seed)
 
 
 def read_vocabulary(path: Path | str = SHIPPED_VOCABULARY) -> Vocabulary:
     """Read a vocabulary from where `find_resource` finds it. Raises UserError."""
     file = find_resource(path)
     if not file.is_file():
-        raise UserError(
-            "there is no such vocabulary", where=str(file), remedy=f"use {SHIPPED_VOCABULARY}, or make one with `vocab`"
-        )
+        what = "there is no such vocabulary"
+        raise UserError(what, where=str(file), remedy=f"use {SHIPPED_VOCABULARY}, or make one with `vocab`")
     return vocabulary_of(read_json(file, "a vocabulary of layers"), str(file))
 
 
 def reachable(original: Architecture, depth: int = 1) -> list[Architecture]:
-    """Return an architecture and those that up to `depth` insertions behind any block make of it, with and without
-    batch norm.
-    """
+    """Return an architecture and those within `depth` insertions of it, with and without batch norm."""
     found = {original: None}
     frontier = [original]
     for _ in range(depth):
@@ -167,9 +148,7 @@ class StateInputs:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How decisions become arrays: the settings' choice of layer code, time code and slope; vocabulary None means
-    features.
-    """
+    """How decisions become arrays: layer code, time code and slope; vocabulary None means features."""
 
     time_code: str
     frequencies: int
@@ -180,9 +159,8 @@ class Encoding:
         """Return the arrays of decisions with the same number of actions."""
         counts = {len(decision.actions) for decision in decisions}
         if len(counts) != 1:
-            raise UserError(
-                f"scenarios with {sorted(counts)} growth actions are mixed", expected="the same number in each"
-            )
+            what = f"scenarios with {sorted(counts)} growth actions are mixed"
+            raise UserError(what, expected="the same number in each")
         kinds = list(dict.fromkeys((decision.architecture, decision.actions) for decision in decisions))
         position = {kind: number for number, kind in enumerate(kinds)}
         coded = [self._layers(architecture) for architecture, _ in kinds]
@@ -206,12 +184,11 @@ class Encoding:
         code = time_code(left, total, self.time_code, self.frequencies)
         if not self.slope:
             return code
-        if any(decision.slope is None for decision in decisions):
+        slopes = [decision.slope for decision in decisions if decision.slope is not None]
+        if len(slopes) < len(decisions):
             remedy = "set slope: false, or curves: true in the scenario"
             raise UserError("the table holds no slope of the validation accuracy", where="learner.slope", remedy=remedy)
-        return np.concatenate(
-            [code, np.array([[100 * decision.slope] for decision in decisions], dtype=np.float32)], axis=1
-        )
+        return np.concatenate([code, np.array([[100 * slope] for slope in slopes], dtype=np.float32)], axis=1)
 
 
 def _places(architecture: Architecture, actions: Sequence[GrowthAction]) -> np.ndarray:

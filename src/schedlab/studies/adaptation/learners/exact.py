@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,16 +30,12 @@ from schedlab.studies.adaptation.problem import AdaptationProblem
 
 
 class ExactLearner:
-    """Learns a policy network from the exact gradient; its results depend on the seed through the initial parameters
-    alone.
-    """
+    """Learns a policy network from the exact gradient; the seed matters through the first parameters alone."""
 
     def learn(
         self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
     ) -> None:
-        """Learn phase after phase and write the final parameters. A job takes seconds, so an interrupted one starts
-        anew.
-        """
+        """Learn phase after phase and write the final parameters; an interrupted job (seconds) starts again."""
         use_one_thread()
         settings = validate(ExactSettings, spec.params)
         network, encoding = start_network(settings, problems, seed, paths)
@@ -99,17 +96,16 @@ class _Phase:
             return
         for group, share, greedy in zip(batch.groups, chances, chosen, strict=True):
             best = int(group.reward.argmax())
-            points = {
-                "objective": share @ group.reward,
-                "reward": group.reward[greedy],
+            points = {"objective": share @ group.reward, "reward": group.reward[greedy]}
+            points |= {
                 "accuracy": group.accuracy[greedy],
+                "probability_best": share[best],
+                "regret": group.reward[best] - group.reward[greedy],
             }
-            points |= {"probability_best": share[best], "regret": group.reward[best] - group.reward[greedy]}
             for metric, value in points.items():
                 if np.isfinite(value):
-                    self.curve(
-                        metric, float(value), step=update, update=update, phase=self.number, scenario=group.scenario
-                    )
+                    at: dict[str, Any] = {"step": update, "update": update, "phase": self.number}
+                    self.curve(metric, float(value), scenario=group.scenario, **at)
 
 
 def _loss(whole: torch.Tensor, scaled: torch.Tensor, weight: float) -> torch.Tensor:

@@ -14,7 +14,7 @@ from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.schema import validate
 from schedlab.learning.checkpoints import Checkpoint, load_module, module_arrays, read_checkpoint, write_checkpoint
-from schedlab.studies.adaptation.decisions import ActByDeciding, Decision
+from schedlab.studies.adaptation.decisions import ActByDeciding, Decision, check_actions
 from schedlab.studies.adaptation.learners.encoders import Encoding, vocabulary_of
 from schedlab.studies.adaptation.learners.policy_network import Inputs, PolicyNetwork, build_network, encoding_of
 from schedlab.studies.adaptation.learners.settings import NetworkSettings
@@ -40,24 +40,22 @@ class Group:
 
 
 def groups_of(problems: Mapping[str, AdaptationProblem], scenarios: Sequence[str], slope: bool = False) -> list[Group]:
-    """Return the groups of training units of the named scenarios, told apart by their slopes too where the policy reads
-    these.
+    """Return the groups of training units of the named scenarios, by slope too where the policy reads it.
 
     Raises UserError for a scenario that is not among the problems.
     """
     found = []
     for name in scenarios:
         if name not in problems:
-            raise UserError(
-                f"scenario '{name}' has no prepared problem", where="train_on", remedy=did_you_mean(name, problems)
-            )
+            what = f"scenario '{name}' has no prepared problem"
+            raise UserError(what, where="train_on", remedy=did_you_mean(name, problems))
         found += _groups(name, problems[name], slope)
     return found
 
 
 def _groups(name: str, problem: AdaptationProblem, slope: bool) -> list[Group]:
     rows = np.array(problem.rows("train"))
-    seen = problem.view.subset(rows)
+    seen = problem.view.subset(rows.tolist())
     looks = np.hstack([seen.time_left, seen.slope]) if slope and seen.slope is not None else seen.time_left
     accuracy = seen.metrics.get("test_accuracy" if problem.setup.metric.startswith("test") else "validation_accuracy")
     groups = []
@@ -102,9 +100,7 @@ def batches_of(groups: Iterable[Group], encoding: Encoding) -> list[Batch]:
 
 
 def greedy_sequences(tree: DecisionTree, scores: np.ndarray) -> np.ndarray:
-    """Return the index of the sequence that takes the highest score in each state: scores (groups, prefixes, actions)
-    -> (groups,).
-    """
+    """Return the sequence of the highest scores: scores (groups, prefixes, actions) -> (groups,)."""
     best = scores.argmax(-1)
     chosen = np.zeros(len(best), dtype=int)
     first = 0
@@ -115,9 +111,7 @@ def greedy_sequences(tree: DecisionTree, scores: np.ndarray) -> np.ndarray:
 
 
 class NetworkPolicy(ActByDeciding):
-    """The most probable action of a policy network in each decision; `parent` is the policy that its learning started
-    from, if any.
-    """
+    """The most probable action of a policy network; `parent` is the policy that its learning started from."""
 
     def __init__(self, network: PolicyNetwork, encoding: Encoding, parent: NetworkPolicy | None = None) -> None:
         self.network, self.encoding, self.parent = network, encoding, parent
@@ -137,9 +131,8 @@ def phase_settings(kind: type[S], spec: PolicySpec, phase: Phase) -> S:
     """Return the learner's settings in a phase; UserError where the phase would change the network itself."""
     if fixed := sorted(phase.params.keys() & NetworkSettings.model_fields.keys()):
         remedy = "set it for the whole policy, under learner"
-        raise UserError(
-            f"'{fixed[0]}' cannot change between phases", where=f"policy {spec.name}: train_on", remedy=remedy
-        )
+        what = f"'{fixed[0]}' cannot change between phases"
+        raise UserError(what, where=f"policy {spec.name}: train_on", remedy=remedy)
     return validate(kind, {**spec.params, **phase.params})
 
 
@@ -154,9 +147,8 @@ def start_network(
     counts = {problem.tree.actions for problem in problems.values()}
     if settings.head == "fixed" and len(counts) > 1:
         what = f"the scenarios have {sorted(counts)} actions"
-        raise UserError(
-            what, where="learner.head", expected="one number of actions for head: fixed", remedy="set head: blocks"
-        )
+        expected = "one number of actions for head: fixed"
+        raise UserError(what, where="learner.head", expected=expected, remedy="set head: blocks")
     encoding = encoding_of(settings)
     network = build_network(settings, max(counts), encoding, seed)
     if paths.start is not None:
@@ -184,9 +176,7 @@ def save_network(
     encoding: Encoding,
     problems: Mapping[str, AdaptationProblem],
 ) -> None:
-    """Write a policy: its parameters, those of the parent beside them, and in meta.json all that builds the network
-    again.
-    """
+    """Write a policy: its parameters, its parent's, and in meta.json all that builds the network again."""
     words = encoding.vocabulary
     meta = {
         "kind": POLICY_KIND,
@@ -208,24 +198,16 @@ def _own(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
 
 
 def load_policy(path: Path, problem: AdaptationProblem) -> NetworkPolicy:
-    """Return the policy of a file; UserError where it is damaged or chooses among another number of actions than the
-    problem has.
-    """
+    """Return the policy of a file. Raises UserError for damage and another number of actions."""
     checkpoint = read_checkpoint(path, POLICY_KIND)
     meta: Mapping[str, Any] = checkpoint.meta
     try:
         settings, actions = NetworkSettings(**meta["network"]), int(meta["actions"])
     except (KeyError, TypeError, ValueError) as error:
-        raise UserError(
-            f"the policy's description is damaged: {error}", where=str(path), remedy="learn the policy again"
-        ) from None
-    if settings.head == "fixed" and actions != problem.tree.actions:
-        raise UserError(
-            f"the policy chooses among {actions} actions",
-            where=str(path),
-            expected=f"{problem.tree.actions} actions, as scenario {problem.name} has",
-            remedy="learn it on such scenarios, or with head: blocks, which takes any number",
-        )
+        what = f"the policy's description is damaged: {error}"
+        raise UserError(what, where=str(path), remedy="learn the policy again") from None
+    if settings.head == "fixed":
+        check_actions(actions, problem.tree.actions, f"{path}: for scenario {problem.name}")
     words = vocabulary_of(meta["vocabulary"], str(path)) if settings.encoder == "vocab" else None
     encoding = encoding_of(settings, words)
 

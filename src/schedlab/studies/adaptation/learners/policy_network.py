@@ -1,6 +1,4 @@
-"""The policy network: the published one (recurrent over the layers, fixed actions) and the default one (one score for
-each block).
-"""
+"""The policy networks: the published one (recurrent, fixed actions), the default one (a score a block)."""
 
 from __future__ import annotations
 
@@ -22,9 +20,7 @@ from schedlab.studies.adaptation.learners.settings import NetworkSettings
 
 
 def encoding_of(settings: NetworkSettings, vocabulary: Vocabulary | None = None) -> Encoding:
-    """Return the encoding of decisions that the settings say; the vocabulary is read from its file where none is
-    given.
-    """
+    """Return the encoding of decisions; the vocabulary is read from its file where none is given."""
     if settings.encoder == "features":
         vocabulary = None
     elif vocabulary is None:
@@ -51,9 +47,7 @@ class Inputs:
 
 
 class RecurrentEncoder(nn.Module):
-    """Reads embedded layers in both directions, then once more; gives a code for each layer and one for the model (the
-    last).
-    """
+    """Reads embedded layers both ways, then once more; gives a code for each layer and one for the model."""
 
     def __init__(self, embedding: np.ndarray, recurrent: int, code: int) -> None:
         super().__init__()

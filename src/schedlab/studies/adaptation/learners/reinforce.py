@@ -1,12 +1,11 @@
-"""REINFORCE against the table (Williams 1992): the published form of it, and a repaired one with baseline and entropy
-bonus.
-"""
+"""REINFORCE over the table (Williams 1992): as published, and repaired with baseline and entropy bonus."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,12 +16,7 @@ from schedlab.config.hashes import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.learning.adam import Adam
-from schedlab.learning.checkpoints import (
-    load_module,
-    module_arrays,
-    read_progress,
-    write_checkpoint,
-)
+from schedlab.learning.checkpoints import load_module, module_arrays, read_progress, write_checkpoint
 from schedlab.learning.reinforce import MovingMean, cooled, entropy, normalised
 from schedlab.learning.seeding import use_one_thread
 from schedlab.studies.adaptation.learners.encoders import Encoding
@@ -42,9 +36,7 @@ from schedlab.studies.adaptation.learners.settings import ReinforceSettings
 from schedlab.studies.adaptation.problem import AdaptationProblem
 
 _PROGRESS = "adaptation-reinforce-progress"
-_BLOCK = (
-    1024  # episodes whose random numbers are drawn together; a stream a block needs no generator state in checkpoints
-)
+_BLOCK = 1024  # episodes whose random numbers are drawn together: no generator state in checkpoints
 _CURVES = ("objective", "reward", "accuracy", "probability_best")
 
 
@@ -79,7 +71,7 @@ class _PhaseState:
     baselines: list[MovingMean]
     curves: dict[str, np.ndarray]  # a value an episode
     episode: int = 0
-    batches: dict[tuple[int, ...], list[Batch]] = field(default_factory=dict)
+    batches: dict[tuple[int, ...], list[tuple[Batch, list[int]]]] = field(default_factory=dict)
 
 
 class _Run:
@@ -101,9 +93,15 @@ class _Run:
             for group in groups:
                 _check_returns(group, settings)
         self.recorded: list[dict[str, np.ndarray]] = []
-        self.state: _PhaseState | None = None
+        self._begun: _PhaseState | None = None
         self.drawn: tuple[tuple[int, int], np.ndarray] = ((-1, -1), np.zeros(0))
         self.digest = _digest(spec, seed, self.groups)
+
+    @property
+    def state(self) -> _PhaseState:
+        """The state of the phase that runs."""
+        assert self._begun is not None
+        return self._begun
 
     def resume(self, progress: Path) -> int:
         """Take up what an interrupted job of the same values left; return the phase to go on with."""
@@ -113,7 +111,7 @@ class _Run:
         number = int(kept.meta["phase"])
         load_module(self.network, kept.group("network"), progress)
         self.recorded = [kept.group(f"curve/{past}") for past in range(number)]
-        self.state = self._fresh(number)
+        self._begun = self._fresh(number)
         self.state.optimizer.load(kept.group("optimizer"))
         self.state.episode = int(kept.meta["episode"])
         self.state.curves = {name: np.array(values) for name, values in kept.group(f"curve/{number}").items()}
@@ -123,14 +121,14 @@ class _Run:
     def phase(self, number: int, progress: Path) -> None:
         """Run a phase from where it stands to its end."""
         settings, steps = self.settings[number], self.spec.train_on[number].steps
-        state = self.state = self.state or self._fresh(number)
+        state = self._begun = self._begun or self._fresh(number)
         while state.episode < steps:
             before = state.episode
             self._update(number, min(settings.episodes_per_update, steps - before))
             if before // settings.save_every != state.episode // settings.save_every:
                 self._save(number, progress)
         self.recorded.append(state.curves)
-        self.state = None
+        self._begun = None
 
     def emit(self, curve: Curve) -> None:
         """Hand out the curves of all phases: means over `record_every` episodes of each scenario."""
@@ -141,7 +139,7 @@ class _Run:
                 for first in range(0, len(episodes), settings.record_every):
                     some = episodes[first : first + settings.record_every]
                     update = int(some[-1]) // settings.episodes_per_update
-                    at = {"step": int(some[-1]) + 1, "episode": int(some[-1]) + 1, "update": update + 1}
+                    at: dict[str, Any] = {"step": int(some[-1]) + 1, "episode": int(some[-1]) + 1, "update": update + 1}
                     for name in _CURVES:
                         value = float(recorded[name][some].mean())
                         if np.isfinite(value):
@@ -183,9 +181,8 @@ class _Run:
                 _log_probabilities(batch, self.network, settings, tau), batch, local, uniforms[mine]
             )
             losses.append(self._loss(sampled, settings, groups, of_group[mine], episodes[mine]) * (len(mine) / count))
-        fallen = settings.learning_rate * settings.learning_rate_factor ** (
-            state.episode // settings.learning_rate_every
-        )
+        times = state.episode // settings.learning_rate_every
+        fallen = settings.learning_rate * settings.learning_rate_factor**times
         state.optimizer.learning_rate = max(fallen, settings.minimum_learning_rate)
         state.optimizer.zero_grad()
         sum(losses).backward()
@@ -211,9 +208,7 @@ class _Run:
         return loss - settings.entropy * sampled.entropies().mean() if settings.entropy else loss
 
     def _advantage(self, returns: np.ndarray, settings: ReinforceSettings, of_group: np.ndarray) -> np.ndarray:
-        """Returns less their scenario's baseline, which they then move; a scenario's first returns are their own
-        baseline.
-        """
+        """Returns less their scenario's moving baseline; first returns are their own baseline."""
         advantage = returns.copy()
         if settings.baseline == "moving":
             for group in np.unique(of_group):
@@ -248,9 +243,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Sampled:
-    """Sampled episodes: sequence numbers, log-probabilities of the actions taken (episodes, decisions), and of all
-    (groups, ...).
-    """
+    """Sampled episodes: sequences, log-probabilities of their actions (episodes, decisions), of all (groups, ...)."""
 
     sequences: np.ndarray
     taken: torch.Tensor
@@ -299,12 +292,10 @@ def _returns(reward: np.ndarray, settings: ReinforceSettings) -> np.ndarray:
 
 def _check_returns(group: Group, settings: ReinforceSettings) -> None:
     if settings.returns == "tangent" and not (group.reward.min() >= 0 and group.reward.max() < 1):
-        raise UserError(
-            "returns: tangent needs an accuracy as reward",
-            where=f"learner.returns (scenario {group.scenario})",
-            expected="rewards from 0 to below 1",
-            remedy="set reward.metric: accuracy, or returns: plain",
-        )
+        what = "returns: tangent needs an accuracy as reward"
+        expected = "rewards from 0 to below 1"
+        remedy = "set reward.metric: accuracy, or returns: plain"
+        raise UserError(what, where=f"learner.returns (scenario {group.scenario})", expected=expected, remedy=remedy)
 
 
 def _digest(spec: PolicySpec, seed: int, groups: list[list[Group]]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,11 +34,8 @@ def _one_tree(problems: list[AdaptationProblem]) -> DecisionTree:
     trees = {problem.tree for problem in problems}
     if len(trees) != 1:
         kinds = sorted(f"{tree.actions} actions in {tree.decisions} decisions" for tree in trees)
-        raise UserError(
-            f"one sequence cannot serve all training scenarios: {kinds}",
-            where="train_on",
-            expected="one kind of sequence",
-        )
+        what = f"one sequence cannot serve all training scenarios: {kinds}"
+        raise UserError(what, where="train_on", expected="one kind of sequence")
     return trees.pop()
 
 
@@ -59,18 +57,18 @@ class ConstantLearner:
 
     def load(self, checkpoint: Path, problem: AdaptationProblem) -> SequencePolicy:
         """Return the policy that takes the learned sequence."""
-        return _load_sequence(checkpoint, problem)
+        meta = read_checkpoint(checkpoint, _SEQUENCE).meta
+        _check_tree(meta, problem, checkpoint)
+        return SequencePolicy(str(meta["sequence"]))
 
 
-class BanditLearner:
+class BanditLearner(ConstantLearner):
     """UCB1 over sequences: as blind as the best constant one, but it pays for each look at the tables."""
 
     def learn(
         self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
     ) -> None:
-        """Pull arms phase after phase, each pull on a training unit drawn at random; write the arm with the best
-        mean.
-        """
+        """Pull arms, each on a training unit drawn at random; write the arm with the best mean."""
         validate(BanditSettings, spec.params)
         rewards = _trained_on(problems, spec)
         arms = _Arms(next(iter(rewards.values())).shape[1], generator(seed, "bandit"))
@@ -80,21 +78,9 @@ class BanditLearner:
             seen = np.array([arms.pull(units, settings.exploration) for _ in range(phase.steps)])
             for first in range(0, len(seen), settings.record_every):
                 some = seen[first : first + settings.record_every]
-                last = first + len(some)
-                curve(
-                    "reward",
-                    float(some.mean()),
-                    step=last,
-                    episode=last,
-                    update=last,
-                    phase=number,
-                    scenario="+".join(phase.scenarios),
-                )
+                at: dict[str, Any] = dict.fromkeys(("step", "episode", "update"), first + len(some))
+                curve("reward", float(some.mean()), phase=number, scenario="+".join(phase.scenarios), **at)
         _write_sequence(paths.checkpoint, problems[spec.train_on[0].scenarios[0]].tree, arms.best())
-
-    def load(self, checkpoint: Path, problem: AdaptationProblem) -> SequencePolicy:
-        """Return the policy that takes the learned sequence."""
-        return _load_sequence(checkpoint, problem)
 
 
 class _Arms:
@@ -126,9 +112,7 @@ class _Arms:
 
 
 class NearestLearner:
-    """Remembers the best sequence of each training scenario; acts as in the one whose first decision comes at the
-    nearest time.
-    """
+    """Remembers the best sequence of each scenario; acts as in the one whose first decision is nearest in time."""
 
     def learn(
         self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
@@ -136,18 +120,13 @@ class NearestLearner:
         """Write the times and best sequences; nothing is random."""
         del seed
         validate(NoSettings, spec.params)
-        known = []
+        known: list[dict[str, Any]] = []
         for name, reward in _trained_on(problems, spec).items():
             problem, mean = problems[name], reward.mean(0)
             best = int(mean.argmax())
             start = float(problem.view.time_left[list(problem.rows("train")), 0].mean())
-            known.append(
-                {
-                    "part_left": start / problem.setup.total_time,
-                    "sequence": problem.tree.sequences[best],
-                    "scenario": name,
-                }
-            )
+            part, sequence = start / problem.setup.total_time, problem.tree.sequences[best]
+            known.append({"part_left": part, "sequence": sequence, "scenario": name})
             curve("reward", float(mean[best]), step=0, scenario=name)
         tree = _one_tree([problems[entry["scenario"]] for entry in known])
         write_checkpoint(
@@ -181,18 +160,9 @@ def _write_sequence(path: Path, tree: DecisionTree, chosen: int) -> None:
     write_checkpoint(path, meta)
 
 
-def _load_sequence(path: Path, problem: AdaptationProblem) -> SequencePolicy:
-    meta = read_checkpoint(path, _SEQUENCE).meta
-    _check_tree(meta, problem, path)
-    return SequencePolicy(str(meta["sequence"]))
-
-
 def _check_tree(meta: Mapping, problem: AdaptationProblem, path: Path) -> None:
     found = (meta.get("actions"), meta.get("decisions"))
     if found != (problem.tree.actions, problem.tree.decisions):
-        raise UserError(
-            f"the policy takes {found[1]} decisions among {found[0]} actions",
-            where=str(path),
-            expected=f"{problem.tree.decisions} among {problem.tree.actions}, as scenario {problem.name} has",
-            remedy="learn it on scenarios like this one",
-        )
+        what = f"the policy takes {found[1]} decisions among {found[0]} actions"
+        expected = f"{problem.tree.decisions} among {problem.tree.actions}, as scenario {problem.name} has"
+        raise UserError(what, where=str(path), expected=expected, remedy="learn it on scenarios like this one")

@@ -12,9 +12,7 @@ WIDEST = 4096  # numbers of a layer of the policy network
 
 
 class NetworkSettings(Settings):
-    """What the policy network reads and how large it is; the published one is vocab, fixed, sine with the sizes 16, 50,
-    16, 128.
-    """
+    """What the policy network reads, and its size (published: vocab, fixed, sine; 16, 50, 16, 128)."""
 
     encoder: Literal["features", "vocab"] = setting(
         "features", doc="layers as features, or as words with a frozen random embedding"

@@ -1,6 +1,4 @@
-"""What a network is, without its weights: the blocks of a model file, the layers they stand for, and how growth changes
-them.
-"""
+"""Networks without weights: blocks of a model file, the layers they stand for, the changes by growth."""
 
 from __future__ import annotations
 
@@ -13,9 +11,8 @@ from schedlab.config.errors import UserError
 from schedlab.config.hashes import canonical_json
 from schedlab.config.schema import Settings, setting
 
-Shape = tuple[
-    int, ...
-]  # (channels, height, width) of an image, (features,) behind a flatten or a global pool; no batch axis
+# (channels, height, width) of an image, (features,) behind a flatten or a global pool; no batch axis
+Shape = tuple[int, ...]
 
 WEIGHTED = ("conv", "linear")
 POOLS = ("avg_pool", "max_pool")
@@ -40,8 +37,7 @@ class InputSettings(Settings):
 
 
 class BlockSettings(Settings):
-    """One block of a model: a convolution or a linear layer with what follows it, a pool, a flatten, or an insertion
-    point.
+    """One block of a model: a layer with what follows it, a pool, a flatten, or an insertion point.
 
     conv            convolution, batch norm (where asked for), activation
     linear          linear layer, batch norm (where asked for), activation
@@ -185,17 +181,12 @@ class Architecture:
         if not positions:
             count = self.deepenable_blocks
             expected = f"a block from 0 to {count - 1}" if count else "a model with a deepenable block"
-            raise UserError(
-                f"there is no deepenable block {block}",
-                where=f"model/{self.model}",
-                expected=expected,
-                remedy="change the growth action",
-            )
+            what = f"there is no deepenable block {block}"
+            raise UserError(what, where=f"model/{self.model}", expected=expected, remedy="change the growth action")
         return positions
 
     def deepened(self, block: int, bn: bool | None = None) -> Architecture:
-        """Return the architecture with one more layer and its ReLU behind a block: a stride-1 convolution or a linear
-        layer.
+        """Return the architecture with one more convolution (stride 1) or linear layer and ReLU behind a block.
 
         bn: put a batch norm between the two; None: where the block itself has one.
         """
@@ -203,21 +194,17 @@ class Architecture:
         channels, number = self.layers[own[-1]].outputs, self.insertions[block] + 1
         if bn is None:
             bn = any(self.layers[i].kind == "batch_norm" for i in own)
-        common = {"inputs": channels, "outputs": channels, "block": block, "inserted": number}
-        prefix, first = f"block{block}.insert{number}.", self.layers[own[0]]
+        first = self.layers[own[0]]
+        kinds = ("conv" if first.kind == "conv" else "linear", *(("batch_norm",) if bn else ()), "relu")
+        names = {kind: f"block{block}.insert{number}.{kind}" for kind in kinds}
+        new = [Layer(kind, name, channels, channels, block=block, inserted=number) for kind, name in names.items()]
         if first.kind == "conv":
-            new = [Layer("conv", prefix + "conv", kernel=first.kernel, padding=first.kernel // 2, **common)]
-        else:
-            new = [Layer("linear", prefix + "linear", **common)]
-        kinds = ("batch_norm", "relu") if bn else ("relu",)
-        new += [Layer(kind, prefix + kind, **common) for kind in kinds]
+            new[0] = replace(new[0], kernel=first.kernel, padding=first.kernel // 2)
         behind = own[-1] + 1
         return replace(self, layers=(*self.layers[:behind], *new, *self.layers[behind:]))
 
     def widening(self, block: int) -> range:
-        """Return the positions from the layer that makes a block's channels to the one that takes them, both
-        included.
-        """
+        """Return the positions from the layer that makes a block's channels to the one that takes them."""
         makers = [i for i in self.original(block) if self.layers[i].kind in WEIGHTED]
         takers = [i for i, layer in enumerate(self.layers) if layer.kind in WEIGHTED and makers and i > makers[0]]
         if not makers or not takers:
@@ -228,18 +215,13 @@ class Architecture:
         return range(makers[0], takers[0] + 1)
 
     def widened(self, block: int, factor: float) -> Architecture:
-        """Return the architecture whose block has `factor` times the channels (rounded, factor > 1), its taker the same
-        outputs.
-        """
+        """Return the architecture whose block has `factor` (above 1) times the channels, rounded."""
         span, layers = self.widening(block), list(self.layers)
         old = layers[span[0]].outputs
         new = round(old * factor)
         if new <= old:
-            raise UserError(
-                f"factor {factor} leaves {new} of {old} channels",
-                where=f"model/{self.model}",
-                expected="a factor above 1",
-            )
+            what = f"factor {factor} leaves {new} of {old} channels"
+            raise UserError(what, where=f"model/{self.model}", expected="a factor above 1")
         layers[span[0]] = replace(layers[span[0]], outputs=new)
         for i in span[1:-1]:
             layers[i] = replace(layers[i], inputs=layers[i].inputs // old * new, outputs=layers[i].outputs // old * new)
@@ -286,31 +268,23 @@ def architecture(model: ModelSettings) -> Architecture:
 def require_fit(architecture: Architecture, data: str, shape: Shape, classes: int, where: str = "") -> None:
     """Raise UserError where a network does not take the images (channels, height, width) and classes of a data set."""
     if architecture.input != tuple(shape) or architecture.classes != classes:
-        raise UserError(
-            f"the model {architecture.model} takes images {architecture.input} of {architecture.classes} classes",
-            where=where,
-            expected=f"images {tuple(shape)} of {classes} classes, as the data set {data} has",
-            remedy="choose a model for this data set, or the data set that the model is for",
-        )
+        what = f"the model {architecture.model} takes images {architecture.input} of {architecture.classes} classes"
+        expected = f"images {tuple(shape)} of {classes} classes, as the data set {data} has"
+        remedy = "choose a model for this data set, or the data set that the model is for"
+        raise UserError(what, where=where, expected=expected, remedy=remedy)
 
 
 def _layers(block: BlockSettings, shape: Shape, name: str, number: int | None) -> list[Layer]:
     """The layers of one block that fits its input shape."""
+    kernel, outputs = block.kernel or 1, block.out or 0
     if block.kind in WEIGHTED:
-        sides = (
-            {"kernel": block.kernel, "stride": block.stride or 1, "padding": block.padding}
-            if block.kind == "conv"
-            else {}
-        )
-        layers = [
-            Layer(block.kind, f"{name}.{block.kind}", shape[0], block.out, bias=block.bias, block=number, **sides)
-        ]
-        kinds = (["batch_norm"] if block.batch_norm else []) + (
-            [block.activation] if block.activation != "none" else []
-        )
-        return layers + [Layer(kind, f"{name}.{kind}", block.out, block.out, block=number) for kind in kinds]
+        layer = Layer(block.kind, f"{name}.{block.kind}", shape[0], outputs, bias=block.bias, block=number)
+        if block.kind == "conv":
+            layer = replace(layer, kernel=kernel, stride=block.stride or 1, padding=block.padding)
+        kinds = [*(["batch_norm"] if block.batch_norm else []), block.activation]
+        return [layer, *(Layer(k, f"{name}.{k}", outputs, outputs, block=number) for k in kinds if k != "none")]
     if block.kind in POOLS:
-        return [Layer(block.kind, name, shape[0], shape[0], kernel=block.kernel, stride=block.stride or block.kernel)]
+        return [Layer(block.kind, name, shape[0], shape[0], kernel=kernel, stride=block.stride or kernel)]
     return [Layer(block.kind, name, shape[0], prod(shape) if block.kind == "flatten" else shape[0])]
 
 
@@ -359,15 +333,12 @@ def _own_number(block: BlockSettings, number: int, fail: _Complaint) -> int | No
         return None
     remedy = "or set deepen: false"
     if block.activation != "relu":
-        what = (
-            f"activation {block.activation} is not idempotent"
-            if block.activation != "none"
-            else "there is no activation"
-        )
+        named = f"activation {block.activation} is not idempotent"
+        what = named if block.activation != "none" else "there is no activation"
         raise fail(
             f"{what}, so a layer inserted behind this block would change the network", "activation: relu", remedy
         )
-    if block.kind == "conv" and block.kernel % 2 == 0:
+    if block.kind == "conv" and block.kernel and block.kernel % 2 == 0:
         raise fail(f"kernel {block.kernel} is even and has no centre for an identity", "an odd kernel", remedy)
     return number
 

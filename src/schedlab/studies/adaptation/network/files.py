@@ -1,6 +1,4 @@
-"""A trained network as a file that tells of itself: its weights in torch's or TensorFlow's layouts, its architecture,
-data. No torch.
-"""
+"""Trained networks as files: weights in torch's or TensorFlow's layouts, architecture, data. No torch."""
 
 from __future__ import annotations
 
@@ -23,21 +21,9 @@ from schedlab.config.hashes import canonical_json
 from schedlab.studies.adaptation.network.architecture import POOLS, WEIGHTED, Architecture, Layer, Shape
 
 _USER_BLOCK, _MARK = 512, b"schedlab weights sha256 "
-_META = (
-    "schedlab"  # what a file tells of itself: a member schedlab.json of an .npz, a dataset of an .h5 that is no layer's
-)
+_META = "schedlab"  # what a file tells of itself: a member schedlab.json of an .npz, a dataset of an .h5, no layer's
 _NORM_NAMES = {"weight": "gamma", "bias": "beta", "running_mean": "moving_mean", "running_var": "moving_variance"}
 _NAMES = {"weight": "kernel", "bias": "bias"}
-
-
-def to_nhwc(images: np.ndarray) -> np.ndarray:
-    """Return images (n, channels, height, width) as (n, height, width, channels)."""
-    return np.ascontiguousarray(images.transpose(0, 2, 3, 1))
-
-
-def to_nchw(images: np.ndarray) -> np.ndarray:
-    """Return images (n, height, width, channels) as (n, channels, height, width)."""
-    return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
 
 
 def to_hwio(kernel: np.ndarray) -> np.ndarray:
@@ -71,18 +57,14 @@ def from_dense(kernel: np.ndarray, image: Shape | None = None) -> np.ndarray:
 
 
 def to_tensorflow(architecture: Architecture, state: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return the tensors of a network (numpy arrays, or torch tensors on the CPU) under TensorFlow's names and in its
-    layouts.
+    """Return a network's tensors (arrays, or torch tensors on the CPU) in TensorFlow's names and layouts.
 
     UserError where a tensor is missing, too many, or of another shape than the architecture's.
     """
     names = _table(architecture)
     where = f"weights of {architecture.model}"
-    _check(
-        {own: shape for own, (_, shape, _, _) in names.items()},
-        {name: tuple(state[name].shape) for name in state},
-        where,
-    )
+    shapes = {own: shape for own, (_, shape, _, _) in names.items()}
+    _check(shapes, {name: tuple(state[name].shape) for name in state}, where)
     return {
         name: _turn(np.asarray(state[own]), kind, image, back=False) for own, (name, _, kind, image) in names.items()
     }
@@ -91,8 +73,7 @@ def to_tensorflow(architecture: Architecture, state: Mapping[str, Any]) -> dict[
 def from_tensorflow(
     architecture: Architecture, arrays: Mapping[str, np.ndarray], where: str = ""
 ) -> dict[str, np.ndarray]:
-    """Return arrays of TensorFlow's names and layouts as the tensors of a network of the architecture (inverse of
-    `to_tensorflow`).
+    """Return arrays in TensorFlow's names and layouts as the tensors of a network (inverse of `to_tensorflow`).
 
     where: the file, for the message. UserError where an array is missing, too many, of another shape, or not of floats.
     """
@@ -132,15 +113,12 @@ def load_with_meta(path: Path | str) -> tuple[dict[str, np.ndarray], dict[str, A
         return arrays, None if text is None else dict(json.loads(text))
     except Exception as error:  # whatever a damaged file makes zipfile, numpy or HDF5 raise
         expected = f"a whole {Path(path).suffix} file of arrays"
-        raise UserError(
-            f"the file cannot be read ({error})", where=str(path), expected=expected, remedy="write it again"
-        ) from error
+        what = f"the file cannot be read ({error})"
+        raise UserError(what, where=str(path), expected=expected, remedy="write it again") from error
 
 
 def check_path(path: Path | str) -> None:
-    """Raise UserError for a path whose ending is no kind of weights file, or that cannot be written, before anything is
-    computed for it.
-    """
+    """Raise UserError for a path of another ending or that cannot be written, before anything is computed."""
     _format(path)
     try:
         if Path(path).is_dir():
@@ -149,15 +127,12 @@ def check_path(path: Path | str) -> None:
         with tempfile.TemporaryFile(dir=Path(path).parent):
             pass
     except OSError as error:
-        raise UserError(
-            f"the weights cannot be written there: {error.strerror}", where=str(path), remedy="name another file"
-        ) from None
+        what = f"the weights cannot be written there: {error.strerror}"
+        raise UserError(what, where=str(path), remedy="name another file") from None
 
 
 def _table(architecture: Architecture) -> dict[str, tuple[str, Shape, str, Shape | None]]:
-    """For each tensor's name in torch: its name in TensorFlow, shape in torch, kind, and the image flattened in front
-    of it.
-    """
+    """For each tensor's name in torch: name in TensorFlow, shape in torch, kind, the image flattened before it."""
     table, flattened, shape = {}, None, architecture.input
     for layer, output in zip(architecture.layers, architecture.shapes, strict=True):
         if layer.kind == "flatten":
@@ -166,12 +141,8 @@ def _table(architecture: Architecture) -> dict[str, tuple[str, Shape, str, Shape
             suffix = own.removeprefix(layer.name + ".")
             matrix = suffix == "weight" and layer.kind != "batch_norm"
             name = (_NORM_NAMES if layer.kind == "batch_norm" else _NAMES)[suffix]
-            table[own] = (
-                f"{layer.name}/{name}",
-                size,
-                layer.kind if matrix else "vector",
-                flattened if matrix else None,
-            )
+            kind, image = (layer.kind, flattened) if matrix else ("vector", None)
+            table[own] = (f"{layer.name}/{name}", size, kind, image)
         if layer.kind == "linear":
             flattened = None
         shape = output
@@ -193,11 +164,8 @@ def _tensorflow_shape(shape: Shape, kind: str) -> Shape:
 def _check(expected: Mapping[str, Shape], given: Mapping[str, Shape], where: str) -> None:
     for problem, names in (("missing", expected.keys() - given.keys()), ("unknown", given.keys() - expected.keys())):
         if names:
-            raise UserError(
-                f"{problem}: {', '.join(sorted(names))}",
-                where=where,
-                expected="the tensors of the model and its insertions",
-            )
+            what = f"{problem}: {', '.join(sorted(names))}"
+            raise UserError(what, where=where, expected="the tensors of the model and its insertions")
     for name, shape in expected.items():
         if tuple(given[name]) != tuple(shape):
             raise UserError(f"{name} has shape {tuple(given[name])}", where=where, expected=f"shape {tuple(shape)}")
@@ -211,7 +179,8 @@ def _format(path: Path | str) -> tuple[Any, Any]:
 
 
 def _write_npz(path: Path, arrays: Mapping[str, np.ndarray], meta: str | None) -> None:
-    np.savez(path, **arrays)
+    named: dict[str, Any] = dict(arrays)
+    np.savez(path, **named)
     if meta is not None:
         with zipfile.ZipFile(path, "a") as file:
             file.writestr(zipfile.ZipInfo(f"{_META}.json"), meta)  # a fresh ZipInfo carries no clock
@@ -284,8 +253,7 @@ _KINDS = {*WEIGHTED, *POOLS, "batch_norm", "relu", "tanh", "sigmoid", "global_av
 
 @dataclass(frozen=True)
 class SavedNetwork:
-    """A network without torch: `state` holds arrays under torch's names and in its layouts, whatever the layout of the
-    file was.
+    """A network without torch: `state` holds arrays in torch's names and layouts, whatever the file has.
 
     about: plain values on where it comes from; `data` among them: the settings of the data set that it was trained on.
     """
@@ -297,9 +265,7 @@ class SavedNetwork:
 
 
 def write_network(path: Path | str, network: SavedNetwork) -> None:
-    """Write a network as .npz or .h5 in its layout, atomically. Raises UserError for other endings and tensors that do
-    not fit.
-    """
+    """Write a network as .npz or .h5 in its layout, atomically. Raises UserError for what does not fit."""
     arrays = to_tensorflow(network.architecture, network.state)
     if network.layout == "torch":
         arrays = {_stored(name): np.ascontiguousarray(network.state[name]) for name in network.state}
@@ -314,8 +280,7 @@ def write_network(path: Path | str, network: SavedNetwork) -> None:
 
 
 def read_network(path: Path | str, architecture: Architecture | None = None) -> SavedNetwork:
-    """Read a network. A file that does not tell its architecture (another program's, in TensorFlow's layouts) needs one
-    given.
+    """Read a network. Another program's file (TensorFlow's layouts) needs its architecture given.
 
     Raises UserError where the file is damaged, tells no architecture and none is given, or holds other tensors than the
     architecture or numbers that are not finite.
@@ -332,9 +297,8 @@ def read_network(path: Path | str, architecture: Architecture | None = None) -> 
         meta = {"layout": "tensorflow" if any(name.endswith("/kernel") for name in arrays) else "torch", "about": {}}
     else:
         if meta.get("version") != _VERSION or meta.get("layout") not in LAYOUTS:
-            raise UserError(
-                "the file's description is of another version", where=str(path), expected=f"version {_VERSION}"
-            )
+            what = "the file's description is of another version"
+            raise UserError(what, where=str(path), expected=f"version {_VERSION}")
         told = architecture_of(meta.get("architecture"), str(path))
         if architecture not in (None, told):
             raise UserError(
@@ -362,16 +326,13 @@ def architecture_of(values: object, where: str) -> Architecture:
         _network_file_check(found)
     except (ValidationError, ValueError, TypeError) as error:
         reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        raise UserError(
-            f"the description of the architecture is damaged: {reason}", where=where, remedy="write the file again"
-        ) from None
+        what = f"the description of the architecture is damaged: {reason}"
+        raise UserError(what, where=where, remedy="write the file again") from None
     return found
 
 
 def deepened(start: Architecture, blocks: Sequence[int], bn: bool | None = None) -> Architecture:
-    """Return an architecture after insertions behind blocks, in order. Raises UserError for a block that is not
-    there.
-    """
+    """Return an architecture after insertions behind blocks, in order. Raises UserError for an unknown block."""
     for block in blocks:
         start = start.deepened(block, bn)
     return start

@@ -60,9 +60,7 @@ def _noise(shape: torch.Size, noise: float, seed: int, name: str) -> Tensor:
 
 @torch.no_grad()
 def _calibrate(network: Network, position: int, images: Tensor | None) -> None:
-    """Set the batch norm at a position to the identity on its input's mean and variance over the images (evaluation
-    mode).
-    """
+    """Make the batch norm at a position the identity on the images' mean and variance (evaluation mode)."""
     if images is None:
         raise ValueError("calibrating a batch norm needs training images")
     training = network.training
@@ -109,8 +107,7 @@ class Resized:
 def widen(
     network: Network, block: int, factor: float, seed: int, noise: float = 0.0
 ) -> tuple[Network, dict[str, Resized]]:
-    """Return the network with `factor` times the channels of a block, and how each tensor that changed its shape did
-    so.
+    """Return the network with `factor` times the channels of a block, and how each tensor changed its shape.
 
     The new channels copy randomly chosen old ones with their batch norm; the weights of the next conv or linear layer,
     found through pools and flattens, are divided by the number of copies. Exact up to rounding, in both modes. Copies
@@ -149,12 +146,10 @@ def shrink(large: Network, small: Network) -> Network:
             continue
         for name, shape in layer.parameters.items():
             if name not in source or tuple(source[name].shape) != shape:
-                raise UserError(
-                    f"tensor {name} of the larger network does not fit the smaller one",
-                    where=f"model/{small.architecture.model}",
-                    expected=f"shape {shape}",
-                    remedy="go back only to a network of the same model and widths",
-                )
+                what = f"tensor {name} of the larger network does not fit the smaller one"
+                expected = f"shape {shape}"
+                remedy = "go back only to a network of the same model and widths"
+                raise UserError(what, where=f"model/{small.architecture.model}", expected=expected, remedy=remedy)
             state[name] = source[name].clone()
     return _network(small.architecture, state, small)
 

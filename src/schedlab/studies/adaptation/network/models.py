@@ -17,8 +17,7 @@ BATCH_NORM_MOMENTUM = 0.1  # torch's default
 
 
 class Network(nn.Module):
-    """A network of an architecture, made from the tensors of `state` (names and shapes as `Layer.parameters` and
-    `.buffers`).
+    """A network of an architecture with the tensors of `state` (named as `Layer.parameters` and `.buffers`).
 
     `network(images)` takes float32 images (n, channels, height, width) and returns logits (n, classes). The forward
     pass is a
@@ -87,17 +86,13 @@ def initial_tensors(layer: Layer, seed: int) -> dict[str, Tensor]:
     """Return a layer's tensors: weights and biases uniform in +-1/sqrt(fan-in), a batch norm as the identity."""
     if layer.kind == "batch_norm":
         ones = (f"{layer.name}.weight", f"{layer.name}.running_var")
-        return {
-            name: torch.full(shape, float(name in ones))
-            for name, shape in {**layer.parameters, **layer.buffers}.items()
-        }
-    bound = (layer.inputs * layer.kernel**2) ** -0.5
-    return {
-        name: torch.empty(shape).uniform_(
-            -bound, bound, generator=torch.Generator().manual_seed(derive_seed(seed, name))
-        )
-        for name, shape in layer.parameters.items()
-    }
+        shapes = {**layer.parameters, **layer.buffers}
+        return {name: torch.full(shape, float(name in ones)) for name, shape in shapes.items()}
+    bound, tensors = (layer.inputs * layer.kernel**2) ** -0.5, {}
+    for name, shape in layer.parameters.items():
+        stream = torch.Generator().manual_seed(derive_seed(seed, name))
+        tensors[name] = torch.empty(shape).uniform_(-bound, bound, generator=stream)
+    return tensors
 
 
 def _checked(name: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -107,9 +102,7 @@ def _checked(name: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _function(layer: Layer, shape: Shape) -> Callable[..., Tensor]:
-    """The function (input, training, *tensors) -> output of a layer for its input shape; it holds no tensor, so that it
-    can be copied.
-    """
+    """The function (input, training, *tensors) -> output of a layer; it holds no tensor, so it can be copied."""
     stride, padding, kernel = layer.stride, layer.padding, layer.kernel
     if layer.kind == "conv" and layer.output_shape(shape)[1:] == (1, 1):
         return _conv_at_one_position(layer, shape)
@@ -133,15 +126,12 @@ def _function(layer: Layer, shape: Shape) -> Callable[..., Tensor]:
 
 
 def _conv_at_one_position(layer: Layer, shape: Shape) -> Callable[..., Tensor]:
-    """A convolution whose kernel has one place only: a matrix product with its part that lies on the image, several
-    times faster.
-    """
+    """A convolution with one place only, as a matrix product, which is several times faster."""
     padding, (height, width) = layer.padding, (min(side, layer.kernel - layer.padding) for side in shape[1:])
     rows, columns = slice(padding, padding + height), slice(padding, padding + width)
 
     def function(x: Tensor, _: bool, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        return F.linear(x[:, :, :height, :width].flatten(1), weight[:, :, rows, columns].flatten(1), bias)[
-            :, :, None, None
-        ]
+        whole = F.linear(x[:, :, :height, :width].flatten(1), weight[:, :, rows, columns].flatten(1), bias)
+        return whole[:, :, None, None]
 
     return function

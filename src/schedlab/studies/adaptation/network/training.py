@@ -76,23 +76,18 @@ class Samples:
 
 
 def on_device(scenario: AdaptationScenario, device: str) -> AdaptationScenario:
-    """Return the scenario trained on a device that is there (cpu, cuda), by which what is stored of it is known; `auto`
-    ends here.
-    """
+    """Return the scenario trained on a device that is there (cpu, cuda); `auto` ends here."""
     return scenario.model_copy(update={"training": scenario.training.model_copy(update={"device": device})})
 
 
 def prepare_torch(device: str) -> None:
     """Make torch deterministic on one thread. Raises UserError where the device is not there."""
     find_device(device, "training.device")
-    torch.backends.cudnn.allow_tf32 = (
-        False  # convolutions with ten bits of a fraction would be further from the processor's than rounding
-    )
+    torch.backends.cudnn.allow_tf32 = False  # its ten bits of a fraction would be further off than rounding
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic with a fixed workspace only
     torch.set_num_threads(1)
-    torch.set_deterministic_debug_mode(
-        "error"
-    )  # what use_deterministic_algorithms sets, without its second of importing the compiler
+    # what use_deterministic_algorithms sets, without its second of importing the compiler
+    torch.set_deterministic_debug_mode("error")
     torch.utils.deterministic.fill_uninitialized_memory = False  # a debugging aid that costs time and changes nothing
 
 
@@ -102,9 +97,8 @@ def samples(dataset: DataSet, device: str) -> dict[str, Samples]:
     for name in ("train", *HELD_OUT):
         images, labels = dataset.split(name)
         if len(labels):
-            splits[name] = Samples(
-                torch.from_numpy(images).contiguous().to(device), torch.from_numpy(labels).to(device)
-            )
+            tensors = torch.from_numpy(images).contiguous(), torch.from_numpy(labels)
+            splits[name] = Samples(*(tensor.to(device) for tensor in tensors))
     return splits
 
 
@@ -154,9 +148,7 @@ def evaluate(network: Network, splits: Mapping[str, Samples]) -> dict[str, float
 
 
 def restart(state: TrainState, growth: GrowthSettings, training: TrainingSettings) -> None:
-    """Do to the optimizer what growth (or a do-nothing that resets) does, in place: empty moments, first learning rate,
-    as set.
-    """
+    """Reset the optimizer, in place, as growth (or doing nothing) is set to: moments, learning rate."""
     if growth.optimizer != "keep":
         state.moments = {}
     if growth.lr_on_growth == "restart":
@@ -164,8 +156,7 @@ def restart(state: TrainState, growth: GrowthSettings, training: TrainingSetting
 
 
 def grow(state: TrainState, kind: str, block: int, growth: GrowthSettings, images: Tensor, seed: int) -> TrainState:
-    """Return the state with a block deepened or widened; the moments of surviving tensors are kept, those of new ones
-    are empty.
+    """Return the state with a block deepened or widened; surviving tensors keep their moments.
 
     images: training images; the first 512 calibrate inserted batch norms. seed: root of the streams that growth draws
       from.
@@ -179,8 +170,7 @@ def grow(state: TrainState, kind: str, block: int, growth: GrowthSettings, image
 
 
 def shrink_back(large: TrainState, small: Network) -> TrainState:
-    """Return the state after the way back to a smaller network, which takes over what it can of the larger one's
-    weights.
+    """Return the state after the way back to a smaller network, with what that can take of the larger one.
 
     The moments of the tensors that both have with equal shapes are kept.
     """
@@ -191,9 +181,7 @@ def shrink_back(large: TrainState, small: Network) -> TrainState:
 
 
 def pack(state: TrainState) -> bytes:
-    """Return a state as bytes: a JSON header with its length in front, then the raw tensors. Equal states, equal
-    bytes.
-    """
+    """Return a state as bytes: header length, JSON header, raw tensors. Equal states, equal bytes."""
     tensors = {f"weight {name}": tensor for name, tensor in state.network.state_dict().items()}
     for name, found in state.moments.items():
         tensors |= {f"mean {name}": found.mean, f"square {name}": found.square, f"updates {name}": found.updates}
@@ -208,9 +196,7 @@ def pack(state: TrainState) -> bytes:
 
 
 def unpack(data: bytes, architecture: Architecture, device: str = "cpu") -> TrainState:
-    """Return the state that `pack` wrote, its tensors new. Raises ValueError for another architecture or a wrong
-    length.
-    """
+    """Return the state that `pack` wrote. Raises ValueError for another architecture or a wrong length."""
     (length,) = struct.unpack_from("<I", data)
     header = json.loads(data[4 : 4 + length])
     if header["architecture"] != content_hash(architecture.key):
@@ -223,14 +209,12 @@ def unpack(data: bytes, architecture: Architecture, device: str = "cpu") -> Trai
         offset += 4 * count
     if offset != len(data):
         raise ValueError(f"the state has {len(data)} bytes, expected {offset}")
-    network = Network(
-        architecture, {name[len("weight ") :]: tensor for name, tensor in tensors.items() if name.startswith("weight ")}
+    weights, means = (
+        {name.removeprefix(kind): tensor for name, tensor in tensors.items() if name.startswith(kind)}
+        for kind in ("weight ", "mean ")
     )
-    moments = {
-        name[len("mean ") :]: Moments(tensor, tensors[f"square {name[5:]}"], tensors[f"updates {name[5:]}"])
-        for name, tensor in tensors.items()
-        if name.startswith("mean ")
-    }
+    moments = {n: Moments(mean, tensors[f"square {n}"], tensors[f"updates {n}"]) for n, mean in means.items()}
+    network = Network(architecture, weights)
     return TrainState(network, header["learning_rate"], header["epoch"], moments)
 
 

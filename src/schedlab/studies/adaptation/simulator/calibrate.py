@@ -55,9 +55,8 @@ def calibrate(
     settings = settings or CalibrateSettings()
     architectures = architectures_to_measure(base)
     medians = _medians(architectures, measure, settings)
-    counts = np.array([architecture.insertions for architecture in architectures], dtype=float).reshape(
-        len(architectures), -1
-    )
+    insertions = [architecture.insertions for architecture in architectures]
+    counts = np.array(insertions, dtype=float).reshape(len(architectures), -1)
     train, train_residual = fit(counts, np.array([seconds.train for seconds in medians]))
     evaluation, evaluation_residual = fit(counts, np.array([seconds.evaluation for seconds in medians]))
     exact = [
@@ -71,9 +70,8 @@ def calibrate(
         "residual": {"train_s": train_residual, "eval_s": evaluation_residual},
         "exact": exact,
     }
-    source = f"medians of {settings.epochs} epochs of each of {len(architectures)} architectures" + (
-        f" on {data}" if data else ""
-    )
+    source = f"medians of {settings.epochs} epochs of each of {len(architectures)} architectures"
+    source += f" on {data}" if data else ""
     values = {
         "name": name,
         "gpu": gpu,
@@ -110,11 +108,8 @@ def fit(counts: np.ndarray, seconds: np.ndarray) -> tuple[dict, float]:
         del free[int(solution[1:].argmin())]
     base, prices[free] = round(float(solution[0]), 6), solution[1:].round(6)
     if not base > 0:
-        raise UserError(
-            f"the measured seconds give a base of {base} s",
-            expected="more than 0",
-            remedy="measure more epochs on an idle machine",
-        )
+        what = f"the measured seconds give a base of {base} s"
+        raise UserError(what, expected="more than 0", remedy="measure more epochs on an idle machine")
     residual = float(np.abs(seconds - base - counts @ prices).max())
     return {"base": base, "per_insertion": prices.tolist()}, round(residual, 6)
 

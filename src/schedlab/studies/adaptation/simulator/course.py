@@ -13,19 +13,17 @@ from itertools import product
 
 from schedlab.config.errors import UserError
 from schedlab.studies.adaptation.network.architecture import Architecture
-from schedlab.studies.adaptation.scenario import GROWTH_ACTION, AdaptationScenario, GrowthSettings
+from schedlab.studies.adaptation.scenario import AdaptationScenario, GrowthSettings
 from schedlab.studies.adaptation.simulator.table import DIGITS
 from schedlab.studies.adaptation.simulator.timing import MICROSECONDS, EpochSeconds, Timing, microseconds
 
-Choose = Callable[
-    [Architecture, int, float, tuple[int, ...]], int
-]  # architecture, decision, seconds left, actions so far -> action
+# architecture, decision, seconds left, actions so far -> action
+Choose = Callable[[Architecture, int, float, tuple[int, ...]], int]
 
 
 @dataclass(frozen=True)
 class Node:
-    """A state of training: the epochs trained, and all that happened on the way: (epoch in front of which, growth
-    action or change).
+    """A state of training: epochs trained, and (epoch in front of which, growth action or change) on the way.
 
     Together with a shuffle stream this determines the weights. A do-nothing leaves no trace: it has no effect of its
     own.
@@ -87,8 +85,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Position:
-    """Where a run stands between two epochs: its last node and architecture, the time, and what is decided for the next
-    epoch.
+    """Where a run stands between two epochs: last node and architecture, time, and the next decision.
 
     plenty tells of the last epoch's resources; kept is what the last `up` found (node, architecture); grown counts the
     epochs of plenty that were begun.
@@ -141,9 +138,8 @@ class Course:
     def decide(self, position: Position, action: int) -> Position:
         """Return the position with an action taken: the number of a growth action, or one more: do nothing."""
         if not 0 <= action <= len(self.actions):
-            raise UserError(
-                f"action {action} is none of this scenario's", expected=f"a number from 0 to {len(self.actions)}"
-            )
+            what = f"action {action} is none of this scenario's"
+            raise UserError(what, expected=f"a number from 0 to {len(self.actions)}")
         return replace(position, actions=(*position.actions, action), pending=action)
 
     def upcoming(self, position: Position) -> Step:
@@ -151,9 +147,7 @@ class Course:
         return self._next(position)[0]
 
     def advance(self, position: Position, measured: EpochSeconds | None = None) -> tuple[Step | None, Position]:
-        """Run the next epoch, or where it does not fit (None) pass to the next stretch; measured: its charge in place
-        of the pinned one.
-        """
+        """Run the next epoch, or where it does not fit (None) pass to the next stretch; measured: its real charge."""
         stretch = self.stretches[position.stretch]
         step, kept = self._next(position)
         if measured is not None:
@@ -227,36 +221,29 @@ def grown(architecture: Architecture, action: str, growth: GrowthSettings) -> Ar
 
 def parse_action(action: str) -> tuple[str, int]:
     """Return kind (deepen or widen) and block of a growth action's name."""
-    kind, block = GROWTH_ACTION.fullmatch(action).groups()
+    kind, _, block = action.partition("-")
     return kind, int(block)
 
 
 def growth_actions(scenario: AdaptationScenario, start: Architecture) -> tuple[str, ...]:
-    """Return the names of the growth actions, in the order of their numbers; doing nothing follows them. UserError for
-    a bad block.
-    """
+    """Return the names of the growth actions; doing nothing follows them. UserError for a bad block."""
     names = scenario.actions or tuple(f"deepen-{block}" for block in range(start.deepenable_blocks))
     for name in names:
         grown(start, name, scenario.growth)
     if not names:
-        raise UserError(
-            f"model {scenario.model.name} has no block that may grow", where=f"scenario {scenario.name}: model"
-        )
+        what = f"model {scenario.model.name} has no block that may grow"
+        raise UserError(what, where=f"scenario {scenario.name}: model")
     return names
 
 
 def adaptation_course(scenario: AdaptationScenario, start: Architecture, timing: Timing) -> Course:
-    """Return the course of a scenario's runs from its adaptation point on. Raises UserError for actions that it cannot
-    have.
-    """
+    """Return the course of a scenario's runs from its adaptation point on. UserError for impossible actions."""
     names = growth_actions(scenario, start)
     if any(name.startswith("widen") for name in names) and not timing.prices_widening:
-        raise UserError(
-            f"the timing {timing.name} has no price for wider blocks",
-            where=f"scenario {scenario.name}: timing",
-            expected="one that computes the price from the arithmetic",
-            remedy="choose gpu: flops, or remove the widen actions",
-        )
+        what = f"the timing {timing.name} has no price for wider blocks"
+        expected = "one that computes the price from the arithmetic"
+        remedy = "choose gpu: flops, or remove the widen actions"
+        raise UserError(what, where=f"scenario {scenario.name}: timing", expected=expected, remedy=remedy)
     if any(name.startswith("widen") for name in names) and scenario.changes:
         raise UserError(
             "a widened network has no way back to narrower layers",
@@ -279,9 +266,7 @@ def trunk_run(scenario: AdaptationScenario, start: Architecture, timing: Timing)
 
 
 def adaptation_start(scenario: AdaptationScenario, start: Architecture, timing: Timing) -> Position:
-    """Return the position at the adaptation point: as many trunk epochs as fit in front of it; the time of an
-    interrupted one is lost.
-    """
+    """Return the adaptation point: as many trunk epochs as fit; the time of an interrupted one is lost."""
     charge = microseconds(timing.epoch_seconds(start).total)
     clock = microseconds(scenario.adapt_at)
     node = Node(clock // charge)
@@ -293,12 +278,10 @@ def all_runs(course: Course, start: Position) -> list[Run]:
     found = list(_extend(course, start, "", ()))
     for run in found:
         if not run.steps:
-            raise UserError(
-                f"sequence {run.sequence} has no time for one epoch after the adaptation point",
-                where="adapt_at",
-                expected=f"{course.time_left_us(start) / MICROSECONDS:g} s to be enough for the slowest epoch",
-                remedy="adapt earlier, raise the budget, or choose a faster timing",
-            )
+            what = f"sequence {run.sequence} has no time for one epoch after the adaptation point"
+            expected = f"{course.time_left_us(start) / MICROSECONDS:g} s to be enough for the slowest epoch"
+            remedy = "adapt earlier, raise the budget, or choose a faster timing"
+            raise UserError(what, where="adapt_at", expected=expected, remedy=remedy)
     return found
 
 

@@ -1,5 +1,4 @@
-"""A run that is trained while it is decided: for policies that look at what training has brought, and for the wall
-clock.
+"""Runs trained while they are decided: for policies that look at the training, and for the wall clock.
 
 The published system charges a job's budget with the seconds that the process takes. Simulations never do, for their
 results would depend on the machine; a single run may.
@@ -8,6 +7,7 @@ results would depend on the machine; a single run may.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -40,8 +40,7 @@ def run_live(
     watch: Watch | None = None,
     clock: Callable[[], float] | None = None,
 ) -> pd.DataFrame:
-    """Train one run from the first epoch on, asking for each decision when it is due; return rows as
-    `simulate.run_sequence` does.
+    """Train one run, asking for each decision when it is due; return rows as `simulate.run_sequence` does.
 
     clock: gives seconds; each epoch is charged with what it took, and one that took longer than there was time is
     undone. Without a clock the pinned seconds are charged, and the rows are those of the same sequence in the
@@ -70,11 +69,8 @@ def run_live(
     )
     run = Run(sequence, tuple(training.steps[len(trunk) :]))
     if not run.steps:
-        raise UserError(
-            "not one epoch fitted behind the adaptation point",
-            where="adapt_at",
-            remedy="adapt earlier, or raise the budget",
-        )
+        what = "not one epoch fitted behind the adaptation point"
+        raise UserError(what, where="adapt_at", remedy="adapt earlier, or raise the budget")
     return rows_of(whole, replicate, [run], training.metrics, lead=trunk)
 
 
@@ -93,9 +89,7 @@ class _Training:
 
     @property
     def slope(self) -> float:
-        """What the last epoch added to the validation accuracy; 0 before two epochs are run, or without validation
-        images.
-        """
+        """What the last epoch added to the validation accuracy; 0 before two epochs or without images."""
         last = [self.metrics[step.node].get("validation_accuracy", 0.0) for step in self.steps[-2:]]
         return last[1] - last[0] if len(last) == 2 else 0.0
 
@@ -115,12 +109,12 @@ class _Training:
 
     def _timed(self, course: Course, position: Position) -> tuple[Step | None, Position, Metrics]:
         """The same with the seconds that it took; whether it fits is only known afterwards."""
-        before = self.trainer.pack(self.state)
-        begin = self.clock()
+        clock, before = self.clock or time.perf_counter, self.trainer.pack(self.state)
+        begin = clock()
         self.state, found = self.trainer.train(self.state, course.upcoming(position), self._recall)
-        trained = self.clock()
+        trained = clock()
         found |= self.trainer.evaluate(self.state)
-        seconds = EpochSeconds(round(trained - begin, 6), round(self.clock() - trained, 6))
+        seconds = EpochSeconds(round(trained - begin, 6), round(clock() - trained, 6))
         step, after = course.advance(position, seconds)
         if step is None:
             self.state = self.trainer.unpack(before, position.architecture)

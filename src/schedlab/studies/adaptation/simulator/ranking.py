@@ -32,8 +32,7 @@ class Reliability:
 
 
 def reliability(results: np.ndarray) -> Reliability:
-    """Return the parts of the variance of results (replicates, sequences) of one job, by a two-way analysis of
-    variance.
+    """Return the parts of the variance of one job's results (replicates, sequences), by analysis of variance.
 
     What a replicate adds to all sequences alike is no noise, since replicates use common random numbers. Needs two
     replicates (UserError).
@@ -41,11 +40,8 @@ def reliability(results: np.ndarray) -> Reliability:
     results = np.asarray(results, dtype=float)
     replicates, sequences = results.shape
     if replicates < 2 or sequences < 2:
-        raise UserError(
-            f"{replicates} replicate(s) of {sequences} sequence(s)",
-            expected="at least two of each",
-            remedy="simulate more replicates",
-        )
+        what = f"{replicates} replicate(s) of {sequences} sequence(s)"
+        raise UserError(what, expected="at least two of each", remedy="simulate more replicates")
     by_sequence = results.mean(0)
     rest = results - by_sequence - results.mean(1, keepdims=True) + results.mean()
     residual = (rest**2).sum() / ((replicates - 1) * (sequences - 1))
@@ -63,8 +59,7 @@ def reliability(results: np.ndarray) -> Reliability:
 def top_probability(
     results: np.ndarray, k: int, seed: int, noise: float | None = None, draws: int = 4000
 ) -> np.ndarray:
-    """Return for each sequence the probability that its true mean is among the k largest: (sequences,) numbers that sum
-    to k.
+    """Return each sequence's probability that its true mean is among the k largest: (sequences,), sum k.
 
     results  (replicates, sequences), larger is better
     noise    standard deviation of one result; needed where there is one replicate, else estimated
@@ -87,9 +82,8 @@ def top_probability(
     if not k < sequences:
         return np.ones(sequences)
     sampled = generator(seed, "top-probability").normal(centre, np.sqrt(keep * of_mean), (draws, sequences))
-    sampled += generator(seed, "top-ties").normal(0, 1e-12, sampled.shape) * (
-        np.ptp(mean) + noise + 1e-300
-    )  # equal values share places
+    # equal values share places
+    sampled += generator(seed, "top-ties").normal(0, 1e-12, sampled.shape) * (np.ptp(mean) + noise + 1e-300)
     top = np.argpartition(-sampled, k - 1, axis=1)[:, :k]
     return np.bincount(top.ravel(), minlength=sequences) / draws
 
@@ -142,9 +136,7 @@ def _ranking(rows: pd.DataFrame, metric: str, where: str) -> dict[str, Any]:
 
 
 def _noise(rows: pd.DataFrame, seen: TableView, metric: str) -> tuple[float | None, float | None]:
-    """Noise of one result and share of the variance due to the sequence; None where a single replicate leaves them
-    open.
-    """
+    """Noise of one result and share of the variance due to the sequence; None where unknown."""
     jobs = sorted({job for job, _ in seen.units})
     parts = []
     for job in jobs:

@@ -22,21 +22,10 @@ from schedlab.config.errors import UserError
 from schedlab.config.hashes import content_hash
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.studies.adaptation.data.datasets import DataSet
+from schedlab.studies.adaptation.network import training
 from schedlab.studies.adaptation.network.architecture import Architecture, architecture, require_fit
 from schedlab.studies.adaptation.network.models import build
-from schedlab.studies.adaptation.network.training import (
-    SoftTargets,
-    TrainState,
-    evaluate,
-    grow,
-    pack,
-    prepare_torch,
-    restart,
-    samples,
-    shrink_back,
-    train_epoch,
-    unpack,
-)
+from schedlab.studies.adaptation.network.training import SoftTargets, TrainState
 from schedlab.studies.adaptation.scenario import RESULTS_VERSION, AdaptationScenario
 from schedlab.studies.adaptation.simulator.course import (
     Choose,
@@ -75,16 +64,13 @@ class Job:
 
     @cached_property
     def start(self) -> Architecture:
-        """The network at the start. Raises UserError where it does not fit the data, or the data have nothing to judge
-        it by.
-        """
+        """The network at the start. Raises UserError where it does not fit the data or nothing can judge it."""
         start, dataset, where = architecture(self.scenario.model), self.dataset, f"scenario {self.scenario.name}"
         require_fit(start, dataset.name, dataset.input_shape, dataset.classes, f"{where}: model")
         if not len(dataset.validation_labels) + len(dataset.test_labels):
             remedy = "give it a validation_size or test_size"
-            raise UserError(
-                f"data set {dataset.name} has nothing to evaluate on", where=f"{where}: data", remedy=remedy
-            )
+            what = f"data set {dataset.name} has nothing to evaluate on"
+            raise UserError(what, where=f"{where}: data", remedy=remedy)
         return start
 
     @cached_property
@@ -133,9 +119,8 @@ class Job:
     def replicate_family(self, replicate: int) -> dict[str, Any]:
         """All that determines a replicate's states behind the adaptation point, but for the node's own history."""
         growth = self.scenario.growth
-        scheduled = (
-            growth.noop == "reset" and growth.optimizer != "fresh_every_decision"
-        )  # a do-nothing resets, and only where asked
+        # a do-nothing resets, and only where asked
+        scheduled = growth.noop == "reset" and growth.optimizer != "fresh_every_decision"
         return {
             **self.family,
             "replicate": replicate,
@@ -146,15 +131,13 @@ class Job:
 
 
 class TorchTrainer:
-    """Trains the steps of a course; a `tree.Trainer`. stream: of the shuffles behind epoch `switch` (stream 0 up to
-    there).
-    """
+    """Trains the steps of a course (a `tree.Trainer`); `stream` shuffles behind epoch `switch`, stream 0 before."""
 
     def __init__(self, job: Job, stream: int = 0, switch: int = 0) -> None:
         self._job, self._stream, self.switch = job, stream, switch
         self._settings = job.scenario.training
-        prepare_torch(self._settings.device)
-        self._splits = samples(job.dataset, self._settings.device)
+        training.prepare_torch(self._settings.device)
+        self._splits = training.samples(job.dataset, self._settings.device)
 
     def initial(self) -> TrainState:
         """Return the state before the first epoch."""
@@ -167,30 +150,31 @@ class TorchTrainer:
         stream = self._stream if epoch >= self.switch else 0
         root, place = self._job.scenario.seed, (self._job.number, stream, epoch)
         for event in step.events:
-            if event == "down":
-                state = shrink_back(state, recall(step.kept).network)
+            if event == "down" and step.kept:
+                state = training.shrink_back(state, recall(step.kept).network)
             elif event != "up":
-                state = grow(state, *parse_action(event), growth, data.images, derive_seed(root, "growth", *place))
+                seed = derive_seed(root, "growth", *place)
+                state = training.grow(state, *parse_action(event), growth, data.images, seed)
         if step.restart:
-            restart(state, growth, self._settings)
+            training.restart(state, growth, self._settings)
         soft = None
         if step.teacher:
             weight = growth.soft_target_weight * growth.soft_target_decay**step.epochs_down
             soft = SoftTargets(recall(step.teacher).network, weight, growth.soft_target_temperature)
         order = generator(root, "shuffle", *place).permutation(len(data.labels))
-        return state, train_epoch(state, data, order, self._settings, soft)
+        return state, training.train_epoch(state, data, order, self._settings, soft)
 
     def evaluate(self, state: TrainState) -> Metrics:
         """Return the held-out metrics."""
-        return evaluate(state.network, self._splits)
+        return training.evaluate(state.network, self._splits)
 
     def pack(self, state: TrainState) -> bytes:
         """Return the state as bytes."""
-        return pack(state)
+        return training.pack(state)
 
     def unpack(self, data: bytes, architecture: Architecture) -> TrainState:
         """Return the state that was packed."""
-        return unpack(data, architecture, self._settings.device)
+        return training.unpack(data, architecture, self._settings.device)
 
 
 def train_trunk(
@@ -252,8 +236,7 @@ def run_sequence(
     dataset: DataSet,
     watch: Watch | None = None,
 ) -> pd.DataFrame:
-    """Train one sequence from the first epoch on, without tree and store, and return its rows as `simulate_replicate`
-    does.
+    """Train one sequence without tree and store; return its rows as `simulate_replicate` does.
 
     choose: a sequence (`003`), or a function (architecture, number of the decision, seconds left, actions so far) ->
     action. watch is called after each epoch; the state is the run's own and changes with the next one.
@@ -329,9 +312,7 @@ def rows_of(
     lead: Sequence[Step] | None = None,
     curves: bool = False,
 ) -> pd.DataFrame:
-    """Return the rows that `simulate_replicate` describes; lead: the epochs before the runs (those of the trunk),
-    curves: show all.
-    """
+    """Return the rows that `simulate_replicate` describes; lead: the epochs before; curves: show all."""
     import pandas as pd
 
     lead = job.lead if lead is None else lead
@@ -341,11 +322,8 @@ def rows_of(
         shown = {step.node for step in evaluation.shown(run)}
         slopes = _slopes(lead, run, metrics) if has_slope else []
         for position, step in enumerate(run.steps):
-            found = {
-                name: value
-                for name, value in metrics[step.node].items()
-                if name.startswith("train_") or step.node in shown
-            }
+            known = metrics[step.node].items()
+            found = {name: value for name, value in known if name.startswith("train_") or step.node in shown}
             rows.append(
                 {
                     "scenario": job.scenario.name,
@@ -366,9 +344,8 @@ def rows_of(
 
 
 def _slopes(lead: Sequence[Step], run: Run, metrics: Mapping[Node, Metrics]) -> list[float]:
-    """What the last epoch before each of a run's, and its last one, added to the validation accuracy; 0 before two
-    epochs are run.
-    """
+    """What the epoch before each of a run's, and its last, added to the validation accuracy; 0 at first."""
     accuracies = [metrics.get(step.node, {}).get("validation_accuracy") for step in (*lead, *run.steps)]
-    added = [0.0 if earlier is None else later - earlier for earlier, later in pairwise([None, None, *accuracies])]
+    pairs = pairwise([None, None, *accuracies])
+    added = [0.0 if earlier is None or later is None else later - earlier for earlier, later in pairs]
     return added[len(lead) :]

@@ -47,9 +47,7 @@ CREATE TABLE IF NOT EXISTS nodes (
 
 @dataclass(frozen=True)
 class NodeSummary:
-    """What the store knows of a node without its state: its metrics, whether the state is kept, how often it was
-    trained.
-    """
+    """A node without its state: its metrics, whether the state is kept, how often it was trained."""
 
     metrics: dict[str, float]
     has_state: bool
@@ -109,7 +107,8 @@ class NodeStore:
         values = (key, text, _hash(key, text), state, _hash(key, state))
         self._write(
             "INSERT INTO nodes VALUES (?, ?, ?, ?, ?, 1) ON CONFLICT (key) DO UPDATE SET metrics = excluded.metrics, "
-            "metrics_hash = excluded.metrics_hash, state = excluded.state, state_hash = excluded.state_hash, trained = trained + 1",
+            "metrics_hash = excluded.metrics_hash, state = excluded.state, state_hash = excluded.state_hash, "
+            "trained = trained + 1",
             [values],
         )
 
@@ -128,9 +127,7 @@ class NodeStore:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Let one process at a time train this family; others wait (and say so). The system frees it when a process
-        dies.
-        """
+        """Let one process at a time train this family; the system frees the lock when a process dies."""
         import fcntl
 
         with self.path.with_suffix(".lock").open("w") as file:
@@ -159,16 +156,13 @@ class NodeStore:
             self._guarded(write)
 
     def _guarded(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        """Run an action on the open file; where the file proves damaged, move it aside and run the action on an empty
-        one.
-        """
+        """Run an action on the open file; move a damaged file aside and run it on an empty one."""
         try:
             return action(self._open())
         except (sqlite3.Error, UnicodeDecodeError) as error:  # damaged text may not decode
             if any(sign in str(error) for sign in NO_DAMAGE):
-                raise UserError(
-                    str(error), where=str(self.path), remedy="see to the folder and its disk, then start again"
-                ) from None
+                remedy = "see to the folder and its disk, then start again"
+                raise UserError(str(error), where=str(self.path), remedy=remedy) from None
             self._move_aside(error)
             return action(self._open())
 
@@ -178,12 +172,10 @@ class NodeStore:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
         try:
-            connection.execute(
-                "PRAGMA journal_mode = TRUNCATE"
-            )  # unlike WAL it needs no shared memory, so network folders work
-            connection.execute(
-                "PRAGMA synchronous = OFF"
-            )  # survives a killed process; what a power cut may spoil is mended
+            # unlike WAL it needs no shared memory, so network folders work
+            connection.execute("PRAGMA journal_mode = TRUNCATE")
+            # survives a killed process; what a power cut may spoil is mended
+            connection.execute("PRAGMA synchronous = OFF")
             if (verdict := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
                 raise sqlite3.DatabaseError(f"malformed: {verdict}")
             connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")

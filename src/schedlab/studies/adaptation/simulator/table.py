@@ -36,18 +36,11 @@ PUBLISHED = {  # columns of the published record -> ours
     "train_acc_final": "train_accuracy",
     "test_acc_final": "test_accuracy",
 }
+PUBLISHED_SECONDS = ("train_epoch_s_mean", "eval_s_mean")  # of an epoch: training, evaluation
 NUMBERS = {  # columns of tables of ours and of the published record that hold numbers, where they are there
     *(*UNIT, *METRICS, "epochs", "parameters", "start", "total_time", "seconds_charged", "test_accuracy_last3"),
-    *(
-        "adapt_start_s",
-        "budget_s",
-        "params_final",
-        "train_epoch_s_mean",
-        "eval_s_mean",
-        "train_acc_final",
-        "test_acc_final",
-    ),
-    "test_acc_mean_last3",
+    *("adapt_start_s", "budget_s", "params_final", "train_acc_final", "test_acc_final", "test_acc_mean_last3"),
+    *PUBLISHED_SECONDS,
 }
 NUMBERED = ("time_left_", "timeleft", "slope_")  # one column a decision
 LARGEST = 1e100  # of any number in a table: their squares are summed
@@ -67,10 +60,8 @@ class DecisionTree:
 
     def __post_init__(self) -> None:
         if not 2 <= self.actions <= len(DIGITS) or self.decisions < 1:
-            raise UserError(
-                f"{self.actions} actions, {self.decisions} decisions",
-                expected=f"2 to {len(DIGITS)} actions and at least 1 decision",
-            )
+            what = f"{self.actions} actions, {self.decisions} decisions"
+            raise UserError(what, expected=f"2 to {len(DIGITS)} actions and at least 1 decision")
 
     @cached_property
     def sequences(self) -> tuple[str, ...]:
@@ -103,9 +94,8 @@ class DecisionTree:
         """Return a sequence's position; UserError where it is none of this tree's."""
         valid = DIGITS[: self.actions]
         if len(sequence) != self.decisions or any(digit not in valid for digit in sequence):
-            raise UserError(
-                f"'{sequence}' is no sequence here", expected=f"{self.decisions} digits from 0 to {valid[-1]}"
-            )
+            what = f"'{sequence}' is no sequence here"
+            raise UserError(what, expected=f"{self.decisions} digits from 0 to {valid[-1]}")
         return int(np.dot([valid.index(digit) for digit in sequence], self.actions ** np.arange(self.decisions)[::-1]))
 
     def text(self, actions: Sequence[int]) -> str:
@@ -152,9 +142,8 @@ def tree_of(table: pd.DataFrame, where: str = "table") -> DecisionTree:
     decisions = int(lengths.pop())
     actions = max(DIGITS.find(digit) for sequence in set(table["sequence"]) for digit in sequence) + 1
     if min(DIGITS.find(digit) for sequence in set(table["sequence"]) for digit in sequence) < 0:
-        raise UserError(
-            "a sequence holds something that is no action", where=f"{where}: sequence", expected="digits of actions"
-        )
+        what = "a sequence holds something that is no action"
+        raise UserError(what, where=f"{where}: sequence", expected="digits of actions")
     return DecisionTree(max(actions, 2), decisions)
 
 
@@ -199,9 +188,7 @@ def view(
 
 
 def _at_prefixes(ordered: pd.DataFrame, name: str, tree: DecisionTree, units: int) -> np.ndarray:
-    """Values of the columns name_1 ... name_D at each prefix: those of the prefix padded with zeros, as the record is
-    published.
-    """
+    """Values of the columns name_1 ... name_D at each prefix: those of the prefix padded with zeros."""
     columns = np.stack([ordered[f"{name}_{step + 1}"].to_numpy(dtype=float) for step in range(tree.decisions)], axis=1)
     columns = columns.reshape(units, len(tree.sequences), tree.decisions)
     rows = [tree.index(prefix.ljust(tree.decisions, "0")) for prefix in tree.prefixes]
@@ -212,9 +199,8 @@ def need_columns(table: pd.DataFrame, columns: Sequence[str], where: str) -> Non
     """Raise UserError where a table lacks a column."""
     for column in columns:
         if column not in table:
-            raise UserError(
-                f"column '{column}' is missing", where=where, remedy=did_you_mean(column, map(str, table.columns))
-            )
+            what = f"column '{column}' is missing"
+            raise UserError(what, where=where, remedy=did_you_mean(column, map(str, table.columns)))
 
 
 def _check_complete(table: pd.DataFrame, tree: DecisionTree, units: Sequence[tuple[int, int]], where: str) -> None:
@@ -223,9 +209,8 @@ def _check_complete(table: pd.DataFrame, tree: DecisionTree, units: Sequence[tup
         rows = table[(table["job"] == unit[0]) & (table["replicate"] == unit[1])]["sequence"]
         place = f"{where}, job {unit[0]}, replicate {unit[1]}"
         if strange := sorted(set(rows) - wanted):
-            raise UserError(
-                f"'{strange[0]}' is no sequence of {tree.decisions} out of {tree.actions} actions", where=place
-            )
+            what = f"'{strange[0]}' is no sequence of {tree.decisions} out of {tree.actions} actions"
+            raise UserError(what, where=place)
         if missing := sorted(wanted - set(rows)):
             raise UserError(
                 f"{len(missing)} of {len(wanted)} sequences are missing, the first '{missing[0]}'",
@@ -235,12 +220,9 @@ def _check_complete(table: pd.DataFrame, tree: DecisionTree, units: Sequence[tup
             )
         if len(rows) != len(wanted):
             twice = rows[rows.duplicated()].iloc[0]
-            raise UserError(
-                f"sequence '{twice}' stands there twice",
-                where=place,
-                expected="every sequence once",
-                remedy="select one experiment or scenario",
-            )
+            expected = "every sequence once"
+            remedy = "select one experiment or scenario"
+            raise UserError(f"sequence '{twice}' stands there twice", where=place, expected=expected, remedy=remedy)
 
 
 def _check_finite(table: pd.DataFrame, columns: Sequence[str], where: str) -> None:
@@ -279,11 +261,8 @@ def simulation_table(
         if "slope" in run:
             slopes = [*run["slope"], float(run["slope_after"].iloc[-1])]
             row |= {f"slope_{step + 1}": slopes[min(step * every, len(slopes) - 1)] for step in range(tree.decisions)}
-        row |= {
-            "epochs": len(run),
-            "parameters": int(run["parameters"].iloc[-1]),
-            "seconds_charged": float(seconds.sum()),
-        }
+        row |= {"epochs": len(run), "parameters": int(run["parameters"].iloc[-1])}
+        row["seconds_charged"] = float(seconds.sum())
         names = [name for name in METRICS if name in run]
         evaluated = run.dropna(subset=[name for name in names if not name.startswith("train")], how="all")
         row |= {name: float(evaluated[name].astype(float).tail(window).mean()) for name in names}
@@ -294,120 +273,90 @@ def simulation_table(
     return table
 
 
-def import_published(path: Path | str, experiment: str | None = None, whole: bool = True) -> pd.DataFrame:
-    """Return the published record as our table, all experiments or one; its metrics are those of the last finished
-    epoch.
+def import_published(path: Path | str, experiment: str | None = None) -> pd.DataFrame:
+    """Return the published record as our table, all experiments or one; metrics of the last finished epoch.
 
     There is one job and one replicate, no validation set and no loss. `seconds_charged` is the number of epochs times
-    their mean seconds.
-    whole: all columns of the record are needed; else experiment, seq and test_acc_final, and the others where they are
-    there. Raises UserError for a missing file or column, an unknown experiment, and one in which no sequence ever does
-    nothing.
+    their mean seconds. Raises UserError for a missing file or column, an unknown experiment, and one in which no
+    sequence ever does nothing.
     """
-    import pandas as pd
-
-    published = _read_csv(Path(path), sequence="seq")
-    times = sorted(name for name in published if name.startswith("timeleft"))
-    seconds = ("train_epoch_s_mean", "eval_s_mean")
-    need_columns(
-        published,
-        (*PUBLISHED, *seconds, "timeleft1_s") if whole else ("experiment", "seq", "test_acc_final"),
-        str(path),
-    )
-    for name, rows in published.groupby("experiment", sort=False):
-        if not rows["seq"].str.contains(PUBLISHED_NOTHING).any():
-            raise UserError(
-                f"no sequence does nothing (digit {PUBLISHED_NOTHING}), so there is nothing to compare growth with",
-                where=f"{path}, {name}: seq",
-                expected=f"all sequences of digits 0 to {PUBLISHED_NOTHING}",
-                remedy="take the whole file",
-            )
+    published = _read_csv(Path(path))
+    need_columns(published, (*PUBLISHED, *PUBLISHED_SECONDS, "timeleft1_s"), str(path))
     if experiment is not None:
         known = list(dict.fromkeys(published["experiment"].astype(str)))
         if experiment not in known:
-            raise UserError(
-                f"unknown experiment '{experiment}'", where=str(path), remedy=did_you_mean(experiment, known)
-            )
+            remedy = did_you_mean(experiment, known)
+            raise UserError(f"unknown experiment '{experiment}'", where=str(path), remedy=remedy)
         published = published[published["experiment"].astype(str) == experiment]
-    table = pd.DataFrame(
-        {ours: published[theirs] for theirs, ours in PUBLISHED.items() if theirs in published}
-    ).reset_index(drop=True)
+    return _of_record(published, path)
+
+
+def _of_record(published: pd.DataFrame, path: Path | str) -> pd.DataFrame:
+    """Rows of the published record under our names; of its columns experiment, seq and test_acc_final are needed."""
+    need_columns(published, ("experiment", "seq", "test_acc_final"), str(path))
+    for name, rows in published.groupby("experiment", sort=False):
+        if not rows["seq"].str.contains(PUBLISHED_NOTHING).any():
+            what = f"no sequence does nothing (digit {PUBLISHED_NOTHING}), so there is nothing to compare growth with"
+            expected = f"all sequences of digits 0 to {PUBLISHED_NOTHING}"
+            raise UserError(what, where=f"{path}, {name}: seq", expected=expected, remedy="take the whole file")
+    table = published[[name for name in PUBLISHED if name in published]].rename(columns=PUBLISHED)
+    table = table.reset_index(drop=True)
     if "model" in table:
         table["model"] = table["model"].astype(str).str.lower()
-    for number, name in enumerate(times):
+    for number, name in enumerate(sorted(name for name in published if name.startswith("timeleft"))):
         table[f"time_left_{number + 1}"] = published[name].to_numpy()
-    if {"epochs", *seconds} <= set(published):
-        table["seconds_charged"] = (published["epochs"] * (published[seconds[0]] + published[seconds[1]])).to_numpy()
+    training, evaluation = PUBLISHED_SECONDS
+    if {"epochs", training, evaluation} <= set(published):
+        table["seconds_charged"] = (published["epochs"] * (published[training] + published[evaluation])).to_numpy()
     if "test_acc_mean_last3" in published:
         table["test_accuracy_last3"] = published["test_acc_mean_last3"].to_numpy()
     return table.assign(timing="gv100gl", job=0, replicate=0)
 
 
 def read_simulations(path: Path | str) -> pd.DataFrame:
-    """Return a table from a file: the published CSV, or one of ours as CSV or Parquet. UserError where it is none of
-    these.
-    """
+    """Return a table from a file: the published CSV, or one of ours as CSV or Parquet. Raises UserError."""
     path = Path(path)
-    if path.suffix == ".parquet":
-        table = _read_parquet(path)
-    else:
-        header = _header(path)
-        if "seq" in header and "sequence" not in header:
-            return import_published(path, whole=False)
-        table = _read_csv(path, sequence="sequence")
+    table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
+    if "seq" in table and "sequence" not in table:
+        return _of_record(table, path)
     need_columns(table, ("sequence",), str(path))
-    if table.empty:
-        raise _without_rows(path)
     return table.assign(sequence=table["sequence"].astype(str).str.strip())
-
-
-def _without_rows(path: Path) -> UserError:
-    return UserError(
-        "the table has no rows", where=str(path), expected="a row for each sequence", remedy="take the whole file"
-    )
-
-
-def _open(path: Path, errors: str = "strict") -> TextIO:
-    try:
-        return path.open(encoding="utf-8-sig", errors=errors, newline="")
-    except OSError as error:
-        raise UserError(
-            f"the table cannot be read: {error.strerror}", where=str(path), expected="a CSV or Parquet file"
-        ) from None
-
-
-def _header(path: Path) -> list[str]:
-    with _open(path, errors="replace") as file:
-        try:
-            return [name.strip() for name in next(csv.reader(file, skipinitialspace=True), [])]
-        except csv.Error as error:
-            raise _unreadable(path, error, "comma-separated values") from None
 
 
 def _unreadable(path: Path, error: Exception, expected: str) -> UserError:
     return UserError(f"the table cannot be read: {str(error).splitlines()[0]}", where=str(path), expected=expected)
 
 
-def _read_csv(path: Path, sequence: str) -> pd.DataFrame:
+def _read_csv(path: Path) -> pd.DataFrame:
     import pandas as pd
 
-    with _open(path) as file:
-        try:
+    texts = {"seq": str, "sequence": str}
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             header = _check_fields(path, file)
             file.seek(0)
-            table = pd.read_csv(file, header=0, names=header or None, dtype={sequence: str}, skipinitialspace=True)
-        except (ValueError, csv.Error) as error:  # pandas' own errors of parsing are ValueErrors
-            raise _unreadable(path, error, "comma-separated values") from None
+            table = pd.read_csv(file, header=0, names=header or None, dtype=texts, skipinitialspace=True)
+    except OSError as error:
+        expected = "a CSV or Parquet file"
+        what = f"the table cannot be read: {error.strerror}"
+        raise UserError(what, where=str(path), expected=expected) from None
+    except (ValueError, csv.Error) as error:  # pandas' own errors of parsing are ValueErrors
+        raise _unreadable(path, error, "comma-separated values") from None
+    return _checked(table, path)
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    try:
+        return _checked(read_table(path), path)
+    except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
+        raise _unreadable(path, error, "a Parquet table") from None
+
+
+def _checked(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Refuse a table without rows, text, truth values and huge numbers where numbers belong, and units not counted."""
     if table.empty:
-        raise _without_rows(path)
-    _check_numbers(table, path)
-    return table
-
-
-def _check_numbers(table: pd.DataFrame, path: Path) -> None:
-    """Refuse text, truth values and numbers beyond LARGEST where numbers belong, and units not counted; other numbers
-    may be missing.
-    """
+        expected = "a row for each sequence"
+        raise UserError("the table has no rows", where=str(path), expected=expected, remedy="take the whole file")
     for name in table:
         if name not in NUMBERS and not str(name).startswith(NUMBERED):
             continue
@@ -415,16 +364,16 @@ def _check_numbers(table: pd.DataFrame, path: Path) -> None:
         plain = column.dtype.kind in "iuf"
         numbers = column.to_numpy(dtype=float) if plain else np.array([_number(value) for value in column])
         odd = np.abs(numbers) > (LARGEST_WHOLE if whole else LARGEST)
-        odd |= (
-            ~np.isfinite(numbers) | (numbers != np.floor(numbers))
-            if whole
-            else np.isnan(numbers) & column.notna().to_numpy()
-        )
+        if whole:
+            odd |= ~np.isfinite(numbers) | (numbers != np.floor(numbers))
+        else:
+            odd |= np.isnan(numbers) & column.notna().to_numpy()
         if odd.any():
             expected = "whole numbers" if whole else f"numbers up to {LARGEST:g}"
             raise UserError(f"holds '{column[odd].iloc[0]}'", where=f"{path}: {name}", expected=expected)
         if not plain:
             table[name] = numbers
+    return table
 
 
 def _number(value: object) -> float:
@@ -444,19 +393,8 @@ def _check_fields(path: Path, file: TextIO) -> list[str]:
     header = [name.strip() for name in next(lines, [])]
     for line in lines:
         if line and len(line) != len(header):
-            raise UserError(
-                f"the line has {len(line)} field{'' if len(line) == 1 else 's'}",
-                where=f"{path}: line {lines.line_num}",
-                expected=f"{len(header)}, as the first line names",
-                remedy="take the whole file; this one may be cut off",
-            )
+            what = f"the line has {len(line)} field{'' if len(line) == 1 else 's'}"
+            expected = f"{len(header)}, as the first line names"
+            remedy = "take the whole file; this one may be cut off"
+            raise UserError(what, where=f"{path}: line {lines.line_num}", expected=expected, remedy=remedy)
     return header
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    try:
-        table = read_table(path)
-    except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
-        raise _unreadable(path, error, "a Parquet table") from None
-    _check_numbers(table, path)
-    return table

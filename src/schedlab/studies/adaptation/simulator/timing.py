@@ -68,14 +68,12 @@ class ModelTiming(Settings):
 
     @model_validator(mode="after")
     def _check(self) -> ModelTiming:
-        counts = {
-            len(self.train.per_insertion),
-            len(self.evaluation.per_insertion),
-            *(len(entry.insertions) for entry in self.exact),
-        }
+        counts = {len(cost.per_insertion) for cost in (self.train, self.evaluation)}
+        counts |= {len(entry.insertions) for entry in self.exact}
         if len(counts) > 1:
             raise ValueError(
-                "train.per_insertion, evaluation.per_insertion and exact.insertions must have one value for each deepenable block"
+                "train.per_insertion, evaluation.per_insertion and exact.insertions must have one value for each "
+                "deepenable block"
             )
         if len({entry.insertions for entry in self.exact}) < len(self.exact):
             raise ValueError("exact must hold each architecture once")
@@ -83,9 +81,7 @@ class ModelTiming(Settings):
 
 
 class FlopsCost(Settings):
-    """Seconds = base + multiply-accumulates of one pass over the pictures, training ones taken training_factor
-    times.
-    """
+    """Seconds = base + multiply-accumulates of one pass, training pictures taken training_factor times."""
 
     train_base_s: float = setting(doc="overhead of one epoch of training", unit="s", gt=0)
     evaluation_base_s: float = setting(doc="overhead of one evaluation", unit="s", ge=0)
@@ -178,36 +174,32 @@ class Timing:
     def check_batch_size(self, batch_size: int, where: str = "") -> None:
         """Raise UserError where a training batch size is not the one of the measurement."""
         if self.settings.batch_size not in (None, batch_size):
-            raise UserError(
-                f"the training batch size is {batch_size}",
-                where=where or f"{self.where}: batch_size",
-                expected=f"{self.settings.batch_size}, with which the timing {self.name} was measured",
-                remedy=_remedy("this batch size"),
-            )
+            what = f"the training batch size is {batch_size}"
+            expected = f"{self.settings.batch_size}, with which the timing {self.name} was measured"
+            remedy = _remedy("this batch size")
+            raise UserError(what, where=where or f"{self.where}: batch_size", expected=expected, remedy=remedy)
 
     def _model(self, architecture: Architecture) -> ModelTiming:
         models = self.settings.models
         timing = models.get(architecture.model) or models.get(ANY_MODEL)
         where = f"{self.where}: models"
         if timing is None:
-            raise UserError(
-                f"the timing {self.name} does not cover the model {architecture.model}",
-                where=where,
-                expected=" or ".join(sorted(models)),
-                remedy=_remedy(architecture.model),
-            )
+            what = f"the timing {self.name} does not cover the model {architecture.model}"
+            raise UserError(what, where=where, expected=" or ".join(sorted(models)), remedy=_remedy(architecture.model))
         blocks = len(timing.train.per_insertion)
         if blocks != len(architecture.insertions):
             raise UserError(
-                f"the timing {self.name} covers {architecture.model} with {blocks} deepenable blocks, not {len(architecture.insertions)}",
+                f"the timing {self.name} covers {architecture.model} with {blocks} deepenable blocks, not "
+                f"{len(architecture.insertions)}",
                 where=where,
                 expected=f"a model with {blocks} deepenable blocks",
                 remedy=_remedy(architecture.model),
             )
         if timing.own_macs not in (None, own_macs(architecture)):
             raise UserError(
-                f"the timing {self.name} was measured with another {architecture.model}: its own layers take {timing.own_macs} "
-                f"multiply-accumulates, those of this one {own_macs(architecture)} (other channels, or a widened block)",
+                f"the timing {self.name} was measured with another {architecture.model}: its own layers take "
+                f"{timing.own_macs} multiply-accumulates, those of this one {own_macs(architecture)} (other channels, "
+                "or a widened block)",
                 where=where,
                 remedy=_remedy("this model"),
             )
@@ -223,11 +215,8 @@ class Timing:
 
 def own_macs(architecture: Architecture) -> int:
     """Return the multiply-accumulates of one picture through the model's own layers; deepening does not change them."""
-    return sum(
-        layer.macs(shape)
-        for layer, shape in zip(architecture.layers, architecture.shapes, strict=True)
-        if not layer.inserted
-    )
+    pairs = zip(architecture.layers, architecture.shapes, strict=True)
+    return sum(layer.macs(shape) for layer, shape in pairs if not layer.inserted)
 
 
 def microseconds(seconds: float) -> int:
@@ -238,12 +227,9 @@ def microseconds(seconds: float) -> int:
 def require_one_epoch(budget: float, start: float, epoch: EpochSeconds, where: str = "") -> None:
     """Raise UserError where not even one epoch fits between `start` and the end of the budget (seconds)."""
     if microseconds(epoch.total) > microseconds(budget) - microseconds(start):
-        raise UserError(
-            f"the budget of {budget:g} s has {max(budget - start, 0):g} s left and one epoch takes {epoch.total:g} s",
-            where=where,
-            expected=f"at least {epoch.total:g} s left",
-            remedy="raise the budget, start earlier, or choose a faster timing",
-        )
+        what = f"the budget of {budget:g} s has {max(budget - start, 0):g} s left and one epoch takes {epoch.total:g} s"
+        remedy = "raise the budget, start earlier, or choose a faster timing"
+        raise UserError(what, where=where, expected=f"at least {epoch.total:g} s left", remedy=remedy)
 
 
 def _epoch(train: float, evaluation: float) -> EpochSeconds:

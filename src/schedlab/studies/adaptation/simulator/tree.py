@@ -1,6 +1,4 @@
-"""The tree of all runs of a scenario: shared beginnings are trained once, and what a store holds is not trained
-again.
-"""
+"""The tree of a scenario's runs: shared beginnings are trained once, what a store holds not again."""
 
 from __future__ import annotations
 
@@ -24,9 +22,7 @@ class Trainer(Protocol):
         """Return the state before the first epoch."""
 
     def train(self, state: State, step: Step, recall: Callable[[Node], State]) -> tuple[State, Metrics]:
-        """Run one epoch; `state` may be changed in place. recall(node) gives a state of its own of `step.kept` or
-        `step.teacher`.
-        """
+        """Run one epoch, `state` in place; recall(node) gives a copy of the state of `step.kept` or `step.teacher`."""
 
     def evaluate(self, state: State) -> Metrics:
         """Return the held-out metrics; the state stays as it is."""
@@ -118,9 +114,7 @@ def _epochs_of_plenty(run: Run) -> list[Node]:
 
 
 class Progress:
-    """Writes a line every few seconds: epochs done of all, and about how long the rest takes. Its clock touches no
-    result.
-    """
+    """Writes a line every few seconds: epochs done of all, the time left. Its clock touches no result."""
 
     def __init__(self, title: str, total: int, write: Callable[[str], None] | None, every: float = 3.0) -> None:
         self._title, self._total, self._write, self._every = title, total, write, every
@@ -142,7 +136,8 @@ class Progress:
         if self._write:
             stored, spent = self._done - self._trained, time.monotonic() - self._start
             self._write(
-                f"{self._title}: all {self._total} epochs, {self._trained} trained in {spent:.1f} s, {stored} from the store"
+                f"{self._title}: all {self._total} epochs, {self._trained} trained in {spent:.1f} s, "
+                f"{stored} from the store"
             )
 
 
@@ -157,9 +152,7 @@ class _Walk:
         for node in tree.steps:
             if summary := summaries[place(node)].get(node.key):
                 self.known[node] = summary
-        self._live: tuple[Node, State] | None = (
-            None  # the state trained last, which saves unpacking it for its first child
-        )
+        self._live: tuple[Node, State] | None = None  # the state trained last, for its first child
 
     def visit(self, node: Node) -> bool:
         """See to it that a node is trained, stored and where wanted evaluated; True if it was trained for that."""

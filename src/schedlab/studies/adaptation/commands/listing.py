@@ -1,10 +1,9 @@
-"""The command `schedlab adaptation vocab`: print the vocabulary of layers, or append those of the models in a
-configuration.
-"""
+"""The commands `rank` and `vocab`: the ranking of a table's sequences, the vocabulary of layers."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,21 +13,20 @@ from schedlab.config.readers import read_yaml
 from schedlab.config.schema import validate
 from schedlab.studies.adaptation.learners.encoders import SHIPPED_VOCABULARY, Vocabulary, reachable, read_vocabulary
 from schedlab.studies.adaptation.network.architecture import Architecture, ModelSettings, architecture
+from schedlab.studies.adaptation.simulator.ranking import ranking
+from schedlab.studies.adaptation.simulator.table import read_simulations
 
 log = logging.getLogger(__name__)
 
 
-def add_vocab_command(commands: argparse._SubParsersAction) -> None:
-    """Add `vocab [--file FILE] [--extend MODEL.yaml ...]` to a parser's sub-commands."""
-    parser = commands.add_parser("vocab", help="print or extend the vocabulary of layers", description=__doc__)
-    parser.add_argument("--file", default=SHIPPED_VOCABULARY, help=f"the vocabulary (default: {SHIPPED_VOCABULARY})")
-    parser.add_argument(
-        "--extend", nargs="+", metavar="MODEL.yaml", help="append the layers that these models reach by deepening"
-    )
-    parser.set_defaults(run=run)
+def print_ranking(arguments: argparse.Namespace) -> int:
+    """Print the ranking of the table named on the command line as JSON."""
+    table = read_simulations(arguments.table)
+    print(json.dumps(ranking(table, arguments.metric, str(arguments.table)), indent=2))
+    return 0
 
 
-def run(arguments: argparse.Namespace) -> int:
+def print_vocabulary(arguments: argparse.Namespace) -> int:
     """Print id and description of each layer, after extending the file where that is asked for."""
     if arguments.extend:
         _extend(arguments.file, arguments.extend)
@@ -39,21 +37,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _extend(name: str, models: list[str]) -> None:
-    """Append the layers of models to a vocabulary; a file of the user's that is not there is begun, the shipped one
-    must be there.
-    """
+    """Append the layers of models to a vocabulary; the user's own file is made where it is missing."""
     file = find_resource(name)
     new = name != SHIPPED_VOCABULARY and not file.exists()
     if new:
         log.warning("%s is new: its ids are its own", file)
     old = Vocabulary(()) if new else read_vocabulary(file)
-    old.extended(of_models(models)).write(file)
+    old.extended(architectures_of(models)).write(file)
 
 
-def of_models(files: list[str]) -> Iterator[Architecture]:
-    """Yield the architectures of model files, with and without the ReLU behind the head, and what one insertion makes
-    of them.
-    """
+def architectures_of(files: list[str]) -> Iterator[Architecture]:
+    """Yield the architectures of model files, with and without the head's ReLU, and those one insertion away."""
     for file in sorted(files):
         values = read_yaml(Path(file))
         for head_relu in (True, False):
