@@ -10,7 +10,21 @@ from checkouts import Checkout, copy_repository
 
 from small_conf import write_scales
 
-RULES = {"fcfs", "sjf", "ljf", "smallest", "largest", "smallest_area", "f1", "f2", "f3", "f4", "wfp3", "unicep", "planner"}
+RULES = {
+    "fcfs",
+    "sjf",
+    "ljf",
+    "smallest",
+    "largest",
+    "smallest_area",
+    "f1",
+    "f2",
+    "f3",
+    "f4",
+    "wfp3",
+    "unicep",
+    "planner",
+}
 POLICIES = {"chosen-rule-lublin", "chosen-rule-log-lublin", "evolution-lublin", "ppo-kernel-lublin"}
 
 
@@ -32,6 +46,7 @@ def checkout(repository, tmp_path) -> Checkout:
     return made
 
 
+@pytest.mark.slow
 def test_a_smoke_run_scores_every_rule_and_gives_the_same_bytes_each_time(checkout):
     checkout.run("all", "--config", "scale=smoke")
     made = checkout.hashes()

@@ -20,12 +20,18 @@ BSLD = {  # scenario -> policy -> a value a window; of a learned policy, a list 
         "chosen": [[5.0, 10.0, 20.0, 1.0, 6.0, 8.0]],
         "learner": [[4.0, 8.0, 16.0, 1.0, 3.0, 4.0], [2.0, 4.0, 16.0, 1.0, 3.0, 4.0]],
     },
-    "fills": {"fcfs": [[2.0, 3.0, 4.0, 1.0, 2.0, 3.0]], "sjf": [[1.5, 2.0, 4.0, 1.0, 2.0, 2.0]], "f1": [[1.0, 2.0, 2.0, 1.0, 2.0, 2.0]]},
+    "fills": {
+        "fcfs": [[2.0, 3.0, 4.0, 1.0, 2.0, 3.0]],
+        "sjf": [[1.5, 2.0, 4.0, 1.0, 2.0, 2.0]],
+        "f1": [[1.0, 2.0, 2.0, 1.0, 2.0, 2.0]],
+    },
 }
 LEARNED = ("chosen", "learner")
 
 
-def score_rows(metric: str = "avg_bsld", values: Mapping[str, Mapping[str, Sequence[Sequence[float]]]] = BSLD) -> list[dict]:
+def score_rows(
+    metric: str = "avg_bsld", values: Mapping[str, Mapping[str, Sequence[Sequence[float]]]] = BSLD
+) -> list[dict]:
     return [
         {
             "scenario": scenario, "policy": policy, "kind": "learned" if policy in LEARNED else "rule", "policy_seed": seed,
@@ -44,16 +50,41 @@ def comparison_rows(**best: str) -> list[dict]:
     """The rule that is best on validation, by scenario: what the column `baseline` says in the role best_rule."""
     numbers = dict.fromkeys(("difference", "range_low", "range_high", "win_rate", "cliffs_delta"), 0.0)
     counts = dict.fromkeys(("seeds", "units", "blocks"), 1)
-    texts = {"kind": "rule", "metric": "avg_bsld", "unit": "-", "better": "lower", "statistic": "mean", "range_over": "blocks"}
-    places = {"split": "test", "mode": "default", "trained_on": "", "config_hash": "0", "policy": "fcfs", "role": "best_rule"}
+    texts = {
+        "kind": "rule",
+        "metric": "avg_bsld",
+        "unit": "-",
+        "better": "lower",
+        "statistic": "mean",
+        "range_over": "blocks",
+    }
+    places = {
+        "split": "test",
+        "mode": "default",
+        "trained_on": "",
+        "config_hash": "0",
+        "policy": "fcfs",
+        "role": "best_rule",
+    }
     nulls = dict.fromkeys(("ci_low", "ci_high", "relative", "standardised"))
-    return [{"scenario": scenario, "baseline": rule, **numbers, **counts, **texts, **places, **nulls} for scenario, rule in best.items()]
+    return [
+        {"scenario": scenario, "baseline": rule, **numbers, **counts, **texts, **places, **nulls}
+        for scenario, rule in best.items()
+    ]
 
 
 def curve_rows(values: Mapping[int, Sequence[float]], policy: str = "learner", phase: int = 0, **more) -> list[dict]:
     """A curve by seed; a value a step, from 1 on. more: metric, split, updates (of each step)."""
     updates = more.pop("updates", [0] * 99)
-    head = {"policy": policy, "phase": phase, "train_scenario": "blocks", "episode": 0, "split": "validation", "metric": "ratio", **more}
+    head = {
+        "policy": policy,
+        "phase": phase,
+        "train_scenario": "blocks",
+        "episode": 0,
+        "split": "validation",
+        "metric": "ratio",
+        **more,
+    }
     return [
         {**head, "policy_seed": seed, "step": step + 1, "update": updates[step], "value": value}
         for seed, points in values.items()

@@ -27,5 +27,7 @@ def learn(name, problem, folder, *phases, start=None, **params):
     points = []
     spec = PolicySpec("toy", "learned", name, params, train_on=phases or (Phase(("drawn",), 128),))
     learner = STUDY.learners[name]()
-    learner.learn({"drawn": problem}, spec, 0, paths, lambda metric, value, **place: points.append((metric, value, place)))
+    learner.learn(
+        {"drawn": problem}, spec, 0, paths, lambda metric, value, **place: points.append((metric, value, place))
+    )
     return learner, paths.checkpoint, points

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from reference import load
 
+from oracles.batch_recorded import load
 from schedlab.config.schema import validate
 from schedlab.evaluation.claims import agree, read_claims
 from schedlab.studies.batch.jobs import window
@@ -24,7 +24,9 @@ from schedlab.studies.batch.windows import first_job, window_units
 from schedlab.workloads.prepare import make_trace
 
 CONF = Path(__file__).parents[3] / "conf"
-SCENARIOS = sorted(path.stem for path in (CONF / "scenario/batch").glob("published_*.yaml") if "_2048_" not in path.stem)
+SCENARIOS = sorted(
+    path.stem for path in (CONF / "scenario/batch").glob("published_*.yaml") if "_2048_" not in path.stem
+)
 PUBLISHED_NAMES = {"wfp3": "wfp3_legacy", "unicep": "unicep_legacy"}
 TABLE_STARTS = yaml.safe_load((CONF / "scenario/batch/_published_table.yaml").read_text())["windows"]["starts"]
 LEDGER = read_claims(CONF, "batch")["batch"].claims
@@ -36,15 +38,24 @@ def test_values_of_ours_are_what_the_scenario_gives(scenario: str, shared_data: 
     windows = {"length": 1024, "starts": TABLE_STARTS} | own.get("windows", {})
     jobs, machine = load(shared_data / own["workload"]["file"])
     chosen = [window(jobs, machine, start, windows["length"]) for start in windows["starts"]]
-    weights = [1, 4] if scenario.startswith("published_test_sdsc_sp2") else [1] * len(chosen)  # it counted the last window four times
-    claims = [claim for claim in LEDGER if f"/{scenario}/" in claim.command and claim.id.startswith(("bsld", "util", "test"))]
+    weights = (
+        [1, 4] if scenario.startswith("published_test_sdsc_sp2") else [1] * len(chosen)
+    )  # it counted the last window four times
+    claims = [
+        claim for claim in LEDGER if f"/{scenario}/" in claim.command and claim.id.startswith(("bsld", "util", "test"))
+    ]
     for claim in claims:
         rule, measure = claim.id.rpartition("-")[2], "util_to_last_start" if claim.id.startswith("util") else "avg_bsld"
         reference = None if "_test_" in scenario else claim.ours_reference  # of the tests, see below
         for ours, name in ((reference, PUBLISHED_NAMES.get(rule, rule)), (claim.ours_repaired, rule)):
             if ours is not None:
-                found = [measures(simulate(each, machine, name, own.get("backfill", "none")), machine)[measure] for each in chosen]
-                assert np.average(found, weights=weights) == pytest.approx(ours, abs=0.005 if len(weights) < 10 else 0.00005), claim.id
+                found = [
+                    measures(simulate(each, machine, name, own.get("backfill", "none")), machine)[measure]
+                    for each in chosen
+                ]
+                assert np.average(found, weights=weights) == pytest.approx(
+                    ours, abs=0.005 if len(weights) < 10 else 0.00005
+                ), claim.id
     assert len(claims) == {"published_test_sdsc_sp2_backfill": 0}.get(scenario, 4 if "_test_" in scenario else 10)
 
 
@@ -54,18 +65,26 @@ def test_the_best_rule_beside_a_learned_policy_is_the_best_of_all(scenario: str,
     jobs, machine = load(shared_data / own["workload"]["file"])
     chosen = [window(jobs, machine, start, 1024) for start in TABLE_STARTS]
     found = {
-        rule: np.mean([measures(simulate(each, machine, rule, own.get("backfill", "none")), machine)["avg_bsld"] for each in chosen])
+        rule: np.mean(
+            [
+                measures(simulate(each, machine, rule, own.get("backfill", "none")), machine)["avg_bsld"]
+                for each in chosen
+            ]
+        )
         for rule in CORRECT_RULES
     }
     best = min(found, key=found.__getitem__)
-    (claim,) = (claim for claim in LEDGER if claim.id == f"bsld-{scenario.removeprefix('published_').replace('_', '-')}-rl")
+    (claim,) = (
+        claim for claim in LEDGER if claim.id == f"bsld-{scenario.removeprefix('published_').replace('_', '-')}-rl"
+    )
     assert claim.note.startswith(f"the best rule on these windows is {best}: {found[best]:.2f};")
 
 
 def test_every_published_scenario_scores_the_rules_that_were_left_out() -> None:
     shared = yaml.safe_load((CONF / "scenario/batch/_published_table.yaml").read_text())["rules"]
     found = {
-        path.stem: set(yaml.safe_load(path.read_text()).get("rules", shared)) for path in (CONF / "scenario/batch").glob("published_*.yaml")
+        path.stem: set(yaml.safe_load(path.read_text()).get("rules", shared))
+        for path in (CONF / "scenario/batch").glob("published_*.yaml")
     }
     assert len(found) == 20
     needed = {"fcfs", "sjf", "smallest", "smallest_area", "f1", "f2", "f3", "f4", "wfp3", "unicep"}
@@ -75,7 +94,9 @@ def test_every_published_scenario_scores_the_rules_that_were_left_out() -> None:
 @pytest.mark.parametrize(("file", "length"), [("_published_table", 1024), ("_published_table_2048", 2048)])
 def test_starts_are_those_of_the_published_random_numbers(file: str, length: int) -> None:
     windows = yaml.safe_load((CONF / f"scenario/batch/{file}.yaml").read_text())["windows"]
-    digest = int.from_bytes(hashlib.sha512(b"1").digest()[:8], "little")  # the gym of that time hashed its seed (gym/utils/seeding.py)
+    digest = int.from_bytes(
+        hashlib.sha512(b"1").digest()[:8], "little"
+    )  # the gym of that time hashed its seed (gym/utils/seeding.py)
     random = np.random.RandomState([digest % 2**32, digest >> 32])
     assert windows["length"] == length
     assert windows["starts"] == [random.randint(length, 10_000 - length - 1) for _ in range(10)]
@@ -84,8 +105,16 @@ def test_starts_are_those_of_the_published_random_numbers(file: str, length: int
 @pytest.mark.parametrize(
     ("scenario", "jobs", "told"),
     [
-        *((name, 10_000 if "lublin" in name else 59_705, "published, overlapping") for name in SCENARIOS if "_test_" not in name),
-        *((name, 202_871 if "hpc2n" in name else 59_705, "published, disjoint") for name in SCENARIOS if "_test_" in name),
+        *(
+            (name, 10_000 if "lublin" in name else 59_705, "published, overlapping")
+            for name in SCENARIOS
+            if "_test_" not in name
+        ),
+        *(
+            (name, 202_871 if "hpc2n" in name else 59_705, "published, disjoint")
+            for name in SCENARIOS
+            if "_test_" in name
+        ),
     ],
 )
 def test_published_protocols_are_called_what_they_are(scenario: str, jobs: int, told: str) -> None:
@@ -98,7 +127,9 @@ def test_the_page_tells_the_means_of_sdsc_sp2_with_each_window_counted_once(shar
     problem, means = as_published("published_test_sdsc_sp2", shared_data), []
     for rule in ("fcfs", "f1", "sjf", "smallest"):
         units = problem.units("test")
-        means.append(np.mean([problem.rollout(RULE_MAKERS[rule]({}, problem, 0), unit).scores["avg_bsld"] for unit in units]))
+        means.append(
+            np.mean([problem.rollout(RULE_MAKERS[rule]({}, problem, 0), unit).scores["avg_bsld"] for unit in units])
+        )
     text = " ".join((CONF.parent / "docs/batch.md").read_text().split())
     assert "On SDSC-SP2, each window once, the rules have {:,.2f}, {:.2f}, {:.2f} and {:.2f}".format(*means) in text
     errata = (CONF.parent / "docs/errata.md").read_text()
@@ -110,12 +141,17 @@ def test_rules_of_the_test_protocol_with_backfilling_have_the_known_means(shared
     problem = as_published("published_test_sdsc_sp2_backfill", shared_data)
     units, known = problem.units("test"), {"fcfs": 1217, "f1": 2292, "sjf": 2136, "smallest": 2923}
     assert [first_job(unit) for unit in units] == [35823, 49704]
-    found = [[problem.rollout(RULE_MAKERS[rule]({}, problem, 0), unit).scores["avg_bsld"] for unit in units] for rule in known]
+    found = [
+        [problem.rollout(RULE_MAKERS[rule]({}, problem, 0), unit).scores["avg_bsld"] for unit in units]
+        for rule in known
+    ]
     counted, once = np.average(found, axis=1, weights=[1, 4]), np.mean(found, axis=1)
     assert counted == pytest.approx(list(known.values()), abs=0.5)
     assert list(known)[once.argmin()] == "fcfs" == list(known)[counted.argmin()]  # "FCFS is the best of the four"
     text = " ".join((CONF.parent / "docs/batch.md").read_text().split())
-    assert "they have {:.2f}, {:.2f}, {:.2f} and {:.2f} with the last window counted four times, ".format(*counted) in text
+    assert (
+        "they have {:.2f}, {:.2f}, {:.2f} and {:.2f} with the last window counted four times, ".format(*counted) in text
+    )
     assert "and {:.2f}, {:.2f}, {:.2f} and {:.2f} each once: ".format(*once) in text
 
 
@@ -150,11 +186,19 @@ def test_published_baselines_of_the_tests_waited(scenario: str, rule: str, share
     claim = next(claim for claim in LEDGER if claim.id == f"test-{trace}-{rule}")
     ours = np.average([window.scores["avg_bsld"] for window in windows], weights=weights)
     assert ours == pytest.approx(claim.ours_reference, abs=0.0051)
-    assert rule in ("fcfs", "f1") or ours == pytest.approx(claim.published, abs=0.011)  # the other two come near it: docs/batch.md
+    assert rule in ("fcfs", "f1") or ours == pytest.approx(
+        claim.published, abs=0.011
+    )  # the other two come near it: docs/batch.md
     as_meant = [problem.rollout(RULE_MAKERS[rule]({}, problem, 0), unit) for unit in problem.units("test")]
     for name, rollouts in (("ours_reference", windows), ("ours_repaired", as_meant)):
-        jobs = pd.concat([window.details["jobs"] for window, times in zip(rollouts, weights, strict=True) for _ in range(times)])
-        numbers = {"median": jobs["bsld"].median(), "wait-mean": jobs["wait"].mean(), "wait-median": jobs["wait"].median()}
+        jobs = pd.concat(
+            [window.details["jobs"] for window, times in zip(rollouts, weights, strict=True) for _ in range(times)]
+        )
+        numbers = {
+            "median": jobs["bsld"].median(),
+            "wait-mean": jobs["wait"].mean(),
+            "wait-median": jobs["wait"].median(),
+        }
         found = {claim.id: getattr(claim, name) for claim in LEDGER}
         for what, value in numbers.items():
             claimed = found.get(f"{what}-{trace}-{rule}")
@@ -167,7 +211,9 @@ def test_the_status_says_what_the_values_say() -> None:
         if claim.status == "reproduced":
             assert agree(claim.published, claim.ours_reference, claim.tolerance), claim.id
         if claim.status == "repaired":
-            assert claim.ours_repaired is not None and not agree(claim.published, claim.ours_repaired, claim.tolerance), claim.id
+            assert claim.ours_repaired is not None and not agree(
+                claim.published, claim.ours_repaired, claim.tolerance
+            ), claim.id
         if claim.status == "differs":
             ours = claim.ours_repaired if claim.ours_reference is None else claim.ours_reference
             assert ours is not None and not agree(claim.published, ours, claim.tolerance), claim.id
@@ -176,7 +222,10 @@ def test_the_status_says_what_the_values_say() -> None:
 
 
 def test_what_was_learned_as_published_is_what_was_measured_on_its_windows() -> None:
-    found, claims = pd.read_csv(CONF.parent / "docs/results/batch_published_tests.csv"), {claim.id: claim for claim in LEDGER}
+    found, claims = (
+        pd.read_csv(CONF.parent / "docs/results/batch_published_tests.csv"),
+        {claim.id: claim for claim in LEDGER},
+    )
     held = {
         "published_test_hpc2n": {
             "mean": "test-hpc2n-ppo-b",
@@ -184,7 +233,10 @@ def test_what_was_learned_as_published_is_what_was_measured_on_its_windows() -> 
             "wait_mean": "wait-mean-hpc2n-ppo",
             "wait_median": "wait-median-hpc2n-ppo",
         },
-        "published_test_hpc2n_backfill": {"mean": "hpc2n-backfill-ppo-b-test", "median": "median-hpc2n-backfill-ppo-b-test"},
+        "published_test_hpc2n_backfill": {
+            "mean": "hpc2n-backfill-ppo-b-test",
+            "median": "median-hpc2n-backfill-ppo-b-test",
+        },
     }
     for scenario, measured in held.items():
         means = found[found["scenario"] == scenario].groupby("policy").mean(numeric_only=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reference import DATA, MEASURES, TRACES, packed, rows
 
+from oracles.batch_recorded import DATA, MEASURES, TRACES, packed, rows
 from schedlab.cli.main import main
 from schedlab.learning.checkpoints import write_checkpoint
 from schedlab.studies.batch.commands.trace_window import add_window_arguments, read_window
@@ -47,12 +47,25 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 
 @pytest.mark.parametrize("trace", TRACES)
 def test_the_recorded_windows(trace, capsys, tmp_path):
-    recorded = [row for row in rows(DATA / "results.csv") if row["trace"] == trace and row["n"] == "256" and row["rule"] in ("f1", "wfp3")]
+    recorded = [
+        row
+        for row in rows(DATA / "results.csv")
+        if row["trace"] == trace and row["n"] == "256" and row["rule"] in ("f1", "wfp3")
+    ]
     assert recorded
     for row in recorded:
         out = tmp_path / "starts.csv"
         backfill = ("none", "legacy")[int(row["backfill"])]
-        where = ("--trace", DATA / f"{trace}.swf.gz", "--start", row["start"], "--jobs", row["n"], "--cleaning", "rlscheduler")
+        where = (
+            "--trace",
+            DATA / f"{trace}.swf.gz",
+            "--start",
+            row["start"],
+            "--jobs",
+            row["n"],
+            "--cleaning",
+            "rlscheduler",
+        )
         found = evaluate(capsys, *where, "--policy", row["rule"], "--backfill", backfill, "--starts", out)
         for name in MEASURES:
             assert found[name] == pytest.approx(float(row[name]), rel=1e-9)
@@ -68,7 +81,9 @@ def test_plain_and_packed_traces_give_one_document(capsys, tmp_path):
     jobs = [(0, 10, 10, 6), (1, 100, 100, 8), (2, 5, 5, 2)]
     documents = []
     for name in ("a.swf", "a.swf.gz"):
-        documents.append(evaluate(capsys, "--trace", write(tmp_path / name, *jobs), "--policy", "fcfs", "--backfill", "easy"))
+        documents.append(
+            evaluate(capsys, "--trace", write(tmp_path / name, *jobs), "--policy", "fcfs", "--backfill", "easy")
+        )
         documents[-1].pop("trace")
     assert documents[0] == documents[1]
     assert documents[0]["avg_wait"] == pytest.approx((0 + 9 + 0) / 3)
@@ -108,7 +123,9 @@ def test_cleaning_is_counted(capsys, caplog, tmp_path):
     assert (tmp_path / "out.csv").read_text() == "job_id,start\n3,2\n1,5\n"
     two = write(tmp_path / "b.swf", *jobs[:1], *jobs[2:3])
     for cleaning in ("default", "rlscheduler"):
-        assert evaluate(capsys, "--trace", two, "--policy", "sjf", "--cleaning", cleaning)["cleaning"]["out_of_order"] == 1
+        assert (
+            evaluate(capsys, "--trace", two, "--policy", "sjf", "--cleaning", cleaning)["cleaning"]["out_of_order"] == 1
+        )
     assert "1 of 2 jobs stand below one submitted later" in caplog.text
 
 
@@ -142,7 +159,9 @@ def test_a_policy_that_decides_job_by_job_asks_for_no_more_jobs_than_a_rule(tmp_
 
     trace, parser = write(tmp_path / "a.swf", (0, 10, 10, 0), (2, 5, 5, 2), (3, 5, 5, 8)), argparse.ArgumentParser()
     add_window_arguments(parser)
-    read = read_window(parser.parse_args(["--trace", str(trace), "--cleaning", "rlscheduler", "--start", "2", "--jobs", "1"]))
+    read = read_window(
+        parser.parse_args(["--trace", str(trace), "--cleaning", "rlscheduler", "--start", "2", "--jobs", "1"])
+    )
     assert [read.problem.run(policy, read.unit).start.tolist() for policy in (RulePolicy("sjf"), First())] == [[3], [3]]
 
 
@@ -200,7 +219,10 @@ def test_refusals(capsys, tmp_path):
     assert evaluate(capsys, "--trace", bare, "--policy", "fcfs", "--processors", 8)["util_makespan"] == 0.75
     words = write(tmp_path / "words.swf", (0, 10, 10, 6), header="; MaxNodes: 8\n; MaxProcs: many\n")
     assert f"{words}: line 2: MaxProcs is 'many'" in refused(capsys, "--trace", words, "--policy", "fcfs")
-    assert evaluate(capsys, "--trace", words, "--policy", "fcfs", "--processors", 8)["machine"] == {"nodes": 8, "processors": 8}
+    assert evaluate(capsys, "--trace", words, "--policy", "fcfs", "--processors", 8)["machine"] == {
+        "nodes": 8,
+        "processors": 8,
+    }
     large = write(tmp_path / "large.swf", (0, 10, 10, 9), (0, 10, 10, 10))
     told = refused(capsys, "--trace", large, "--policy", "fcfs", "--cleaning", "rlscheduler")
     assert "job 1 asks for 9 processors (and 1 more)" in told and "1 to 8 processors" in told
@@ -227,7 +249,9 @@ def test_the_planner_and_a_learned_policy_by_file(capsys, tmp_path):
     assert planned["backfill_order"] == "area"
     assert learned == planned | {"policy": f"learned:{tmp_path / 'policy.zip'}"}
     assert "there is no such checkpoint" in refused(capsys, "--trace", trace, "--policy", "learned:nowhere.zip")
-    assert "that is a folder; expected the file of a policy" in refused(capsys, "--trace", trace, "--policy", f"learned:{tmp_path}")
+    assert "that is a folder; expected the file of a policy" in refused(
+        capsys, "--trace", trace, "--policy", f"learned:{tmp_path}"
+    )
     write_checkpoint(tmp_path / "other.zip", {"kind": "cloud-reinforce"})
     told = "is of kind 'cloud-reinforce'; expected 'batch-priority' or 'stable-baselines', a policy of the batch study"
     assert told in refused(capsys, "--trace", trace, "--policy", f"learned:{tmp_path / 'other.zip'}")
@@ -238,7 +262,20 @@ def test_what_decisions_cost_is_printed_and_recorded(capsys, caplog, tmp_path):
     trace = write(tmp_path / "t.swf", (0, 9, 9, 8), (1, 50, 50, 8), (1, 5, 5, 2), (2, 5, 5, 2))
     save_priority(tmp_path / "policy.zip", PLANNER)
     learned = f"learned:{tmp_path / 'policy.zip'}"
-    command = ["batch", "latency", "--trace", str(trace), "--policy", "fcfs", learned, "--labels", "fcfs", "searched", "--repeats", "3"]
+    command = [
+        "batch",
+        "latency",
+        "--trace",
+        str(trace),
+        "--policy",
+        "fcfs",
+        learned,
+        "--labels",
+        "fcfs",
+        "searched",
+        "--repeats",
+        "3",
+    ]
     assert main([*command, "--out", str(tmp_path / "record.json")]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [row["policy"] for row in document["measured"]] == ["fcfs", "searched"] and document["jobs"] == 4
@@ -247,7 +284,9 @@ def test_what_decisions_cost_is_printed_and_recorded(capsys, caplog, tmp_path):
     nowhere = ["--policy", "fcfs", "learned:nowhere.zip"]
     caplog.clear()
     assert main([*command[:4], *nowhere]) == 2
-    assert "there is no such checkpoint" in capsys.readouterr().err and "fcfs" not in caplog.text  # told before anything is measured
+    assert (
+        "there is no such checkpoint" in capsys.readouterr().err and "fcfs" not in caplog.text
+    )  # told before anything is measured
     for wrong, told in (
         (["--out", str(tmp_path / "record.json")], "the file is there already"),
         (["--repeats", "0"], "from 1 to 1000"),

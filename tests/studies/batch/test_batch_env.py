@@ -79,14 +79,20 @@ def test_the_same_seed_gives_the_same_bytes(layout, backfill) -> None:
     assert found[0][1:] == found[1][1:]
 
 
-@pytest.mark.parametrize("measure", ["bsld", "log_bsld", "slowdown", "wait", "turnaround", "utilisation", "bsld_and_utilisation"])
+@pytest.mark.parametrize(
+    "measure", ["bsld", "log_bsld", "slowdown", "wait", "turnaround", "utilisation", "bsld_and_utilisation"]
+)
 @pytest.mark.parametrize("users", ["none", "max"])
 def test_rewards_are_those_of_the_schedule(measure, users) -> None:
     made = env.BatchEnv(task(measure=measure, users=users))
     _, rewards, info = episode(made, 3)
     schedule = made.stepper.schedule(0)
     assert rewards[:-1] == [0.0] * (len(rewards) - 1)
-    assert rewards[-1] == -info["score"] == pytest.approx(-score_of(schedule, made.task.machine, made.task.settings), rel=1e-12)
+    assert (
+        rewards[-1]
+        == -info["score"]
+        == pytest.approx(-score_of(schedule, made.task.machine, made.task.settings), rel=1e-12)
+    )
     found = measures(schedule, made.task.machine)
     named = {"bsld": found["avg_bsld"], "wait": found["avg_wait"], "utilisation": -found["util_to_last_start"]}
     if users == "none" and measure in named:
@@ -140,7 +146,8 @@ def test_the_end_of_an_episode_tells_what_rules_come_to_on_the_window(warm_start
     schedule, before = made.stepper.schedule(0), made.stepper.before[0]
     assert (before is not None) == warm_start
     means = {
-        rule: job_table(simulate(schedule.jobs, made.task.machine, rule, prefill=before))["bsld"].mean() for rule in values["baseline"]
+        rule: job_table(simulate(schedule.jobs, made.task.machine, rule, prefill=before))["bsld"].mean()
+        for rule in values["baseline"]
     }
     assert (info["score_sjf"], info["score_f1"]) == pytest.approx((means["sjf"], means["f1"]), rel=1e-12)
     assert info["improvement"] == pytest.approx(min(means.values()) - job_table(schedule)["bsld"].mean(), rel=1e-12)
@@ -182,7 +189,9 @@ def test_a_finished_episode_asks_for_a_reset() -> None:
         made.step(0)
 
 
-@pytest.mark.parametrize(("layout", "backfill"), [("features", "easy"), ("rlscheduler", "none"), ("dissertation", "legacy")])
+@pytest.mark.parametrize(
+    ("layout", "backfill"), [("features", "easy"), ("rlscheduler", "none"), ("dissertation", "legacy")]
+)
 def test_the_vector_form_does_what_single_ones_do(layout, backfill) -> None:
     shared = task(backfill, length=30, reward="difference", **LAYOUTS[layout])
     vector, single = env_vector.BatchVectorEnv(shared, 3), [env.BatchEnv(shared) for _ in range(3)]
@@ -284,7 +293,9 @@ def test_a_window_that_has_not_begun_asks_for_a_reset(mode) -> None:
 
 
 @pytest.mark.parametrize(
-    "mask", [[True], [True, False, True, False], [[True], [True], [False]], [1, 0, 1], "all", None], ids=lambda mask: str(np.shape(mask))
+    "mask",
+    [[True], [True, False, True, False], [[True], [True], [False]], [1, 0, 1], "all", None],
+    ids=lambda mask: str(np.shape(mask)),
 )
 def test_a_mask_of_windows_has_one_truth_value_each(mask) -> None:
     made = env_vector.BatchVectorEnv(task(), WINDOWS)
@@ -345,7 +356,9 @@ def test_jobs_that_no_window_holds_need_not_be_fit_to_run() -> None:
     for starts in ((3,), range(7, 20), (3, 7), [7, 3]):
         assert episode(env.BatchEnv(replace(good, jobs=jobs, starts=starts)), 0)[2]["started"] == 3
     for starts in ((2,), range(3, 5), (3, 6)):
-        with pytest.raises(UserError, match=f"job {good.jobs.job_id[2 if starts == (2,) else 6]} asks for 0 processors"):
+        with pytest.raises(
+            UserError, match=f"job {good.jobs.job_id[2 if starts == (2,) else 6]} asks for 0 processors"
+        ):
             replace(good, jobs=jobs, starts=starts)
 
 

@@ -19,7 +19,10 @@ def speeds(**params) -> FigureSpec:
 
 @pytest.fixture
 def record(tmp_path: Path) -> Path:
-    rows = [{"device": "cpu", "threads": n, "batch_size": 64, "steps_per_s": [100.0, 120.0 / n], "median": 110.0 / n} for n in (1, 2)]
+    rows = [
+        {"device": "cpu", "threads": n, "batch_size": 64, "steps_per_s": [100.0, 120.0 / n], "median": 110.0 / n}
+        for n in (1, 2)
+    ]
     path = tmp_path / "record.json"
     path.write_text(json.dumps({"name": "desk", "measured": rows}))
     return path
@@ -45,7 +48,10 @@ def test_what_is_no_record_is_told(record: Path, text: str) -> None:
 
 
 def test_what_decisions_cost_is_a_point_a_policy_from_the_fastest_on(tmp_path: Path) -> None:
-    rows = [{"policy": name, "us_per_decision": [cost, 2 * cost], "median": cost} for name, cost in (("net", 1400.0), ("fcfs", 0.5))]
+    rows = [
+        {"policy": name, "us_per_decision": [cost, 2 * cost], "median": cost}
+        for name, cost in (("net", 1400.0), ("fcfs", 0.5))
+    ]
     path = tmp_path / "record.json"
     path.write_text(json.dumps({"name": "desk", "measured": rows}))
     spec = FigureSpec("decision_latency", "decision_latency", "Latency", "A window.", params={"records": [str(path)]})

@@ -49,16 +49,23 @@ def test_waits_that_a_log_lacks_are_those_of_a_rule(trace):
     jobs = pd.concat([job_rows("fcfs", [0.0, 100.0, 300.0, 900.0]), job_rows("sjf", [0.0] * 4)])
     drawing = draw(made(jobs=jobs, inputs={"blocks": {"trace": trace}}), "trace", "blocks", window=20)
     assert "Slowdowns and waits (a, b) under fcfs on the test windows, 4 jobs: mean 4.25, median 3" in drawing.caption
-    assert "25 % waited not at all" in drawing.caption and "correlation of wait and slowdown 1.000 over all jobs" in drawing.caption
+    assert (
+        "25 % waited not at all" in drawing.caption
+        and "correlation of wait and slowdown 1.000 over all jobs" in drawing.caption
+    )
     assert "300 jobs over" in drawing.caption and "Moving averages over 20 jobs." in drawing.caption
     assert [axes.get_title(loc="left")[0] for axes in drawing.figure.axes] == list("abcdefghi")
     scatter = drawing.figure.axes[1].get_lines()[0]
     assert scatter.get_xdata() == pytest.approx(np.array([100, 300, 900]) / 3600)
 
 
-@pytest.mark.parametrize("waits", [[900.0, 3000.0, 8000.0], [3000.0, 4000.0, 4500.0], [10.0, 200.0, 900.0], [1.0, 1e3, 1e5]], ids=str)
+@pytest.mark.parametrize(
+    "waits", [[900.0, 3000.0, 8000.0], [3000.0, 4000.0, 4500.0], [10.0, 200.0, 900.0], [1.0, 1e3, 1e5]], ids=str
+)
 def test_labels_of_waits_do_not_run_into_each_other(trace, waits):
-    drawing = draw(made(jobs=job_rows("fcfs", waits), inputs={"blocks": {"trace": trace}}), "trace", "blocks", window=20)
+    drawing = draw(
+        made(jobs=job_rows("fcfs", waits), inputs={"blocks": {"trace": trace}}), "trace", "blocks", window=20
+    )
     drawing.figure.canvas.draw()
     labels = [label for label in drawing.figure.axes[1].get_xticklabels(which="both") if label.get_text()]
     boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.x0)
@@ -94,14 +101,23 @@ def test_correlation_is_of_all_jobs_or_of_those_of_the_largest_slowdowns():
 def test_arrivals_are_counted_by_whole_days_and_by_hours_where_there_are_few():
     days = np.repeat(np.arange(40), np.arange(40) + 1) * DAY
     parts = arrivals_a_day(days + 1.0)
-    assert [len(part) for part in parts] == [4] * 9 + [3] and parts[0].tolist() == [1, 2, 3, 4]  # the last day is not whole
+    assert [len(part) for part in parts] == [4] * 9 + [3] and parts[0].tolist() == [
+        1,
+        2,
+        3,
+        4,
+    ]  # the last day is not whole
     assert sum(part.sum() for part in arrivals_a_day(np.arange(100) * 1800.0)) == 98
 
 
 def test_scenarios_that_a_drawing_has_no_place_for_are_told(trace):
-    found = made(jobs=job_rows("fcfs", [0.0, 60.0]), inputs={"blocks": {"trace": trace}}, curves=curve_rows({0: [1.0, 0.8]}))
+    found = made(
+        jobs=job_rows("fcfs", [0.0, 60.0]), inputs={"blocks": {"trace": trace}}, curves=curve_rows({0: [1.0, 0.8]})
+    )
     assert list(draw(found, "trace", "blocks", "fills", window=20).left_out) == ["fills"]
-    assert draw(found, "learning", "blocks", "fills", curves=[RATIO]).left_out == {"fills": "none of these curves was learned there"}
+    assert draw(found, "learning", "blocks", "fills", curves=[RATIO]).left_out == {
+        "fills": "none of these curves was learned there"
+    }
     assert draw(found, "learning", "blocks", curves=[RATIO]).left_out == {}
 
 
@@ -122,7 +138,9 @@ def test_a_curve_is_the_mean_of_the_seeds_in_the_range_of_the_seeds():
 
 
 def test_a_curve_of_one_point_has_no_first_value_beside_its_last():
-    drawing = draw(made(curves=curve_rows({0: [1.0], 1: [1.2]})), "learning", "blocks", curves=[RATIO], counted="generation")
+    drawing = draw(
+        made(curves=curve_rows({0: [1.0], 1: [1.2]})), "learning", "blocks", curves=[RATIO], counted="generation"
+    )
     assert drawing.caption.endswith("Ratio by generation: learner 1.1 after 1 (seeds 1 to 1.2).")
 
 
@@ -146,7 +164,9 @@ def test_moving_averages_are_of_a_tenth_of_a_short_trace_at_most(trace):
 
 @pytest.mark.parametrize("waits", [[0.0] * 8 + [3000.0, 9e4], [0.0, 10.0, 900.0]], ids=len)
 def test_no_label_of_a_percentile_lies_on_the_line_of_the_mean(trace, waits):
-    axes = draw(made(jobs=job_rows("fcfs", waits), inputs={"blocks": {"trace": trace}}), "trace", "blocks").figure.axes[0]
+    axes = draw(made(jobs=job_rows("fcfs", waits), inputs={"blocks": {"trace": trace}}), "trace", "blocks").figure.axes[
+        0
+    ]
     axes.figure.canvas.draw()
     mean = axes.transData.transform((0, np.mean((np.array(waits) + 100) / 100)))[1]
     boxes = [text.get_window_extent() for text in axes.texts]
@@ -155,20 +175,26 @@ def test_no_label_of_a_percentile_lies_on_the_line_of_the_mean(trace, waits):
 
 
 def test_a_trace_whose_jobs_wait_for_nothing_is_drawn(trace):
-    axes = draw(made(jobs=job_rows("fcfs", [0.0] * 20), inputs={"blocks": {"trace": trace}}), "trace", "blocks").figure.axes[1]
+    axes = draw(
+        made(jobs=job_rows("fcfs", [0.0] * 20), inputs={"blocks": {"trace": trace}}), "trace", "blocks"
+    ).figure.axes[1]
     assert [text.get_text() for text in axes.texts] == ["no job waited"]
 
 
 def test_few_waits_are_dots_that_are_seen(trace):
     few, many = (
-        draw(made(jobs=job_rows("fcfs", [60.0, 600.0] * count), inputs={"blocks": {"trace": trace}}), "trace", "blocks").figure.axes[1]
+        draw(
+            made(jobs=job_rows("fcfs", [60.0, 600.0] * count), inputs={"blocks": {"trace": trace}}), "trace", "blocks"
+        ).figure.axes[1]
         for count in (1, 1000)
     )
     assert few.get_lines()[0].get_markersize() > 2 * many.get_lines()[0].get_markersize()
 
 
 def test_every_class_of_sizes_has_its_label(trace):
-    axes = draw(made(jobs=job_rows("fcfs", [60.0]), inputs={"blocks": {"trace": trace}}), "trace", "blocks").figure.axes[4]
+    axes = draw(
+        made(jobs=job_rows("fcfs", [60.0]), inputs={"blocks": {"trace": trace}}), "trace", "blocks"
+    ).figure.axes[4]
     assert rows_of_x(axes) == ["1", "2", "4", "8", "16", "32"] and axes.get_xlabel() == "processors, at most"
 
 
@@ -185,10 +211,21 @@ def test_a_curve_may_be_smoothed_exponentially():
 
 
 def test_phases_follow_each_other_and_policies_without_the_curve_are_left_out():
-    curves = curve_rows({0: [4.0, 3.0]}) + curve_rows({0: [2.0, 1.0]}, phase=1) + curve_rows({0: [9.0]}, policy="other", metric="loss")
-    drawing = draw(made(curves=curves), "learning", "blocks", curves=[RATIO, {"metric": "loss", "split": "train", "title": "loss"}])
+    curves = (
+        curve_rows({0: [4.0, 3.0]})
+        + curve_rows({0: [2.0, 1.0]}, phase=1)
+        + curve_rows({0: [9.0]}, policy="other", metric="loss")
+    )
+    drawing = draw(
+        made(curves=curves), "learning", "blocks", curves=[RATIO, {"metric": "loss", "split": "train", "title": "loss"}]
+    )
     (axes,) = drawing.figure.axes
-    assert axes.get_lines()[0].get_xdata().tolist() == [1, 2, 3, 4] and axes.get_lines()[0].get_ydata().tolist() == [4, 3, 2, 1]
+    assert axes.get_lines()[0].get_xdata().tolist() == [1, 2, 3, 4] and axes.get_lines()[0].get_ydata().tolist() == [
+        4,
+        3,
+        2,
+        1,
+    ]
     assert "other" not in drawing.caption
 
 
@@ -196,11 +233,15 @@ def test_no_line_joins_searches_of_different_starts():
     curves = curve_rows({0: [4.0, 3.0, 2.0, 1.0, 5.0]}, updates=[0, 1, 0, 1, 0], metric="fitness", split="train")
     found = made(curves=curves)
     assert fresh_starts(found.curves) == [3, 5]
-    (axes,) = draw(found, "learning", "blocks", curves=[{"metric": "fitness", "split": "train", "title": "fitness"}]).figure.axes
+    (axes,) = draw(
+        found, "learning", "blocks", curves=[{"metric": "fitness", "split": "train", "title": "fitness"}]
+    ).figure.axes
     lines = [line.get_xdata().tolist() for line in axes.get_lines() if len(line.get_xdata()) > 1]
     dots = [line.get_xdata().tolist() for line in axes.get_lines() if line.get_marker() not in ("None", None, "")]
     assert lines == [[1, 2], [3, 4]] and dots == [[5]]
 
 
 def test_a_scale_without_learning_is_told():
-    assert draw(made(), "learning", "blocks", curves=[RATIO]).caption.endswith("None of these curves is learned at this scale.")
+    assert draw(made(), "learning", "blocks", curves=[RATIO]).caption.endswith(
+        "None of these curves is learned at this scale."
+    )

@@ -48,7 +48,8 @@ def test_every_window_is_a_dot_and_policies_stand_from_best_to_worst_mean():
     written = {text.get_text() for text in first.texts}
     assert {f"{learner.mean():#.3g}", f"{np.median(learner):#.3g}", "mean", "median"} <= written
     assert (
-        "blocks, without backfilling, 6 windows: best mean learner (5.5), worst fcfs (14.7), best median learner (3.5)" in drawing.caption
+        "blocks, without backfilling, 6 windows: best mean learner (5.5), worst fcfs (14.7), best median learner (3.5)"
+        in drawing.caption
     )
     assert "3 windows make 79 % of the mean of learner" in drawing.caption
     assert "Not shown apart: in blocks chosen is sjf." in drawing.caption
@@ -63,12 +64,16 @@ def test_a_caption_tells_of_the_scenarios_that_are_drawn_alone():
 @pytest.mark.parametrize("path", sorted(CONF.glob("figure/batch/*.yaml")), ids=lambda path: path.stem)
 def test_no_fixed_caption_speaks_of_scenarios_by_their_place(path):
     """What stands left and right follows from the scenarios named, which are the user's."""
-    assert not re.search(r"\b(left(?! out)|right|(first|second) panel)\b", yaml.safe_load(path.read_text())["caption"], re.IGNORECASE)
+    assert not re.search(
+        r"\b(left(?! out)|right|(first|second) panel)\b", yaml.safe_load(path.read_text())["caption"], re.IGNORECASE
+    )
 
 
 def test_rules_are_of_one_grey_and_learned_policies_of_their_colour():
     (axes,) = draw(made(), "windows", "blocks").figure.axes
-    dots = {round(float(line.get_ydata().mean())): line.get_color() for line in axes.get_lines() if line.get_marker() == "."}
+    dots = {
+        round(float(line.get_ydata().mean())): line.get_color() for line in axes.get_lines() if line.get_marker() == "."
+    }
     assert rows_of(axes) == ["learner", "sjf", "f1", "fcfs"]
     assert {dots[row] for row in (1, 2, 3)} == {theme.MUTED} and dots[0] != theme.MUTED
 
@@ -114,14 +119,23 @@ def test_dots_are_called_what_their_windows_are():
         rows = [row | {"unit_kind": name} for row in score_rows()]
         (legend,) = draw(made(rows), "windows", "blocks").figure.legends
         found[name] = legend.get_texts()[0].get_text()
-    assert list(found.values()) == ["a test window", "a window (published, overlapping)", "a window (published, disjoint)"]
+    assert list(found.values()) == [
+        "a test window",
+        "a window (published, overlapping)",
+        "a window (published, disjoint)",
+    ]
 
 
 def test_panels_have_headings_and_published_means_of_learned_policies():
-    drawing = draw(made(), "windows", "blocks", "fills", titles={"blocks": "No backfilling"}, learned={"blocks": [6.5, 7.0]})
+    drawing = draw(
+        made(), "windows", "blocks", "fills", titles={"blocks": "No backfilling"}, learned={"blocks": [6.5, 7.0]}
+    )
     first, second = drawing.figure.axes
     assert (first.get_title(loc="left"), second.get_title(loc="left")) == ("No backfilling", "fills")
-    upright = [[list(line.get_xdata()) for line in axes.get_lines() if list(line.get_ydata()) == [0, 1]] for axes in (first, second)]
+    upright = [
+        [list(line.get_xdata()) for line in axes.get_lines() if list(line.get_ydata()) == [0, 1]]
+        for axes in (first, second)
+    ]
     assert upright == [[[6.5, 6.5], [7.0, 7.0]], []]
     assert "No backfilling, without backfilling, 6 windows" in drawing.caption
     assert "published means of learned policies" in [text.get_text() for text in drawing.figure.legends[0].get_texts()]
@@ -192,24 +206,52 @@ def test_ratios_need_something_to_compare_with():
         draw(made(), "ratios", "blocks")
     alike = score_rows(values={"blocks": {"fcfs": [[2.0, 4.0]], "sjf": [[2.0, 4.0]]}})
     assert rows_of(draw(made(alike, comparison_rows(blocks="sjf")), "ratios", "blocks").figure.axes[0]) == ["fcfs"]
-    assert "blocks, without backfilling, 2 windows: all policies alike (3)." in draw(made(alike), "windows", "blocks").caption
+    assert (
+        "blocks, without backfilling, 2 windows: all policies alike (3)."
+        in draw(made(alike), "windows", "blocks").caption
+    )
     with pytest.raises(UserError, match="no policy is compared in blocks"):
         draw(made(comparisons=comparison_rows(blocks="sjf")), "ratios", "blocks", policies=("sjf",))
 
 
 def summary(**values: float) -> list[dict]:
-    texts = {"scenario": "blocks", "kind": "rule", "metric": "avg_bsld", "unit": "-", "statistic": "mean", "range_over": "blocks"}
-    rest = {"split": "test", "mode": "default", "trained_on": "", "config_hash": "0", "seeds": 1, "units": 10, "blocks": 1}
+    texts = {
+        "scenario": "blocks",
+        "kind": "rule",
+        "metric": "avg_bsld",
+        "unit": "-",
+        "statistic": "mean",
+        "range_over": "blocks",
+    }
+    rest = {
+        "split": "test",
+        "mode": "default",
+        "trained_on": "",
+        "config_hash": "0",
+        "seeds": 1,
+        "units": 10,
+        "blocks": 1,
+    }
     numbers = {"ci_low": None, "ci_high": None, "range_low": 0.0, "range_high": 0.0}
     return [{"policy": policy, "value": value, **texts, **rest, **numbers} for policy, value in values.items()]
 
 
 def test_published_values_are_rings_around_ours():
     panel = {"title": "A", "scenario": "blocks", "published": {"fcfs": 10.0, "sjf": 5.01}, "learned": 5.5}
-    drawing = draw(made(summary=summary(fcfs=10.004, sjf=5.0, f1=5.4)), "published", "blocks", panels=[panel], order=["sjf", "fcfs"])
+    drawing = draw(
+        made(summary=summary(fcfs=10.004, sjf=5.0, f1=5.4)),
+        "published",
+        "blocks",
+        panels=[panel],
+        order=["sjf", "fcfs"],
+    )
     (axes,) = drawing.figure.axes
     assert rows_of(axes) == ["sjf", "fcfs", "f1"]
-    assert {row: sorted(values) for row, values in points(axes, "o").items()} == {0: [5.0, 5.01], 1: [10.0, 10.004], 2: [5.4]}
+    assert {row: sorted(values) for row, values in points(axes, "o").items()} == {
+        0: [5.0, 5.01],
+        1: [10.0, 10.004],
+        2: [5.4],
+    }
     assert drawing.caption.endswith(
         "1 of 2 published values of rules come out to 2 decimals. Rules below the published learned policy: A (5.50) sjf 5.00, f1 5.40."
     )
@@ -259,7 +301,10 @@ def test_a_matrix_tells_the_ratio_to_the_best_rule_of_each_scenario():
     texts = [text.get_text() for text in axes.texts]
     learner = np.mean(BSLD["blocks"]["learner"]) / np.mean(BSLD["blocks"]["sjf"])
     assert f"{learner:.2f}" in texts and f"{np.mean(BSLD['fills']['fcfs']) / np.mean(BSLD['fills']['f1']):.2f}" in texts
-    assert f"The best rules: blocks: sjf; fills: f1. The lowest ratio is that of learner on blocks, {learner:.2f}." in drawing.caption
+    assert (
+        f"The best rules: blocks: sjf; fills: f1. The lowest ratio is that of learner on blocks, {learner:.2f}."
+        in drawing.caption
+    )
     with pytest.raises(UserError, match="none of the policies is scored"):
         draw(made(), "matrix", "blocks", policies=("nobody",))
 
@@ -268,6 +313,8 @@ def test_the_figure_of_the_published_windows_shows_what_their_scenarios_score():
     conf = Path(__file__).parents[3] / "conf"
     figure = yaml.safe_load((conf / "figure/batch/published_windows.yaml").read_text())
     scored = {
-        name for each in figure["scenarios"] for name in yaml.safe_load((conf / f"scenario/batch/{each}.yaml").read_text())["policies"]
+        name
+        for each in figure["scenarios"]
+        for name in yaml.safe_load((conf / f"scenario/batch/{each}.yaml").read_text())["policies"]
     }
     assert len(scored) == 9 and scored <= set(figure["policies"])

@@ -126,7 +126,11 @@ def dense(name: str, network: nn.Module, layout: Layout, flat: torch.Tensor, mas
     heads = []
     for head in range(4):
         at = slice(8 * head, 8 * head + 8)
-        weights = (query[..., at] @ key[..., at].transpose(1, 2) / np.sqrt(8)).masked_fill(~masks[:, None], -np.inf).softmax(2)
+        weights = (
+            (query[..., at] @ key[..., at].transpose(1, 2) / np.sqrt(8))
+            .masked_fill(~masks[:, None], -np.inf)
+            .softmax(2)
+        )
         heads.append(weights @ value[..., at])
     return part.net(part.norm(embedded + part.join(torch.cat(heads, dim=2)))).squeeze(2)
 
@@ -143,7 +147,9 @@ def test_results_and_gradients_are_those_of_the_dense_computation(name, layout):
     weights = torch.randn(wanted.shape)
     if name in POLICIES:
         assert (found[~real] < EXCLUDED / 2).all()
-        found, wanted = (each.masked_fill(~real, -1e8).log_softmax(1).masked_fill(~real, 0.0) for each in (found, wanted))
+        found, wanted = (
+            each.masked_fill(~real, -1e8).log_softmax(1).masked_fill(~real, 0.0) for each in (found, wanted)
+        )
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
     own, theirs = (torch.autograd.grad((each * weights).sum(), network.parameters()) for each in (found, wanted))
     for one, other in zip(own, theirs, strict=True):

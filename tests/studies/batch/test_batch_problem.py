@@ -17,7 +17,9 @@ WORKLOAD = {"name": "drawn", "source": "lublin", "lublin": {"jobs": 400, "proces
 
 
 def scenario(**values) -> BatchScenario:
-    return validate(BatchScenario, {"name": "drawn", "seed": 1, "workload": WORKLOAD, "windows": {"length": 32}, **values})
+    return validate(
+        BatchScenario, {"name": "drawn", "seed": 1, "workload": WORKLOAD, "windows": {"length": 32}, **values}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +59,9 @@ def test_a_published_protocol_is_told_by_whether_its_windows_share_jobs_or_were_
     assert {unit.kind for unit in BatchProblem(made, make_trace(made.workload)[0]).units("test")} == {told}
 
 
-@pytest.mark.parametrize(("starts", "told"), [([369], "starts up to 368"), ([3, 3], "starts that differ"), ([-1], "starts")])
+@pytest.mark.parametrize(
+    ("starts", "told"), [([369], "starts up to 368"), ([3, 3], "starts that differ"), ([-1], "starts")]
+)
 def test_published_windows_that_cannot_be(starts, told):
     with pytest.raises(UserError, match=told):
         made = scenario(windows={"length": 32, "starts": starts})
@@ -190,7 +194,9 @@ def test_published_baselines_wait_until_128_jobs_do(backfill):
     made = scenario(workload=workload, windows={"length": 400, "starts": [0]}, backfill=backfill)
     problem = BatchProblem(made, make_trace(made.workload)[0])
     unit = problem.units("test")[0]
-    rule, waiting = (problem.rollout(STUDY.rules[name]({}, problem, 0), unit) for name in ("smallest", "smallest_waiting"))
+    rule, waiting = (
+        problem.rollout(STUDY.rules[name]({}, problem, 0), unit) for name in ("smallest", "smallest_waiting")
+    )
     jobs = waiting.details["jobs"]
     assert len(rule.details["jobs"]) == 400 and len(jobs) == 400 - 127
     assert jobs["start"].min() >= problem.jobs.submit[127]  # the 128th job must have come
@@ -221,10 +227,15 @@ def test_backfilling_without_requested_times_is_refused_for_drawn_jobs_and_told_
         (WORKLOAD | {"lublin": lublin}, "workload.lublin.estimates.model"),
         (WORKLOAD | {"estimates": {"model": "none"}}, "workload.estimates.model"),
     ):
-        made = {backfill: scenario(workload=workload, backfill=backfill) for backfill in ("none", "legacy", "easy", "conservative")}
+        made = {
+            backfill: scenario(workload=workload, backfill=backfill)
+            for backfill in ("none", "legacy", "easy", "conservative")
+        }
         assert [error.where for error in STUDY.check(made["easy"])] == [key]
         assert [len(list(STUDY.check(each))) for each in made.values()] == [0, 1, 1, 1]
-    assert not list(STUDY.check(scenario(workload=WORKLOAD | {"lublin": lublin, "estimates": {"model": "menu"}}, backfill="easy")))
+    assert not list(
+        STUDY.check(scenario(workload=WORKLOAD | {"lublin": lublin, "estimates": {"model": "menu"}}, backfill="easy"))
+    )
     trace = make_trace(scenario().workload)[0]
     jobs = trace.jobs.assign(time_requested=trace.jobs["time_requested"].where(trace.jobs.index >= 3, -1))
     for backfill, told in (("none", ""), ("easy", "3 of 400 jobs request no time")):

@@ -46,7 +46,13 @@ def policy(*names: str, samples: int = 1, prior: Prior = EXACT, arrivals: Arriva
 def drawn_past(seed: int, count: int = 60) -> Past:
     rng = np.random.default_rng(seed)
     submit = np.cumsum(rng.integers(0, 30, count))
-    rows = zip(submit.tolist(), rng.integers(1, 90, count).tolist(), rng.integers(1, 200, count).tolist(), [1] * count, strict=True)
+    rows = zip(
+        submit.tolist(),
+        rng.integers(1, 90, count).tolist(),
+        rng.integers(1, 200, count).tolist(),
+        [1] * count,
+        strict=True,
+    )
     jobs = jobs_from(list(rows))
     return Past(jobs, np.where(rng.random(count) < 0.8, jobs.submit + rng.integers(0, 60, count) + jobs.run, np.nan))
 
@@ -117,7 +123,10 @@ def played(jobs: Jobs, machine: Machine, cost, waiting: int) -> float:
 def test_a_rollout_costs_what_the_simulation_costs(window) -> None:
     jobs, machine = window
     weight = 1 / np.arange(2.0, len(jobs) + 2)
-    for cost, mode, waiting in ((blocking_cost, "none", 1), (easy_cost, "easy", int((jobs.submit == jobs.submit[0]).sum()))):
+    for cost, mode, waiting in (
+        (blocking_cost, "none", 1),
+        (easy_cost, "easy", int((jobs.submit == jobs.submit[0]).sum())),
+    ):
         wait = simulate(jobs, machine, "sjf", mode).start - jobs.submit
         assert played(jobs, machine, cost, waiting) == pytest.approx(float((weight * wait).sum()))
 
@@ -165,17 +174,26 @@ def test_without_arrivals_the_cheapest_plan_begins(seed) -> None:
             plans.append((plan_cost(jobs, machine, [head, *rest], 50.0, [(50.0 + jobs.run[1], jobs.nodes[1])]), head))
     least = min(cost for cost, _ in plans)
     assert start[1] == 50.0
-    assert {head for cost, head in plans if cost <= least * (1 + 1e-9)} & set((2 + np.flatnonzero(start[2:] == start[2:].min())).tolist())
+    assert {head for cost, head in plans if cost <= least * (1 + 1e-9)} & set(
+        (2 + np.flatnonzero(start[2:] == start[2:].min())).tolist()
+    )
 
 
 def test_arrivals_change_what_is_done() -> None:
     """Three narrow jobs come before a wide one, unless short jobs are expected that would have to wait while the machine drains for it."""
     machine = Machine(4, 4)
-    jobs = exact(jobs_from([(0, 10, 10, 4), (1, 10, 10, 4), (2, 90, 90, 4), *((3, 100, 100, 1) for _ in range(3))], machine))
+    jobs = exact(
+        jobs_from([(0, 10, 10, 4), (1, 10, 10, 4), (2, 90, 90, 4), *((3, 100, 100, 1) for _ in range(3))], machine)
+    )
     short = Arrivals(*(np.full((1, 4), value) for value in (20.0, 0.25, 10.0, 10.0, 10.0, 0.1)))
     names = ("shortest", "smallest")
     assert simulate(jobs, machine, policy(*names)).start[2:].tolist() == [120.0, 20.0, 20.0, 20.0]
-    assert simulate(jobs, machine, policy(*names, samples=2, arrivals=short)).start[2:].tolist() == [20.0, 110.0, 110.0, 110.0]
+    assert simulate(jobs, machine, policy(*names, samples=2, arrivals=short)).start[2:].tolist() == [
+        20.0,
+        110.0,
+        110.0,
+        110.0,
+    ]
 
 
 def test_stretches_are_those_of_the_training_part() -> None:
@@ -187,7 +205,10 @@ def test_stretches_are_those_of_the_training_part() -> None:
     run, weight = past.predictions(prior, 40)
     for row, predicted, cost in zip(found.run, found.predicted, found.weight, strict=True):
         begin = runs.index(tuple(row))
-        assert predicted.tolist() == run[begin : begin + 6].tolist() and cost.tolist() == weight[begin : begin + 6].tolist()
+        assert (
+            predicted.tolist() == run[begin : begin + 6].tolist()
+            and cost.tolist() == weight[begin : begin + 6].tolist()
+        )
 
 
 def test_a_file_holds_the_whole_policy(tmp_path) -> None:
@@ -234,6 +255,8 @@ def test_an_untrained_base_over_predictions_is_a_rule_of_a_scenario(name) -> Non
     jobs, past = problem.jobs.take(slice(start, start + 60)), problem.past
     assert schedule.start.tolist() == simulate(jobs, problem.machine, rule.rule.at(past, start, 60)).start.tolist()
     nobodys = replace(jobs, user=np.full(60, -1))
-    assert schedule.start.tolist() != simulate(nobodys, problem.machine, rule.rule).start.tolist()  # users' ended jobs count
+    assert (
+        schedule.start.tolist() != simulate(nobodys, problem.machine, rule.rule).start.tolist()
+    )  # users' ended jobs count
     with pytest.raises(UserError, match="runs in scenarios only"):
         named_policy(f"{name}_predicted", problem)

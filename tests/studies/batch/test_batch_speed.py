@@ -50,7 +50,9 @@ def test_an_update_follows_the_published_rule() -> None:
         observation, following = rng.normal(size=(2, 3)).astype(np.float32)
         learner.remember(observation, np.float32([0.1 * number]), -1.0, following, float(number % 2))
     rows = torch.from_numpy(learner.memory[:20])
-    target = rows[:, 4:5] + 0.99 * rows[:, 8:9] * learner.slow_critic(torch.cat([rows[:, 5:8], learner.slow_actor(rows[:, 5:8])], 1))
+    target = rows[:, 4:5] + 0.99 * rows[:, 8:9] * learner.slow_critic(
+        torch.cat([rows[:, 5:8], learner.slow_actor(rows[:, 5:8])], 1)
+    )
     target = target.detach()
     error = [(learner.critic(rows[:, :4]) - target).pow(2).mean().item()]
     slow = next(learner.slow_critic.parameters()).detach().clone()
@@ -102,7 +104,10 @@ def test_the_command_prints_and_records(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["batch", "speed", *SHORT, "--name", "one", "--out", str(out)]) == 0
     document = json.loads(capsys.readouterr().out)
     assert json.loads(out.read_text()) == document
-    assert [(row["threads"], row["batch_size"], len(row["steps_per_s"])) for row in document["measured"]] == [(1, 4, 2), (1, 8, 2)]
+    assert [(row["threads"], row["batch_size"], len(row["steps_per_s"])) for row in document["measured"]] == [
+        (1, 4, 2),
+        (1, 8, 2),
+    ]
     assert {"name", "device", "packages", "machine", "date", "seed"} <= set(document)
     assert main(["batch", "speed", *SHORT, "--out", str(out)]) == 2
     assert "is there already" in capsys.readouterr().err
@@ -123,9 +128,13 @@ def test_wrong_options_are_told(options: list[str], told: str, capsys: pytest.Ca
     assert told in capsys.readouterr().err
 
 
-def test_a_job_sweeps_the_threads_that_it_has_and_two_batch_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_sweeps_the_threads_that_it_has_and_two_batch_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = []
-    monkeypatch.setattr(device_speed, "rates", lambda settings, device: asked.append((settings.threads, settings.batch_size)) or [1.0])
+    monkeypatch.setattr(
+        device_speed, "rates", lambda settings, device: asked.append((settings.threads, settings.batch_size)) or [1.0]
+    )
     commands_speed.record_speed(tmp_path / "cpu.json", "cpu", 6)
     assert asked == list(itertools.product([1, 2, 4, 6], [64, 256]))
     assert json.loads((tmp_path / "cpu.json").read_text())["name"] == "cpu"

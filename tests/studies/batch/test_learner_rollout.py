@@ -19,7 +19,15 @@ from schedlab.studies.batch.simulator.rollouts import RolloutPolicy
 from schedlab.workloads.prepare import make_trace
 
 WORKLOAD = {"name": "drawn", "source": "lublin", "lublin": {"jobs": 500, "processors": 32, "load": 1.2, "users": 5}}
-SETTINGS = {"population": 4, "windows": 3, "stride": 16, "most_windows": 4, "samples": 2, "stretches": 8, "horizons": [0, 4]}
+SETTINGS = {
+    "population": 4,
+    "windows": 3,
+    "stride": 16,
+    "most_windows": 4,
+    "samples": 2,
+    "stretches": 8,
+    "horizons": [0, 4],
+}
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +55,10 @@ def test_the_best_candidate_is_kept(problems, tmp_path) -> None:
     own = load_priority(tmp_path / "own" / "policy.zip")
     assert isinstance(own, RolloutPolicy)
     assert merit(judge.figures(kept)) == min(merit(judge.figures(own)), best_rule, merit(judge.figures("planner")))
-    assert RolloutLearner().load(tmp_path / "own" / "policy.zip", problems["drawn"]).rule.bases.tolist() == own.bases.tolist()
+    assert (
+        RolloutLearner().load(tmp_path / "own" / "policy.zip", problems["drawn"]).rule.bases.tolist()
+        == own.bases.tolist()
+    )
 
 
 def test_same_seed_same_bytes_and_another_seed_others(problems, tmp_path) -> None:

@@ -31,7 +31,9 @@ SETTINGS = {"longer_without_plans": 1, "population": 6, "windows": 4, "stride": 
 
 
 def drawn_problem(**values) -> BatchProblem:
-    made = validate(BatchScenario, {"name": "drawn", "seed": 1, "workload": WORKLOAD, "windows": {"length": 48}, **values})
+    made = validate(
+        BatchScenario, {"name": "drawn", "seed": 1, "workload": WORKLOAD, "windows": {"length": 48}, **values}
+    )
     return BatchProblem(made, make_trace(made.workload)[0])
 
 
@@ -43,7 +45,9 @@ def problems() -> dict[str, BatchProblem]:
 def learn(folder, problems, learner=None, seed: int = 3, steps: int = 4, **params):
     paths = LearnPaths(params.pop("start", None), folder / "policy.zip", folder / "progress")
     paths.progress.mkdir(parents=True, exist_ok=True)
-    spec = PolicySpec("policy", "learned", "evolution", {**SETTINGS, **params}, train_on=(Phase(tuple(problems), steps),))
+    spec = PolicySpec(
+        "policy", "learned", "evolution", {**SETTINGS, **params}, train_on=(Phase(tuple(problems), steps),)
+    )
     with CurveRecorder(paths.progress / "curve.jsonl") as curve:
         (learner or EvolutionLearner()).learn(problems, spec, seed, paths, curve)
         return paths.checkpoint.read_bytes(), curve.points()
@@ -137,7 +141,10 @@ def test_progress_of_a_longer_search_or_of_another_parent_is_not_taken_up(proble
     for number, parent in enumerate(parents):
         learn(parent.parent, problems, seed=number, steps=2, starts=["linear"], candidates=[])
     first = {"start": parents[0], "candidates": []}
-    for name, values in {"longer": {"steps": 3, **first}, "of-another": {"steps": 1, **first, "start": parents[1]}}.items():
+    for name, values in {
+        "longer": {"steps": 3, **first},
+        "of-another": {"steps": 1, **first, "start": parents[1]},
+    }.items():
         whole, _ = learn(tmp_path / "whole" / name, problems, steps=1, **first)
         other, _ = learn(tmp_path / name, problems, **values)
         assert (tmp_path / name / "progress/search-0.zip").is_file()
@@ -148,7 +155,9 @@ def test_what_needs_no_search_is_kept_where_no_search_beats_it(problems, tmp_pat
     learn(tmp_path, problems, steps=1, starts=["linear"], step_zero=1e-9)
     kept = load_priority(tmp_path / "policy.zip")
     judge = Judge(list(problems.values()), CandidateSettings(stride=16, most_windows=8))
-    figures = {name: merit(judge.figures(PLANNER if name == "planner" else name)) for name in (*CORRECT_RULES, "planner")}
+    figures = {
+        name: merit(judge.figures(PLANNER if name == "planner" else name)) for name in (*CORRECT_RULES, "planner")
+    }
     best = min(figures, key=figures.get)
     assert (kept if isinstance(kept, str) else "planner") == best
 
@@ -157,7 +166,14 @@ def test_a_search_begins_at_its_parent_and_keeps_out_what_it_does_not_weigh(prob
     learn(tmp_path / "parent", problems, starts=["linear"], candidates=[])
     parent = load_priority(tmp_path / "parent" / "policy.zip")
     assert isinstance(parent, LinearPriority) and (parent.weights[PLAN:] == 0).all()
-    learn(tmp_path / "child", problems, steps=1, start=tmp_path / "parent" / "policy.zip", candidates=[], step_planner=1e-9)
+    learn(
+        tmp_path / "child",
+        problems,
+        steps=1,
+        start=tmp_path / "parent" / "policy.zip",
+        candidates=[],
+        step_planner=1e-9,
+    )
     child = load_priority(tmp_path / "child" / "policy.zip")
     assert child.weights == pytest.approx(parent.weights, abs=1e-6)
 
@@ -166,7 +182,9 @@ def test_a_candidate_is_judged_on_validation_and_training_windows_together(probl
     judge = Judge(list(problems.values()), CandidateSettings(stride=16, most_windows=8))
     figures = judge.figures("ljf")
     both = [np.concatenate([judge.validation.bsld(rule), judge.training.bsld(rule)]) for rule in ("ljf", judge.rule)]
-    assert figures[4:].tolist() == pytest.approx([np.log(both[0].mean() / both[1].mean()), np.log(both[0] / both[1]).mean()])
+    assert figures[4:].tolist() == pytest.approx(
+        [np.log(both[0].mean() / both[1].mean()), np.log(both[0] / both[1]).mean()]
+    )
     assert merit(figures) == pytest.approx(figures[4] + figures[5])
     assert judge.figures(judge.rule).tolist() == [0.0] * 6
 

@@ -27,7 +27,14 @@ def scores() -> pd.DataFrame:
         for number, value in enumerate(values):
             unit = f"test-{number}"
             about = {"policy": name, "kind": kind, "policy_seed": seed, "trained_on": "", "mode": "default"}
-            place = {"scenario": "here", "split": "test", "unit_kind": "window", "unit": unit, "block": unit, "unit_seed": 0}
+            place = {
+                "scenario": "here",
+                "split": "test",
+                "unit_kind": "window",
+                "unit": unit,
+                "block": unit,
+                "unit_seed": 0,
+            }
             rows.append({**about, **place, "metric": "avg_bsld", "value": value, "weight": 1.0, "config_hash": "0"})
     return tables.build(tables.SCORES, rows)
 
@@ -36,7 +43,9 @@ def test_ratios_by_hand() -> None:
     (found,) = comparisons(scores(), "ours", ("rule",))
     mean = [1, 3, 3, 4, 50, 60, 70, 8]
     assert found["ratio"] == pytest.approx(sum(mean) / sum(RULE))
-    assert found["ratio_without_worst"] == pytest.approx((1 + 3 + 3 + 4 + 8) / (1 + 6 + 3 + 2 + 4))  # without 100, 70 and 60
+    assert found["ratio_without_worst"] == pytest.approx(
+        (1 + 3 + 3 + 4 + 8) / (1 + 6 + 3 + 2 + 4)
+    )  # without 100, 70 and 60
     logs = [math.log(a / b) for values in OURS for a, b in zip(values, RULE, strict=True)]
     assert found["geometric_ratio"] == pytest.approx(math.exp(sum(logs) / len(logs)))
     by_window = [(a + b) / 2 for a, b in zip(logs[:8], logs[8:], strict=True)]
@@ -71,7 +80,10 @@ def test_policies_that_no_scenario_scores_together_are_told() -> None:
 
 def test_the_command(tmp_path, capsys) -> None:
     tables.write(tables.SCORES, tmp_path / "scores.parquet", scores())
-    assert main(["batch", "compare", str(tmp_path / "scores.parquet"), "--policy", "ours", "--baseline", "rule", "other"]) == 0
+    assert (
+        main(["batch", "compare", str(tmp_path / "scores.parquet"), "--policy", "ours", "--baseline", "rule", "other"])
+        == 0
+    )
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [(row["scenario"], row["baseline"]) for row in rows] == [("here", "rule"), ("here", "other")]
     assert main(["batch", "compare", str(tmp_path / "none.parquet"), "--policy", "a", "--baseline", "b"]) == 2

@@ -101,7 +101,7 @@ def _f2(jobs: Jobs) -> Priority:
     """F2 takes the root of the requested time. Where there is none, it counts as 0 s, but not where the published
     simulator is repeated.
 
-    There the root of -1 is taken, and the order of what is not a number (plain.run_scores) belongs to the recorded
+    There the root of -1 is taken, and the order of what is not a number (nan_scores.run_scores) belongs to the recorded
     start times and means of tables. Only cleaning as published keeps jobs of no requested and no run time; the default
     drops them, and the question with them.
     """

@@ -1,4 +1,4 @@
-"""Compiled form of linear_plain.LinearScore: the scores of all waiting jobs at one decision."""
+"""Compiled linear priorities: the scores of all waiting jobs at one decision."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from schedlab.studies.batch.simulator.cluster import (
     order_of,
     running_of,
 )
-from schedlab.studies.batch.simulator.plain import BlockingSimulation, run_scores
+from schedlab.studies.batch.simulator.nan_scores import BlockingSimulation, run_scores
 from schedlab.studies.batch.simulator.policies import policy_blocking_starts
 from schedlab.studies.batch.simulator.rollouts import RolloutPolicy
 from schedlab.studies.batch.simulator.scores import NO_LINEAR, linear_of, scores_of_rollouts

@@ -13,9 +13,18 @@ from schedlab.studies.batch.jobs import Jobs, Machine, jobs_of, machine_of
 from schedlab.workloads.clean import CleaningSettings, clean
 from schedlab.workloads.swf import read_swf
 
-DATA = Path(__file__).resolve().parents[2] / "data" / "batch"
+DATA = Path(__file__).resolve().parents[1] / "data" / "batch"
 TRACES = ("lab-128", "lab-256-tight", "lab-64x4", "lab-bursts")
-MEASURES = ("avg_bsld", "avg_wait", "max_wait", "avg_turnaround", "util_to_last_start", "util_makespan", "first_submit", "last_start")
+MEASURES = (
+    "avg_bsld",
+    "avg_wait",
+    "max_wait",
+    "avg_turnaround",
+    "util_to_last_start",
+    "util_makespan",
+    "first_submit",
+    "last_start",
+)
 MEASURES += ("makespan_end", "users", "user_bsld_max", "user_bsld_mean")
 
 
