@@ -31,6 +31,7 @@ import yaml
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.hashes import content_hash
+from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.evaluation.statistics import TIE
@@ -84,7 +85,7 @@ def learned(
     if curriculum:
         phases = Phase(("lublin",), steps // 2, {"keep_windows": "median"}), Phase(("lublin",), steps - steps // 2)
     spec, points = PolicySpec("measured", "learned", name, values, train_on=phases), []
-    learner = STUDY.learners[name]()
+    learner = load_object(STUDY.learners[name])()
     with tempfile.TemporaryDirectory() as folder:
         paths, began = LearnPaths(None, Path(folder, "policy.zip"), Path(folder, "progress")), time.process_time()
 

@@ -29,6 +29,7 @@ import pandas as pd
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Split
 from schedlab.config.experiment import scenario_records
 from schedlab.config.hashes import content_hash
+from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.evaluation.statistics import Sample
@@ -138,7 +139,7 @@ def learned(problem: BatchProblem, spec: PolicySpec, seed: int, folder: Path) ->
         paths = LearnPaths(None, path, folder / f"{path.stem}-progress")
         paths.progress.mkdir(parents=True, exist_ok=True)
         began = time.process_time()
-        STUDY.learners[spec.target]().learn({problem.scenario.name: problem}, spec, seed, paths, lambda *_, **__: None)
+        load_object(STUDY.learners[spec.target])().learn({problem.scenario.name: problem}, spec, seed, paths, lambda *_, **__: None)
         seconds_of(path).write_text(f"{time.process_time() - began:.0f}\n")
         print(f"{path.name}: {seconds_of(path).read_text().strip()} CPU s, keeps {describe(path)}", file=sys.stderr, flush=True)
     return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -113,6 +114,11 @@ def draw(found: StudyTables, kind: str, *scenarios: str, policies: tuple[str, ..
     drawing = drawing_function(STUDY, kind)(found, spec)
     drawing.figure.draw_without_rendering()
     return drawing
+
+
+def numbers(text: str) -> list[float]:
+    """The numbers in a caption, in their order."""
+    return [float(number) for number in re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\d)", text)]
 
 
 def rows_of(axes) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate
 from schedlab.studies.batch.problem import BatchProblem
 from schedlab.studies.batch.scenario import BatchScenario
@@ -26,7 +27,7 @@ def learn(name, problem, folder, *phases, start=None, **params):
     paths = LearnPaths(checkpoint=folder / "policy.zip", progress=folder / "progress", start=start)
     points = []
     spec = PolicySpec("toy", "learned", name, params, train_on=phases or (Phase(("drawn",), 128),))
-    learner = STUDY.learners[name]()
+    learner = load_object(STUDY.learners[name])()
     learner.learn(
         {"drawn": problem}, spec, 0, paths, lambda metric, value, **place: points.append((metric, value, place))
     )

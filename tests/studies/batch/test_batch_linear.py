@@ -96,7 +96,7 @@ def test_the_order_of_backfilling_decides_which_job_goes_first() -> None:
         }
         assert starts["default"] == starts["fcfs"] == starts["rule"] == [0, 0, 50, 10, 40]
         assert starts["area"] == [0, 0, 50, 19, 10]
-    with pytest.raises(UserError, match="no meaning with backfilling 'conservative'"):
+    with pytest.raises(UserError, match="backfill_order"):
         simulate(jobs, machine, "fcfs", "conservative", backfill_order="area")
 
 
@@ -145,7 +145,7 @@ def test_the_planner_sees_that_draining_for_a_wide_job_costs_more() -> None:
 
 @pytest.mark.parametrize("weights", [[1.0], [np.nan] * len(NAMES)])
 def test_weights_that_are_none(weights: list[float]) -> None:
-    with pytest.raises(UserError, match="12 finite numbers"):
+    with pytest.raises(UserError, match="12"):
         LinearPriority(np.array(weights))
 
 
@@ -158,5 +158,5 @@ def test_a_policy_comes_back_from_its_file(tmp_path) -> None:
     save_priority(tmp_path / "rule.zip", "f2")
     assert load_priority(tmp_path / "rule.zip") == "f2"
     write_checkpoint(tmp_path / "other.zip", {"kind": "batch-priority", "features": ["wait"]}, {"weights": np.ones(1)})
-    with pytest.raises(UserError, match="reads other features"):
+    with pytest.raises(UserError, match=r"other\.zip"):
         load_priority(tmp_path / "other.zip")

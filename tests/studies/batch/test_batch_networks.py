@@ -96,10 +96,10 @@ def test_a_size_that_the_settings_do_not_have_is_refused():
         settings = EnvironmentSettings(quantiles=quantiles, oracle_runtime=oracle, plan=plan)
         made = layout_of(settings, Machine(9, 9))
         assert layout_seen(settings, made.size) == made
-        with pytest.raises(ValueError, match=f"the layout features of these settings has no {made.size + 2} numbers"):
+        with pytest.raises(ValueError, match=f"features.* {made.size + 2} "):
             layout_seen(settings, made.size + 2)
     for name, size in (("rlscheduler", 128 * 8 + 1), ("dissertation", 128 * 10)):
-        with pytest.raises(ValueError, match=f"the layout {name} of these settings has no {size} numbers"):
+        with pytest.raises(ValueError, match=f"{name}.* {size} "):
             layout_seen(EnvironmentSettings(layout=name), size)
 
 

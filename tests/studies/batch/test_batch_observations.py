@@ -148,7 +148,7 @@ def test_choosing_what_the_plan_says_is_the_planner(drawn, oracle) -> None:
 
 def test_plans_have_columns_in_the_layout_features_alone() -> None:
     assert layout_of(EnvironmentSettings(plan=True), Machine(9, 9)).columns[-3:] == ("job", "plan_log", "plan")
-    with pytest.raises(UserError, match="plans have no columns"):
+    with pytest.raises(UserError, match=r"environment\.plan"):
         layout_of(EnvironmentSettings(plan=True, layout="rlscheduler"), Machine(9, 9))
 
 
@@ -257,7 +257,7 @@ def test_oracle_run_times_are_off_by_default_and_have_their_place() -> None:
     stepper = stepper_on(jobs_from([(0, 100, 7, 1)]), machine, "none", oracle_runtime=True)
     rows, _ = stepper.layout.split(stepper.observations[0])
     assert rows[0, [0, -1]] == pytest.approx([log(7) / 10, log(100) / 10])
-    with pytest.raises(UserError, match="real run times have no column"):
+    with pytest.raises(UserError, match=r"environment\.oracle_runtime"):
         layout_of(EnvironmentSettings(layout="rlscheduler", oracle_runtime=True), machine)
 
 
@@ -298,5 +298,5 @@ def test_layouts_split_many_observations_at_once() -> None:
         [256, 257, 258],
     )
     assert layout.column(np.arange(layout.size), "b")[:3].tolist() == [1, 3, 5]
-    with pytest.raises(UserError, match="no column 'c'"):
+    with pytest.raises(UserError, match="layout features"):
         layout.column(np.zeros(layout.size), "c")

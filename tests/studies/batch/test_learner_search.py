@@ -20,10 +20,10 @@ from schedlab.studies.batch.learners.search_settings import (
     RolloutSettings,
 )
 from schedlab.studies.batch.learners.search_windows import best_rule, drawn_windows, spread_windows
-from schedlab.studies.batch.problem import BatchProblem
+from schedlab.studies.batch.problem import RULE_MAKERS, BatchProblem
 from schedlab.studies.batch.rules import PLAN, PLANNER, LinearPriority
 from schedlab.studies.batch.scenario import BatchScenario
-from schedlab.studies.batch.study import STUDY, check_policy
+from schedlab.studies.batch.study import check_policy
 from schedlab.workloads.prepare import make_trace
 
 WORKLOAD = {"name": "drawn", "source": "lublin", "lublin": {"jobs": 600, "processors": 32, "load": 1.2}}
@@ -59,7 +59,7 @@ def test_windows_lie_within_their_part(problems) -> None:
     assert {start for _, start in drawn.places} <= set(range(300 - 48 + 1))
     assert [start for _, start in spread_windows([problem], "validation", 4, 100).places] == [300, 304, 308, 312]
     assert len(spread_windows([problem], "train", 1, 7).places) == 7
-    with pytest.raises(UserError, match="the validation part holds no window of 64 jobs"):
+    with pytest.raises(UserError, match="scenario drawn: windows"):
         spread_windows([drawn_problem(windows={"length": 64})], "validation", 4, 100)
 
 
@@ -67,7 +67,7 @@ def test_a_window_is_scored_as_the_problem_scores_it(problems) -> None:
     problem = problems["drawn"]
     unit = problem.units("validation")[0]
     found = spread_windows([problem], "validation", 48, 1).bsld("f1")
-    assert found.tolist() == [problem.rollout(STUDY.rules["f1"]({}, problem, 0), unit).scores["avg_bsld"]]
+    assert found.tolist() == [problem.rollout(RULE_MAKERS["f1"]({}, problem, 0), unit).scores["avg_bsld"]]
 
 
 def test_the_chosen_rule_is_the_best_of_validation(problems, tmp_path) -> None:

@@ -23,10 +23,10 @@ from schedlab.studies.batch.learners.stock_policy import QueueNetworks, TwoRates
 from schedlab.studies.batch.learners.stock_settings import STOCK_SETTINGS, BatchMaskablePPOSettings
 from schedlab.studies.batch.learners.training_windows import TrainingProblem, rule_values
 from schedlab.studies.batch.metrics import measures
-from schedlab.studies.batch.problem import BatchProblem
+from schedlab.studies.batch.problem import RULE_MAKERS, BatchProblem
 from schedlab.studies.batch.rules import priority
 from schedlab.studies.batch.simulator.simulate import simulate
-from schedlab.studies.batch.study import STUDY, check_policy
+from schedlab.studies.batch.study import check_policy
 from schedlab.studies.batch.windows import first_job
 from schedlab.workloads.prepare import make_trace
 from schedlab.workloads.swf import write_swf
@@ -121,7 +121,7 @@ def test_learners_find_a_better_order_than_that_of_submission(name, steps, value
 
 
 def rule(problem, name):
-    return STUDY.rules[name]({}, problem, 0)
+    return RULE_MAKERS[name]({}, problem, 0)
 
 
 def scores_of(problem, policy) -> np.ndarray:
@@ -160,9 +160,9 @@ def test_windows_to_learn_on_may_have_any_length_up_to_a_longest(problem):
     assert {start for unit in seen.units("train") for start in seen._starts(unit)} == set(range(200 - 40 + 1))
     for unit in seen.units("validation"):
         assert seen.env(unit, 0).reset(seed=3)[1]["jobs"] == 32
-    with pytest.raises(UserError, match="windows of 32 to 20 jobs"):
+    with pytest.raises(UserError, match="32 to 20"):
         TrainingProblem(problem, settings(longest_window=20)).env(problem.units("train")[0], 0)
-    with pytest.raises(UserError, match="longest_window: longer windows share jobs"):
+    with pytest.raises(UserError, match="longest_window"):
         settings(longest_window=40, training_starts="apart")
     assert "longest_window" not in settings().model_dump(mode="json")
 
@@ -181,7 +181,7 @@ def test_windows_are_kept_by_what_a_rule_makes_of_them(keep, problem):
     assert 0 < len(good) < len(values)
     assert {start for unit in seen.units("train") for start in seen._starts(unit)} == good
     assert starts(seen) <= good
-    with pytest.raises(UserError, match="no training window lies between 1e"):
+    with pytest.raises(UserError, match=r"learner\.keep_windows"):
         TrainingProblem(problem, settings(keep_windows="range", keep_range=(1e8, 1e9))).units("train")
 
 

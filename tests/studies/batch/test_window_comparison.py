@@ -64,7 +64,7 @@ def test_equal_policies_have_no_standardised_ratio() -> None:
 
 
 def test_a_policy_that_is_not_there() -> None:
-    with pytest.raises(UserError, match="no scores of 'rul'"):
+    with pytest.raises(UserError, match="rule"):
         list(comparisons(scores(), "ours", ("rul",)))
 
 
@@ -72,9 +72,9 @@ def test_policies_that_no_scenario_scores_together_are_told() -> None:
     here = scores()
     elsewhere = here[here["policy"] == "other"].assign(scenario="there")
     apart = pd.concat([here[here["policy"] != "other"], elsewhere])
-    with pytest.raises(UserError, match=r"no scenario scores both 'ours' \(here\) and 'other' \(there\)"):
+    with pytest.raises(UserError, match="--baseline"):
         list(comparisons(apart, "ours", ("rule", "other")))
-    with pytest.raises(UserError, match="'ours' is held against itself"):
+    with pytest.raises(UserError, match="--baseline"):
         list(comparisons(here, "ours", ("rule", "ours")))
 
 
@@ -87,8 +87,8 @@ def test_the_command(tmp_path, capsys) -> None:
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [(row["scenario"], row["baseline"]) for row in rows] == [("here", "rule"), ("here", "other")]
     assert main(["batch", "compare", str(tmp_path / "none.parquet"), "--policy", "a", "--baseline", "b"]) == 2
-    assert "there is no such table" in capsys.readouterr().err
+    assert "none.parquet" in capsys.readouterr().err
     scores()[["policy", "value"]].to_parquet(tmp_path / "summary.parquet")
     assert main(["batch", "compare", str(tmp_path / "summary.parquet"), "--policy", "ours", "--baseline", "rule"]) == 2
     told = capsys.readouterr().err
-    assert "summary.parquet: is no table of scores" in told and "scores.parquet" in told and "Traceback" not in told
+    assert "summary.parquet" in told and "scores.parquet" in told and "Traceback" not in told
