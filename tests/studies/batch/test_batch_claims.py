@@ -130,7 +130,8 @@ def as_published(scenario: str, shared_data: Path) -> BatchProblem:
 @pytest.mark.parametrize(
     ("scenario", "rule"),
     [
-        *(("published_test_sdsc_sp2", rule) for rule in ("fcfs", "f1", "sjf", "smallest")),
+        *(("published_test_sdsc_sp2", rule) for rule in ("f1", "sjf")),
+        *(pytest.param("published_test_sdsc_sp2", rule, marks=pytest.mark.slow) for rule in ("fcfs", "smallest")),
         pytest.param("published_test_hpc2n", "smallest", marks=pytest.mark.slow),
         pytest.param("published_test_hpc2n_backfill", "sjf", marks=pytest.mark.slow),
     ],

@@ -299,7 +299,7 @@ def test_a_window_that_has_not_begun_asks_for_a_reset(mode) -> None:
 def test_a_mask_of_windows_has_one_truth_value_each(mask) -> None:
     made = env_vector.BatchVectorEnv(task(), WINDOWS)
     _, before = made.reset(seed=0)
-    with pytest.raises(ValueError, match="reset_mask.* 3 windows"):
+    with pytest.raises(ValueError, match=r"reset_mask.* 3 windows"):
         made.reset(seed=1, options={"reset_mask": np.asarray(mask)})
     _, after = made.reset()
     fresh = env_vector.BatchVectorEnv(task(), WINDOWS)
@@ -362,7 +362,7 @@ def test_jobs_that_no_window_holds_need_not_be_fit_to_run() -> None:
 @pytest.mark.parametrize(
     ("values", "named"),
     [
-        ({"starts": ()}, "starts"),
+        ({"starts": ()}, "start"),
         ({"lengths": (0, 5)}, "0 to 5"),
         ({"starts": (1990,)}, "1990"),
         ({"backfill": "eazy"}, "eazy"),

@@ -16,7 +16,7 @@ from schedlab.config.schema import validate
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
 from schedlab.studies.batch.figures.learning import fresh_starts
-from schedlab.studies.batch.figures.trace import Waited, arrivals_a_day, recorded
+from schedlab.studies.batch.figures.trace import Waited, arrivals_a_day, percentile_panel, recorded, wait_panel
 from schedlab.workloads.prepare import write_trace
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.swf import read_swf, write_swf
@@ -55,17 +55,24 @@ def test_waits_that_a_log_lacks_are_those_of_a_rule(trace):
     assert scatter.get_xdata() == pytest.approx(np.array([100, 300, 900]) / 3600)
 
 
+def panel(draw_panel, waits: list[float]):
+    """The axes of one panel of the figure of a trace, for jobs of 100 s."""
+    figure, axes = theme.new_figure(3, 3, height_mm=150)
+    draw_panel(axes[0, 0], Waited(np.array(waits), (np.array(waits) + 100) / 100, ""))
+    figure.canvas.draw()
+    return axes[0, 0]
+
+
 @pytest.mark.parametrize(
     "waits", [[900.0, 3000.0, 8000.0], [3000.0, 4000.0, 4500.0], [10.0, 200.0, 900.0], [1.0, 1e3, 1e5]], ids=str
 )
 def test_labels_of_waits_do_not_run_into_each_other(trace, waits):
-    drawing = draw(
-        made(jobs=job_rows("fcfs", waits), inputs={"blocks": {"trace": trace}}), "trace", "blocks", window=20
-    )
-    drawing.figure.canvas.draw()
-    labels = [label for label in drawing.figure.axes[1].get_xticklabels(which="both") if label.get_text()]
+    inputs = {"blocks": {"trace": trace}}
+    axes = draw(made(jobs=job_rows("fcfs", waits), inputs=inputs), "trace", "blocks", window=20).figure.axes[1]
+    axes.figure.canvas.draw()
+    labels = [label for label in axes.get_xticklabels(which="both") if label.get_text()]
     boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: box.x0)
-    low, high = drawing.figure.axes[1].get_window_extent().intervalx
+    low, high = axes.get_window_extent().intervalx
     boxes = [box for box in boxes if low <= (box.x0 + box.x1) / 2 <= high]
     assert len(boxes) > 1
     assert all(left.x1 < right.x0 for left, right in pairwise(boxes)), [label.get_text() for label in labels]
@@ -151,51 +158,32 @@ def test_the_legend_has_points_where_curves_are_points_and_the_dashed_line():
         ) and dashed.get_linestyle() == "--"
 
 
-def test_moving_averages_are_of_a_tenth_of_a_short_trace_at_most(trace):
-    found = made(jobs=job_rows("fcfs", [0.0, 60.0]), inputs={"blocks": {"trace": trace}})
-    drawing = draw(found, "trace", "blocks")
-    assert numbers(drawing.caption)[-1] == 30
-    assert [len(drawing.figure.axes[place].get_lines()[0].get_xdata()) for place in (7, 8)] == [271, 271]
-
-
 @pytest.mark.parametrize("waits", [[0.0] * 8 + [3000.0, 9e4], [0.0, 10.0, 900.0]], ids=len)
-def test_no_label_of_a_percentile_lies_on_the_line_of_the_mean(trace, waits):
-    axes = draw(made(jobs=job_rows("fcfs", waits), inputs={"blocks": {"trace": trace}}), "trace", "blocks").figure.axes[
-        0
-    ]
-    axes.figure.canvas.draw()
+def test_no_label_of_a_percentile_lies_on_the_line_of_the_mean(waits):
+    axes = panel(percentile_panel, waits)
     mean = axes.transData.transform((0, np.mean((np.array(waits) + 100) / 100)))[1]
     boxes = [text.get_window_extent() for text in axes.texts]
     assert len(boxes) == 2
     assert all(mean < box.y0 or mean > box.y1 for box in boxes)
 
 
-def test_a_trace_whose_jobs_wait_for_nothing_is_drawn(trace):
-    axes = draw(
-        made(jobs=job_rows("fcfs", [0.0] * 20), inputs={"blocks": {"trace": trace}}), "trace", "blocks"
-    ).figure.axes[1]
-    assert [text.get_text() for text in axes.texts] == ["no job waited"]
+def test_a_trace_whose_jobs_wait_for_nothing_is_drawn():
+    axes = panel(wait_panel, [0.0] * 20)
+    assert not axes.get_lines() and axes.texts
 
 
-def test_few_waits_are_dots_that_are_seen(trace):
-    few, many = (
-        draw(
-            made(jobs=job_rows("fcfs", [60.0, 600.0] * count), inputs={"blocks": {"trace": trace}}), "trace", "blocks"
-        ).figure.axes[1]
-        for count in (1, 1000)
-    )
+def test_few_waits_are_dots_that_are_seen():
+    few, many = (panel(wait_panel, [60.0, 600.0] * count) for count in (1, 1000))
     assert few.get_lines()[0].get_markersize() > 2 * many.get_lines()[0].get_markersize()
 
 
-def test_every_class_of_sizes_has_its_label(trace):
-    axes = draw(
-        made(jobs=job_rows("fcfs", [60.0]), inputs={"blocks": {"trace": trace}}), "trace", "blocks"
-    ).figure.axes[4]
-    assert rows_of_x(axes) == ["1", "2", "4", "8", "16", "32"] and axes.get_xlabel() == "processors, at most"
-
-
-def rows_of_x(axes) -> list[str]:
-    return [label.get_text() for label in axes.get_xticklabels()]
+def test_averages_are_of_a_tenth_of_a_short_trace_and_every_class_of_sizes_has_its_label(trace):
+    drawing = draw(made(jobs=job_rows("fcfs", [0.0, 60.0]), inputs={"blocks": {"trace": trace}}), "trace", "blocks")
+    axes = drawing.figure.axes
+    assert numbers(drawing.caption)[-1] == 30
+    assert [len(axes[place].get_lines()[0].get_xdata()) for place in (7, 8)] == [271, 271]
+    sizes = [label.get_text() for label in axes[4].get_xticklabels()]
+    assert sizes == ["1", "2", "4", "8", "16", "32"] and axes[4].get_xlabel()
 
 
 def test_a_curve_may_be_smoothed_exponentially():

@@ -34,14 +34,14 @@ def run_plainly(simulation: BlockingSimulation, rule: str, jobs: Jobs) -> list[f
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(windows(), rules, st.sampled_from(BACKFILLS))
 def test_equals_the_plain_statement(drawn: tuple[Jobs, Machine], rule: str, backfill: str) -> None:
     jobs, machine = drawn
     assert simulate(jobs, machine, rule, backfill).start.tolist() == plain_starts(jobs, machine, rule, backfill)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(windows(in_order=False), rules, st.sampled_from(["none", "legacy"]))
 def test_equals_the_plain_statement_for_jobs_in_any_order(
     drawn: tuple[Jobs, Machine], rule: str, backfill: str

@@ -52,7 +52,7 @@ def plain_starts(
     return textbook_starts(jobs, machine, score, backfill, scan=scan, cluster=cluster)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(windows(), seeds, st.booleans(), st.sampled_from(BACKFILLS))
 def test_equals_the_plain_statement(drawn: tuple[Jobs, Machine], seed: int, plans: bool, backfill: str) -> None:
     jobs, machine = drawn
@@ -71,7 +71,7 @@ def test_equals_the_plain_statement_when_the_machine_is_warm(drawn, seed, backfi
     assert found == plain_starts(chosen, machine, policy, backfill, before=before)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     windows(),
     seeds,

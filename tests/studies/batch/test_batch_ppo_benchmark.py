@@ -44,6 +44,7 @@ def test_variants_change_what_the_policies_change():
         )
 
 
+@pytest.mark.slow
 def test_learn_writes_the_planner_and_a_row_a_seed(tmp_path, monkeypatch):
     monkeypatch.setattr(batch_ppo, "JOBS", 6000)
     monkeypatch.setattr(
@@ -64,6 +65,7 @@ def test_learn_writes_the_planner_and_a_row_a_seed(tmp_path, monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_recipes_are_compared_with_a_rule_and_with_the_first_of_them(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(batch_ppo, "FEWER_JOBS", 6000)
     learned = {"a": RulePolicy("ljf"), "b": RulePolicy("sjf")}

@@ -34,7 +34,7 @@ FORMULAS = {
 MACHINE = Machine(128, 128)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from(sorted(RULES)),
     st.integers(0, 10**8),

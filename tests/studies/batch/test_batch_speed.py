@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import gymnasium
@@ -14,12 +15,21 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from schedlab.cli.main import main  # noqa: E402
-from schedlab.studies.batch.commands import device_speed
+from schedlab.studies.batch.commands import device_speed  # noqa: E402
 from schedlab.studies.batch.commands import speed as commands_speed  # noqa: E402
 from schedlab.studies.batch.commands.device_speed import Ddpg, SpeedSettings, _learning, _take, learn, rates  # noqa: E402
 
 CPU = torch.device("cpu")
 SHORT = ["--steps", "3", "--warm-up", "1", "--repeats", "2", "--batch-sizes", "4,8", "--threads", "1"]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Networks so small are slower with more threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def ddpg(batch_size: int = 8) -> Ddpg:

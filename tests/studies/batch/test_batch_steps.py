@@ -48,7 +48,7 @@ def follow(stepper: Stepper, score) -> list[float]:
     return stepper.schedule(0).start.tolist()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(windows(), rules, st.sampled_from(BACKFILLS), st.booleans())
 def test_the_lowest_score_each_time_gives_the_starts_of_the_whole_window(drawn, rule, backfill, kill) -> None:
     jobs, machine = drawn
@@ -79,7 +79,7 @@ def test_on_a_warm_machine_too(drawn, rule, backfill, data) -> None:
     assert found == simulate(chosen, machine, rule, backfill, prefill=before).start.tolist()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(windows(), rules, st.sampled_from([("easy", "fcfs"), ("easy", "area"), ("legacy", "area"), ("legacy", "fcfs")]))
 def test_jobs_are_backfilled_in_the_order_that_is_asked_for(drawn, rule, mode) -> None:
     jobs, machine = drawn
@@ -106,7 +106,7 @@ def test_nodes_are_those_of_the_whole_window(drawn, rule, backfill) -> None:
     assert [held.tolist() for held in stepper.schedule(0).held] == [held.tolist() for held in expected.held]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(windows(), st.booleans(), st.lists(st.integers(-2, 30), min_size=1, max_size=60))
 def test_any_choices_and_waits_give_what_the_plain_statement_gives(drawn, backfill, choices) -> None:
     jobs, machine = drawn

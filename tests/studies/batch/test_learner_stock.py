@@ -105,7 +105,12 @@ def test_every_network_learns_whatever_the_scenario_shows(network, value, enviro
     ("name", "steps", "values"),
     [
         ("maskable_ppo", 512 * 9, {"n_steps": 64, "batch_size": 128, "n_epochs": 8}),
-        ("a2c", 768 * 16, {"n_steps": 96, "normalize_advantage": True, "gae_lambda": 0.97, "learning_rate": 1e-2}),
+        pytest.param(
+            "a2c",
+            768 * 16,
+            {"n_steps": 96, "normalize_advantage": True, "gae_lambda": 0.97, "learning_rate": 1e-2},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_learners_find_a_better_order_than_that_of_submission(name, steps, values, tmp_path):

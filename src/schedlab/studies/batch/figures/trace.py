@@ -62,8 +62,8 @@ def draw_trace_study(tables: StudyTables, spec: FigureSpec) -> Drawing:
     jobs = jobs_of(trace, machine_of(trace))
     waited = recorded(trace) or scheduled(tables, spec, name, settings.rule)
     figure, panels = theme.new_figure(3, 3, height_mm=150)
-    _percentiles(panels[0, 0], waited)
-    _wait_against_slowdown(panels[0, 1], waited)
+    percentile_panel(panels[0, 0], waited)
+    wait_panel(panels[0, 1], waited)
     _submitted(panels[0, 2], jobs.submit)
     _run_times(panels[1, 0], jobs.run)
     size_histogram(panels[1, 1], jobs.procs)
@@ -107,7 +107,8 @@ def scheduled(tables: StudyTables, spec: FigureSpec, scenario: str, rule: str) -
     )
 
 
-def _percentiles(axes: Axes, waited: Waited) -> None:
+def percentile_panel(axes: Axes, waited: Waited) -> None:
+    """Draw the percentiles of the bounded slowdown, median and 90 % labelled, and the mean."""
     ordered = np.sort(waited.bsld)
     mean = float(ordered.mean())
     axes.plot(np.linspace(0, 100, len(ordered)), ordered, color=theme.colour(0))
@@ -129,7 +130,8 @@ def _percentiles(axes: Axes, waited: Waited) -> None:
     axes.set(yscale="log", title="a  bounded slowdown", xlabel="percentile of the jobs", ylabel="bounded slowdown")
 
 
-def _wait_against_slowdown(axes: Axes, waited: Waited) -> None:
+def wait_panel(axes: Axes, waited: Waited) -> None:
+    """Draw the bounded slowdown of each job that waited over its wait."""
     shown = waited.wait > 0
     axes.set(title="b  wait and slowdown", xlabel="wait (h)", ylabel="bounded slowdown")
     if not shown.any():  # nothing that a logarithmic axis can hold
