@@ -30,7 +30,7 @@ from schedlab.studies.batch.figures.comparison import METRIC, comparisons
 from schedlab.studies.batch.learners.stock import LearnedPolicy
 from schedlab.studies.batch.metrics import measures
 from schedlab.studies.batch.problem import BatchProblem, RulePolicy
-from schedlab.studies.batch.simulator.stepping import Drawn, Stepper
+from schedlab.studies.batch.simulator.stepper import Drawn, Stepper
 from schedlab.studies.batch.study import STUDY, load_problem
 from schedlab.studies.batch.windows import first_job
 

@@ -36,7 +36,7 @@ from schedlab.evaluation.statistics import Sample
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.stages.studies import find_study
 from schedlab.studies.batch.figures.comparison import compare_windows
-from schedlab.studies.batch.learners.learned import load_priority
+from schedlab.studies.batch.learners.policy_files import load_priority
 from schedlab.studies.batch.learners.search_settings import CORRECT_RULES
 from schedlab.studies.batch.learners.search_windows import Windows, best_rule, spread_windows
 from schedlab.studies.batch.problem import BatchProblem, RulePolicy

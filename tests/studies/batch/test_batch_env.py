@@ -23,7 +23,7 @@ from schedlab.studies.batch.example import example_task
 from schedlab.studies.batch.metrics import job_table, measures
 from schedlab.studies.batch.scenario import BACKFILLS
 from schedlab.studies.batch.simulator.simulate import simulate
-from schedlab.studies.batch.simulator.stepping import score_of
+from schedlab.studies.batch.simulator.stepper import score_of
 
 LAYOUTS = {
     "features": {},

@@ -16,7 +16,7 @@ from schedlab.config.schema import validate
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
 from schedlab.studies.batch.figures.learning import fresh_starts
-from schedlab.studies.batch.figures.trace import Waited, arrivals_a_day, percentile_panel, recorded, wait_panel
+from schedlab.studies.batch.figures.trace import Waited, arrivals_a_day, percentile_panel, recorded_waits, wait_panel
 from schedlab.workloads.prepare import write_trace
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.swf import read_swf, write_swf
@@ -80,11 +80,11 @@ def test_labels_of_waits_do_not_run_into_each_other(trace, waits):
 
 def test_waits_of_a_log_are_taken_from_it(trace, tmp_path):
     drawn = read_swf(trace)
-    assert recorded(drawn) is None
+    assert recorded_waits(drawn) is None
     waits = np.arange(len(drawn.jobs), dtype=float) * 60
     write_swf(tmp_path / "log.swf", drawn.with_jobs(drawn.jobs.assign(wait=waits)))
     log = read_swf(tmp_path / "log.swf")
-    found = recorded(log)
+    found = recorded_waits(log)
     run = log.jobs["run"].to_numpy()
     assert found.bsld == pytest.approx(np.maximum(1, (waits + run) / np.maximum(run, 10)))
     drawing = draw(made(inputs={"blocks": {"trace": tmp_path / "log.swf"}}), "trace", "blocks")

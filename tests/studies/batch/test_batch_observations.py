@@ -18,7 +18,7 @@ from schedlab.studies.batch.jobs import Machine
 from schedlab.studies.batch.rules import priority
 from schedlab.studies.batch.scenario import BACKFILLS
 from schedlab.studies.batch.simulator.simulate import simulate
-from schedlab.studies.batch.simulator.stepping import Stepper
+from schedlab.studies.batch.simulator.stepper import Stepper
 
 
 def rlscheduler_row(stepper: Stepper, job: int) -> list[float]:

@@ -9,7 +9,8 @@ from schedlab.config.errors import UserError
 from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate
 from schedlab.studies.batch.env.settings import EnvironmentSettings
-from schedlab.studies.batch.problem import METRICS, RULE_MAKERS, BatchProblem
+from schedlab.studies.batch.metrics import METRICS
+from schedlab.studies.batch.problem import RULE_MAKERS, BatchProblem
 from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.studies.batch.study import STUDY, load_problem, problem_values
 from schedlab.workloads.prepare import make_trace, write_trace

@@ -14,13 +14,13 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.learning.checkpoints import write_checkpoint
 from schedlab.studies.batch.jobs import SHORT, Jobs, Machine
-from schedlab.studies.batch.learners.learned import KIND, load_priority, named_policy, save_priority
-from schedlab.studies.batch.problem import PREDICTED, RULE_MAKERS, BatchProblem
-from schedlab.studies.batch.rules import positive_request
+from schedlab.studies.batch.learners.policy_files import KIND, load_priority, named_policy, save_priority
+from schedlab.studies.batch.problem import RULE_MAKERS, BatchProblem
+from schedlab.studies.batch.rules import PREDICTED, positive_request
 from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.studies.batch.simulator.predictions import CLASSES, KEEP, History, Past, Prior, predict, predictor_of
-from schedlab.studies.batch.simulator.rollout_kernel import NOBODY, Future, Running, blocking_cost, easy_cost
-from schedlab.studies.batch.simulator.rollouts import BASE_FEATURES, BASES, Arrivals, RolloutPolicy, base
+from schedlab.studies.batch.simulator.rollout_kernel import NOBODY, Future, RunningEnds, blocking_cost, easy_cost
+from schedlab.studies.batch.simulator.rollouts import BASE_FEATURES, BASES, Arrivals, RolloutPolicy, base_coefficients
 from schedlab.studies.batch.simulator.simulate import simulate
 from schedlab.studies.batch.windows import first_job
 from schedlab.workloads.prepare import make_trace
@@ -39,7 +39,9 @@ def no_arrivals() -> Arrivals:
 
 
 def policy(*names: str, samples: int = 1, prior: Prior = EXACT, arrivals: Arrivals | None = None) -> RolloutPolicy:
-    return RolloutPolicy(np.array([base(name) for name in names]), prior, arrivals or no_arrivals(), samples)
+    return RolloutPolicy(
+        np.array([base_coefficients(name) for name in names]), prior, arrivals or no_arrivals(), samples
+    )
 
 
 def drawn_past(seed: int, count: int = 60) -> Past:
@@ -94,7 +96,7 @@ def test_jobs_without_a_user_or_an_end_teach_nothing() -> None:
     jobs = jobs_from([(0, 5, 50, 1), (10, 5, 50, 1), (20, 5, 50, 1)])
     unknown = Past(Jobs(*{**vars(jobs), "user": np.full(3, -1)}.values()), np.array([5.0, 15.0, 25.0]))
     assert unknown.history(2, 1).user.tolist() == [-1]
-    assert Past(jobs, np.full(3, np.nan)).history(2, 1).sums.count.tolist() == [0.0]
+    assert Past(jobs, np.full(3, np.nan)).history(2, 1).sums.number.tolist() == [0.0]
 
 
 def test_the_prior_of_known_run_times_is_the_request() -> None:
@@ -112,7 +114,7 @@ def played(jobs: Jobs, machine: Machine, cost, waiting: int) -> float:
     weight = 1 / np.arange(2.0, count + 2)
     future = Future(jobs.submit, jobs.nodes, jobs.run, jobs.requested, jobs.run, weight, positive_request(jobs))
     order = np.argsort(future.key[:waiting], kind="stable")
-    room = Running(np.empty(count), np.empty(count), np.empty(count, dtype=np.int64))
+    room = RunningEnds(np.empty(count), np.empty(count), np.empty(count, dtype=np.int64))
     head = order[0] if cost is blocking_cost else NOBODY
     return cost(future, order, head, jobs.submit[0], machine.nodes, 0, room, np.empty(count, dtype=np.int64))
 
@@ -230,14 +232,14 @@ def test_a_file_holds_the_whole_policy(tmp_path) -> None:
 def test_bases_name_features() -> None:
     for name, coefficients in BASES.items():
         assert set(coefficients) <= set(BASE_FEATURES)
-        assert np.count_nonzero(base(name)) == len(coefficients)
+        assert np.count_nonzero(base_coefficients(name)) == len(coefficients)
 
 
 def test_history_counts_users_of_the_window_alone() -> None:
     jobs = jobs_from([(0, 1, 1, 1), (1, 1, 1, 1), (2, 1, 1, 1), (3, 1, 1, 1)])
     history = History.empty(jobs)
     assert len(set(history.user.tolist())) == len(set(jobs.user.tolist()))
-    assert history.sums.count.tolist() == [0.0] * len(history.sums.count)
+    assert history.sums.number.tolist() == [0.0] * len(history.sums.number)
 
 
 @pytest.mark.parametrize("name", PREDICTED)
@@ -248,7 +250,7 @@ def test_an_untrained_base_over_predictions_is_a_rule_of_a_scenario(name) -> Non
     made = validate(BatchScenario, {"name": "drawn", "seed": 1, "workload": workload, "windows": {"length": 60}})
     problem = BatchProblem(made, make_trace(made.workload)[0])
     rule, unit = RULE_MAKERS[f"{name}_predicted"]({}, problem, 0), problem.units("test")[1]
-    assert not rule.rule.samples and rule.rule.bases.tolist() == [base(name).tolist()]
+    assert not rule.rule.samples and rule.rule.bases.tolist() == [base_coefficients(name).tolist()]
     assert rule.rule.prior.log_ratio.tolist() == Prior.of(problem.jobs.take(slice(0, 300))).log_ratio.tolist()
     schedule, start = problem.run(rule, unit), first_job(unit)
     jobs, past = problem.jobs.take(slice(start, start + 60)), problem.past

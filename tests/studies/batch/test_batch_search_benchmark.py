@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from schedlab.config.schema import validate
-from schedlab.studies.batch.learners.learned import save_priority
+from schedlab.studies.batch.learners.policy_files import save_priority
 from schedlab.studies.batch.learners.search_settings import CORRECT_RULES
 from schedlab.studies.batch.problem import BatchProblem
 from schedlab.studies.batch.scenario import BatchScenario

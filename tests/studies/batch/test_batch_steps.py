@@ -16,7 +16,7 @@ from schedlab.studies.batch.jobs import Jobs, Machine, prefill
 from schedlab.studies.batch.rules import RULES, Priority, priority
 from schedlab.studies.batch.scenario import BACKFILLS
 from schedlab.studies.batch.simulator.simulate import simulate
-from schedlab.studies.batch.simulator.stepping import Drawn, Stepper, Task, most_nodes
+from schedlab.studies.batch.simulator.stepper import Drawn, Stepper, Task, most_nodes
 
 rules = st.sampled_from(sorted(RULES))
 

@@ -9,7 +9,7 @@ from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.schema import validate
 from schedlab.stages.learn import CurveRecorder
 from schedlab.studies.batch.learners import rollout as learner_rollout
-from schedlab.studies.batch.learners.learned import load_priority
+from schedlab.studies.batch.learners.policy_files import load_priority
 from schedlab.studies.batch.learners.rollout import RolloutLearner
 from schedlab.studies.batch.learners.search import Judge, merit
 from schedlab.studies.batch.learners.search_settings import CORRECT_RULES, RolloutSettings

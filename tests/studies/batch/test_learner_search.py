@@ -11,7 +11,7 @@ from schedlab.config.schema import validate
 from schedlab.config.settings import PolicySettings
 from schedlab.stages.learn import CurveRecorder
 from schedlab.studies.batch.learners import search as learner_search
-from schedlab.studies.batch.learners.learned import load_priority
+from schedlab.studies.batch.learners.policy_files import load_priority
 from schedlab.studies.batch.learners.search import ChosenRuleLearner, EvolutionLearner, Judge, merit
 from schedlab.studies.batch.learners.search_settings import (
     CORRECT_RULES,

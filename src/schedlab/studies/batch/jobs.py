@@ -56,16 +56,12 @@ class Jobs:
 
 
 def machine_of(trace: Trace) -> Machine:
-    """Return the machine that the header of a trace describes. Raises UserError where it does not, or contradicts
-    itself.
-    """
+    """Return the machine in the header of a trace. Raises UserError where there is none, or it contradicts itself."""
     processors = trace.machine_size()
     nodes = trace.nodes or processors
     if nodes > processors:
-        expected = "at least one processor a node"
-        raise UserError(
-            f"{nodes} nodes (MaxNodes) have {processors} processors (MaxProcs)", where=trace.source, expected=expected
-        )
+        what = f"{nodes} nodes (MaxNodes) have {processors} processors (MaxProcs)"
+        raise UserError(what, where=trace.source, expected="at least one processor a node")
     return Machine(nodes, processors, trace.source)
 
 
@@ -109,20 +105,13 @@ def window(jobs: Jobs, machine: Machine, start: int = 0, count: int | None = Non
 
     Raises UserError where the window is empty or passes the end, or a job of it can never run.
     """
-    where = f"{machine.source}: window"
+    where, last = f"{machine.source}: window", len(jobs) - 1
     if not len(jobs):
-        raise UserError(
-            "no job is left",
-            where=machine.source,
-            expected="at least one job",
-            remedy="look at the counts of the cleaning",
-        )
-    if not 0 <= start < len(jobs):
-        raise UserError(
-            f"start {start} lies outside the {len(jobs)} jobs",
-            where=where,
-            expected=f"a number from 0 to {len(jobs) - 1}",
-        )
+        remedy = "look at the counts of the cleaning"
+        raise UserError("no job is left", where=machine.source, expected="at least one job", remedy=remedy)
+    if not 0 <= start <= last:
+        what = f"start {start} lies outside the {len(jobs)} jobs"
+        raise UserError(what, where=where, expected=f"a number from 0 to {last}")
     count = len(jobs) - start if count is None else count
     if not 0 < count <= len(jobs) - start:
         what = f"{count} jobs from job {start} on, of {len(jobs)} that there are"
@@ -134,30 +123,19 @@ def window(jobs: Jobs, machine: Machine, start: int = 0, count: int | None = Non
 
 def require_runnable(jobs: Jobs, machine: Machine) -> None:
     """Raise UserError where a job has no processors, more than the machine, or no run time."""
-    size = f"1 to {machine.processors} processors"
+    what, size = "asks for {procs} processors", f"1 to {machine.processors} processors"
+    drop, clean = "drop such jobs (cleaning default)", "clean the trace (cleaning default or rlscheduler)"
     cases = (
-        (
-            jobs.procs < 1,
-            "asks for {procs} processors",
-            size,
-            "drop such jobs (cleaning default, or no_processors: drop)",
-        ),
-        (jobs.nodes > machine.nodes, "asks for {procs} processors", size, "drop such jobs (cleaning default)"),
-        (
-            ~(jobs.run > 0),
-            "has a run time of {run:g} s",
-            "a run time above 0",
-            "clean the trace (cleaning default or rlscheduler)",
-        ),
+        (jobs.procs < 1, what, size, "drop such jobs (cleaning default, or no_processors: drop)"),
+        (jobs.nodes > machine.nodes, what, size, drop),
+        (~(jobs.run > 0), "has a run time of {run:g} s", "a run time above 0", clean),
     )
     for wrong, what, expected, remedy in cases:
         if wrong.any():
             first = int(np.argmax(wrong))
-            told = what.format(procs=jobs.procs[first], run=jobs.run[first])
             others = f" (and {int(wrong.sum()) - 1} more)" if wrong.sum() > 1 else ""
-            raise UserError(
-                f"job {jobs.job_id[first]} {told}{others}", where=machine.source, expected=expected, remedy=remedy
-            )
+            what = f"job {jobs.job_id[first]} {what.format(procs=jobs.procs[first], run=jobs.run[first])}{others}"
+            raise UserError(what, where=machine.source, expected=expected, remedy=remedy)
 
 
 def require_submission_order(jobs: Jobs, machine: Machine) -> None:
@@ -169,7 +147,9 @@ def require_submission_order(jobs: Jobs, machine: Machine) -> None:
     early = np.flatnonzero(np.diff(jobs.submit) < 0)
     if len(early):
         what = f"job {jobs.job_id[early[0] + 1]} stands below job {jobs.job_id[early[0]]}, which was submitted later"
-        remedy = "clean with order: submit (as the profile default does, --cleaning default), or take backfill none or legacy"
+        remedy = (
+            "clean with order: submit (as the profile default does, --cleaning default), or take backfill none, legacy"
+        )
         raise UserError(what, where=machine.source, expected="jobs in the order of submission", remedy=remedy)
 
 

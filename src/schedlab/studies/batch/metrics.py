@@ -6,12 +6,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from schedlab.config.contract import Metric
 from schedlab.evaluation.job_metrics import bounded_slowdown
 from schedlab.studies.batch.jobs import SHORT, Machine
-from schedlab.studies.batch.simulator.simulate import Schedule
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from schedlab.studies.batch.simulator.simulate import Schedule
+
+METRICS = (
+    Metric("avg_bsld", "-", "lower", headline=True, label="mean bounded slowdown"),
+    Metric("log_bsld", "-", "lower", label="mean logarithm of the bounded slowdown"),
+    Metric("median_bsld", "-", "lower", label="median bounded slowdown"),
+    Metric("p90_bsld", "-", "lower", label="90th percentile of the bounded slowdown"),
+    Metric("p99_bsld", "-", "lower", label="99th percentile of the bounded slowdown"),
+    Metric("max_bsld", "-", "lower", label="largest bounded slowdown"),
+    Metric("avg_wait", "s", "lower", label="mean wait"),
+    Metric("max_wait", "s", "lower", label="longest wait"),
+    Metric("avg_turnaround", "s", "lower", label="mean turnaround"),
+    Metric("util_to_last_start", "-", "higher", label="utilisation up to the last start"),
+    Metric("util_makespan", "-", "higher", label="utilisation"),
+    Metric("user_bsld_max", "-", "lower", label="mean bounded slowdown of the worst-off user"),
+    Metric("jain_users", "-", "higher", label="fairness over users"),
+)
 
 RUN_CLASSES = {
     "run_under_1min": (0, 60),

@@ -9,6 +9,7 @@ from typing import Any
 from schedlab.config.contract import Part, Problem, Requirement, Study
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.parts import read_part
+from schedlab.config.plugins import load_object
 from schedlab.config.readers import read_json
 from schedlab.config.schema import Settings, validate
 from schedlab.config.settings import PolicySettings
@@ -22,14 +23,20 @@ from schedlab.studies.batch.learners.stock_settings import (
     BatchMaskablePPOSettings,
     TrainingWindows,
 )
-from schedlab.studies.batch.problem import METRICS, RULE_MAKERS, BatchProblem
-from schedlab.studies.batch.rules import RULES
-from schedlab.studies.batch.scenario import RESULTS_VERSION, TERMS, BatchScale, BatchScenario
-from schedlab.studies.batch.simulator.simulate import require_order
+from schedlab.studies.batch.metrics import METRICS
+from schedlab.studies.batch.rules import PREDICTED, RULES
+from schedlab.studies.batch.scenario import RESULTS_VERSION, TERMS, BatchScale, BatchScenario, require_order
+from schedlab.studies.batch.waiting_rules import WAITING_RULES
 from schedlab.workloads.prepare import write_trace
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.swf import read_swf
 
+RULE_NAMES = (
+    *RULES,
+    "planner",
+    *(f"{name}_waiting" for name in WAITING_RULES),
+    *(f"{name}_predicted" for name in PREDICTED),
+)
 ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
 PROBLEM = ("workload", "windows", "backfill", "backfill_order", "kill", "warm_start", "environment")
 
@@ -75,7 +82,7 @@ def check(scenario: BatchScenario) -> Iterable[UserError]:
         (workload.estimates, "workload.estimates") if workload.estimates else (drawn, "workload.lublin.estimates")
     )
     if scenario.backfill != "none" and asked and asked.model == "none":
-        what = "backfilling goes by requested times, which no job has: it would delay the first in the queue without end, or start nothing"
+        what = "backfilling goes by requested times, which no job has: it would delay the first in the queue for ever"
         yield UserError(what, where=f"{key}.model", expected="perfect, factor or menu, or backfill: none")
     yield from environment_mistakes(scenario.environment, "environment")
 
@@ -107,13 +114,12 @@ def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Probl
     """Return one scenario with its trace."""
     scenario = validate(BatchScenario, {key: value for key, value in values.items() if key != "upstream"})
     report = read_json(inputs["report"], "the report of a workload") if "report" in inputs else {}
-    return BatchProblem(scenario, read_swf(inputs["trace"]), report.get("cleaning", {}).get("maxima"))
+    problem = load_object("schedlab.studies.batch.problem:BatchProblem")
+    return problem(scenario, read_swf(inputs["trace"]), report.get("cleaning", {}).get("maxima"))
 
 
 def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
-    """Yield what types cannot see in a policy: phases that would change it, rules that are none, observations that it
-    cannot read.
-    """
+    """Yield what types cannot see in a policy: phases that change it, unknown rules, observations it cannot read."""
     yield from phase_mistakes(learner, policy.train_on)
     if isinstance(learner, ChosenRuleSettings | RolloutSettings):
         alone = "this learner does all of its search at once"
@@ -148,7 +154,7 @@ STUDY = Study(
     scenario=BatchScenario,
     scale=BatchScale,
     metrics=METRICS,
-    rules={name: f"schedlab.studies.batch.problem:RULE_MAKERS[{name}]" for name in RULE_MAKERS},
+    rules={name: f"schedlab.studies.batch.problem:RULE_MAKERS[{name}]" for name in RULE_NAMES},
     learners={
         "evolution": "schedlab.studies.batch.learners.search:EvolutionLearner",
         "chosen_rule": "schedlab.studies.batch.learners.search:ChosenRuleLearner",

@@ -22,7 +22,7 @@ from schedlab.studies.batch.rules import UNKNOWN_REQUEST
 if TYPE_CHECKING:
     from schedlab.config.contract import Unit
     from schedlab.studies.batch.simulator.simulate import Schedule
-    from schedlab.studies.batch.simulator.stepping import Stepper
+    from schedlab.studies.batch.simulator.stepper import Stepper
 
 Rows = dict[str, np.ndarray]  # by name of the layout's columns, (128,) each
 

@@ -1,6 +1,4 @@
-"""Which windows of a workload are simulated: cut by position so that none share a job, or the starts of a published
-protocol.
-"""
+"""The windows of a workload that are simulated: cut by position, none sharing a job, or as published."""
 
 from __future__ import annotations
 
@@ -12,7 +10,8 @@ from schedlab.config.seeds import derive_seed
 from schedlab.studies.batch.scenario import WindowSettings
 
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
-OVERLAPPING = "published, overlapping"  # its windows share jobs with each other or with what policies were learned from and chosen by
+# Windows of an overlapping protocol share jobs with each other, or with what policies were learned from or chosen by.
+OVERLAPPING = "published, overlapping"
 DISJOINT = "published, disjoint"
 
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -55,11 +55,9 @@ class Learned:
 
 
 class Ddpg:
-    """Actor, critic and their slow copies on a device, with a memory of transitions kept on the host as the original
-    keeps it.
-    """
+    """Actor, critic and their slow copies on a device; the memory of transitions stays on the host, as published."""
 
-    def __init__(self, settings: SpeedSettings, env: gym.Env, device: torch.device, capacity: int) -> None:
+    def __init__(self, settings: SpeedSettings, env: Any, device: torch.device, capacity: int) -> None:
         import torch
         from torch import nn
 
@@ -117,9 +115,7 @@ class Ddpg:
 
 
 def rates(settings: SpeedSettings, device: torch.device) -> list[float]:
-    """Return the steps a second of each repeat; set-up, filling the first minibatch and `warm_up` steps are not
-    timed.
-    """
+    """Return the steps a second of each repeat; set-up, the first minibatch and `warm_up` steps are not timed."""
     with _threads(settings.threads):
         steps, _ = _learning(
             settings, device, capacity=settings.batch_size + settings.warm_up + settings.steps * settings.repeats
@@ -136,9 +132,7 @@ def rates(settings: SpeedSettings, device: torch.device) -> list[float]:
 
 
 def learn(settings: SpeedSettings, device: torch.device, most: int = 400_000, goal: float = -300.0) -> Learned:
-    """Learn until the mean return of three episodes reaches the goal, or for the most steps; evaluated every 2,000
-    steps.
-    """
+    """Learn until the mean return of three episodes reaches the goal, or for the most steps; evaluated at times."""
     import gymnasium
 
     with _threads(settings.threads):

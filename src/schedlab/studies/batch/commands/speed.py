@@ -1,4 +1,4 @@
-"""The command `schedlab batch speed`: measure devices and thread counts, print and record the rates."""
+"""`schedlab batch speed`: measure devices and thread counts, print and record the rates."""
 
 from __future__ import annotations
 
@@ -18,46 +18,16 @@ from schedlab.config.runtime.provenance import environment
 from schedlab.config.schema import validate
 from schedlab.learning.devices import device_name, find_device
 from schedlab.studies.batch.commands import device_speed
+from schedlab.studies.batch.commands.parser import add_speed_arguments
 
 if TYPE_CHECKING:
     from schedlab.studies.batch.commands.device_speed import SpeedSettings
 
 log = logging.getLogger("schedlab.batch")
-_DESCRIPTION = """Measure how many steps a second DDPG on Pendulum takes, with its updates, for each thread count and each batch size, and
-print it as one JSON document. --learn learns until the mean return is -300 as well. Close other programs first."""
 
 
-def add_speed_command(commands: argparse._SubParsersAction) -> None:
-    """Add `speed`, which sets `run` to a function (arguments) -> exit status."""
-    parser = commands.add_parser(
-        "speed", help="measure how fast this machine's devices learn", description=_DESCRIPTION
-    )
-    parser.add_argument(
-        "--device", default="cpu", help="cpu (default), cuda, mps, or auto: cuda, else mps, where this machine has it"
-    )
-    parser.add_argument("--threads", default="1", metavar="N[,N]", help="threads of torch, swept (default: 1)")
-    parser.add_argument(
-        "--batch-sizes", default="64", metavar="N[,N]", help="transitions of an update, swept (default: 64)"
-    )
-    parser.add_argument(
-        "--steps", type=int, default=2000, metavar="N", help="timed steps of each repeat (default: 2000)"
-    )
-    parser.add_argument("--warm-up", type=int, default=500, metavar="N", help="steps before, not timed (default: 500)")
-    parser.add_argument(
-        "--repeats", type=int, default=3, metavar="N", help="timed stretches of each setting (default: 3)"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="root of all random draws (default: 0)")
-    parser.add_argument(
-        "--learn", action="store_true", help="also learn until the mean return reaches -300, at most 400,000 steps"
-    )
-    parser.add_argument("--name", default="this machine", help="what figures call the machine and device")
-    parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="also record it, as in resources/measured/device_speed/"
-    )
-    parser.set_defaults(run=_speed)
-
-
-def _speed(arguments: argparse.Namespace) -> int:
+def measure(arguments: argparse.Namespace) -> int:
+    """Print, and record where asked for, the rates of a device; return the exit status."""
     if arguments.out and arguments.out.exists():
         raise UserError("the file is there already", where=str(arguments.out), remedy="name another file with --out")
     document = speed(arguments)
@@ -69,23 +39,11 @@ def _speed(arguments: argparse.Namespace) -> int:
 
 
 def record_speed(out: Path, device: str, threads: int) -> None:
-    """Measure with 1, 2, 4 ... threads up to a number, and with that; record it like the command with its defaults.
-    Raises UserError.
-    """
+    """Measure with 1, 2, 4 ... `threads` threads, and record it like the command. Raises UserError."""
     parser = argparse.ArgumentParser()
-    add_speed_command(parser.add_subparsers())
+    add_speed_arguments(parser)
     swept = sorted({1 << power for power in range(threads.bit_length())} | {threads})
-    options = [
-        "speed",
-        "--device",
-        device,
-        "--threads",
-        ",".join(map(str, swept)),
-        "--batch-sizes",
-        "64,256",
-        "--name",
-        device,
-    ]
+    options = ["--device", device, "--threads", ",".join(map(str, swept)), "--batch-sizes", "64,256", "--name", device]
     write_json(out, speed(parser.parse_args(options)))
 
 

@@ -14,8 +14,7 @@ from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.studies.batch.jobs import jobs_of, machine_of, out_of_order, prefill, window
 from schedlab.studies.batch.problem import BatchProblem
-from schedlab.studies.batch.scenario import BACKFILL_ORDERS, BACKFILLS, BatchScenario
-from schedlab.studies.batch.simulator.simulate import require_order
+from schedlab.studies.batch.scenario import BatchScenario, require_order
 from schedlab.workloads.clean import CleaningSettings, clean
 from schedlab.workloads.swf import read_swf
 
@@ -28,46 +27,12 @@ log = logging.getLogger("schedlab.batch")
 
 @dataclass(frozen=True)
 class TraceWindow:
-    """A window as a unit of a problem. cleaning: counts of the cleaning; prefilled: jobs that run at its begin, None:
-    not asked for.
-    """
+    """A window as a unit of a problem, the counts of its cleaning, and the jobs that run at its begin (None: cold)."""
 
     problem: BatchProblem
     unit: Unit
     cleaning: Mapping[str, Any]
     prefilled: int | None
-
-
-def add_window_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say which window of which trace is simulated, and how."""
-    parser.add_argument(
-        "--trace", required=True, metavar="FILE", help="trace in the Standard Workload Format, plain or gzip"
-    )
-    parser.add_argument("--backfill", default="none", choices=BACKFILLS, help="none (default): the chosen job blocks")
-    parser.add_argument(
-        "--backfill-order",
-        default="default",
-        choices=BACKFILL_ORDERS,
-        help="which jobs are looked at first when they are backfilled (legacy, easy)",
-    )
-    parser.add_argument(
-        "--start", type=int, default=0, metavar="S", help="first job, counted from 0 after the cleaning (default: 0)"
-    )
-    parser.add_argument("--jobs", type=int, metavar="N", help="jobs from there on (default: all)")
-    parser.add_argument(
-        "--cleaning",
-        default="default",
-        choices=("default", "rlscheduler"),
-        help="default, or what published numbers use",
-    )
-    parser.add_argument(
-        "--processors", type=int, metavar="P", help="size of the machine where the header lacks it or is wrong"
-    )
-    parser.add_argument("--kill", action="store_true", help="end jobs at their requested time")
-    parser.add_argument("--warm-start", action="store_true", help="the machine already runs the jobs before the window")
-    parser.add_argument(
-        "--seed", type=int, default=0, help="what a warm start draws: how many jobs at most, since when (default: 0)"
-    )
 
 
 def read_window(arguments: argparse.Namespace) -> TraceWindow:

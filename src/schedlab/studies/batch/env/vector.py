@@ -14,7 +14,7 @@ from schedlab.config.errors import UserError
 from schedlab.learning.vector_seeds import place_generators
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
 from schedlab.studies.batch.example import example_task
-from schedlab.studies.batch.simulator.stepping import Drawn, Stepper, Task, rows_of
+from schedlab.studies.batch.simulator.stepper import Drawn, Stepper, Task, rows_of
 
 
 class BatchVectorEnv(VectorEnv):
@@ -119,9 +119,5 @@ def make(
     settings: EnvironmentSettings | Mapping[str, Any] | None = None,
     autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
 ) -> BatchVectorEnv:
-    """Return the vectorised environment of a task; without one, of the example with these settings
-    (`example.example_task`).
-    """
-    if task is None:
-        task = example_task(settings)
-    return BatchVectorEnv(task, num_envs, seed, autoreset_mode)
+    """Return the vectorised environment of a task; without one, of the example with these settings."""
+    return BatchVectorEnv(task or example_task(settings), num_envs, seed, autoreset_mode)

@@ -21,9 +21,7 @@ SPAN = (0.75, 1.5)  # ratios at which the colours of a matrix end
 
 
 def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A line a policy through its means over the test windows of each scenario of a sweep (mean over seeds). Settings:
-    SweepSettings.
-    """
+    """A line a policy through its means over the test windows of each scenario of a sweep (SweepSettings)."""
     settings = helpers.settings_of(spec, SweepSettings)
     metric = BY_NAME[settings.metric]
     columns = {
@@ -59,9 +57,7 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def _frame(columns: dict[float, pd.Series]) -> pd.DataFrame:
-    """A row a policy that every column has, a column a place of the sweep in order, lowest mean of the last one
-    first.
-    """
+    """A row for each policy that every column has, a column a place of the sweep; lowest last mean first."""
     import pandas as pd
 
     means = pd.DataFrame(dict(sorted(columns.items()))).dropna()
@@ -69,9 +65,7 @@ def _frame(columns: dict[float, pd.Series]) -> pd.DataFrame:
 
 
 def draw_matrix(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A row a policy, a column a scenario: its mean bounded slowdown over that of the rule that is best there.
-    Settings: MatrixSettings.
-    """
+    """A row a policy, a column a scenario: its mean over that of the best rule there (MatrixSettings)."""
     import pandas as pd
 
     settings = helpers.settings_of(spec, MatrixSettings)

@@ -101,9 +101,7 @@ def _stretches(rows: pd.DataFrame, borders: list[int]) -> list[pd.DataFrame]:
 
 
 def smoothed(rows: pd.DataFrame, smoothing: float) -> pd.DataFrame:
-    """Return the points of each seed after an exponential mean that begins with the first point: a point weighs
-    `smoothing` of the next.
-    """
+    """Return the exponential means of each seed from its first point on; a point weighs `smoothing` of the next."""
     rows = rows.sort_values("step", kind="stable")
     means = rows.groupby("policy_seed")["value"].transform(lambda values: values.ewm(alpha=1 - smoothing).mean())
     return rows.assign(value=means)

@@ -1,6 +1,4 @@
-"""The figure of ratios: every policy against one on the same windows, by measures that no few congested windows decide
-alone.
-"""
+"""The figure of ratios: every policy over one on the same windows, robust against a few congested windows."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ FARTHEST = 8.0  # ratio at which a panel ends
 
 
 def draw_ratios(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scenario, a row a policy from best to worst geometric mean, a dot the ratio of a window. Settings:
-    RatiosSettings.
-    """
+    """A panel a scenario, a row a policy from best to worst geometric mean, a dot a window (RatiosSettings)."""
     settings = helpers.settings_of(spec, RatiosSettings)
     names = list(spec.scenarios or sorted(tables.scenarios))
     looks = theme.styles_of(tables.scores)
@@ -66,9 +62,7 @@ class _Panel:
 
 
 def _compared(tables: StudyTables, spec: FigureSpec, name: str, settings: RatiosSettings) -> _Panel:
-    """Compare the figure's policies with the baseline; those that score exactly the same are shown where it names them,
-    or alone.
-    """
+    """Compare the figure's policies with the baseline; those of equal scores only where named, or alone."""
     means = window_means(tables.scores, name, METRIC)
     named = [pair.policy for pair in settings.against if pair.scenario == name and pair.policy in means]
     baseline = named[0] if named else _best_rule(tables.comparisons, name)
@@ -90,9 +84,7 @@ def _compared(tables: StudyTables, spec: FigureSpec, name: str, settings: Ratios
 
 
 def _best_rule(compared: pd.DataFrame, scenario: str) -> str:
-    """The rule that is best on validation by mean; without validation windows, the one that the study compares with by
-    name.
-    """
+    """The rule that is best on validation by mean; without validation windows, the study's named baseline."""
     rows = compared[(compared["scenario"] == scenario) & (compared["split"] == "test") & (compared["metric"] == METRIC)]
     for role in ("best_rule", "baseline"):
         if len(found := rows[rows["role"] == role]):
@@ -159,7 +151,7 @@ def _panel(axes: Axes, panel: _Panel, looks: Mapping[str, Style]) -> None:
 def _keys() -> list[object]:
     from matplotlib.lines import Line2D
 
-    edge = {"linestyle": "none", "markeredgecolor": INK, "markersize": 4}
+    edge: dict[str, Any] = {"linestyle": "none", "markeredgecolor": INK, "markersize": 4}
     return [
         Line2D([], [], marker="|", linestyle="none", color=MUTED, markersize=5, label="a test window"),
         Line2D([], [], marker="D", color="white", label="ratio of the means", **edge),
@@ -168,9 +160,7 @@ def _keys() -> list[object]:
 
 
 def _told(panel: _Panel) -> str:
-    """The numbers of the first row and of every learned policy in words, and which policies beat the baseline with the
-    whole interval.
-    """
+    """The first row and every learned policy in words, and who beats the baseline with the whole interval."""
     told = [f"{panel.name}, against {panel.against}: lowest is {_row_told(panel.rows[0])}"]
     told += [_row_told(row) for row in panel.rows[1:] if row["policy"] in panel.learned]
     for name, how in (("ratio", "by the ratio of the means"), ("geometric_ratio", "by the geometric mean")):

@@ -14,7 +14,7 @@ from schedlab.config.schema import validate
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import MUTED
 from schedlab.studies.batch.figures.settings import DecisionLatencySettings, DeviceSpeedSettings
-from schedlab.studies.batch.figures.windows import short
+from schedlab.studies.batch.figures.windows import three_digits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,13 +36,11 @@ class Bar:
 
 
 def draw_device_speed(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A bar a device and setting, published ones first; lines go from the slowest to the fastest repeat. Settings:
-    DeviceSpeedSettings.
-    """
+    """A bar a device and setting, published ones first; lines between the extreme repeats (DeviceSpeedSettings)."""
     del tables
     settings = validate(DeviceSpeedSettings, spec.params)
     published = [Bar(name, rate, rate, rate, published=True) for name, rate in settings.published.items()]
-    bars = published + [bar for record in settings.records for bar in recorded(record)]
+    bars = published + [bar for record in settings.records for bar in recorded_speeds(record)]
     if not bars:
         raise UserError(
             "there is no rate to show", where=f"figure {spec.name}: params", expected="published or records"
@@ -57,9 +55,7 @@ def draw_device_speed(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_decision_latency(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A point a policy and machine from fastest to slowest, lines between extreme repeats. Settings:
-    DecisionLatencySettings.
-    """
+    """A point a policy and machine, fastest first; lines between the extreme repeats (DecisionLatencySettings)."""
     del tables
     settings = validate(DecisionLatencySettings, spec.params)
     bars = sorted((bar for name in settings.records for bar in recorded_latencies(name)), key=lambda bar: bar.median)
@@ -74,7 +70,7 @@ def draw_decision_latency(tables: StudyTables, spec: FigureSpec) -> Drawing:
         look = {"color": theme.colour(number), "marker": theme.LEARNED_MARKERS[number % len(theme.LEARNED_MARKERS)]}
         axes.plot([bar.low, bar.high], [height, height], color=theme.colour(number), linewidth=0.8)
         axes.plot([bar.median], [height], linestyle="none", markersize=4.5, label=f"measured on {bar.machine}", **look)
-        _number(axes, bar, height, short(bar.median))
+        _number(axes, bar, height, three_digits(bar.median))
     _rows(axes, [bar.label for bar in bars])
     axes.grid(True, axis="x")
     axes.set_xscale("log")
@@ -83,13 +79,13 @@ def draw_decision_latency(tables: StudyTables, spec: FigureSpec) -> Drawing:
     axes.set_xlabel("µs a decision")
     helpers.legend_outside(figure, columns=1)
     told = [
-        f"{name}: {'; '.join(f'{bar.label} {short(bar.median)} µs' for bar in bars if bar.machine == name)}"
+        f"{name}: {'; '.join(f'{bar.label} {three_digits(bar.median)} µs' for bar in bars if bar.machine == name)}"
         for name in machines
     ]
     return Drawing(figure, f"{spec.caption} On {'. On '.join(told)}.", of_scores=False)
 
 
-def recorded(name: str) -> list[Bar]:
+def recorded_speeds(name: str) -> list[Bar]:
     """Return the bars of a record that `schedlab batch speed --out` wrote. Raises UserError where it is none."""
     return _read(name, "device speeds", "steps_per_s", "speed", lambda record, row: _label(record["name"], row))
 

@@ -1,12 +1,10 @@
-"""The figure of windows: how each policy fared on every test window, as boxes with a dot a window, scenario beside
-scenario.
-"""
+"""The figure of windows: each policy on every test window, as boxes with a dot a window, a panel a scenario."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +13,7 @@ from schedlab.config.errors import UserError
 from schedlab.figures import helpers, theme, units
 from schedlab.figures.theme import INK, MUTED, Style
 from schedlab.studies.batch.figures.settings import WindowsSettings
-from schedlab.studies.batch.problem import METRICS
+from schedlab.studies.batch.metrics import METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,14 +26,15 @@ FEWEST_MARKED = 3  # windows; mean and median of fewer lie where no window is, a
 HEAVIEST = 3  # windows whose part of the mean is told
 NUMBERS = (24, 52)  # points right of a panel at which the columns of means and medians end
 GOLDEN = (5**0.5 - 1) / 2  # multiples of it spread dots evenly, whatever their number
-MEAN_MARK = {
+# Hollow, so that it hides no window.
+MEAN_MARK: dict[str, Any] = {
     "linestyle": "none",
     "marker": "D",
     "markerfacecolor": "none",
     "markeredgecolor": INK,
     "markeredgewidth": 0.9,
     "markersize": 4,
-}  # hollow, so that it hides no window
+}
 BACKFILLING = {
     "none": "without backfilling",
     "legacy": "with the published backfilling",
@@ -74,7 +73,7 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
     scale = units.scaled(metric, max(float(means.max().max()) for means in found.values()))
     rows = max(means.shape[1] for means in found.values())
     figure, lines = theme.new_grid(len(names), 2, row_mm=17 + ROW_MM * rows, around_mm=10)
-    looks = looks_of(tables.scores)
+    looks = row_styles(tables.scores)
     for axes, name in zip([axes for line in lines for axes in line], names, strict=True):
         _panel(axes, found[name] / scale.size, looks)
         axes.set_title(settings.titles.get(name, name.replace("_", " ")))
@@ -96,10 +95,8 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
     return Drawing(figure, f"{spec.caption}{colours} {' '.join(told)}{_chosen_told(chosen)}")
 
 
-def looks_of(scores: pd.DataFrame) -> dict[str, Style]:
-    """Return the looks of policies where each has a row with its name: those of rules are of one grey, as different
-    ones mean nothing.
-    """
+def row_styles(scores: pd.DataFrame) -> dict[str, Style]:
+    """Return the looks of policies whose rows name them: all rules are grey, as their colours would mean nothing."""
     rules = set(scores.loc[scores["kind"] == "rule", "policy"])
     return {
         name: replace(look, colour=MUTED) if name in rules else look for name, look in theme.styles_of(scores).items()
@@ -107,9 +104,7 @@ def looks_of(scores: pd.DataFrame) -> dict[str, Style]:
 
 
 def window_means(scores: pd.DataFrame, scenario: str, metric: str, policies: tuple[str, ...] = ()) -> pd.DataFrame:
-    """Return a metric on the test windows of a scenario, mean over seeds: a row a window, a column a policy, lowest
-    mean first.
-    """
+    """Return a metric on test windows, mean over seeds: a row a window, a column a policy, lowest mean first."""
     rows = scores[(scores["scenario"] == scenario) & (scores["metric"] == metric) & (scores["split"] == "test")]
     if policies:
         rows = rows[rows["policy"].isin(policies)]
@@ -119,9 +114,7 @@ def window_means(scores: pd.DataFrame, scenario: str, metric: str, policies: tup
 
 
 def same_as_rules(table: pd.DataFrame, kinds: Mapping[str, str]) -> dict[str, str]:
-    """Return learned policy -> the rule that it is, for those with exactly a rule's scores; kinds: policy -> learned,
-    rule.
-    """
+    """Return learned policy -> rule, for those with exactly a rule's scores; kinds: policy -> learned or rule."""
     rules = [name for name in table if kinds[name] == "rule"]
     equal = {
         name: [rule for rule in rules if table[rule].equals(table[name])] for name in table if kinds[name] == "learned"
@@ -134,11 +127,11 @@ def _panel(axes: Axes, table: pd.DataFrame, looks: Mapping[str, Style]) -> None:
         values, look = table[policy].dropna().to_numpy(), looks[policy]
         boxed, marked = len(values) >= FEWEST_BOXED, len(values) >= FEWEST_MARKED
         if boxed:
+            thin: dict[str, Any] = {"color": look.colour, "linewidth": 0.8}
             axes.boxplot(
-                values, positions=[height], orientation="horizontal", widths=0.62, whis=WHISKERS, showfliers=False, patch_artist=True,
-                boxprops={"facecolor": look.colour, "alpha": 0.28, "linewidth": 0}, medianprops={"color": INK, "linewidth": 1.3},
-                whiskerprops={"color": look.colour, "linewidth": 0.8}, capprops={"color": look.colour, "linewidth": 0.8},
-                manage_ticks=False,
+                values, positions=[height], orientation="horizontal", widths=0.62, whis=WHISKERS, showfliers=False,
+                patch_artist=True, boxprops={"facecolor": look.colour, "alpha": 0.28, "linewidth": 0},
+                medianprops={"color": INK, "linewidth": 1.3}, whiskerprops=thin, capprops=thin, manage_ticks=False,
             )  # fmt: skip
         elif marked:
             axes.plot([np.median(values)] * 2, [height - 0.31, height + 0.31], color=INK, linewidth=1.3)
@@ -148,25 +141,19 @@ def _panel(axes: Axes, table: pd.DataFrame, looks: Mapping[str, Style]) -> None:
         if marked:
             axes.plot([values.mean()], [height], **MEAN_MARK, zorder=4)
         for place, value in zip(NUMBERS, (values.mean(), np.median(values)), strict=True):
-            axes.annotate(
-                short(value), (1, height), (place, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points", ha="right",
-                va="center", fontsize="x-small",
-            )  # fmt: skip
+            _beside(axes, three_digits(value), (1, height), (place, 0), axes.get_yaxis_transform(), va="center")
     for place, what in zip(NUMBERS, ("mean", "median"), strict=True):
-        axes.annotate(
-            what,
-            (1, 1),
-            (place, 3),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            ha="right",
-            fontsize="x-small",
-            color=MUTED,
-        )
+        _beside(axes, what, (1, 1), (place, 3), "axes fraction", color=MUTED)
     axes.set_yticks(range(table.shape[1]), table.columns)
     axes.set_ylim(table.shape[1] - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.grid(True, axis="x")
+
+
+def _beside(axes: Axes, text: str, at: tuple[float, float], points: tuple[float, float], of: Any, **look: Any) -> None:
+    """Write small text that ends so many points from a place."""
+    style: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "fontsize": "x-small"}
+    axes.annotate(text, at, points, xycoords=of, **style, **look)
 
 
 def _axis(axes: Axes, table: pd.DataFrame) -> None:
@@ -210,9 +197,7 @@ def _keys(dot: str, windows: int, learned: bool) -> list[object]:
 
 
 def _told(name: str, table: pd.DataFrame, metric: Metric, scale: units.Scaled, backfill: str) -> str:
-    """The best and worst policy of a scenario by mean, the best by median, and how much of a mean a few windows
-    make.
-    """
+    """The best and worst policy by mean, the best by median, and the share of a few windows in a mean."""
     lower, means, medians = metric.better == "lower", table.mean(), table.median()
     what = f"{name}, {BACKFILLING[backfill]}, {len(table)} window{'s' if len(table) > 1 else ''}"
     best, worst = (table.columns[0], table.columns[-1]) if lower else (table.columns[-1], table.columns[0])
@@ -236,6 +221,6 @@ def _chosen_told(chosen: Mapping[str, Mapping[str, str]]) -> str:
     return f" Not shown apart: {', '.join(told)}." if told else ""
 
 
-def short(value: float) -> str:
+def three_digits(value: float) -> str:
     """Return a number of three digits, or of all before the point."""
     return f"{value:#.3g}".rstrip(".") if abs(value) < 1000 else f"{value:.0f}"

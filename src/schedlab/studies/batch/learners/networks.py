@@ -76,9 +76,7 @@ def layers(inputs: int, hidden: Sequence[int], outputs: int) -> nn.Sequential:
 
 
 class RowNetwork(nn.Module):
-    """The same small network on every row, and, where asked for, on what the machine is told by. Knows no order of the
-    rows.
-    """
+    """The same small network on every row and, where asked for, on numbers of the machine."""
 
     def __init__(self, layout: Layout, hidden: Sequence[int], *, machine: bool) -> None:
         super().__init__()
@@ -104,9 +102,7 @@ class RowPolicy(nn.Module):
 
 
 class AttentionNetwork(nn.Module):
-    """Rows that look at one another: four heads of attention over the rows of a queue, then 16, 10 and 1 units on each
-    row.
-    """
+    """Four heads of attention over the rows of a queue, then 16, 10 and 1 units on each row."""
 
     def __init__(self, layout: Layout) -> None:
         super().__init__()
@@ -149,9 +145,7 @@ class LayeredPolicy(nn.Module):
 
 
 class RowsValue(nn.Module):
-    """RLScheduler's value network: one small network on every row, padding too, then layers on its 128 numbers. Gives
-    (B, 1).
-    """
+    """RLScheduler's value network: a small network on every row, padding too, then layers. Gives (B, 1)."""
 
     def __init__(self, layout: Layout) -> None:
         super().__init__()
@@ -183,9 +177,7 @@ class FlatValue(nn.Module):
 
 
 class PooledValue(nn.Module):
-    """Mean and largest of a small network's outputs over the real rows, their number, and the machine; then two layers.
-    Gives (B, 1).
-    """
+    """Mean and largest of a small network's outputs over the real rows, their number, the machine; two layers."""
 
     def __init__(self, layout: Layout) -> None:
         super().__init__()
@@ -224,9 +216,7 @@ def value_network(name: str, layout: Layout) -> nn.Module:
 
 
 def begin_orthogonal(network: nn.Module, output_gain: float) -> None:
-    """Give a network orthogonal first weights, gain sqrt(2), and its last layer `output_gain`; biases 0 (the
-    dissertation's).
-    """
+    """Give a network orthogonal first weights, gain sqrt(2), its last layer `output_gain`; biases 0."""
     found = [part for part in network.modules() if isinstance(part, nn.Linear)]
     for part in found:
         nn.init.orthogonal_(part.weight, output_gain if part is found[-1] else math.sqrt(2))
@@ -234,9 +224,7 @@ def begin_orthogonal(network: nn.Module, output_gain: float) -> None:
 
 
 def beside_machine(queue: Queue, machine: nn.Linear | None) -> torch.Tensor:
-    """Return the real rows (M, columns), with what their machine is told by beside them (M, columns + 10) where there
-    is such a layer.
-    """
+    """Return the real rows (M, columns), followed by numbers of their machine (10) where there is such a layer."""
     if machine is None:
         return queue.rows
     return torch.cat([queue.rows, machine(queue.machine)[queue.owner]], dim=1)

@@ -2,8 +2,8 @@
 of its own.
 
 The search is CMA-ES over the coefficients of a base that decides alone. Then candidates are judged as in
-learner_search.py: each base that was found, alone; rollouts upon the given bases, with and without the best of those
-  found, for each horizon; rules and untrained planner.
+search.py: each base that was found, alone; rollouts upon the given bases, with and without the best of those found, for
+each horizon; rules and untrained planner.
 """
 
 from __future__ import annotations
@@ -20,22 +20,20 @@ from schedlab.config.seeds import generator
 from schedlab.learning.checkpoints import read_progress, write_checkpoint
 from schedlab.learning.cma_es import CmaEs
 from schedlab.studies.batch.jobs import Jobs
-from schedlab.studies.batch.learners.learned import load_priority, save_priority
-from schedlab.studies.batch.learners.search import Judge, merit, progress_digest
+from schedlab.studies.batch.learners.policy_files import load_priority, save_priority
+from schedlab.studies.batch.learners.search import Judge, merit, progress_digest, record_ratios
 from schedlab.studies.batch.learners.search_settings import CORRECT_RULES, RolloutSettings
-from schedlab.studies.batch.learners.search_windows import Candidate, drawn_windows, relative
+from schedlab.studies.batch.learners.search_windows import Candidate, drawn_windows, log_ratios
 from schedlab.studies.batch.problem import BatchProblem, RulePolicy
 from schedlab.studies.batch.rules import PLANNER
 from schedlab.studies.batch.simulator.predictions import Prior
-from schedlab.studies.batch.simulator.rollouts import BASE_FEATURES, Arrivals, RolloutPolicy, base
+from schedlab.studies.batch.simulator.rollouts import BASE_FEATURES, Arrivals, RolloutPolicy, base_coefficients
 
 _PROGRESS = "batch-rollout-progress"
 
 
 class RolloutLearner:
-    """Learns on the scenarios of its phase; goes on after an interruption from the last generation that was
-    finished.
-    """
+    """Learns on the scenarios of its phase; resumes after the last generation that was finished."""
 
     def learn(
         self, problems: Mapping[str, BatchProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
@@ -50,9 +48,7 @@ class RolloutLearner:
         judged = [(job.judge.figures(candidate), candidate) for candidate in job.candidates(job.search(phase.steps))]
         figures, kept = min(judged, key=lambda entry: merit(entry[0]))
         for number, (values, _) in enumerate(judged):
-            for split, (mean, logarithm) in (("validation", values[:2]), ("train", values[2:4])):
-                curve("ratio_to_rule", float(np.exp(mean)), step=number, split=split)
-                curve("geometric_ratio_to_rule", float(np.exp(logarithm)), step=number, split=split)
+            record_ratios(curve, values, step=number)
         save_priority(paths.checkpoint, kept, against=job.judge.rule, log_ratios=figures.tolist())
 
     def load(self, checkpoint: Path, problem: BatchProblem) -> RulePolicy:
@@ -82,7 +78,7 @@ class _Job:
         """Return the base (6,) that the search from each start ends at."""
         found, state = self._resume()
         for start in self.settings.starts[len(found) :]:
-            strategy = CmaEs(base(start), self.settings.step, self.settings.population)
+            strategy = CmaEs(base_coefficients(start), self.settings.step, self.settings.population)
             if state:
                 strategy.restore(state)
                 state = {}
@@ -99,7 +95,7 @@ class _Job:
         alone = [RolloutPolicy(one[None], self.prior, self._arrivals(0), samples=0) for one in found]
         yield from alone
         best = min(alone, key=lambda policy: merit(self.judge.figures(policy))).bases
-        given = np.array([base(name) for name in settings.bases])
+        given = np.array([base_coefficients(name) for name in settings.bases])
         for horizon in settings.horizons:
             arrivals, samples = self._arrivals(horizon), settings.samples if horizon else 1
             for bases in (given, np.vstack([best, given])):
@@ -128,15 +124,13 @@ class _Job:
         points = strategy.ask(generator(self.seed, *names, "points"))
         reference, arrivals = windows.bsld(self.judge.rule), self._arrivals(0)
         policies = [RolloutPolicy(point[None], self.prior, arrivals, samples=0) for point in points]
-        values = np.array([sum(relative(windows.bsld(policy), reference)) for policy in policies])
+        values = np.array([sum(log_ratios(windows.bsld(policy), reference)) for policy in policies])
         strategy.tell(points, values)
         self.curve("fitness", float(values.mean()), step=step, update=strategy.generation)
         self.curve("best_fitness", float(values.min()), step=step, update=strategy.generation)
 
     def _resume(self) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
-        """(bases of the searches that are finished, state of the one that was interrupted), where there is something to
-        go on from.
-        """
+        """(bases of finished searches, state of the interrupted one), where there is progress to resume."""
         saved = read_progress(self.progress, _PROGRESS, self.digest)
         if saved is None:
             return [], {}

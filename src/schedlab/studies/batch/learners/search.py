@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from schedlab.config.contract import Curve, LearnPaths, PolicySpec
+from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Split
 from schedlab.config.hashes import content_hash, file_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.learning.checkpoints import read_progress, write_checkpoint
 from schedlab.learning.cma_es import CmaEs
-from schedlab.studies.batch.learners.learned import load_priority, save_priority
+from schedlab.studies.batch.learners.policy_files import load_priority, save_priority
 from schedlab.studies.batch.learners.search_settings import (
     CORRECT_RULES,
     CandidateSettings,
@@ -34,7 +34,7 @@ from schedlab.studies.batch.learners.search_windows import (
     Windows,
     best_rule,
     drawn_windows,
-    relative,
+    log_ratios,
     spread_windows,
 )
 from schedlab.studies.batch.problem import BatchProblem, RulePolicy
@@ -59,6 +59,7 @@ class EvolutionLearner:
                 own, settings[number], seed, number, curve, paths.progress / f"search-{number}.zip", digest
             )
             kept = search.run(phase.steps, kept)
+        assert kept is not None
         save_priority(paths.checkpoint, kept, **search.about(kept))
 
     def load(self, checkpoint: Path, problem: BatchProblem) -> RulePolicy:
@@ -118,19 +119,23 @@ class Judge:
         self._reference = self.rules[self.rule], self.training.bsld(self.rule)
 
     def figures(self, candidate: Candidate) -> np.ndarray:
-        """Return (mean, log) on validation windows, on training windows and on both together (6,): relative to the
-        rule, as logarithms.
-        """
+        """Return (mean, log) ratios to the rule, as logarithms, on validation, training and both windows, (6,)."""
         own = [windows.bsld(candidate) for windows in (self.validation, self.training)]
         pairs = [*zip(own, self._reference, strict=True), (np.concatenate(own), np.concatenate(self._reference))]
-        return np.array([number for values, reference in pairs for number in relative(values, reference)])
+        return np.array([number for values, reference in pairs for number in log_ratios(values, reference)])
 
 
 def merit(figures: np.ndarray) -> float:
-    """Return what a candidate is kept for, lowest first: the mean and the logarithm on validation and training windows
-    together.
-    """
+    """Return the sum of mean and logarithm on validation and training windows together; the lowest is kept."""
     return float(figures[4:].sum())
+
+
+def record_ratios(curve: Curve, figures: np.ndarray, **place: Any) -> None:
+    """Add a candidate's ratios to the rule on validation and training windows to the curves."""
+    splits: tuple[tuple[Split, np.ndarray], ...] = (("validation", figures[:2]), ("train", figures[2:4]))
+    for split, (mean, logarithm) in splits:
+        curve("ratio_to_rule", float(np.exp(mean)), split=split, **place)
+        curve("geometric_ratio_to_rule", float(np.exp(logarithm)), split=split, **place)
 
 
 @dataclass
@@ -198,7 +203,7 @@ class _Search:
         origin = np.zeros(len(NAMES))
         if start == "planner":
             origin = PLANNER.weights
-        elif start == "kept":
+        elif isinstance(kept, LinearPriority):
             origin, plans = kept.weights, kept.plans
         used = np.arange(len(NAMES) if plans else PLAN)
         step = (
@@ -223,19 +228,17 @@ class _Search:
 
     def _fitness(self, windows: Windows, weights: np.ndarray, reference: np.ndarray) -> float:
         values = windows.bsld(LinearPriority(weights))
-        mean, logarithm = relative(values, reference)
+        mean, logarithm = log_ratios(values, reference)
         kinds = {"mean": mean, "log": logarithm, "both": mean + logarithm, "ratio": float((values / reference).mean())}
         return kinds[self.settings.fitness]
 
     def _check(self, tried: _Tried, weights: np.ndarray, step: int) -> None:
         figures = self.judge.figures(LinearPriority(weights))
         tried.add(weights, figures)
-        for split, (mean, logarithm) in (("validation", figures[:2]), ("train", figures[2:4])):
-            self.curve("ratio_to_rule", float(np.exp(mean)), step=step, phase=self.phase, split=split)
-            self.curve("geometric_ratio_to_rule", float(np.exp(logarithm)), step=step, phase=self.phase, split=split)
+        record_ratios(self.curve, figures, step=step, phase=self.phase)
 
     def _keep(self, tried: _Tried, kept: Candidate | None) -> Candidate:
-        best = [
+        best: list[tuple[float, Candidate]] = [
             (merit(figures), LinearPriority(weights))
             for weights, figures in zip(tried.weights, tried.figures, strict=True)
         ]
@@ -251,9 +254,7 @@ class _Search:
             yield PLANNER
 
     def _resume(self, tried: _Tried) -> tuple[int, dict[str, np.ndarray]]:
-        """(searches that are finished, state of the one that was interrupted), where there is something to go on
-        from.
-        """
+        """(searches that are finished, state of the interrupted one), where there is progress to resume."""
         saved = read_progress(self.progress, _PROGRESS, self.digest)
         if saved is None:
             return 0, {}

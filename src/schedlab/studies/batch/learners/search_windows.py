@@ -51,7 +51,7 @@ def spread_windows(problems: Sequence[BatchProblem], split: Split, stride: int, 
     return Windows(tuple(places))
 
 
-def relative(values: np.ndarray, reference: np.ndarray) -> tuple[float, float]:
+def log_ratios(values: np.ndarray, reference: np.ndarray) -> tuple[float, float]:
     """Return (logarithm of the ratio of the means, mean logarithm of the ratios) of windows' mean bounded slowdowns."""
     return float(np.log(values.mean() / reference.mean())), float(np.log(values / reference).mean())
 

@@ -108,9 +108,7 @@ class BlockingSimulation(Cluster):
         return list(self.queue)
 
     def _shadow(self, job: int) -> float:
-        """When the job would fit if all running ones end as requested. The running jobs stay in this order, which
-        decides later ties.
-        """
+        """When the job fits if all end as requested. Running jobs stay in this order, which decides later ties."""
         self.running.sort(key=self.expected_end)
         free = len(self.idle)
         for running in self.running:
@@ -136,10 +134,10 @@ class BlockingSimulation(Cluster):
 
 
 def run_scores(simulation: BlockingSimulation, scores: Sequence[float]) -> list[float]:
-    """Return the start times under scores (n,) that never change, some of them not a number, as the published simulator does.
+    """Return the start times under constant scores (n,), some of them not a number, as the published simulator does.
 
     It sorts one list again and again, in place. A score that is not a number is neither below nor above another, so
-    that where such a job and those around it come to lie hangs on the order of the list before and on how Python sorts.
+    that the place of such a job and of those around it depends on the order before and on how Python sorts.
     """
     while not simulation.done:
         simulation.queue.sort(key=scores.__getitem__)

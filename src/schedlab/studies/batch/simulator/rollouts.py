@@ -11,6 +11,7 @@ as they did. The cost is the sum of each job's predicted weight times its wait. 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
@@ -39,7 +40,7 @@ BASES = {
 }
 
 
-def base(name: str) -> np.ndarray:
+def base_coefficients(name: str) -> np.ndarray:
     """Return the coefficients of a named base, lowest sum first, (6,)."""
     return np.array([BASES[name].get(feature, 0.0) for feature in BASE_FEATURES])
 
@@ -97,14 +98,14 @@ class RolloutPolicy:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return what a file holds."""
-        parts = {"prior": self.prior, "arrivals": self.arrivals}
+        parts: dict[str, Any] = {"prior": self.prior, "arrivals": self.arrivals}
         found = {
             f"{name}/{field.name}": getattr(part, field.name) for name, part in parts.items() for field in fields(part)
         }
         return {"bases": self.bases, **found}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], samples: int, where: str) -> RolloutPolicy:
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], samples: int, where: str) -> RolloutPolicy:
         """Return the policy of a file. Raises UserError where an array is missing or has another form."""
         try:
             prior = Prior(*(arrays[f"prior/{field.name}"] for field in fields(Prior)))
@@ -127,12 +128,10 @@ class RolloutPolicy:
         return policy
 
 
-def untrained(name: str, jobs: Jobs) -> RolloutPolicy:
-    """Return a named base that decides alone, over predictions whose prior comes from jobs of known run times: nothing
-    is searched.
-    """
+def untrained_base(name: str, jobs: Jobs) -> RolloutPolicy:
+    """Return a named base that decides alone over predictions, their prior from jobs of known run times."""
     nothing = Arrivals(*(np.empty((1, 0)) for _ in fields(Arrivals)))
-    return RolloutPolicy(base(name)[None], Prior.of(jobs), nothing, samples=0)
+    return RolloutPolicy(base_coefficients(name)[None], Prior.of(jobs), nothing, samples=0)
 
 
 class Rollout(NamedTuple):
