@@ -63,10 +63,9 @@ def job_table(schedule: Schedule) -> pd.DataFrame:
 
 
 def measures(schedule: Schedule, machine: Machine) -> dict[str, Any]:
-    """Return all measures by name: averages over the n jobs; s, or none for ratios; None where a ratio has no
-    denominator.
+    """Return all measures by name: averages over the jobs; s, or none for ratios, None where there is no denominator.
 
-    util_to_last_start ends at the last start, as published; util_makespan at the last end. Both count processors as
+    util_to_last_start ends at the last start, as published; util_makespan at the last end; both count processors as
     requested.
     """
     table = job_table(schedule)
@@ -88,9 +87,8 @@ def measures(schedule: Schedule, machine: Machine) -> dict[str, Any]:
     }
     for name in ("bsld", "wait"):
         quantiles = np.percentile(table[name], [50, 90, 99])
-        found |= {
-            f"{label}_{name}": float(value) for label, value in zip(("median", "p90", "p99"), quantiles, strict=True)
-        }
+        labels = ("median", "p90", "p99")
+        found |= {f"{label}_{name}": float(value) for label, value in zip(labels, quantiles, strict=True)}
         found[f"max_{name}"] = float(table[name].max())
     return found | _fairness(table) | {"bsld_by_class": _by_class(table)}
 
@@ -129,10 +127,8 @@ def _by_class(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
         found[name] = table.loc[(table["run"] >= low) & (table["run"] < high), "bsld"]
     for name, (low, high) in SIZE_CLASSES.items():
         found[name] = table.loc[(table["procs"] > low) & (table["procs"] <= high), "bsld"]
-    return {
-        name: {"jobs": len(values), "avg_bsld": float(values.mean()) if len(values) else None}
-        for name, values in found.items()
-    }
+    means = {name: float(values.mean()) if len(values) else None for name, values in found.items()}
+    return {name: {"jobs": len(values), "avg_bsld": means[name]} for name, values in found.items()}
 
 
 def _ratio(above: float, below: float) -> float | None:

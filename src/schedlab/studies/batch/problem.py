@@ -73,9 +73,8 @@ def _row(action: Any) -> int:
     except TypeError:
         row = -1
     if isinstance(action, bool | np.bool_) or not 0 <= row < ROWS:
-        raise UserError(
-            f"act returned {action!r} ({type(action).__name__})", expected=f"the number of a row, 0 to {ROWS - 1}"
-        )
+        what = f"act returned {action!r} ({type(action).__name__})"
+        raise UserError(what, expected=f"the number of a row, 0 to {ROWS - 1}")
     return row
 
 
@@ -89,8 +88,7 @@ RULE_MAKERS = (
 class BatchProblem:
     """Implements the contract's Problem. Units are windows of the workload.
 
-    maxima  the largest values of the whole trace as read (a cleaning's report), which the published layouts divide by;
-            None: of the jobs
+    maxima  what the published layouts divide by: largest values of the trace as read; None: of the jobs
     """
 
     def __init__(self, scenario: BatchScenario, trace: Trace, maxima: Mapping[str, float] | None = None) -> None:
@@ -137,16 +135,20 @@ class BatchProblem:
         lengths, (first, end) = (scenario.windows.length, longest or scenario.windows.length), self.part("train")
         if starts is None:
             starts = range(first, end - lengths[1] + 1)
-        scales = self._scales(settings)
         where = (self.jobs, self.machine, starts, lengths, scenario.backfill, scenario.kill, scenario.warm_start)
-        return Task(*where, scales=scales, settings=settings, seed=window_seed, backfill_order=scenario.backfill_order)
+        return Task(
+            *where,
+            scales=self._scales(settings),
+            settings=settings,
+            seed=window_seed,
+            backfill_order=scenario.backfill_order,
+        )
 
     def rollout(self, policy: AnyPolicy, unit: Unit) -> Outcome:
-        """Run a window under a policy: a rule at once, another job by job. A measure that has no denominator is left
-        out.
+        """Run a window under a policy: a rule at once, another job by job; measures without a denominator are left out.
 
-        What a policy sees is as its attribute `environment` says (EnvironmentSettings), where it has one, else as the
-        scenario does. Raises UserError where it chooses a row without a job.
+        A policy sees what its attribute `environment` (EnvironmentSettings) or else the scenario says. Raises UserError
+        where it chooses a row without a job.
         """
         schedule = self.run(policy, unit)
         table = job_table(schedule)
@@ -184,9 +186,8 @@ class BatchProblem:
         schedule = stepper.schedule(0)
         if np.isnan(schedule.start).any():
             waiting = int(np.isnan(schedule.start).sum())
-            raise UserError(
-                f"{waiting} jobs never started", where=f"window {unit.id}", remedy="leave environment.noop_ends off"
-            )
+            what, remedy = f"{waiting} jobs never started", "leave environment.noop_ends off"
+            raise UserError(what, where=f"window {unit.id}", remedy=remedy)
         return schedule
 
     def _opened(self, settings: EnvironmentSettings, unit: Unit) -> Stepper:

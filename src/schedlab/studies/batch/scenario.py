@@ -24,9 +24,8 @@ RESULTS_VERSION = 5  # raise it when the code of this study changes its results
 
 class WindowSettings(Settings):
     """Windows of consecutive jobs, simulated apart. The workload is cut by position into training, validation and test
-    part; windows of a part follow each other, so that no two windows share a job and none passes the border of its
-    part. Given starts are those of a
-    published protocol: all of them are test windows, they may overlap each other and what a policy learned from.
+    part; windows of a part follow each other, so that no two share a job and none passes the border of its part. Given
+    starts are those of a published protocol: all are test windows, may overlap each other and what was learned from.
     """
 
     length: int = setting(256, doc="jobs of a window", unit="jobs", ge=1)

@@ -54,11 +54,8 @@ def parts(scenario: BatchScenario) -> dict[str, Part]:
 
 def requires(scenario: BatchScenario) -> list[Requirement]:
     """Return the trace that must be there, where jobs are not drawn."""
-    return (
-        [Requirement(f"the trace {scenario.workload.name}", Path(scenario.workload.file), ARCHIVE)]
-        if scenario.workload.file
-        else []
-    )
+    workload = scenario.workload
+    return [Requirement(f"the trace {workload.name}", Path(workload.file), ARCHIVE)] if workload.file else []
 
 
 def check(scenario: BatchScenario) -> Iterable[UserError]:
@@ -67,11 +64,8 @@ def check(scenario: BatchScenario) -> Iterable[UserError]:
     if scenario.workload.source == "batsim":
         yield UserError("a workload file of Batsim is no trace", where="workload.source", expected="lublin or swf")
     if windows.train_share + windows.validation_share >= 1:
-        yield UserError(
-            "training and validation part leave nothing to test on",
-            where="windows.train_share",
-            expected="a sum below 1",
-        )
+        what = "training and validation part leave nothing to test on"
+        yield UserError(what, where="windows.train_share", expected="a sum below 1")
     try:
         require_order(scenario.backfill, scenario.backfill_order)
     except UserError as error:
@@ -79,7 +73,8 @@ def check(scenario: BatchScenario) -> Iterable[UserError]:
     workload = scenario.workload
     drawn = workload.lublin.estimates if workload.source == "lublin" else None
     asked, key = (
-        (workload.estimates, "workload.estimates") if workload.estimates else (drawn, "workload.lublin.estimates")
+        workload.estimates or drawn,
+        "workload.estimates" if workload.estimates else "workload.lublin.estimates",
     )
     if scenario.backfill != "none" and asked and asked.model == "none":
         what = "backfilling goes by requested times, which no job has: it would delay the first in the queue for ever"
@@ -91,17 +86,14 @@ def environment_mistakes(environment: EnvironmentSettings, where: str) -> Iterab
     """Yield mistakes in what a policy sees and is rewarded with; `where`: its key."""
     for baseline in environment.baselines:
         if baseline not in RULES:
-            yield UserError(
-                f"there is no rule '{baseline}'", where=f"{where}.baseline", remedy=did_you_mean(baseline, RULES)
-            )
+            what, remedy = f"there is no rule '{baseline}'", did_you_mean(baseline, RULES)
+            yield UserError(what, where=f"{where}.baseline", remedy=remedy)
     if environment.oracle_runtime and environment.layout == "rlscheduler":
-        yield UserError(
-            "real run times have no column", where=f"{where}.oracle_runtime", expected="false in the layout rlscheduler"
-        )
+        expected = "false in the layout rlscheduler"
+        yield UserError("real run times have no column", where=f"{where}.oracle_runtime", expected=expected)
     if environment.plan and environment.layout != "features":
-        yield UserError(
-            "plans have no columns", where=f"{where}.plan", expected=f"false in the layout {environment.layout}"
-        )
+        expected = f"false in the layout {environment.layout}"
+        yield UserError("plans have no columns", where=f"{where}.plan", expected=expected)
 
 
 def problem_values(scenario: BatchScenario) -> dict[str, Any]:
@@ -124,21 +116,16 @@ def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserErro
     if isinstance(learner, ChosenRuleSettings | RolloutSettings):
         alone = "this learner does all of its search at once"
         if len(policy.train_on) > 1:
-            yield UserError(
-                f"{len(policy.train_on)} phases: {alone}",
-                where="train_on",
-                expected="one phase, of all scenarios to learn on",
-            )
+            expected = "one phase, of all scenarios to learn on"
+            yield UserError(f"{len(policy.train_on)} phases: {alone}", where="train_on", expected=expected)
         if policy.parent:
             yield UserError(f"a parent: {alone}", where="parent", expected="null")
     if isinstance(learner, TrainingWindows):
         yield from environment_mistakes(learner.environment, "learner.environment")
         rules = {"keep_rule": [learner.keep_rule]}
         if isinstance(learner, BatchMaskablePPOSettings):
-            rules |= {
-                "clone_rule": [learner.clone_rule] if learner.clone_rule else [],
-                "expert_rules": list(learner.expert_rules),
-            }
+            cloned = [learner.clone_rule] if learner.clone_rule else []
+            rules |= {"clone_rule": cloned, "expert_rules": list(learner.expert_rules)}
         for key, rule in ((key, rule) for key, named in rules.items() for rule in named):
             if rule not in RULES:
                 yield UserError(f"there is no rule '{rule}'", where=f"learner.{key}", remedy=did_you_mean(rule, RULES))

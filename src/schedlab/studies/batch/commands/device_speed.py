@@ -1,11 +1,8 @@
-"""The device speed test: how many steps a second a small reinforcement learner takes on a device, and whether it learns
-on the way.
+"""The device speed test: how many steps a second a small reinforcement learner takes, and whether it learns.
 
-DDPG (Lillicrap et al. 2016) on Pendulum, in the sizes and constants that the dissertation measured devices with
-(specification: its device speed test). One step is a step of the environment and, once a minibatch is stored, an update
-of critic, actor and their slow copies. Small networks and small minibatches keep a device waiting for Python: that is
-what the test shows. It is the one place of the study that reads a clock; its results are recorded, never made by the
-workflow's default targets.
+DDPG (Lillicrap et al. 2016) on Pendulum, in the sizes and constants that the dissertation measured devices with. A step
+is one of the environment and, once a minibatch is stored, an update of critic, actor and their slow copies. It is the
+one place of the study that reads a clock; results are recorded, never made by the workflow's default targets.
 """
 
 from __future__ import annotations
@@ -15,17 +12,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import gymnasium
 import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
 
 from schedlab.config.schema import Settings, setting
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.devices import wait_for
-
-if TYPE_CHECKING:
-    import gymnasium as gym
-    import torch
 
 LAYERS = (512, 256, 64, 32)  # units of the hidden layers of actor and critic
 LEARNING_RATE, EPSILON = 1e-3, 1e-3  # of Adam, for both
@@ -58,9 +55,6 @@ class Ddpg:
     """Actor, critic and their slow copies on a device; the memory of transitions stays on the host, as published."""
 
     def __init__(self, settings: SpeedSettings, env: Any, device: torch.device, capacity: int) -> None:
-        import torch
-        from torch import nn
-
         self.device, self.batch_size = device, settings.batch_size
         self.rng = generator(settings.seed, "batch", "device speed")
         inputs, actions = env.observation_space.shape[0], env.action_space.shape[0]
@@ -70,20 +64,16 @@ class Ddpg:
             self.actor = nn.Sequential(*_layers(inputs, actions), nn.Tanh()).to(device)
             self.critic = nn.Sequential(*_layers(inputs + actions, 1)).to(device)
         self.slow_actor, self.slow_critic = copy.deepcopy(self.actor), copy.deepcopy(self.critic)
-        self.actor_steps, self.critic_steps = (
-            torch.optim.Adam(network.parameters(), lr=LEARNING_RATE, eps=EPSILON)
-            for network in (self.actor, self.critic)
-        )
+        adam = {"lr": LEARNING_RATE, "eps": EPSILON}
+        self.actor_steps = torch.optim.Adam(self.actor.parameters(), **adam)
+        self.critic_steps = torch.optim.Adam(self.critic.parameters(), **adam)
         self.seen, self.width = 0, 2 * inputs + actions + 2
-        self.memory = np.zeros(
-            (capacity, self.width), dtype=np.float32
-        )  # observation, action, reward, next observation, goes on
+        # Observation, action, reward, next observation, goes on.
+        self.memory = np.zeros((capacity, self.width), dtype=np.float32)
         self.parts = np.cumsum([inputs, actions, 1, inputs]).tolist()
 
     def act(self, observation: np.ndarray, *, explore: bool) -> np.ndarray:
         """Return the action (actions,); the tanh of the network is not scaled to the action's range, as published."""
-        import torch
-
         with torch.no_grad():
             action = self.actor(torch.from_numpy(observation).to(self.device)).cpu().numpy()
         if explore:
@@ -97,9 +87,6 @@ class Ddpg:
 
     def update(self) -> None:
         """Take a step of critic and actor on a minibatch, and let the slow copies follow."""
-        import torch
-        import torch.nn.functional as F
-
         stored = min(self.seen, len(self.memory))
         chosen = torch.from_numpy(self.memory[self.rng.integers(stored, size=self.batch_size)]).to(self.device)
         observation, action, reward, following, goes_on = torch.tensor_split(chosen, self.parts, dim=1)
@@ -117,10 +104,9 @@ class Ddpg:
 def rates(settings: SpeedSettings, device: torch.device) -> list[float]:
     """Return the steps a second of each repeat; set-up, the first minibatch and `warm_up` steps are not timed."""
     with _threads(settings.threads):
-        steps, _ = _learning(
-            settings, device, capacity=settings.batch_size + settings.warm_up + settings.steps * settings.repeats
-        )
-        _take(steps, settings.batch_size + settings.warm_up)
+        before = settings.batch_size + settings.warm_up
+        steps, _ = _learning(settings, device, capacity=before + settings.steps * settings.repeats)
+        _take(steps, before)
         measured = []
         for _ in range(settings.repeats):
             wait_for(device)
@@ -133,8 +119,6 @@ def rates(settings: SpeedSettings, device: torch.device) -> list[float]:
 
 def learn(settings: SpeedSettings, device: torch.device, most: int = 400_000, goal: float = -300.0) -> Learned:
     """Learn until the mean return of three episodes reaches the goal, or for the most steps; evaluated at times."""
-    import gymnasium
-
     with _threads(settings.threads):
         steps, learner = _learning(settings, device, capacity=min(most, 1_000_000))
         judge, taken, reached = gymnasium.make("Pendulum-v1"), 0, -np.inf
@@ -142,16 +126,13 @@ def learn(settings: SpeedSettings, device: torch.device, most: int = 400_000, go
             some = min(EVALUATE_EVERY, most - taken)
             _take(steps, some)
             taken += some
-            reached = _mean_return(
-                learner, judge, derive_seed(settings.seed, "batch", "device speed", "evaluation", taken)
-            )
+            seed = derive_seed(settings.seed, "batch", "device speed", "evaluation", taken)
+            reached = _mean_return(learner, judge, seed)
         return Learned(bool(reached >= goal), taken, float(reached))
 
 
 def _learning(settings: SpeedSettings, device: torch.device, capacity: int) -> tuple[Iterator[None], Ddpg]:
     """An endless iterator of steps and the learner that takes them."""
-    import gymnasium
-
     env = gymnasium.make("Pendulum-v1")
     learner = Ddpg(settings, env, device, capacity)
 
@@ -174,7 +155,7 @@ def _take(steps: Iterator[None], number: int) -> None:
         next(steps)
 
 
-def _mean_return(learner: Ddpg, env: gym.Env, seed: int) -> float:
+def _mean_return(learner: Ddpg, env: gymnasium.Env, seed: int) -> float:
     returns = []
     for episode in range(EVALUATION_EPISODES):
         observation, _ = env.reset(seed=(seed + episode) % 2**31)
@@ -186,9 +167,7 @@ def _mean_return(learner: Ddpg, env: gym.Env, seed: int) -> float:
     return float(np.mean(returns))
 
 
-def _layers(inputs: int, outputs: int) -> Iterator[torch.nn.Module]:
-    from torch import nn
-
+def _layers(inputs: int, outputs: int) -> Iterator[nn.Module]:
     for units in LAYERS:
         yield nn.Linear(inputs, units)
         yield nn.ReLU()
@@ -205,8 +184,6 @@ def _step(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
 @contextmanager
 def _threads(number: int) -> Iterator[None]:
     """Within the block torch computes with so many threads."""
-    import torch
-
     before = torch.get_num_threads()
     torch.set_num_threads(number)
     try:

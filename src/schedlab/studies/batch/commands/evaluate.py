@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,8 @@ def evaluate(arguments: argparse.Namespace) -> int:
     )
     for option, what, path, _ in written:
         if path and len(arguments.policy) > 1:
-            raise UserError(
-                f"{what} of {len(arguments.policy)} policies", where=option, expected="one policy (--policy)"
-            )
+            what = f"{what} of {len(arguments.policy)} policies"
+            raise UserError(what, where=option, expected="one policy (--policy)")
     document, schedules = evaluated(arguments)
     for _, _, path, write in written:
         if path:
@@ -45,18 +45,15 @@ def evaluate(arguments: argparse.Namespace) -> int:
 def evaluated(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Schedule]]:
     """Return the document of `batch evaluate` and the schedule of each policy. Raises UserError.
 
-    The measures of one policy stand in the document itself, those of several under `policies`, in the order in which
-    they are named.
+    Measures of one policy stand in the document itself, those of several under `policies`, in the order of the names.
     """
     found = read_window(arguments)
     machine = found.problem.machine
     # All names first: a wrong one is reported before anything runs.
     policies = [named_policy(name, found.problem) for name in arguments.policy]
     schedules = [found.problem.run(policy, found.unit) for policy in policies]
-    scored = [
-        {"policy": name, **measures(schedule, machine)}
-        for name, schedule in zip(arguments.policy, schedules, strict=True)
-    ]
+    named = zip(arguments.policy, schedules, strict=True)
+    scored = [{"policy": name, **measures(schedule, machine)} for name, schedule in named]
     document = {
         "trace": str(arguments.trace),
         "backfill": arguments.backfill,
@@ -72,28 +69,21 @@ def evaluated(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Sched
 
 
 def _write_starts(path: Path, schedule: Schedule) -> None:
-    """Write the start times; whole seconds without a point."""
-    _write_rows(
-        path,
-        "job_id,start",
-        [[job, _seconds(start)] for job, start in zip(schedule.jobs.job_id, schedule.start, strict=True)],
-    )
+    _write_rows(path, "job_id,start", schedule.jobs.job_id, map(_seconds, schedule.start))
 
 
 def _write_usage(path: Path, schedule: Schedule) -> None:
-    """Write the resource usage curve; whole seconds without a point."""
     curve = usage(schedule)
-    _write_rows(
-        path, "time,procs", [[_seconds(time), procs] for time, procs in zip(curve["time"], curve["procs"], strict=True)]
-    )
+    _write_rows(path, "time,procs", map(_seconds, curve["time"]), curve["procs"])
 
 
 def _seconds(value: float) -> str:
+    """Whole seconds without a point."""
     return str(int(value)) if value == int(value) else repr(float(value))
 
 
-def _write_rows(path: Path, header: str, rows: list[list[object]]) -> None:
-    write_text(path, "\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")
+def _write_rows(path: Path, header: str, first: Iterable[object], second: Iterable[object]) -> None:
+    write_text(path, "\n".join([header, *(f"{one},{other}" for one, other in zip(first, second, strict=True))]) + "\n")
 
 
 def compare(arguments: argparse.Namespace) -> int:

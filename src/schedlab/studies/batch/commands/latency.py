@@ -32,9 +32,8 @@ def latency(arguments: argparse.Namespace) -> int:
         raise UserError(f"{arguments.repeats} repeats", where="--repeats", expected="a number from 1 to 1000")
     labels = arguments.labels or arguments.policy
     if len(labels) != len(arguments.policy):
-        raise UserError(
-            f"{len(labels)} labels for {len(arguments.policy)} policies", where="--labels", expected="one for each"
-        )
+        what = f"{len(labels)} labels for {len(arguments.policy)} policies"
+        raise UserError(what, where="--labels", expected="one for each")
     window = read_window(arguments)
     if any(name.startswith(PREFIX) for name in arguments.policy):
         use_one_thread()
@@ -43,14 +42,9 @@ def latency(arguments: argparse.Namespace) -> int:
     rows = []
     for label, policy in zip(labels, policies, strict=True):
         times = microseconds(window, policy, arguments.repeats)
-        rows.append(
-            {
-                "policy": label,
-                "us_per_decision": [round(each, 3) for each in times],
-                "median": round(statistics.median(times), 3),
-            }
-        )
-        log.info("%s: %.1f us a decision", label, rows[-1]["median"])
+        median = round(statistics.median(times), 3)
+        rows.append({"policy": label, "us_per_decision": [round(each, 3) for each in times], "median": median})
+        log.info("%s: %.1f us a decision", label, median)
     how: dict[str, Any] = {name: getattr(arguments, name) for name in ("backfill", "start", "kill", "warm_start")}
     document = {
         "name": arguments.name,

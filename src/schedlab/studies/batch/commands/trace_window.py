@@ -53,23 +53,15 @@ def read_window(arguments: argparse.Namespace) -> TraceWindow:
     jobs, late = jobs_of(cleaned, machine), out_of_order(trace)
     if late:
         order = {"submit": "of submission", "job_id": "of their numbers, as published"}[cleaning.action("order")]
-        log.info(
-            "%d of %d jobs stand below one submitted later; all are taken in the order %s", late, report.records, order
-        )
+        what = "%d of %d jobs stand below one submitted later; all are taken in the order %s"
+        log.info(what, late, report.records, order)
     count = len(window(jobs, machine, start, arguments.jobs))
     names = ("batch", "prefill", start)
     before = prefill(jobs, machine, start, count, generator(arguments.seed, *names)) if arguments.warm_start else None
     values = {name: getattr(arguments, name) for name in ("backfill", "backfill_order", "kill", "warm_start")}
-    workload = {
-        "name": "trace",
-        "source": "swf",
-        "file": str(Path(arguments.trace)),
-        "cleaning": {"profile": arguments.cleaning},
-    }
-    windows = {"length": count, "starts": [start]}
-    scenario = validate(
-        BatchScenario, {"name": "trace", "seed": arguments.seed, "workload": workload, "windows": windows, **values}
-    )
+    file = {"file": str(Path(arguments.trace)), "cleaning": {"profile": arguments.cleaning}}
+    values |= {"workload": {"name": "trace", "source": "swf", **file}, "windows": {"length": count, "starts": [start]}}
+    scenario = validate(BatchScenario, {"name": "trace", "seed": arguments.seed, **values})
     problem = BatchProblem(scenario, cleaned, report.values().get("maxima"))
     unit = replace(problem.units("test")[0], seed=derive_seed(arguments.seed, *names))
     counts = {"profile": arguments.cleaning, **report.values(), "out_of_order": late}

@@ -19,10 +19,8 @@ class BatchEnv(gym.Env[np.ndarray, Any]):
     """Choose a waiting job, again and again, until every job of the window has started.
 
     Observation: float32 vector, 128 rows of jobs, then the machine (`layout` names the columns and splits it). Actions:
-    the row; `action_masks` tells which rows may be chosen. An episode is a window of the task, drawn at reset; it is
-    terminated when every job has started. `info` tells the time (s), jobs waiting, running and started, chosen rows
-    that were replaced, and the measure so far ("score").
-
+    the row; `action_masks`: which rows may be chosen. An episode is a window of the task, drawn at reset; it ends when
+    every job has started. `info`: time (s), jobs waiting, running, started, replaced rows, and the measure ("score").
     Raises UserError for an impossible task, and, where the settings say so, for a row without a job.
     """
 

@@ -49,8 +49,7 @@ def weighted(layout: Layout) -> list[str]:
 
 
 def best_row(layout: Layout, observation: np.ndarray, mask: np.ndarray, weights: np.ndarray) -> int:
-    """Return the job of the highest weighted sum among those that the mask (128,) allows, the first of several; 0 where
-    there is none.
+    """Return the row (128,) of the highest weighted sum among those that the mask allows, 0 where there is none.
 
     observation  (size,) in the layout features        weights  one for each of `weighted`
     """

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.config.errors import UserError
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import INK, MUTED
 from schedlab.studies.batch.figures.settings import PublishedPanel, PublishedSettings
-from schedlab.studies.batch.metrics import METRICS
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from schedlab.studies.batch.figures.windows import BY_NAME, label_rows
 
 ROW_MM, COLUMNS = 4.4, 4
 RING: dict[str, Any] = {"markeredgecolor": INK, "markeredgewidth": 0.8, "markersize": 7}
-BY_NAME = {metric.name: metric for metric in METRICS}
 
 
 def draw_published(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -34,7 +34,7 @@ def draw_published(tables: StudyTables, spec: FigureSpec) -> Drawing:
     order = [rule for rule in settings.order if any(rule in ours for _, ours in panels)]
     order += sorted({rule for _, ours in panels for rule in ours} - set(order))
     figure, lines = theme.new_grid(len(panels), COLUMNS, row_mm=15 + ROW_MM * len(order), around_mm=12, sharey=True)
-    for axes, (panel, ours) in zip([axes for line in lines for axes in line], panels, strict=True):
+    for axes, (panel, ours) in zip(chain(*lines), panels, strict=True):
         _panel(axes, panel, ours, order, metric)
     for line in lines:
         helpers.shared_xlabel(line, metric.label)
@@ -70,16 +70,12 @@ def _panel(axes: Axes, panel: PublishedPanel, ours: dict[str, float], order: lis
         shown = [*ours.values(), *panel.published.values(), *([] if panel.learned is None else [panel.learned])]
         helpers.log_ticks(axes.xaxis, min(shown), max(shown))
     axes.set_title(panel.title)
-    axes.set_yticks(range(len(order)), order)
-    axes.set_ylim(len(order) - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
+    label_rows(axes, order)
     axes.grid(True, axis="y", alpha=0.6)
     axes.margins(x=0.1)
 
 
 def _keys(metric: Metric) -> list[object]:
-    from matplotlib.lines import Line2D
-
     dot: dict[str, Any] = {"linestyle": "none", "marker": "o"}
     better = f"here, {_side(metric)} the learned policy"
     return [

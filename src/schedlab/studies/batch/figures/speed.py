@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.data_paths import find_resource
@@ -14,10 +15,7 @@ from schedlab.config.schema import validate
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import MUTED
 from schedlab.studies.batch.figures.settings import DecisionLatencySettings, DeviceSpeedSettings
-from schedlab.studies.batch.figures.windows import three_digits
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from schedlab.studies.batch.figures.windows import label_rows, three_digits
 
 ROW_MM = 5.0
 PUBLISHED = "#a9a9a9"
@@ -91,11 +89,7 @@ def recorded_speeds(name: str) -> list[Bar]:
 
 
 def recorded_latencies(name: str) -> list[Bar]:
-    """Return the bars of a record that `schedlab batch latency --out` wrote; they say the backfilling where there is
-    some.
-
-    Raises UserError where it is none.
-    """
+    """Return the bars of a record that `schedlab batch latency --out` wrote. Raises UserError where it is none."""
 
     def label(record: dict, row: dict) -> str:
         backfill = record.get("backfill", "none")
@@ -137,7 +131,5 @@ def _number(axes: Axes, bar: Bar, height: int, text: str) -> None:
 
 
 def _rows(axes: Axes, labels: list[str]) -> None:
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
+    label_rows(axes, labels, below=0.5, above=0.5)
     axes.spines["left"].set_color(MUTED)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, MaxNLocator
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
@@ -14,17 +17,12 @@ from schedlab.figures import helpers, theme
 from schedlab.figures.theme import INK, MUTED
 from schedlab.studies.batch.figures.settings import TraceSettings
 from schedlab.studies.batch.figures.windows import three_digits
-from schedlab.studies.batch.jobs import jobs_of, machine_of
+from schedlab.studies.batch.jobs import Jobs, jobs_of, machine_of
 from schedlab.studies.batch.metrics import SHORT
 from schedlab.workloads.pictures import log_histogram, size_histogram
 from schedlab.workloads.statistics import DAY
 from schedlab.workloads.swf import read_swf
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from schedlab.studies.batch.jobs import Jobs
-    from schedlab.workloads.trace import Trace
+from schedlab.workloads.trace import Trace
 
 HOUR = 3600.0
 NEAR = 4.0  # ratio to the mean below which a label above a point would lie on the mean's line
@@ -158,8 +156,6 @@ def wait_panel(axes: Axes, waited: Waited) -> None:
 
 def _few_labels(axes: Axes, waits: np.ndarray) -> None:
     """Label a range of less than two decades at a few places: one a decade is too few, one a digit too many."""
-    from matplotlib.ticker import LogLocator, MaxNLocator
-
     decades = np.ptp(np.log10(waits)) if len(waits) else 0.0
     if decades < 2:
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if decades > 0.5 else MaxNLocator(3))
@@ -218,8 +214,6 @@ def _moving(axes: Axes, submit: np.ndarray, values: np.ndarray, window: int, tit
 
 
 def _keys() -> list[object]:
-    from matplotlib.lines import Line2D
-
     orange: dict[str, Any] = {"color": theme.colour(1), "linewidth": 0.9}
     return [
         Line2D([], [], label="mean (a, d, h, i)", **orange),

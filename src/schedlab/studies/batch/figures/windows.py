@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.config.errors import UserError
@@ -14,10 +19,6 @@ from schedlab.figures import helpers, theme, units
 from schedlab.figures.theme import INK, MUTED, Style
 from schedlab.studies.batch.figures.settings import WindowsSettings
 from schedlab.studies.batch.metrics import METRICS
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 ROW_MM = 4.6
 WHISKERS = (5, 95)  # percentiles; the same on linear and logarithmic axes
@@ -45,19 +46,16 @@ BY_NAME = {metric.name: metric for metric in METRICS}
 
 
 def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scenario, a row a policy from best to worst mean, a dot a test window (mean over seeds). Settings:
-    WindowsSettings.
+    """A panel a scenario, a row a policy from best to worst mean, a dot a test window (mean over seeds).
 
-    Windows that are at least FEWEST_MARKED get marks for mean and median, those that are at least FEWEST_BOXED also a
-    box.
+    Marks of mean and median take FEWEST_MARKED windows, a box FEWEST_BOXED (WindowsSettings).
     """
     settings = helpers.settings_of(spec, WindowsSettings)
     metric = BY_NAME[settings.metric]
     names = list(spec.scenarios or sorted(tables.scenarios))
     if unknown := sorted({*settings.titles, *settings.learned} - set(names)):
-        raise UserError(
-            f"{', '.join(unknown)}: not in this figure", where=f"figure {spec.name}: params", expected=", ".join(names)
-        )
+        what, where = f"{', '.join(unknown)}: not in this figure", f"figure {spec.name}: params"
+        raise UserError(what, where=where, expected=", ".join(names))
     kinds = dict(zip(tables.scores["policy"], tables.scores["kind"], strict=True))
     found, chosen = {}, {}
     for name in names:
@@ -74,7 +72,7 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
     rows = max(means.shape[1] for means in found.values())
     figure, lines = theme.new_grid(len(names), 2, row_mm=17 + ROW_MM * rows, around_mm=10)
     looks = row_styles(tables.scores)
-    for axes, name in zip([axes for line in lines for axes in line], names, strict=True):
+    for axes, name in zip(chain(*lines), names, strict=True):
         _panel(axes, found[name] / scale.size, looks)
         axes.set_title(settings.titles.get(name, name.replace("_", " ")))
         _axis(axes, found[name] / scale.size)
@@ -86,9 +84,7 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
     coloured = any(kinds[policy] != "rule" for table in found.values() for policy in table)
     helpers.legend_outside(figure, _keys(_dot_told(tables.scores, names), most, bool(settings.learned)), columns=5)
     told = [
-        _told(
-            settings.titles.get(name, name), table, metric, scale, str(tables.scenarios[name].get("backfill", "none"))
-        )
+        _told(settings.titles.get(name, name), table, metric, scale, tables.scenarios[name].get("backfill", "none"))
         for name, table in found.items()
     ]
     colours = " Grey, rules; in colour, learned policies." if coloured else ""
@@ -98,9 +94,8 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
 def row_styles(scores: pd.DataFrame) -> dict[str, Style]:
     """Return the looks of policies whose rows name them: all rules are grey, as their colours would mean nothing."""
     rules = set(scores.loc[scores["kind"] == "rule", "policy"])
-    return {
-        name: replace(look, colour=MUTED) if name in rules else look for name, look in theme.styles_of(scores).items()
-    }
+    styles = theme.styles_of(scores)
+    return {name: replace(look, colour=MUTED) if name in rules else look for name, look in styles.items()}
 
 
 def window_means(scores: pd.DataFrame, scenario: str, metric: str, policies: tuple[str, ...] = ()) -> pd.DataFrame:
@@ -115,10 +110,8 @@ def window_means(scores: pd.DataFrame, scenario: str, metric: str, policies: tup
 
 def same_as_rules(table: pd.DataFrame, kinds: Mapping[str, str]) -> dict[str, str]:
     """Return learned policy -> rule, for those with exactly a rule's scores; kinds: policy -> learned or rule."""
-    rules = [name for name in table if kinds[name] == "rule"]
-    equal = {
-        name: [rule for rule in rules if table[rule].equals(table[name])] for name in table if kinds[name] == "learned"
-    }
+    rules, learned = ([name for name in table if kinds[name] == kind] for kind in ("rule", "learned"))
+    equal = {name: [rule for rule in rules if table[rule].equals(table[name])] for name in learned}
     return {name: same[0] for name, same in equal.items() if same}
 
 
@@ -144,9 +137,7 @@ def _panel(axes: Axes, table: pd.DataFrame, looks: Mapping[str, Style]) -> None:
             _beside(axes, three_digits(value), (1, height), (place, 0), axes.get_yaxis_transform(), va="center")
     for place, what in zip(NUMBERS, ("mean", "median"), strict=True):
         _beside(axes, what, (1, 1), (place, 3), "axes fraction", color=MUTED)
-    axes.set_yticks(range(table.shape[1]), table.columns)
-    axes.set_ylim(table.shape[1] - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
+    label_rows(axes, list(table.columns))
     axes.grid(True, axis="x")
 
 
@@ -176,24 +167,16 @@ def _dot_told(scores: pd.DataFrame, scenarios: Sequence[str]) -> str:
 
 def _keys(dot: str, windows: int, learned: bool) -> list[object]:
     """Handles of the legend for panels of at most so many windows."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    marks = [Line2D([], [], color=INK, linewidth=1.3, label="median"), Line2D([], [], label="mean", **MEAN_MARK)]
-    return [
-        Line2D([], [], linestyle="none", marker=".", color=MUTED, markersize=4, label=dot),
-        *(
-            [Patch(facecolor=MUTED, alpha=0.35, label="middle half; lines, 5 to 95 %")]
-            if windows >= FEWEST_BOXED
-            else []
-        ),
-        *(marks if windows >= FEWEST_MARKED else []),
-        *(
-            [Line2D([], [], color=theme.colour(1), linewidth=0.8, label="published means of learned policies")]
-            if learned
-            else []
-        ),
-    ]
+    keys: list[object] = [Line2D([], [], linestyle="none", marker=".", color=MUTED, markersize=4, label=dot)]
+    if windows >= FEWEST_BOXED:
+        keys.append(Patch(facecolor=MUTED, alpha=0.35, label="middle half; lines, 5 to 95 %"))
+    if windows >= FEWEST_MARKED:
+        keys.append(Line2D([], [], color=INK, linewidth=1.3, label="median"))
+        keys.append(Line2D([], [], label="mean", **MEAN_MARK))
+    if learned:
+        what = "published means of learned policies"
+        keys.append(Line2D([], [], color=theme.colour(1), linewidth=0.8, label=what))
+    return keys
 
 
 def _told(name: str, table: pd.DataFrame, metric: Metric, scale: units.Scaled, backfill: str) -> str:
@@ -219,6 +202,13 @@ def _chosen_told(chosen: Mapping[str, Mapping[str, str]]) -> str:
     """Which learned policies are rules and thus have no row of their own."""
     told = [f"in {name} {policy} is {rule}" for name, same in chosen.items() for policy, rule in same.items()]
     return f" Not shown apart: {', '.join(told)}." if told else ""
+
+
+def label_rows(axes: Axes, labels: list[str], below: float = 0.4, above: float = 0.6) -> None:
+    """Name the rows of a panel from the top down, which ends so far from the number of rows and from 0."""
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - below, -above)
+    axes.tick_params(axis="y", length=0)
 
 
 def three_digits(value: float) -> str:

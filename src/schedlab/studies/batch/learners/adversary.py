@@ -1,14 +1,12 @@
 """Learning with an adversary: a discriminator tells an expert's decisions from the policy's, and pays for the former.
 
-After generative adversarial imitation (Ho and Ermon, NeurIPS 2016) and GARLSched, the scheduler that the dissertation
-planned to build and did not. The expert of a window is the best of some rules on it. The reward of a decision is
+After generative adversarial imitation (Ho and Ermon, NeurIPS 2016) and GARLSched, which the dissertation planned. The
+expert of a window is the best of some rules on it. The reward of a decision is
 
     (1 - a) * reward of the environment + a * -ln(1 - D) / jobs
 
-where D is what the discriminator gives for its being the expert's, jobs are those of a window, and a falls from
-`expert_share` to 0. The rewards that learn well here are of the order of 1 in the sum over a window; without the
-division the discriminator's, which is due at each decision, would be about a hundred times theirs, and `expert_share`
-would mean nothing.
+where D is the discriminator's probability of its being the expert's, jobs are those of a window, and a falls from
+`expert_share` to 0. Without the division the second part would be about a hundred times the first over a window.
 """
 
 from __future__ import annotations

@@ -55,8 +55,7 @@ def cloned_parameters(
 def choices(
     problems: Sequence[TrainingProblem], rules: Sequence[str], windows: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return what a rule saw (n, size), was allowed (n, 128) and chose (n,) in training windows, decisions without a
-    choice left out.
+    """Return what a rule saw (n, size), was allowed (n, 128) and chose (n,) where it had a choice in training windows.
 
     Of several rules the one of the lowest mean bounded slowdown on the window.
     """

@@ -1,10 +1,8 @@
-"""Learning without a network: an evolution strategy over the weights of the linear priority, and the rule that
-validation chooses.
+"""Learning without a network: an evolution strategy over a linear priority, and the rule that validation chooses.
 
-A search overfits to a few congested training windows easily, and a validation part may hold hardly any. So its
-candidates, the points that it passed through, are judged on windows of the validation part and as many of the training
-part together, by the mean and by the mean logarithm, and stand against the rules and the untrained planner: what is
-kept may be one of those.
+A search overfits to a few congested training windows easily, and a validation part may hold hardly any. So candidates,
+the points that a search passed through, are judged on windows of the validation part and as many of the training part,
+by the mean and the mean logarithm, against the rules and the untrained planner: one of those may be kept.
 """
 
 from __future__ import annotations
@@ -43,7 +41,16 @@ from schedlab.studies.batch.rules import NAMES, PLAN, PLANNER, LinearPriority
 _PROGRESS = "batch-search-progress"
 
 
-class EvolutionLearner:
+class PriorityLearner:
+    """What learners have in common whose file holds a priority."""
+
+    def load(self, checkpoint: Path, problem: BatchProblem) -> RulePolicy:
+        """Return the learned policy; it is the same for every problem."""
+        del problem
+        return RulePolicy(load_priority(checkpoint))
+
+
+class EvolutionLearner(PriorityLearner):
     """Searches from each start in turn; goes on after an interruption from the last generation that was finished."""
 
     def learn(
@@ -55,22 +62,15 @@ class EvolutionLearner:
         digest = progress_digest(spec, settings, seed, paths.start)
         for number, phase in enumerate(spec.train_on):
             own = [problems[name] for name in phase.scenarios]
-            search = _Search(
-                own, settings[number], seed, number, curve, paths.progress / f"search-{number}.zip", digest
-            )
+            progress = paths.progress / f"search-{number}.zip"
+            search = _Search(own, settings[number], seed, number, curve, progress, digest)
             kept = search.run(phase.steps, kept)
         assert kept is not None
         save_priority(paths.checkpoint, kept, **search.about(kept))
 
-    def load(self, checkpoint: Path, problem: BatchProblem) -> RulePolicy:
-        """Return the learned policy; it is the same for every problem."""
-        del problem
-        return RulePolicy(load_priority(checkpoint))
-
 
 def progress_digest(spec: PolicySpec, settings: Sequence[CandidateSettings], seed: int, start: Path | None) -> str:
-    """Return the hash of all that determines a search, so that progress of another one is not taken up; inputs are the
-    stage's care.
+    """Return the hash of all that determines a search but its inputs, so that progress of another is not resumed.
 
     settings: values of each phase      start: the parent's file
     """
@@ -81,7 +81,7 @@ def progress_digest(spec: PolicySpec, settings: Sequence[CandidateSettings], see
     return content_hash([phases, seed, file_hash(start) if start else ""])
 
 
-class ChosenRuleLearner:
+class ChosenRuleLearner(PriorityLearner):
     """The rule that is best on validation: what a learned policy has to beat."""
 
     def learn(
@@ -98,15 +98,9 @@ class ChosenRuleLearner:
             curve("log_avg_bsld", float(np.log(judge.rules[name]).mean()), step=number, split="validation")
         save_priority(paths.checkpoint, rule, criterion=settings.criterion)
 
-    def load(self, checkpoint: Path, problem: BatchProblem) -> RulePolicy:
-        """Return the chosen rule."""
-        del problem
-        return RulePolicy(load_priority(checkpoint))
-
 
 class Judge:
-    """Says how good a candidate is on validation and training windows, against the rule whose mean logarithm is best on
-    validation.
+    """Judges candidates on validation and training windows, against the rule of the best mean logarithm.
 
     rules: rule -> mean bounded slowdown of each validation window
     """
@@ -136,6 +130,15 @@ def record_ratios(curve: Curve, figures: np.ndarray, **place: Any) -> None:
     for split, (mean, logarithm) in splits:
         curve("ratio_to_rule", float(np.exp(mean)), split=split, **place)
         curve("geometric_ratio_to_rule", float(np.exp(logarithm)), split=split, **place)
+
+
+def tell_generation(
+    strategy: CmaEs, points: np.ndarray, values: np.ndarray, curve: Curve, step: int, **place: Any
+) -> None:
+    """Give a search the values of its points, and add their mean and the lowest to the curves."""
+    strategy.tell(points, values)
+    curve("fitness", float(values.mean()), step=step, update=strategy.generation, **place)
+    curve("best_fitness", float(values.min()), step=step, update=strategy.generation, **place)
 
 
 @dataclass
@@ -206,11 +209,8 @@ class _Search:
         elif isinstance(kept, LinearPriority):
             origin, plans = kept.weights, kept.plans
         used = np.arange(len(NAMES) if plans else PLAN)
-        step = (
-            settings.step_zero
-            if start in ("linear", "zero")
-            else settings.step_planner * max(1.0, float(np.abs(origin).max()))
-        )
+        largest = max(1.0, float(np.abs(origin).max()))
+        step = settings.step_zero if start in ("linear", "zero") else settings.step_planner * largest
         return CmaEs(origin[used], step, settings.population), used, origin
 
     def _advance(
@@ -222,9 +222,7 @@ class _Search:
         points = strategy.ask(generator(self.seed, *names, "points"))
         reference = windows.bsld(self.judge.rule)
         values = np.array([self._fitness(windows, _spread(point, used, origin), reference) for point in points])
-        strategy.tell(points, values)
-        self.curve("fitness", float(values.mean()), step=step, update=strategy.generation, phase=self.phase)
-        self.curve("best_fitness", float(values.min()), step=step, update=strategy.generation, phase=self.phase)
+        tell_generation(strategy, points, values, self.curve, step, phase=self.phase)
 
     def _fitness(self, windows: Windows, weights: np.ndarray, reference: np.ndarray) -> float:
         values = windows.bsld(LinearPriority(weights))
@@ -238,10 +236,8 @@ class _Search:
         record_ratios(self.curve, figures, step=step, phase=self.phase)
 
     def _keep(self, tried: _Tried, kept: Candidate | None) -> Candidate:
-        best: list[tuple[float, Candidate]] = [
-            (merit(figures), LinearPriority(weights))
-            for weights, figures in zip(tried.weights, tried.figures, strict=True)
-        ]
+        searched = zip(tried.weights, tried.figures, strict=True)
+        best: list[tuple[float, Candidate]] = [(merit(each), LinearPriority(weights)) for weights, each in searched]
         best += [(merit(self.judge.figures(candidate)), candidate) for candidate in self._untrained(kept)]
         return min(best, key=lambda entry: entry[0])[1]
 
@@ -262,11 +258,8 @@ class _Search:
         return saved.meta["finished"], saved.group("search")
 
     def _save(self, tried: _Tried, finished: int, state: Mapping[str, np.ndarray]) -> None:
-        arrays = {
-            "weights": tried.weights,
-            "figures": tried.figures,
-            **{f"search/{name}": value for name, value in state.items()},
-        }
+        arrays = {"weights": tried.weights, "figures": tried.figures}
+        arrays |= {f"search/{name}": value for name, value in state.items()}
         write_checkpoint(self.progress, {"kind": _PROGRESS, "digest": self.digest, "finished": finished}, arrays)
 
 

@@ -23,7 +23,9 @@ class CandidateSettings(Settings):
 
 
 class EvolutionSettings(CandidateSettings):
-    """Evolution strategy over the weights of a linear priority; a phase's steps are generations of each search."""
+    """Evolution strategy over the weights of a linear priority; a phase's steps are the generations of each of its
+    searches.
+    """
 
     population: int = setting(14, doc="points of a generation", ge=4, le=1000)
     windows: int = setting(

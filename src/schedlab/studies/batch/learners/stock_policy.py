@@ -81,10 +81,8 @@ class QueueNetworks(NetworksBase):
     def evaluate_actions(
         self, obs: torch.Tensor, actions: torch.Tensor, action_masks: Any = None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return values (B, 1), logarithms of probabilities (B,) and entropies (B,), as the policy's distribution does.
-
-        That one takes much of a gradient step: its exponentials of excluded rows underflow, which processors are slow
-          at.
+        """Return values (B, 1), logarithms of probabilities (B,) and entropies (B,), as the policy's distribution does,
+        which is slow: its exponentials of excluded rows underflow.
         """
         queue, _ = self.mlp_extractor(self.extract_features(obs))
         scores = self.action_net(queue)

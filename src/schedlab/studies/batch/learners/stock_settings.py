@@ -147,7 +147,9 @@ class BatchDQNSettings(TrainingWindows, DQNSettings):
 
 
 class BatchDDPGSettings(TrainingWindows, DDPGSettings):
-    """Deep deterministic policy gradient; an action is the weights of a linear priority at one decision."""
+    """Deep deterministic policy gradient; an action is the weights of a linear priority, chosen anew at each
+    decision.
+    """
 
 
 STOCK_SETTINGS: dict[str, type[StockSettings]] = {

@@ -56,13 +56,11 @@ class Cluster:
 
 
 class BlockingSimulation(Cluster):
-    """A window in which the chosen job blocks everything until it fits, with or without the published simulator's
-    backfilling.
+    """A window in which the chosen job blocks everything until it fits, with or without the published backfilling.
 
-    queue   waiting jobs that were drawn; those submitted at the present time may be missing. Its order is the caller's
-            to change: jobs of one submit time are looked at in this order when they are backfilled
-    clock   s of the trace
-    start   when each job started; NaN: not yet
+    queue   waiting jobs; those submitted at the present time may be missing. Jobs of one submit time are backfilled in
+            its order, which is the caller's to change
+    clock   s of the trace        start  when each job started; NaN: not yet
     held    the nodes of each job that has started, the first free ones in index order
     """
 
@@ -77,8 +75,7 @@ class BlockingSimulation(Cluster):
         return not self.queue and self.arrived == self.count
 
     def choose(self, job: int) -> list[int]:
-        """Start a job of the queue as soon as it fits, go on to the next decision, and return all jobs that started, in
-        order.
+        """Start a job of the queue as soon as it fits; return all jobs that started until the next decision, in order.
 
         Raises ValueError for a job that does not wait.
         """

@@ -44,12 +44,10 @@ class Drawn(NamedTuple):
 class Task:
     """What is decided: the windows of a workload from which an episode is drawn, and the rules of the simulation.
 
-    starts   first jobs that a window may have
-    lengths  (shortest, longest) window, drawn evenly
+    starts   first jobs that a window may have        lengths  (shortest, longest) window, drawn evenly
     scales   what the published layouts divide by; None: the largest values of all `jobs`
     seed     of what a window draws itself (the jobs that run before it); None: drawn with the window
-    backfill_order  as in `simulate`; while the chosen job waits (legacy) no policy is asked, so `rule` has no meaning
-                    there
+    backfill_order  as in `simulate`, but not `rule` with legacy: no policy is asked while the chosen job waits
     """
 
     jobs: Jobs
@@ -70,17 +68,15 @@ class Task:
         if not len(self.starts):
             raise UserError("no window to draw from", where=where, expected="at least one start")
         if not 0 < shortest <= longest:
-            raise UserError(
-                f"windows of {shortest} to {longest} jobs", where=where, expected="at least one job, shortest first"
-            )
+            what = f"windows of {shortest} to {longest} jobs"
+            raise UserError(what, where=where, expected="at least one job, shortest first")
         window(self.jobs, self.machine, min(self.starts), 1)
         window(self.jobs, self.machine, max(self.starts), longest)
         reached = self.jobs.take(_reached(self.starts, longest, len(self.jobs)))
         require_runnable(reached, self.machine)
         if self.backfill not in BACKFILLS:
-            raise UserError(
-                f"there is no backfilling '{self.backfill}'", where="backfill", expected=", ".join(BACKFILLS)
-            )
+            what = f"there is no backfilling '{self.backfill}'"
+            raise UserError(what, where="backfill", expected=", ".join(BACKFILLS))
         require_order(self.backfill, self.backfill_order)
         if self.backfill in ("easy", "conservative"):
             require_submission_order(reached, self.machine)
@@ -118,14 +114,8 @@ class Stepper:
         size = longest + (min(machine.nodes, 2 * longest) if task.warm_start else 0)
         track = settings.track_nodes or settings.layout == "dissertation"
         held = most_nodes(reached, longest) + machine.nodes if track else 0
-        self.windows = windows_of(
-            number,
-            size,
-            machine.nodes,
-            held,
-            BACKFILLS.index(task.backfill),
-            scan_of(task.backfill, task.backfill_order),
-        )
+        backfill, scan = BACKFILLS.index(task.backfill), scan_of(task.backfill, task.backfill_order)
+        self.windows = windows_of(number, size, machine.nodes, held, backfill, scan)
         scales = task.scales or Scales.of(task.jobs)
         self._rules = settings.visible_rules
         fixed = fixed_columns(self.layout, reached, machine, scales, oracle=settings.oracle_runtime)
@@ -172,10 +162,9 @@ class Stepper:
         look(windows, episodes, self.terms, place, self.observations[place], self.masks[place])
 
     def step(self, actions: np.ndarray) -> None:
-        """Choose a row (N,) in each window that has not ended; those of windows that have are not looked at.
+        """Choose a row (N,) in each window that has not ended.
 
-        Raises ValueError as `rows_of`, RuntimeError where all have ended, and UserError where the settings refuse a row
-        without a job.
+        Raises ValueError as `rows_of`, RuntimeError where all have ended, UserError where empty rows are refused.
         """
         actions = rows_of(actions, len(self.ended))
         if self.ended.all():
@@ -214,16 +203,8 @@ class Stepper:
 
     def info(self, place: int) -> dict[str, Any]:
         """Return the same of one window as plain numbers; at its end, where asked for, with the scores of rules."""
-        windows, episodes, size = self.windows, self.episodes, self.windows.size
         ending = self._compared(place) if self.ended[place] and self.task.settings.compare else {}
-        return ending | {
-            "time": float(windows.clock[place, 0]),
-            "waiting": int(windows.counts[place, WAITING]),
-            "running": int(size[place, COUNT]),
-            "started": int(size[place, BEGUN] - windows.prefilled[place]),
-            "replaced": int(episodes.replaced[place]),
-            "score": float(episodes.now[place]),
-        }
+        return ending | {name: values[place].item() for name, values in self.infos().items()}
 
     def _window(self, place: int) -> Drawn:
         drawn = self.drawn[place]
@@ -238,10 +219,8 @@ class Stepper:
     def _under_baselines(self, place: int) -> dict[str, float]:
         """B of a window under each rule to improve on."""
         task = self.task
-        return {
-            rule: score_of(self.schedule_under(place, rule), task.machine, task.settings)
-            for rule in task.settings.baselines
-        }
+        schedules = {rule: self.schedule_under(place, rule) for rule in task.settings.baselines}
+        return {rule: score_of(schedule, task.machine, task.settings) for rule, schedule in schedules.items()}
 
     def _compared(self, place: int) -> dict[str, float]:
         """What RLScheduler logged at the end of a window: B under the rules, and the best of them less B."""
@@ -284,16 +263,11 @@ def _reached(starts: Sequence[int], longest: int, count: int) -> np.ndarray:
 
 
 def rows_of(actions: Any, number: int) -> np.ndarray:
-    """Return actions as rows (number,) int64; the kernel reads one for each window and checks nothing.
-
-    Raises ValueError for another number of them, for what is no integer (truth values among it), and for rows that
-    there are not.
-    """
+    """Return actions as rows (number,) int64. Raises ValueError for another number, for no integers, and no rows."""
     rows = np.asarray(actions)
     if rows.shape != (number,):
-        raise ValueError(
-            f"actions of shape {rows.shape} for {number} windows: expected one row for each, shape ({number},)"
-        )
+        what = f"actions of shape {rows.shape} for {number} windows"
+        raise ValueError(f"{what}: expected one row for each, shape ({number},)")
     if rows.dtype.kind not in "iu":
         raise ValueError(f"actions of type {rows.dtype}: expected numbers of rows, integers from 0 to {ROWS - 1}")
     if (wrong := (rows < 0) | (rows >= ROWS)).any():
@@ -310,12 +284,8 @@ def most_nodes(jobs: Jobs, length: int) -> int:
 def score_of(schedule: Schedule, machine: Machine, settings: EnvironmentSettings) -> float:
     """Return B of a finished window: what an episode under the same decisions ends with."""
     jobs, measure = schedule.jobs, rewards.MEASURES.index(settings.measure)
-    scores = np.array(
-        [
-            rewards.job_score(measure, wait, run)
-            for wait, run in zip(schedule.start - jobs.submit, jobs.run, strict=True)
-        ]
-    )
+    waits = zip(schedule.start - jobs.submit, jobs.run, strict=True)
+    scores = np.array([rewards.job_score(measure, wait, run) for wait, run in waits])
     mean = float(scores.mean())
     if settings.users != "none":
         _, numbers = np.unique(jobs.user, return_inverse=True)
