@@ -1,4 +1,4 @@
-"""The examples of docs/batch.md and docs/batch_learning.md work as they are printed: scenarios and a rule of one's own."""
+"""The examples of docs/batch.md and docs/batch_learning.md work as they are printed."""
 
 from __future__ import annotations
 

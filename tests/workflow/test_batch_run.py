@@ -1,4 +1,4 @@
-"""The batch study through the workflow: each trace is made once, every rule and policy is scored; the same bytes each time."""
+"""The batch study through the workflow: each trace made once, every rule and policy scored, equal bytes each time."""
 
 from __future__ import annotations
 

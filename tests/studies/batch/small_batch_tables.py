@@ -1,4 +1,4 @@
-"""Small tables of the batch study, as the stages write them: four windows, three rules, a learned policy with two seeds."""
+"""Small tables of the batch study, as the stages write them: three rules and a learned policy with two seeds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def score_rows(
 ) -> list[dict]:
     return [
         {
-            "scenario": scenario, "policy": policy, "kind": "learned" if policy in LEARNED else "rule", "policy_seed": seed,
+            "scenario": scenario, "policy": policy, "kind": "learned" if policy in LEARNED else "rule",
+            "policy_seed": seed,
             "trained_on": "", "mode": "default", "split": "test", "unit_kind": "window",
             "unit": f"test-{window:06d}", "block": f"test-{window:06d}",
             "unit_seed": window, "metric": metric, "value": value, "weight": 1.0, "config_hash": "0",
@@ -95,7 +96,8 @@ def curve_rows(values: Mapping[int, Sequence[float]], policy: str = "learner", p
 
 def made(
     scores: list[dict] | None = None, comparisons: list[dict] | None = None, curves: list[dict] | None = None,
-    summary: list[dict] | None = None, jobs: pd.DataFrame | None = None, inputs: Mapping[str, Mapping[str, Path]] | None = None,
+    summary: list[dict] | None = None, jobs: pd.DataFrame | None = None,
+    inputs: Mapping[str, Mapping[str, Path]] | None = None,
 ) -> StudyTables:  # fmt: skip
     return StudyTables(
         scores=tables.build(tables.SCORES, score_rows() if scores is None else scores),

@@ -1,4 +1,4 @@
-"""What the tests of the stock learners of batch share: a little drawn problem, a reward, short values of PPO, and a learning job."""
+"""What the tests of the stock learners share: a little drawn problem, a reward, short values of PPO, a learning job."""
 
 from __future__ import annotations
 

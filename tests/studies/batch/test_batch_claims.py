@@ -1,4 +1,4 @@
-"""The ledger's values of ours are what the scenarios of the published protocols give, and each status says what the values say."""
+"""The ledger's values of ours are what the scenarios of the published protocols give; each status fits its values."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_published_protocols_are_called_what_they_are(scenario: str, jobs: int, 
 
 
 def test_rules_of_the_test_protocol_with_backfilling_have_the_known_means(shared_data: Path) -> None:
-    """The windows of SDSC-SP2 with the published backfilling, the last one counted four times; known to whole numbers."""
+    """SDSC-SP2 with the published backfilling, the last window counted four times; known to whole numbers."""
     scenario = "published_test_sdsc_sp2_backfill"
     problem = as_published(scenario, shared_data)
     units, known = problem.units("test"), {"fcfs": 1217, "f1": 2292, "sjf": 2136, "smallest": 2923}

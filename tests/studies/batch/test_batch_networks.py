@@ -1,4 +1,4 @@
-"""The networks: sizes as published, no order of rows, and the same results as the dense computation over all 128 rows."""
+"""The networks: sizes as published, no order of rows, the same results as the dense computation over all 128 rows."""
 
 from __future__ import annotations
 

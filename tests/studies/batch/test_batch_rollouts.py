@@ -1,4 +1,4 @@
-"""Rollouts: what is predicted is what ended, a rollout costs what the simulation costs, and the cheapest try is taken."""
+"""Rollouts: predictions come from ended jobs, a rollout costs what the simulation does, the cheapest try is taken."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_without_arrivals_the_cheapest_plan_begins(seed) -> None:
     jobs = exact(jobs_from([(when, run, run, procs) for when, run, procs in rows], machine))
     names = ("shortest", "smallest")
     start = simulate(jobs, machine, policy(*names)).start
-    # the first job takes the machine and the second, alone in the queue, is chosen; the rest arrives while both wait for time 50
+    # The first job takes the machine and the second is chosen; the rest arrives while both wait for time 50.
     plans = []
     for name in names:
         key = jobs.run if name == "shortest" else jobs.nodes
@@ -181,7 +181,7 @@ def test_without_arrivals_the_cheapest_plan_begins(seed) -> None:
 
 
 def test_arrivals_change_what_is_done() -> None:
-    """Three narrow jobs come before a wide one, unless short jobs are expected that would have to wait while the machine drains for it."""
+    """Three narrow jobs precede a wide one, unless short jobs are expected that would wait while the machine drains."""
     machine = Machine(4, 4)
     jobs = exact(
         jobs_from([(0, 10, 10, 4), (1, 10, 10, 4), (2, 90, 90, 4), *((3, 100, 100, 1) for _ in range(3))], machine)
@@ -244,7 +244,7 @@ def test_history_counts_users_of_the_window_alone() -> None:
 
 @pytest.mark.parametrize("name", PREDICTED)
 def test_an_untrained_base_over_predictions_is_a_rule_of_a_scenario(name) -> None:
-    """It decides by a prior of the training part and by users' ended jobs; nothing is searched for, and nothing is rolled out."""
+    """It decides by a prior of the training part and by users' ended jobs; nothing is searched for or rolled out."""
     workload = {"name": "drawn", "source": "lublin", "lublin": {"jobs": 600, "processors": 32, "load": 1.5, "users": 6}}
     workload["lublin"]["estimates"] = {"model": "menu"}
     made = validate(BatchScenario, {"name": "drawn", "seed": 1, "workload": workload, "windows": {"length": 60}})

@@ -1,4 +1,4 @@
-"""Deciding job by job gives what whole windows give under the same rule, and what the plain statement gives for any choices."""
+"""Deciding job by job gives what whole windows do under the same rule, and what the plain statement does for any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learning to roll out: what is kept is the best candidate, the search betters a base, and a job goes on with equal bytes."""
+"""Learning to roll out: the best candidate is kept, the search betters a base, a job resumes with equal bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches without a network: they better what they start from, keep what validation says, go on with equal bytes, and come back."""
+"""Searches without a network: they better their start, keep what validation says, and resume with equal bytes."""
 
 from __future__ import annotations
 

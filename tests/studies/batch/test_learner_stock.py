@@ -1,4 +1,4 @@
-"""Stock learners on the batch study: each learns and acts, two rates, windows that are left out, and a start that repeats a rule."""
+"""Stock learners on the batch study: each learns and acts; two rates, selected windows, a start that repeats a rule."""
 
 from __future__ import annotations
 
