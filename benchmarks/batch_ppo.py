@@ -37,7 +37,7 @@ from schedlab.config.seeds import generator
 from schedlab.evaluation.statistics import TIE
 from schedlab.studies.batch.figures.comparison import compare_windows
 from schedlab.studies.batch.learners.search_settings import CORRECT_RULES
-from schedlab.studies.batch.learners.search_windows import best_rule
+from schedlab.studies.batch.learners.search import best_rule
 from schedlab.studies.batch.problem import BatchProblem, RulePolicy
 from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.studies.batch.study import STUDY

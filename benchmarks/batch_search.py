@@ -38,7 +38,7 @@ from schedlab.stages.studies import find_study
 from schedlab.studies.batch.figures.comparison import compare_windows
 from schedlab.studies.batch.learners.policy_files import load_priority
 from schedlab.studies.batch.learners.search_settings import CORRECT_RULES
-from schedlab.studies.batch.learners.search_windows import Windows, best_rule, spread_windows
+from schedlab.studies.batch.learners.search import Windows, best_rule, spread_windows
 from schedlab.studies.batch.problem import BatchProblem, RulePolicy
 from schedlab.studies.batch.scenario import BACKFILLS, BatchScenario
 from schedlab.studies.batch.simulator.rollouts import RolloutPolicy

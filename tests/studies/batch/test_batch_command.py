@@ -14,8 +14,8 @@ import pytest
 from oracles.batch_recorded import DATA, MEASURES, TRACES, packed, rows
 from schedlab.cli.main import main
 from schedlab.learning.checkpoints import write_checkpoint
+from schedlab.studies.batch.commands.evaluate import read_window
 from schedlab.studies.batch.commands.parser import add_window_arguments
-from schedlab.studies.batch.commands.trace_window import read_window
 from schedlab.studies.batch.learners.policy_files import save_priority
 from schedlab.studies.batch.problem import RulePolicy
 from schedlab.studies.batch.rules import PLANNER

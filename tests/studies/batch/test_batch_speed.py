@@ -15,9 +15,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from schedlab.cli.main import main  # noqa: E402
-from schedlab.studies.batch.commands import device_speed  # noqa: E402
 from schedlab.studies.batch.commands import speed as commands_speed  # noqa: E402
-from schedlab.studies.batch.commands.device_speed import Ddpg, SpeedSettings, _learning, _take, learn, rates  # noqa: E402
+from schedlab.studies.batch.commands.speed import Ddpg, SpeedSettings, _learning, _take, learn, rates  # noqa: E402
 
 CPU = torch.device("cpu")
 SHORT = ["--steps", "3", "--warm-up", "1", "--repeats", "2", "--batch-sizes", "4,8", "--threads", "1"]
@@ -143,7 +142,7 @@ def test_a_job_sweeps_the_threads_that_it_has_and_two_batch_sizes(
 ) -> None:
     asked = []
     monkeypatch.setattr(
-        device_speed, "rates", lambda settings, device: asked.append((settings.threads, settings.batch_size)) or [1.0]
+        commands_speed, "rates", lambda settings, device: asked.append((settings.threads, settings.batch_size)) or [1.0]
     )
     commands_speed.record_speed(tmp_path / "cpu.json", "cpu", 6)
     assert asked == list(itertools.product([1, 2, 4, 6], [64, 256]))

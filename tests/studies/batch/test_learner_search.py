@@ -12,14 +12,21 @@ from schedlab.config.settings import PolicySettings
 from schedlab.stages.learn import CurveRecorder
 from schedlab.studies.batch.learners import search as learner_search
 from schedlab.studies.batch.learners.policy_files import load_priority
-from schedlab.studies.batch.learners.search import ChosenRuleLearner, EvolutionLearner, Judge, merit
+from schedlab.studies.batch.learners.search import (
+    ChosenRuleLearner,
+    EvolutionLearner,
+    Judge,
+    best_rule,
+    drawn_windows,
+    merit,
+    spread_windows,
+)
 from schedlab.studies.batch.learners.search_settings import (
     CORRECT_RULES,
     CandidateSettings,
     ChosenRuleSettings,
     RolloutSettings,
 )
-from schedlab.studies.batch.learners.search_windows import best_rule, drawn_windows, spread_windows
 from schedlab.studies.batch.problem import RULE_MAKERS, BatchProblem
 from schedlab.studies.batch.rules import PLAN, PLANNER, LinearPriority
 from schedlab.studies.batch.scenario import BatchScenario

@@ -23,8 +23,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Jobs:
-    """Jobs in the order in which they arrive: that of submission, if not that of an unsorted trace cleaned as
-    published. Arrays are (n,).
+    """Jobs in the order in which they arrive: that of submission, but for traces cleaned as published. Arrays (n,).
 
     job_id, user, group, executable   int64, as in the trace, -1: missing
     memory         float64, requested KB a processor; -1: missing
@@ -72,11 +71,7 @@ def out_of_order(trace: Trace) -> int:
 
 
 def jobs_of(trace: Trace, machine: Machine) -> Jobs:
-    """Return the jobs of a cleaned trace in its order, which the cleaning's key `order` decides: that in which windows
-    are counted.
-
-    A job takes as many whole nodes as its processors need.
-    """
+    """Return the jobs of a cleaned trace in its order, in which windows are counted; they take whole nodes."""
     frame = trace.jobs
     procs = job_processors(frame).astype(np.int64)
     columns = {
@@ -100,8 +95,7 @@ def recorded_ends(trace: Trace) -> np.ndarray:
 
 
 def window(jobs: Jobs, machine: Machine, start: int = 0, count: int | None = None) -> Jobs:
-    """Return jobs start .. start + count - 1, counted from 0 (count None: to the last one), fit for a simulation on the
-    machine.
+    """Return jobs start .. start + count - 1 (count None: to the last one), fit for a simulation on the machine.
 
     Raises UserError where the window is empty or passes the end, or a job of it can never run.
     """
@@ -141,8 +135,7 @@ def require_runnable(jobs: Jobs, machine: Machine) -> None:
 def require_submission_order(jobs: Jobs, machine: Machine) -> None:
     """Raise UserError where a job was submitted before one that stands above it.
 
-    The published simulator lets jobs arrive one after the other as they stand, each no earlier than the one above, and
-    so do the modes that repeat it; the textbook's are defined on the times of submission alone.
+    The published simulator lets jobs arrive as they stand; the textbook's modes are defined on submission alone.
     """
     early = np.flatnonzero(np.diff(jobs.submit) < 0)
     if len(early):
@@ -165,8 +158,7 @@ def prefill(jobs: Jobs, machine: Machine, start: int, count: int, rng: np.random
     """Return what fills the machine before the window of `count` jobs from `start` on.
 
     The preceding jobs, latest first, until one does not fit, at most count + U[0, count) of them; each runs as long as
-    it requested (its run time where it requested nothing) and started a whole number of seconds before, drawn from U[0,
-    that time).
+    requested (its run time where nothing was) and started whole seconds before, drawn from U[0, that time).
     """
     most = count + int(rng.integers(count))
     free, places = machine.nodes, []

@@ -22,8 +22,7 @@ TINY = 1e-15  # the published UNICEP adds it to the wait and inside the logarith
 
 @dataclass(frozen=True)
 class Priority:
-    """The score of every job: `score`, or, where it depends on the clock t, -((t - submit) / scale) ** power * weight.
-    Arrays (n,).
+    """The scores (n,): `score`, or, if they depend on the clock t, -((t - submit) / scale) ** power * weight.
 
     published  the score as the published simulator computes it, where some of its numbers are none (NaN); else None
     """
@@ -97,12 +96,10 @@ def _f1(jobs: Jobs) -> np.ndarray:
 
 
 def _f2(jobs: Jobs) -> Priority:
-    """F2 takes the root of the requested time. Where there is none, it counts as 0 s, but not where the published
-    simulator is repeated.
+    """F2 takes the root of the requested time, which counts as 0 s where there is none.
 
-    There the root of -1 is taken, and the order of what is not a number (nan_scores.run_scores) belongs to the recorded
-    start times and means of tables. Only cleaning as published keeps jobs of no requested and no run time; the default
-    drops them, and the question with them.
+    The published simulator takes the root of -1 there: the order of NaN (nan_scores.run_scores) is part of recorded
+    start times and of tables. Only cleaning as published keeps such jobs; the default drops them.
     """
     root, weights = np.sqrt(_request(jobs)), 25600.0 * _log_submit(jobs)
     missing = jobs.requested < 0

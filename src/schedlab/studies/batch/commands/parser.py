@@ -50,7 +50,7 @@ def _add(
 def add_window_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which window of which trace is simulated, and how."""
     parser.add_argument(
-        "--trace", required=True, metavar="FILE", help="trace in the Standard Workload Format, plain or gzip"
+        "--trace", required=True, metavar="FILE", help="trace (Standard Workload Format, plain or gzip)"
     )
     parser.add_argument("--backfill", default="none", choices=BACKFILLS, help="none (default): the chosen job blocks")
     parser.add_argument(
@@ -60,59 +60,42 @@ def add_window_arguments(parser: argparse.ArgumentParser) -> None:
         help="which jobs are looked at first when they are backfilled (legacy, easy)",
     )
     parser.add_argument(
-        "--start", type=int, default=0, metavar="S", help="first job, counted from 0 after the cleaning (default: 0)"
+        "--start", type=int, default=0, metavar="S", help="first job, from 0 after the cleaning (default: 0)"
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="jobs from there on (default: all)")
-    parser.add_argument(
-        "--cleaning",
-        default="default",
-        choices=("default", "rlscheduler"),
-        help="default, or what published numbers use",
-    )
-    parser.add_argument(
-        "--processors", type=int, metavar="P", help="size of the machine where the header lacks it or is wrong"
-    )
+    parser.add_argument("--cleaning", default="default", choices=("default", "rlscheduler"), help="or as published")
+    parser.add_argument("--processors", type=int, metavar="P", help="size of the machine where the header is wrong")
     parser.add_argument("--kill", action="store_true", help="end jobs at their requested time")
     parser.add_argument("--warm-start", action="store_true", help="the machine already runs the jobs before the window")
-    parser.add_argument(
-        "--seed", type=int, default=0, help="what a warm start draws: how many jobs at most, since when (default: 0)"
-    )
+    parser.add_argument("--seed", type=int, default=0, help="of what a warm start draws: jobs, since when (default: 0)")
 
 
 def _add_latency(parser: argparse.ArgumentParser) -> None:
     add_window_arguments(parser)
     parser.add_argument("--policy", required=True, nargs="+", metavar="NAME", help="rules, planner, or learned:FILE")
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="timed runs of each policy (default: 5)")
-    parser.add_argument(
-        "--labels", nargs="+", metavar="NAME", help="what figures call the policies, one each (default: their names)"
-    )
+    parser.add_argument("--labels", nargs="+", metavar="NAME", help="their names in figures (default: as given)")
     parser.add_argument("--name", default="this machine", help="what figures call the machine")
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="also record it, as in resources/measured/decision_latency/"
+        "--out", type=Path, metavar="FILE", help="also record it (resources/measured/decision_latency/)"
     )
 
 
 def add_speed_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say what is measured, and on which device."""
     parser.add_argument(
-        "--device", default="cpu", help="cpu (default), cuda, mps, or auto: cuda, else mps, where this machine has it"
+        "--device", default="cpu", help="cpu (default), cuda, mps, or auto: cuda, else mps, if there is one"
     )
     parser.add_argument("--threads", default="1", metavar="N[,N]", help="threads of torch, swept (default: 1)")
     parser.add_argument(
-        "--batch-sizes", default="64", metavar="N[,N]", help="transitions of an update, swept (default: 64)"
+        "--batch-sizes", default="64", metavar="N[,N]", help="transitions of updates, swept (default: 64)"
     )
-    parser.add_argument(
-        "--steps", type=int, default=2000, metavar="N", help="timed steps of each repeat (default: 2000)"
-    )
+    parser.add_argument("--steps", type=int, default=2000, metavar="N", help="timed steps a repeat (default: 2000)")
     parser.add_argument("--warm-up", type=int, default=500, metavar="N", help="steps before, not timed (default: 500)")
-    parser.add_argument(
-        "--repeats", type=int, default=3, metavar="N", help="timed stretches of each setting (default: 3)"
-    )
+    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="timed stretches a setting (default: 3)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="root of all random draws (default: 0)")
     parser.add_argument(
-        "--learn", action="store_true", help="also learn until the mean return reaches -300, at most 400,000 steps"
+        "--learn", action="store_true", help="also learn until the mean return is -300, at most 400,000 steps"
     )
     parser.add_argument("--name", default="this machine", help="what figures call the machine and device")
-    parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="also record it, as in resources/measured/device_speed/"
-    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="also record it (resources/measured/device_speed/)")

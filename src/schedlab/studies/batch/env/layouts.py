@@ -118,8 +118,7 @@ def layout_of(settings: EnvironmentSettings, machine: Machine) -> Layout:
 
 
 def layout_seen(settings: EnvironmentSettings, size: int) -> Layout:
-    """Return the layout of an environment whose observations have `size` numbers; a policy's file tells both, and not
-    the machine.
+    """Return the layout of observations of `size` numbers; a policy's file tells the settings, and not the machine.
 
     Raises ValueError where these settings make no observation of that size.
     """

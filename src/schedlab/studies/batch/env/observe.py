@@ -21,11 +21,9 @@ RLSCHEDULER_TOP, DISSERTATION_TOP = CEILING["rlscheduler"], CEILING["dissertatio
 
 @compiled(error_model="numpy")
 def fill_rows(window: Window, orders: Array, random: int, state: Array, stamp: Array, rows: Array, noop: bool) -> int:
-    """Write the job of each row (EMPTY: none; NOOP: the row for waiting, behind the last job); return how many rows
-    hold one.
+    """Write the job of each row (EMPTY: none; NOOP: waiting, behind the last job); return how many rows hold one.
 
-    orders  (rules, J): the jobs by each rule that a long queue is cut by; random: which of the rules shuffles the
-            queue, -1: none
+    orders  (rules, J): the jobs by each rule that a long queue is cut by; random: which of them is shuffled, -1: none
     state   (1,) uint64, of the random numbers; stamp (J,) int64: room
     All jobs in order of submission, or, of a longer queue, the best by each rule in turn, each job once.
     """

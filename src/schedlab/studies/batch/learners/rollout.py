@@ -20,15 +20,17 @@ from schedlab.learning.cma_es import CmaEs
 from schedlab.studies.batch.jobs import Jobs
 from schedlab.studies.batch.learners.policy_files import save_priority
 from schedlab.studies.batch.learners.search import (
+    Candidate,
     Judge,
     PriorityLearner,
+    drawn_windows,
+    log_ratios,
     merit,
     progress_digest,
     record_ratios,
     tell_generation,
 )
 from schedlab.studies.batch.learners.search_settings import CORRECT_RULES, RolloutSettings
-from schedlab.studies.batch.learners.search_windows import Candidate, drawn_windows, log_ratios
 from schedlab.studies.batch.problem import BatchProblem
 from schedlab.studies.batch.rules import PLANNER
 from schedlab.studies.batch.simulator.predictions import Prior

@@ -30,12 +30,9 @@ from schedlab.studies.batch.simulator.scores import write_scores
 class Queue(NamedTuple):
     """Waiting jobs and the clock.
 
-    ranks    a bit for each rank of a waiting job, started ones among them (left alone where something else than a rule
-             chooses)
-    listed   jobs in order of submission, started ones among them
-    waits    (n,) whether a job waits
-    counts   (5,): arrived, waiting, length of listed, arrivals whose ranks are marked, the first word of ranks that may
-             hold a bit
+    ranks    a bit for each rank of a waiting job, started ones among them (unused where no rule chooses)
+    listed   jobs in order of submission, started ones among them        waits (n,)  whether a job waits
+    counts   (5,): arrived, waiting, length of listed, arrivals whose ranks are marked, first word of ranks with a bit
     clock    (1,) s
     """
 

@@ -34,8 +34,7 @@ class Order(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """In which order jobs are looked at when they are backfilled: FCFS, BY_AREA, or BY_RULE; area (n,): requested time
-    times nodes.
+    """The order of backfilling: FCFS, BY_AREA (area (n,): requested time times nodes), or BY_RULE.
 
     linear: what writes the scores where the power of the order is WRITTEN (scores.Linear)
     """
@@ -111,11 +110,10 @@ def running_of(columns: Columns, prefill: Prefill, machine: Machine, *, track: b
 
 
 def uncounted(function: Callable) -> Callable:
-    """Compile a function that allocates no array, without counting references to arrays.
+    """Compile a function that allocates no array, without counting references to arrays, whose owners outlive it.
 
-    Their owners live as long as the call. Counting at each use of a named tuple of arrays takes most of the time
-    otherwise: eight times as long for a rule over 10,000 jobs. A function that does allocate is refused when it is
-      compiled.
+    Counting at each use of a named tuple of arrays would take most of the time: a rule over 10,000 jobs, eight times as
+    long. A function that does allocate is refused when it is compiled.
     """
     return compiled(function, error_model="numpy", _nrt=False)
 
@@ -126,9 +124,9 @@ def counted(function: Callable) -> Callable:
 
 
 @uncounted
-def insert(order: Array, size: int, key: Array, job: int) -> None:
-    """Put a job into order[:size], which is sorted by key; after those of the same key."""
-    low, high = 0, size
+def insert(order: Array, low: int, size: int, key: Array, job: int) -> None:
+    """Put a job into order[low:size], which is sorted by key; after those of the same key."""
+    high = size
     while low < high:
         middle = (low + high) // 2
         if key[order[middle]] <= key[job]:
@@ -155,8 +153,8 @@ def occupy(running: Running, columns: Columns, job: int, start: float) -> None:
     running.start[job] = start
     running.end[job] = start + columns.run[job]
     running.expected[job] = start + columns.requested[job]
-    insert(running.by_end, running.size[COUNT], running.end, job)
-    insert(running.by_request, running.size[COUNT], running.expected, job)
+    insert(running.by_end, 0, running.size[COUNT], running.end, job)
+    insert(running.by_request, 0, running.size[COUNT], running.expected, job)
     running.begun[running.size[BEGUN]] = job
     running.size[BEGUN] += 1
     running.size[COUNT] += 1

@@ -1,11 +1,8 @@
-"""Many windows side by side, each decided job by job: the compiled rules of the simulator between one decision and the
-next.
+"""Many windows side by side, each decided job by job: compiled rules between one decision and the next.
 
-Where the chosen job always blocks (`none`, `legacy`) a decision is what it is in nan_scores.BlockingSimulation. In the
-textbook's modes a pass takes place at each time at which jobs end or arrive, and its decisions are asked for one by one
-as long as one of them may start a job:
-`easy`       jobs start as they are chosen; the first that does not fit becomes the head, and from then on those that
-             may be backfilled beside it are offered
+Where the chosen job blocks (`none`, `legacy`) a decision is that of nan_scores.BlockingSimulation. In the textbook's
+modes a pass takes place whenever jobs end or arrive; it asks for decisions as long as one may start a job:
+`easy`       jobs start as chosen; the first that does not fit becomes the head, then those beside it are offered
 `conservative`  jobs are planned as they are chosen, and start where their place is now
 Choosing the job of the lowest score each time gives the start times of the whole-window kernels under that score.
 """
@@ -73,10 +70,8 @@ class Windows(NamedTuple):
 
     length, prefilled (N,)  jobs of the window, and what already runs (its jobs follow those of the window)
     submit .. nodes (N, J)  as in cluster.Columns; least (N,): the smallest requested time, at most 0
-    rank (N, J)             order in which jobs of one submit time are backfilled (`legacy`)
-    jobs (N, J)             room
-    area (N, J)             keys of backfilling, where it goes by requested time times nodes, else (N, 0); scan: as in
-    cluster.Scan
+    rank (N, J)             order in which jobs of one submit time are backfilled (`legacy`); jobs (N, J): room
+    area (N, J)             keys of backfilling by area, else (N, 0); scan: as in cluster.Scan
     others                  as in cluster.Running, blocking.Queue and Pass
     """
 
@@ -115,11 +110,7 @@ class Windows(NamedTuple):
 
 
 def windows_of(number: int, jobs: int, nodes: int, held: int, backfill: int, scan: int) -> Windows:
-    """Return room for `number` windows of up to `jobs` jobs on a machine of `nodes`; held: most nodes that the jobs of
-    one window take.
-
-    held 0: nodes are not told apart.
-    """
+    """Return room for windows of up to `jobs` jobs; held: most nodes of one window's jobs, 0: not told apart."""
     room = 3 * jobs + 1 if backfill == CONSERVATIVE else 0
     shapes: dict[str, tuple[type, int]] = {
         **dict.fromkeys(("submit", "run", "requested", "start", "end", "expected"), (np.float64, jobs)),

@@ -1,13 +1,11 @@
 """How long a job will run, and what a second of its wait will cost: predicted from what its user's jobs did before.
 
-Requested times say little of either: most jobs end long before, and the bounded slowdown of a job that fails at once
-grows with every ten seconds of its wait, whatever it asked for. A user's next job resembles the last ones (Tsafrir,
-Etsion, Feitelson, "Backfilling using system-generated predictions rather than user runtime estimates", IEEE TPDS 18(6),
-2007). Two numbers are predicted for each job: the logarithm of run time over requested time, and the slowdown that a
-second of wait adds, 1 / max(run, 10 s). Each is the average of a prior, which depends on the requested time alone and
-is learned on the training part, and of the user's ended jobs, each counting KEEP times as much as the one after it.
-Only jobs that have ended are known: those of the window as simulated and in the order in which they started, those
-before it as the log has it.
+Requested times say little of either, and a user's next job resembles the last ones (Tsafrir, Etsion, Feitelson,
+"Backfilling using system-generated predictions rather than user runtime estimates", IEEE TPDS 18(6), 2007). Two numbers
+are predicted: the logarithm of run time over requested time, and the slowdown that a second of wait adds,
+1 / max(run, 10 s). Each is the average of a prior, which depends on the requested time and is learned on the training
+part, and of the user's ended jobs, each counting KEEP times as much as the next. Jobs of the window end as simulated
+and count in the order in which they started; those before it as in the log.
 """
 
 from __future__ import annotations

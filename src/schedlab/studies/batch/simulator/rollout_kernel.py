@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
-from schedlab.studies.batch.simulator.cluster import COUNT, FREE, Array, Columns, Running
+from schedlab.studies.batch.simulator.cluster import COUNT, FREE, Array, Columns, Running, insert
 from schedlab.studies.batch.simulator.predictions import Predictor, predict, predicted_end, take_in
 
 HEADS = 8  # jobs of each base's order that are tried first
@@ -48,20 +48,17 @@ def base_key(coefficients: Array, machine: int, nodes: int, run: float, weight: 
     """The weighted sum of rollouts.BASE_FEATURES."""
     share, length = nodes / machine, np.log(max(run, 1.0)) / 10.0
     key = coefficients[0] * length + coefficients[1] * np.log(nodes) / 5.0 - coefficients[2] * np.log(weight) / 10.0
-    return (
-        key + coefficients[3] * share * length + coefficients[4] * share * np.sqrt(run) / 100.0 + coefficients[5] * days
-    )
+    key = key + coefficients[3] * share * length + coefficients[4] * share * np.sqrt(run) / 100.0
+    return key + coefficients[5] * days
 
 
 @compiled(error_model="numpy")
 def blocking_cost(
     future: Future, order: Array, head: int, clock: float, free: int, count: int, running: RunningEnds, queue: Array
 ) -> float:
-    """Weighted waits until all have started when `head` comes first and each chosen job blocks until it fits; as
-    blocking_starts.
+    """Weighted waits until all have started when `head` comes first and each chosen job blocks until it fits.
 
-    order    the waiting jobs by key; count: running jobs; queue (n,): room
-    running  is used up
+    order: the waiting jobs by key; count: running jobs; queue (n,): room; running is used up
     """
     waiting, total = len(order), len(future.submit)
     size, arrived, done, time, cost, job = 0, waiting, 0, clock, 0.0, head
@@ -73,7 +70,7 @@ def blocking_cost(
         while free < future.nodes[job] or job == NOBODY:
             if arrived < total and (done == count or future.submit[arrived] <= running.end[done]):
                 time = max(time, future.submit[arrived])
-                _insert(queue, 0, size, future.key, arrived)
+                insert(queue, 0, size, future.key, arrived)
                 size += 1
                 arrived += 1
             else:
@@ -133,15 +130,13 @@ def easy_cost(
         size = kept
         if size == 0 and arrived == total:
             return cost
-        time = max(
-            time,
-            min(running.end[done] if done < count else np.inf, future.submit[arrived] if arrived < total else np.inf),
-        )
+        earliest = running.end[done] if done < count else np.inf
+        time = max(time, min(earliest, future.submit[arrived] if arrived < total else np.inf))
         while done < count and running.end[done] <= time:
             free += running.nodes[done]
             done += 1
         while arrived < total and future.submit[arrived] <= time:
-            _insert(queue, 1 if size and queue[0] == head else 0, size, future.key, arrived)
+            insert(queue, 1 if size and queue[0] == head else 0, size, future.key, arrived)
             size += 1
             arrived += 1
 
@@ -172,21 +167,6 @@ def _run(running: RunningEnds, done: int, count: int, end: float, expected: floa
         running.nodes[place] = running.nodes[place - 1]
         place -= 1
     running.end[place], running.expected[place], running.nodes[place] = end, expected, nodes
-
-
-@compiled(error_model="numpy")
-def _insert(queue: Array, low: int, size: int, key: Array, job: int) -> None:
-    """Put a job into queue[low:size], which is sorted by key, after those of the same key."""
-    high = size
-    while low < high:
-        middle = (low + high) // 2
-        if key[queue[middle]] <= key[job]:
-            low = middle + 1
-        else:
-            high = middle
-    for place in range(size, low, -1):
-        queue[place] = queue[place - 1]
-    queue[low] = job
 
 
 @compiled(error_model="numpy")
@@ -225,11 +205,8 @@ def _best_try(
     )
     for place in range(waiting):
         job = jobs[place]
-        future.submit[place], future.nodes[place], future.requested[place] = (
-            columns.submit[job],
-            columns.nodes[job],
-            columns.requested[job],
-        )
+        future.submit[place], future.nodes[place] = columns.submit[job], columns.nodes[job]
+        future.requested[place] = columns.requested[job]
         future.run[place] = future.predicted[place] = rollout.predictor.run[job]
         future.weight[place] = rollout.predictor.weight[job]
     bases = len(rollout.bases)
@@ -243,13 +220,8 @@ def _best_try(
     for sample in range(rollout.shape[SAMPLES]):
         if sample == TRIED:
             costs[np.argsort(costs, kind="mergesort")[KEPT:]] = np.inf
-        _arrive(
-            future,
-            waiting,
-            rollout,
-            (rollout.shape[DECISIONS] * rollout.shape[SAMPLES] + sample) % len(rollout.gap),
-            clock,
-        )
+        stretch = (rollout.shape[DECISIONS] * rollout.shape[SAMPLES] + sample) % len(rollout.gap)
+        _arrive(future, waiting, rollout, stretch, clock)
         for number in range(bases):
             _write_keys(keys[number, waiting:], rollout, number, columns.submit[0], future, waiting)
             future.key[:] = keys[number]
@@ -258,13 +230,10 @@ def _best_try(
                     room.end[:count], room.expected[:count], room.nodes[:count] = now.end, now.expected, now.nodes
                     head = orders[number, place]
                     if easy:
-                        costs[number * tries + place] += easy_cost(
-                            future, orders[number], head, clock, free, count, room, queue
-                        )
+                        cost = easy_cost(future, orders[number], head, clock, free, count, room, queue)
                     else:
-                        costs[number * tries + place] += blocking_cost(
-                            future, orders[number], head, clock, free, count, room, queue
-                        )
+                        cost = blocking_cost(future, orders[number], head, clock, free, count, room, queue)
+                    costs[number * tries + place] += cost
     rollout.shape[DECISIONS] += 1
     best = 0
     for attempt in range(len(costs)):
@@ -307,6 +276,5 @@ def _write_keys(keys: Array, rollout: Any, number: int, first: float, future: Fu
     for step in range(len(keys)):
         place = begin + step
         days = (future.submit[place] - first) / DAY
-        keys[step] = base_key(
-            rollout.bases[number], machine, future.nodes[place], future.predicted[place], future.weight[place], days
-        )
+        run, weight = future.predicted[place], future.weight[place]
+        keys[step] = base_key(rollout.bases[number], machine, future.nodes[place], run, weight, days)

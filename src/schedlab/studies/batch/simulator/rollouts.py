@@ -1,12 +1,10 @@
-"""The policy that rolls out: it tries each promising job first, simulates what would follow, arrivals included, and
-takes the best.
+"""The policy that rolls out: it tries each promising job first, simulates what follows, and takes the best.
 
 What follows is played by base priorities: for each of them and each of the first HEADS jobs of its order, that job
-comes first and the base goes on with the rest of the queue and with jobs that arrive. These are stretches of the
-training part, drawn when the policy was learned, each job as long after the one before as it was there; without them
-(horizon 0) the present queue is planned. Jobs run as long as is predicted of them (predictions.py), drawn ones as long
-as they did. The cost is the sum of each job's predicted weight times its wait. Rollouts go back to Tesauro and Galperin
-("On-line policy improvement using Monte-Carlo search", NeurIPS 1996).
+comes first and the base goes on with the queue and with jobs that arrive. These are stretches of the training part,
+drawn when the policy was learned; without them (horizon 0) the present queue is planned. Jobs run as long as is
+predicted of them (predictions.py), drawn ones as long as they did. The cost is the sum of predicted weights times
+waits. Rollouts go back to Tesauro and Galperin ("On-line policy improvement using Monte-Carlo search", NeurIPS 1996).
 """
 
 from __future__ import annotations
@@ -99,10 +97,10 @@ class RolloutPolicy:
     def arrays(self) -> dict[str, np.ndarray]:
         """Return what a file holds."""
         parts: dict[str, Any] = {"prior": self.prior, "arrivals": self.arrivals}
-        found = {
-            f"{name}/{field.name}": getattr(part, field.name) for name, part in parts.items() for field in fields(part)
+        named = {
+            name: {field.name: getattr(part, field.name) for field in fields(part)} for name, part in parts.items()
         }
-        return {"bases": self.bases, **found}
+        return {"bases": self.bases} | {f"{name}/{key}": named[name][key] for name in named for key in named[name]}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], samples: int, where: str) -> RolloutPolicy:
@@ -111,20 +109,12 @@ class RolloutPolicy:
             prior = Prior(*(arrays[f"prior/{field.name}"] for field in fields(Prior)))
             arrivals = Arrivals(*(arrays[f"arrivals/{field.name}"] for field in fields(Arrivals)))
             policy = cls(arrays["bases"], prior, arrivals, samples)
-            sound = (
-                policy.bases.ndim == 2
-                and policy.bases.shape[1] == len(BASE_FEATURES)
-                and prior.log_ratio.shape == (CLASSES,)
-            )
+            sound = policy.bases.shape[1:] == (len(BASE_FEATURES),) and prior.log_ratio.shape == (CLASSES,)
         except KeyError:
             sound = False
         if not sound:
-            raise UserError(
-                "the policy reads other features",
-                where=where,
-                expected=", ".join(BASE_FEATURES),
-                remedy="learn it anew",
-            )
+            what, expected = "the policy reads other features", ", ".join(BASE_FEATURES)
+            raise UserError(what, where=where, expected=expected, remedy="learn it anew")
         return policy
 
 

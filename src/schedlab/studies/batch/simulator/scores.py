@@ -25,10 +25,9 @@ def planning_orders(jobs: Jobs) -> Array:
 
 
 class _Queue(NamedTuple):
-    """The queue that is planned: its jobs in the order of a rule, and by job - first the bounded slowdown if started
-    now, their sum `base`.
+    """The queue that is planned: jobs in the order of a rule, and by job - first the bounded slowdown if started now.
 
-    ends, freed: room for the ends of running and planned jobs and the nodes that become free then
+    base: their sum; ends, freed: room for the ends of running and planned jobs and the nodes that become free then
     """
 
     jobs: np.ndarray

@@ -63,7 +63,7 @@ def _follow(
             if scored:
                 queue[waiting] = arrived
             else:
-                insert(queue, waiting, order.rank, arrived)
+                insert(queue, 0, waiting, order.rank, arrived)
             waiting += 1
             arrived += 1
         if _smallest(queue, waiting, columns) > running.size[FREE]:
