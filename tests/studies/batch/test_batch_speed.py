@@ -85,7 +85,7 @@ def test_networks_and_constants_are_the_published_ones() -> None:
     for optimizer in (learner.actor_steps, learner.critic_steps):
         assert isinstance(optimizer, torch.optim.Adam)
         assert [(group["lr"], group["eps"]) for group in optimizer.param_groups] == [(1e-3, 1e-3)]
-    assert (device_speed.NOISE, device_speed.EVALUATE_EVERY, device_speed.EVALUATION_EPISODES) == (0.1, 2000, 3)
+    assert (commands_speed.NOISE, commands_speed.EVALUATE_EVERY, commands_speed.EVALUATION_EPISODES) == (0.1, 2000, 3)
     assert SpeedSettings().batch_size == 64
     limits = inspect.signature(learn).parameters
     assert (limits["most"].default, limits["goal"].default) == (400_000, -300.0)
