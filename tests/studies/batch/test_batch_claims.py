@@ -132,7 +132,6 @@ def as_published(scenario: str, shared_data: Path) -> BatchProblem:
     [
         *(("published_test_sdsc_sp2", rule) for rule in ("f1", "sjf")),
         *(pytest.param("published_test_sdsc_sp2", rule, marks=pytest.mark.slow) for rule in ("fcfs", "smallest")),
-        pytest.param("published_test_hpc2n", "smallest", marks=pytest.mark.slow),
         pytest.param("published_test_hpc2n_backfill", "sjf", marks=pytest.mark.slow),
     ],
 )
