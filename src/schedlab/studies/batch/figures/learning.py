@@ -48,7 +48,7 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     learned_on = {name for points in found.values() for name in points["train_scenario"]}
     elsewhere = [] if "" in learned_on else sorted(set(spec.scenarios) - learned_on)
     missing = dict.fromkeys(elsewhere, "none of these curves was learned there")
-    told = " ".join(_told(curve, points, settings) for curve, points in found.items())
+    told = " ".join(_caption_text(curve, points, settings) for curve, points in found.items())
     return Drawing(figure, f"{spec.caption} {told}", left_out=missing)
 
 
@@ -129,7 +129,7 @@ def _panel(
         axes.yaxis.set_minor_formatter("{x:g}" if decades < 1 else "")
 
 
-def _told(curve: CurveShown, points: pd.DataFrame, settings: LearningSettings) -> str:
+def _caption_text(curve: CurveShown, points: pd.DataFrame, settings: LearningSettings) -> str:
     """First and last value of each policy (mean over seeds) and the range of seeds in the end."""
     told = []
     for name, rows in points.groupby("policy", sort=True):

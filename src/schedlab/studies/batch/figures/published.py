@@ -42,7 +42,7 @@ def draw_published(tables: StudyTables, spec: FigureSpec) -> Drawing:
     left_out = dict.fromkeys(
         sorted(set(spec.scenarios) - {panel.scenario for panel, _ in panels}), "has no panel in params.panels"
     )
-    return Drawing(figure, f"{spec.caption} {_told(panels, metric, settings.decimals)}", left_out=left_out)
+    return Drawing(figure, f"{spec.caption} {_caption_text(panels, metric, settings.decimals)}", left_out=left_out)
 
 
 def _beats(ours: float, learned: float, metric: Metric) -> bool:
@@ -90,7 +90,7 @@ def _side(metric: Metric) -> str:
     return "below" if metric.better == "lower" else "above"
 
 
-def _told(panels: list[tuple[PublishedPanel, dict[str, float]]], metric: Metric, decimals: int) -> str:
+def _caption_text(panels: list[tuple[PublishedPanel, dict[str, float]]], metric: Metric, decimals: int) -> str:
     """How many published numbers of rules are reproduced, and which rules beat the published learned policy."""
     agrees = 0.501 * 10**-decimals
     pairs = [(value, ours[rule]) for panel, ours in panels for rule, value in panel.published.items() if rule in ours]

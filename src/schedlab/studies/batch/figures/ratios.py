@@ -39,7 +39,9 @@ def draw_ratios(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for axes in lines[-1]:
         axes.set_xlabel("ratio of mean bounded slowdowns   \N{LEFTWARDS ARROW} better")
     helpers.legend_outside(figure, _keys(), columns=3)
-    return Drawing(figure, f"{spec.caption} {' '.join(_told(panel) for panel in panels.values())} {_explained(panels)}")
+    return Drawing(
+        figure, f"{spec.caption} {' '.join(_caption_text(panel) for panel in panels.values())} {_explained(panels)}"
+    )
 
 
 @dataclass(frozen=True)
@@ -131,17 +133,17 @@ def _keys() -> list[object]:
     ]
 
 
-def _told(panel: _Panel) -> str:
+def _caption_text(panel: _Panel) -> str:
     """The first row and every learned policy in words, and who beats the baseline with the whole interval."""
-    told = [f"{panel.name}, against {panel.against}: lowest is {_row_told(panel.rows[0])}"]
-    told += [_row_told(row) for row in panel.rows[1:] if row["policy"] in panel.learned]
+    told = [f"{panel.name}, against {panel.against}: lowest is {_row_text(panel.rows[0])}"]
+    told += [_row_text(row) for row in panel.rows[1:] if row["policy"] in panel.learned]
     for name, how in (("ratio", "by the ratio of the means"), ("geometric_ratio", "by the geometric mean")):
         sure = [row["policy"] for row in panel.rows if row.get(f"{name}_high", 1.0) < 1]
         told.append(f"below 1 with the whole interval {how}: {', '.join(sure) or 'none'}")
     return f"{'; '.join(told)}."
 
 
-def _row_told(row: Mapping[str, Any]) -> str:
+def _row_text(row: Mapping[str, Any]) -> str:
     differing = f"{row['windows_differing']} of {row['windows']} windows in which policies differ"
     won = "" if row["win_rate"] is None else f", won {100 * row['win_rate']:.0f} % of the {differing}"
     ratio, geometric = (_with_interval(row, name) for name in ("ratio", "geometric_ratio"))

@@ -71,7 +71,7 @@ def draw_trace_study(tables: StudyTables, spec: FigureSpec) -> Drawing:
         _moving(axes, jobs.submit, values, window, f"{letter}  moving average", label)
     helpers.legend_outside(figure, _keys(), columns=5)
     return Drawing(
-        figure, f"{spec.caption} {_told(name, jobs, waited, window)}", left_out=helpers.after_the_first(spec)
+        figure, f"{spec.caption} {_caption_text(name, jobs, waited, window)}", left_out=helpers.after_the_first(spec)
     )
 
 
@@ -224,7 +224,7 @@ def _keys() -> list[object]:
     ]
 
 
-def _told(name: str, jobs: Jobs, waited: Waited, window: int) -> str:
+def _caption_text(name: str, jobs: Jobs, waited: Waited, window: int) -> str:
     bsld, run = waited.bsld, jobs.run
     related = [(waited.correlation(), "all jobs"), (waited.correlation(TOP), "the tenth of the largest slowdowns")]
     words = [f"{value:.3f} over {what}" for value, what in related if value is not None]

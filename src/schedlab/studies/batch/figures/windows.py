@@ -82,13 +82,15 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.set_xlabel(scale.label)
     most = max(int(table.count().max()) for table in found.values())
     coloured = any(kinds[policy] != "rule" for table in found.values() for policy in table)
-    helpers.legend_outside(figure, _keys(_dot_told(tables.scores, names), most, bool(settings.learned)), columns=5)
+    helpers.legend_outside(figure, _keys(_dot_label(tables.scores, names), most, bool(settings.learned)), columns=5)
     told = [
-        _told(settings.titles.get(name, name), table, metric, scale, tables.scenarios[name].get("backfill", "none"))
+        _caption_text(
+            settings.titles.get(name, name), table, metric, scale, tables.scenarios[name].get("backfill", "none")
+        )
         for name, table in found.items()
     ]
     colours = " Grey, rules; in colour, learned policies." if coloured else ""
-    return Drawing(figure, f"{spec.caption}{colours} {' '.join(told)}{_chosen_told(chosen)}")
+    return Drawing(figure, f"{spec.caption}{colours} {' '.join(told)}{_chosen_text(chosen)}")
 
 
 def row_styles(scores: pd.DataFrame) -> dict[str, Style]:
@@ -159,7 +161,7 @@ def _axis(axes: Axes, table: pd.DataFrame) -> None:
         axes.xaxis.set_major_formatter("{x:g}")
 
 
-def _dot_told(scores: pd.DataFrame, scenarios: Sequence[str]) -> str:
+def _dot_label(scores: pd.DataFrame, scenarios: Sequence[str]) -> str:
     """What a dot is: windows of published protocols are told by their kind, for those that overlap judge nothing."""
     shown = scores[scores["scenario"].isin(scenarios) & (scores["split"] == "test")]["unit_kind"].unique()
     return "a " + " or ".join(sorted("test window" if kind == "window" else f"window ({kind})" for kind in shown))
@@ -179,7 +181,7 @@ def _keys(dot: str, windows: int, learned: bool) -> list[object]:
     return keys
 
 
-def _told(name: str, table: pd.DataFrame, metric: Metric, scale: units.Scaled, backfill: str) -> str:
+def _caption_text(name: str, table: pd.DataFrame, metric: Metric, scale: units.Scaled, backfill: str) -> str:
     """The best and worst policy by mean, the best by median, and the share of a few windows in a mean."""
     lower, means, medians = metric.better == "lower", table.mean(), table.median()
     what = f"{name}, {BACKFILLING[backfill]}, {len(table)} window{'s' if len(table) > 1 else ''}"
@@ -198,7 +200,7 @@ def _told(name: str, table: pd.DataFrame, metric: Metric, scale: units.Scaled, b
     return f"{words}; {heavy} {'windows make' if heavy > 1 else 'window makes'} {share:.0f} % of the mean of {best}."
 
 
-def _chosen_told(chosen: Mapping[str, Mapping[str, str]]) -> str:
+def _chosen_text(chosen: Mapping[str, Mapping[str, str]]) -> str:
     """Which learned policies are rules and thus have no row of their own."""
     told = [f"in {name} {policy} is {rule}" for name, same in chosen.items() for policy, rule in same.items()]
     return f" Not shown apart: {', '.join(told)}." if told else ""

@@ -38,7 +38,7 @@ class TrainingProblem:
     @cached_property
     def _good(self) -> set[int] | None:
         """The starts to keep, None: all. Found where something is learned: to load a policy needs none."""
-        return None if self.settings.keep_windows == "all" else self._kept()
+        return None if self.settings.keep_windows == "all" else self._starts_to_keep()
 
     def units(self, split: Split) -> Sequence[Unit]:
         """Return the windows of a part; of the training part those that have a start to keep."""
@@ -85,7 +85,7 @@ class TrainingProblem:
             starts = range(start, min(start + length, self.problem.part("train")[1] - longest + 1))
         return starts if self._good is None else [start for start in starts if start in self._good]
 
-    def _kept(self) -> set[int]:
+    def _starts_to_keep(self) -> set[int]:
         """The starts to keep of the whole training part. Raises UserError where none is left."""
         settings, length = self.settings, self.problem.scenario.windows.length
         first, end = self.problem.part("train")
