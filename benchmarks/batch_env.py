@@ -16,7 +16,7 @@ from schedlab.studies.batch.env.vector import BatchVectorEnv
 from schedlab.studies.batch.jobs import Jobs, Machine, jobs_of, machine_of
 from schedlab.studies.batch.scenario import BACKFILLS
 from schedlab.studies.batch.simulator.simulate import simulate
-from schedlab.studies.batch.simulator.stepping import Task
+from schedlab.studies.batch.simulator.stepper import Task
 
 STEPS = 25_000  # of each of the five measurements of an environment; four times as many batched
 LENGTH, COPIES, JOBS = 256, 64, 10_000

@@ -31,12 +31,13 @@ import yaml
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.hashes import content_hash
+from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.evaluation.statistics import TIE
 from schedlab.studies.batch.figures.comparison import compare_windows
 from schedlab.studies.batch.learners.search_settings import CORRECT_RULES
-from schedlab.studies.batch.learners.search_windows import best_rule
+from schedlab.studies.batch.learners.search import best_rule
 from schedlab.studies.batch.problem import BatchProblem, RulePolicy
 from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.studies.batch.study import STUDY
@@ -84,7 +85,7 @@ def learned(
     if curriculum:
         phases = Phase(("lublin",), steps // 2, {"keep_windows": "median"}), Phase(("lublin",), steps - steps // 2)
     spec, points = PolicySpec("measured", "learned", name, values, train_on=phases), []
-    learner = STUDY.learners[name]()
+    learner = load_object(STUDY.learners[name])()
     with tempfile.TemporaryDirectory() as folder:
         paths, began = LearnPaths(None, Path(folder, "policy.zip"), Path(folder, "progress")), time.process_time()
 

@@ -21,7 +21,7 @@ from schedlab.config import experiment
 from schedlab.config.schema import validate
 from schedlab.evaluation import tables
 from schedlab.stages.studies import find_study
-from schedlab.studies.batch.learners.learned import PREFIX, named_policy
+from schedlab.studies.batch.learners.policy_files import PREFIX, named_policy
 from schedlab.studies.batch.problem import BatchProblem
 from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.workloads.prepare import make_trace

@@ -21,6 +21,7 @@ import pandas as pd
 import torch
 
 from schedlab.config.parts import read_part
+from schedlab.config.plugins import load_object
 from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation import tables
@@ -29,7 +30,7 @@ from schedlab.studies.batch.figures.comparison import METRIC, comparisons
 from schedlab.studies.batch.learners.stock import LearnedPolicy
 from schedlab.studies.batch.metrics import measures
 from schedlab.studies.batch.problem import BatchProblem, RulePolicy
-from schedlab.studies.batch.simulator.stepping import Drawn, Stepper
+from schedlab.studies.batch.simulator.stepper import Drawn, Stepper
 from schedlab.studies.batch.study import STUDY, load_problem
 from schedlab.studies.batch.windows import first_job
 
@@ -113,7 +114,7 @@ def main() -> None:
     for policy in (f"ppo-reward-{reward}" for reward in REWARDS):
         for seed in sorted(int(path.name.removeprefix("seed-")) for path in (arguments.folder / "policies" / policy).glob("seed-*")):
             checkpoint = arguments.folder / "policies" / policy / f"seed-{seed}/policy.zip"
-            learned = STUDY.learners["maskable_ppo"]().load(checkpoint, problem)
+            learned = load_object(STUDY.learners["maskable_ppo"])().load(checkpoint, problem)
             scored.append(rows_of(problem, policy, seed, tested(problem, learned)))
             print(f"{policy}, seed {seed}: {scored[-1]['value'].mean():.1f}", file=sys.stderr, flush=True)
     scores = pd.concat(scored, ignore_index=True)

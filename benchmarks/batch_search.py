@@ -29,15 +29,16 @@ import pandas as pd
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Split
 from schedlab.config.experiment import scenario_records
 from schedlab.config.hashes import content_hash
+from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.evaluation.statistics import Sample
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.stages.studies import find_study
 from schedlab.studies.batch.figures.comparison import compare_windows
-from schedlab.studies.batch.learners.learned import load_priority
+from schedlab.studies.batch.learners.policy_files import load_priority
 from schedlab.studies.batch.learners.search_settings import CORRECT_RULES
-from schedlab.studies.batch.learners.search_windows import Windows, best_rule, spread_windows
+from schedlab.studies.batch.learners.search import Windows, best_rule, spread_windows
 from schedlab.studies.batch.problem import BatchProblem, RulePolicy
 from schedlab.studies.batch.scenario import BACKFILLS, BatchScenario
 from schedlab.studies.batch.simulator.rollouts import RolloutPolicy
@@ -138,7 +139,7 @@ def learned(problem: BatchProblem, spec: PolicySpec, seed: int, folder: Path) ->
         paths = LearnPaths(None, path, folder / f"{path.stem}-progress")
         paths.progress.mkdir(parents=True, exist_ok=True)
         began = time.process_time()
-        STUDY.learners[spec.target]().learn({problem.scenario.name: problem}, spec, seed, paths, lambda *_, **__: None)
+        load_object(STUDY.learners[spec.target])().learn({problem.scenario.name: problem}, spec, seed, paths, lambda *_, **__: None)
         seconds_of(path).write_text(f"{time.process_time() - began:.0f}\n")
         print(f"{path.name}: {seconds_of(path).read_text().strip()} CPU s, keeps {describe(path)}", file=sys.stderr, flush=True)
     return path

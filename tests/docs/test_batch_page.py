@@ -1,4 +1,4 @@
-"""The examples of docs/batch.md and docs/batch_learning.md work as they are printed: scenarios and a rule of one's own."""
+"""The examples of docs/batch.md and docs/batch_learning.md work as they are printed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import subprocess
 import sys
 
 import pandas as pd
+import pytest
 from page_sentences import blocks
 
 from schedlab.cli.main import main
 from small_conf import write_batch_conf
 
 
+@pytest.mark.slow
 def test_the_examples_are_valid_and_the_own_rule_is_scored(repository, tmp_path, monkeypatch, capsys):
     for name in ("workflow", "profiles", "resources"):
         shutil.copytree(repository / name, tmp_path / name)
@@ -23,7 +25,7 @@ def test_the_examples_are_valid_and_the_own_rule_is_scored(repository, tmp_path,
     shutil.copy(repository / "Snakefile", tmp_path)
     write_batch_conf(tmp_path)
     named = re.findall(r"```(?:yaml|python)\n(# (\S+)\n.*?)```", (repository / "docs/batch.md").read_text(), flags=re.S)
-    assert len(named) == 4
+    assert named
     for text, name in named:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -52,8 +54,11 @@ def run_snakemake(*arguments: str) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
+@pytest.mark.slow
 def test_the_program_with_the_environment_runs(repository):
     (program,) = [text for text in blocks((repository / "docs/batch.md").read_text(), "python") if "gymnasium" in text]
-    told = program + 'print(mask.shape, mask.any(), info["waiting"] + info["started"] > 0, terminated, len(observations))'
+    told = (
+        program + 'print(mask.shape, mask.any(), info["waiting"] + info["started"] > 0, terminated, len(observations))'
+    )
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, timeout=300)
     assert done.stdout.split() == ["(128,)", "True", "True", "False", "64"], done.stderr[-2000:]

@@ -1,7 +1,8 @@
-"""Small tables of the batch study, as the stages write them: four windows, three rules, a learned policy with two seeds."""
+"""Small tables of the batch study, as the stages write them: three rules and a learned policy with two seeds."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -20,15 +21,22 @@ BSLD = {  # scenario -> policy -> a value a window; of a learned policy, a list 
         "chosen": [[5.0, 10.0, 20.0, 1.0, 6.0, 8.0]],
         "learner": [[4.0, 8.0, 16.0, 1.0, 3.0, 4.0], [2.0, 4.0, 16.0, 1.0, 3.0, 4.0]],
     },
-    "fills": {"fcfs": [[2.0, 3.0, 4.0, 1.0, 2.0, 3.0]], "sjf": [[1.5, 2.0, 4.0, 1.0, 2.0, 2.0]], "f1": [[1.0, 2.0, 2.0, 1.0, 2.0, 2.0]]},
+    "fills": {
+        "fcfs": [[2.0, 3.0, 4.0, 1.0, 2.0, 3.0]],
+        "sjf": [[1.5, 2.0, 4.0, 1.0, 2.0, 2.0]],
+        "f1": [[1.0, 2.0, 2.0, 1.0, 2.0, 2.0]],
+    },
 }
 LEARNED = ("chosen", "learner")
 
 
-def score_rows(metric: str = "avg_bsld", values: Mapping[str, Mapping[str, Sequence[Sequence[float]]]] = BSLD) -> list[dict]:
+def score_rows(
+    metric: str = "avg_bsld", values: Mapping[str, Mapping[str, Sequence[Sequence[float]]]] = BSLD
+) -> list[dict]:
     return [
         {
-            "scenario": scenario, "policy": policy, "kind": "learned" if policy in LEARNED else "rule", "policy_seed": seed,
+            "scenario": scenario, "policy": policy, "kind": "learned" if policy in LEARNED else "rule",
+            "policy_seed": seed,
             "trained_on": "", "mode": "default", "split": "test", "unit_kind": "window",
             "unit": f"test-{window:06d}", "block": f"test-{window:06d}",
             "unit_seed": window, "metric": metric, "value": value, "weight": 1.0, "config_hash": "0",
@@ -44,16 +52,41 @@ def comparison_rows(**best: str) -> list[dict]:
     """The rule that is best on validation, by scenario: what the column `baseline` says in the role best_rule."""
     numbers = dict.fromkeys(("difference", "range_low", "range_high", "win_rate", "cliffs_delta"), 0.0)
     counts = dict.fromkeys(("seeds", "units", "blocks"), 1)
-    texts = {"kind": "rule", "metric": "avg_bsld", "unit": "-", "better": "lower", "statistic": "mean", "range_over": "blocks"}
-    places = {"split": "test", "mode": "default", "trained_on": "", "config_hash": "0", "policy": "fcfs", "role": "best_rule"}
+    texts = {
+        "kind": "rule",
+        "metric": "avg_bsld",
+        "unit": "-",
+        "better": "lower",
+        "statistic": "mean",
+        "range_over": "blocks",
+    }
+    places = {
+        "split": "test",
+        "mode": "default",
+        "trained_on": "",
+        "config_hash": "0",
+        "policy": "fcfs",
+        "role": "best_rule",
+    }
     nulls = dict.fromkeys(("ci_low", "ci_high", "relative", "standardised"))
-    return [{"scenario": scenario, "baseline": rule, **numbers, **counts, **texts, **places, **nulls} for scenario, rule in best.items()]
+    return [
+        {"scenario": scenario, "baseline": rule, **numbers, **counts, **texts, **places, **nulls}
+        for scenario, rule in best.items()
+    ]
 
 
 def curve_rows(values: Mapping[int, Sequence[float]], policy: str = "learner", phase: int = 0, **more) -> list[dict]:
     """A curve by seed; a value a step, from 1 on. more: metric, split, updates (of each step)."""
     updates = more.pop("updates", [0] * 99)
-    head = {"policy": policy, "phase": phase, "train_scenario": "blocks", "episode": 0, "split": "validation", "metric": "ratio", **more}
+    head = {
+        "policy": policy,
+        "phase": phase,
+        "train_scenario": "blocks",
+        "episode": 0,
+        "split": "validation",
+        "metric": "ratio",
+        **more,
+    }
     return [
         {**head, "policy_seed": seed, "step": step + 1, "update": updates[step], "value": value}
         for seed, points in values.items()
@@ -63,7 +96,8 @@ def curve_rows(values: Mapping[int, Sequence[float]], policy: str = "learner", p
 
 def made(
     scores: list[dict] | None = None, comparisons: list[dict] | None = None, curves: list[dict] | None = None,
-    summary: list[dict] | None = None, jobs: pd.DataFrame | None = None, inputs: Mapping[str, Mapping[str, Path]] | None = None,
+    summary: list[dict] | None = None, jobs: pd.DataFrame | None = None,
+    inputs: Mapping[str, Mapping[str, Path]] | None = None,
 ) -> StudyTables:  # fmt: skip
     return StudyTables(
         scores=tables.build(tables.SCORES, score_rows() if scores is None else scores),
@@ -82,6 +116,11 @@ def draw(found: StudyTables, kind: str, *scenarios: str, policies: tuple[str, ..
     drawing = drawing_function(STUDY, kind)(found, spec)
     drawing.figure.draw_without_rendering()
     return drawing
+
+
+def numbers(text: str) -> list[float]:
+    """The numbers in a caption, in their order."""
+    return [float(number) for number in re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\d)", text)]
 
 
 def rows_of(axes) -> list[str]:

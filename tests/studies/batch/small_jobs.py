@@ -20,7 +20,7 @@ def jobs_from(rows: list[tuple[float, float, float, int]], machine: Machine | No
 
 @st.composite
 def windows(draw: st.DrawFn, most: int = 24, in_order: bool = True) -> tuple[Jobs, Machine]:
-    """A window of jobs, in order of submission or in any, and the machine; some run longer than they requested, some request nothing."""
+    """A window of jobs and the machine; some run longer than they requested, some request nothing."""
     machine = draw(st.sampled_from([Machine(8, 8), Machine(5, 10), Machine(3, 12)]))
     row = st.tuples(
         st.integers(0, 4),

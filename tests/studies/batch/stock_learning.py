@@ -1,8 +1,9 @@
-"""What the tests of the stock learners of batch share: a little drawn problem, a reward, short values of PPO, and a learning job."""
+"""What the tests of the stock learners share: a little drawn problem, a reward, short values of PPO, a learning job."""
 
 from __future__ import annotations
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate
 from schedlab.studies.batch.problem import BatchProblem
 from schedlab.studies.batch.scenario import BatchScenario
@@ -26,6 +27,8 @@ def learn(name, problem, folder, *phases, start=None, **params):
     paths = LearnPaths(checkpoint=folder / "policy.zip", progress=folder / "progress", start=start)
     points = []
     spec = PolicySpec("toy", "learned", name, params, train_on=phases or (Phase(("drawn",), 128),))
-    learner = STUDY.learners[name]()
-    learner.learn({"drawn": problem}, spec, 0, paths, lambda metric, value, **place: points.append((metric, value, place)))
+    learner = load_object(STUDY.learners[name])()
+    learner.learn(
+        {"drawn": problem}, spec, 0, paths, lambda metric, value, **place: points.append((metric, value, place))
+    )
     return learner, paths.checkpoint, points

@@ -23,7 +23,7 @@ from schedlab.studies.batch.example import example_task
 from schedlab.studies.batch.metrics import job_table, measures
 from schedlab.studies.batch.scenario import BACKFILLS
 from schedlab.studies.batch.simulator.simulate import simulate
-from schedlab.studies.batch.simulator.stepping import score_of
+from schedlab.studies.batch.simulator.stepper import score_of
 
 LAYOUTS = {
     "features": {},
@@ -79,14 +79,20 @@ def test_the_same_seed_gives_the_same_bytes(layout, backfill) -> None:
     assert found[0][1:] == found[1][1:]
 
 
-@pytest.mark.parametrize("measure", ["bsld", "log_bsld", "slowdown", "wait", "turnaround", "utilisation", "bsld_and_utilisation"])
+@pytest.mark.parametrize(
+    "measure", ["bsld", "log_bsld", "slowdown", "wait", "turnaround", "utilisation", "bsld_and_utilisation"]
+)
 @pytest.mark.parametrize("users", ["none", "max"])
 def test_rewards_are_those_of_the_schedule(measure, users) -> None:
     made = env.BatchEnv(task(measure=measure, users=users))
     _, rewards, info = episode(made, 3)
     schedule = made.stepper.schedule(0)
     assert rewards[:-1] == [0.0] * (len(rewards) - 1)
-    assert rewards[-1] == -info["score"] == pytest.approx(-score_of(schedule, made.task.machine, made.task.settings), rel=1e-12)
+    assert (
+        rewards[-1]
+        == -info["score"]
+        == pytest.approx(-score_of(schedule, made.task.machine, made.task.settings), rel=1e-12)
+    )
     found = measures(schedule, made.task.machine)
     named = {"bsld": found["avg_bsld"], "wait": found["avg_wait"], "utilisation": -found["util_to_last_start"]}
     if users == "none" and measure in named:
@@ -140,7 +146,8 @@ def test_the_end_of_an_episode_tells_what_rules_come_to_on_the_window(warm_start
     schedule, before = made.stepper.schedule(0), made.stepper.before[0]
     assert (before is not None) == warm_start
     means = {
-        rule: job_table(simulate(schedule.jobs, made.task.machine, rule, prefill=before))["bsld"].mean() for rule in values["baseline"]
+        rule: job_table(simulate(schedule.jobs, made.task.machine, rule, prefill=before))["bsld"].mean()
+        for rule in values["baseline"]
     }
     assert (info["score_sjf"], info["score_f1"]) == pytest.approx((means["sjf"], means["f1"]), rel=1e-12)
     assert info["improvement"] == pytest.approx(min(means.values()) - job_table(schedule)["bsld"].mean(), rel=1e-12)
@@ -158,9 +165,9 @@ def test_a_row_without_a_job() -> None:
     assert made.step(127)[4]["replaced"] == 1
     strict = env.BatchEnv(task(empty_row="error"))
     strict.reset(seed=0)
-    with pytest.raises(UserError, match=r"row 127 holds no job that may be chosen.*\n?.*one of the rows 0"):
+    with pytest.raises(UserError, match="row 127"):
         strict.step(127)
-    with pytest.raises(ValueError, match="row 128 is not one of 0 to 127"):
+    with pytest.raises(ValueError, match="row 128"):
         strict.step(128)
     waiting = env.BatchEnv(task(layout="dissertation"))
     waiting.reset(seed=0)
@@ -171,7 +178,7 @@ def test_a_row_without_a_job() -> None:
     never = env.BatchEnv(task(layout="dissertation", noop=False))
     never.reset(seed=0)
     assert never.step(127)[4]["replaced"] == 1
-    with pytest.raises(ValueError, match="waiting is not offered"):
+    with pytest.raises(ValueError, match="empty_row"):
         task(empty_row="noop")
 
 
@@ -182,7 +189,9 @@ def test_a_finished_episode_asks_for_a_reset() -> None:
         made.step(0)
 
 
-@pytest.mark.parametrize(("layout", "backfill"), [("features", "easy"), ("rlscheduler", "none"), ("dissertation", "legacy")])
+@pytest.mark.parametrize(
+    ("layout", "backfill"), [("features", "easy"), ("rlscheduler", "none"), ("dissertation", "legacy")]
+)
 def test_the_vector_form_does_what_single_ones_do(layout, backfill) -> None:
     shared = task(backfill, length=30, reward="difference", **LAYOUTS[layout])
     vector, single = env_vector.BatchVectorEnv(shared, 3), [env.BatchEnv(shared) for _ in range(3)]
@@ -220,7 +229,7 @@ def test_other_ways_of_going_on_after_an_end() -> None:
     disabled.reset()
     disabled.step(np.zeros(2, dtype=int))
     disabled.step(np.zeros(2, dtype=int))
-    with pytest.raises(RuntimeError, match=r"\[0, 1\] have ended"):
+    with pytest.raises(RuntimeError, match=r"\[0, 1\]"):
         disabled.step(np.zeros(2, dtype=int))
     _, infos = disabled.reset(options={"reset_mask": np.array([True, False])})
     assert disabled.stepper.ended.tolist() == [False, True]
@@ -231,30 +240,29 @@ WINDOWS = 3  # of the vectorised environments below
 
 
 @pytest.mark.parametrize(
-    ("actions", "told"),
+    ("actions", "named"),
     [
-        (np.zeros(2000, dtype=int), r"actions of shape \(2000,\) for 3 windows"),
-        (np.zeros(4, dtype=int), r"actions of shape \(4,\) for 3 windows"),
-        ([0], r"actions of shape \(1,\)"),
-        (0, r"actions of shape \(\)"),
-        ([[0], [0], [0]], r"actions of shape \(3, 1\)"),
-        ([0.7, 0.2, 1.0], "actions of type float64"),
-        ([True, False, True], "actions of type bool"),
-        (["0", "1", "2"], "actions of type <U1"),
-        ([0, None, 0], "actions of type object"),
-        ([0, 128, 0], "row 128 is not one of 0 to 127"),
-        ([-1, 0, 0], "row -1 is not one of"),
-        (np.array([0, 2**63, 0], dtype=np.uint64), "row 9223372036854775808 is not one of"),
+        (np.zeros(2000, dtype=int), r"\(2000,\)"),
+        (np.zeros(4, dtype=int), r"\(4,\)"),
+        ([0], r"\(1,\)"),
+        (0, r"\(\)"),
+        ([[0], [0], [0]], r"\(3, 1\)"),
+        ([0.7, 0.2, 1.0], "float64"),
+        ([True, False, True], "bool"),
+        (["0", "1", "2"], "<U1"),
+        ([0, None, 0], "object"),
+        ([0, 128, 0], "row 128"),
+        ([-1, 0, 0], "row -1"),
+        (np.array([0, 2**63, 0], dtype=np.uint64), "row 9223372036854775808"),
     ],
     ids=str,
 )
-@pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_actions_that_are_not_one_row_a_window_change_nothing(actions, told, mode) -> None:
-    made = env_vector.BatchVectorEnv(task(), WINDOWS, autoreset_mode=mode)
+def test_actions_that_are_not_one_row_a_window_change_nothing(actions, named) -> None:
+    made = env_vector.BatchVectorEnv(task(), WINDOWS)
     made.reset(seed=0)
     before = made.step(np.zeros(WINDOWS, dtype=np.int32))[0]
     started = made.stepper.infos()["started"].tolist()
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=named):
         made.step(actions)
     np.testing.assert_array_equal(made.stepper.observations, before)
     assert made.stepper.infos()["started"].tolist() == started
@@ -274,22 +282,24 @@ def test_a_single_window_takes_nothing_but_the_number_of_a_row(action) -> None:
 def test_a_window_that_has_not_begun_asks_for_a_reset(mode) -> None:
     made = env_vector.BatchVectorEnv(task(), WINDOWS, autoreset_mode=mode)
     rows = np.zeros(WINDOWS, dtype=int)
-    with pytest.raises(RuntimeError, match=r"the windows \[0, 1, 2\] have not begun: call reset"):
+    with pytest.raises(RuntimeError, match=r"\[0, 1, 2\]"):
         made.step(rows)
     made.reset(seed=0, options={"reset_mask": np.array([True, False, True])})
-    with pytest.raises(RuntimeError, match=r"the windows \[1\] have not begun: call reset"):
+    with pytest.raises(RuntimeError, match=r"\[1\]"):
         made.step(rows)
     made.reset(options={"reset_mask": [False, True, False]})
     assert made.step(rows)[4]["started"].tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize(
-    "mask", [[True], [True, False, True, False], [[True], [True], [False]], [1, 0, 1], "all", None], ids=lambda mask: str(np.shape(mask))
+    "mask",
+    [[True], [True, False, True, False], [[True], [True], [False]], [1, 0, 1], "all", None],
+    ids=lambda mask: str(np.shape(mask)),
 )
 def test_a_mask_of_windows_has_one_truth_value_each(mask) -> None:
     made = env_vector.BatchVectorEnv(task(), WINDOWS)
     _, before = made.reset(seed=0)
-    with pytest.raises(ValueError, match=r"reset_mask.*expected a truth value for each of 3 windows"):
+    with pytest.raises(ValueError, match=r"reset_mask.* 3 windows"):
         made.reset(seed=1, options={"reset_mask": np.asarray(mask)})
     _, after = made.reset()
     fresh = env_vector.BatchVectorEnv(task(), WINDOWS)
@@ -319,9 +329,9 @@ def test_weights_choose_the_row_of_the_highest_sum() -> None:
     expected = simulate(made.stepper.schedule(0).jobs, made.task.machine, "sjf")
     np.testing.assert_array_equal(made.stepper.schedule(0).start, expected.start)
     made.reset(seed=4)
-    with pytest.raises(ValueError, match="is not 10 finite weights"):
+    with pytest.raises(ValueError, match="10 finite weights"):
         made.step(np.full(10, np.nan))
-    with pytest.raises(UserError, match="has no features to weigh"):
+    with pytest.raises(UserError, match=r"environment\.layout"):
         env_weights.BatchWeightsEnv(task(layout="rlscheduler"))
 
 
@@ -345,22 +355,28 @@ def test_jobs_that_no_window_holds_need_not_be_fit_to_run() -> None:
     for starts in ((3,), range(7, 20), (3, 7), [7, 3]):
         assert episode(env.BatchEnv(replace(good, jobs=jobs, starts=starts)), 0)[2]["started"] == 3
     for starts in ((2,), range(3, 5), (3, 6)):
-        with pytest.raises(UserError, match=f"job {good.jobs.job_id[2 if starts == (2,) else 6]} asks for 0 processors"):
+        with pytest.raises(UserError, match=f"job {good.jobs.job_id[2 if starts == (2,) else 6]} "):
             replace(good, jobs=jobs, starts=starts)
 
 
-def test_impossible_tasks_are_told() -> None:
-    good = task()
-    for values, words in (
-        ({"starts": ()}, "no window to draw from"),
-        ({"lengths": (0, 5)}, "windows of 0 to 5 jobs"),
-        ({"starts": (1990,)}, "40 jobs from job 1990 on"),
-        ({"backfill": "eazy"}, "no backfilling 'eazy'"),
-        ({"backfill_order": "area"}, "no meaning with backfilling 'none'"),
-        ({"backfill": "legacy", "backfill_order": "rule"}, "is not asked which jobs the published backfilling starts"),
-        ({"settings": EnvironmentSettings(baseline="sfj")}, "did you mean 'sjf'"),
-    ):
-        with pytest.raises(UserError, match=words):
-            replace(good, **values)
-    with pytest.raises(UserError, match="0 environments"):
-        env_vector.BatchVectorEnv(good, 0)
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"starts": ()}, "start"),
+        ({"lengths": (0, 5)}, "0 to 5"),
+        ({"starts": (1990,)}, "1990"),
+        ({"backfill": "eazy"}, "eazy"),
+        ({"backfill_order": "area"}, "backfill_order"),
+        ({"backfill": "legacy", "backfill_order": "rule"}, "backfill_order"),
+        ({"settings": EnvironmentSettings(baseline="sfj")}, "'sjf'"),
+    ],
+    ids=str,
+)
+def test_impossible_tasks_are_refused(values, named) -> None:
+    with pytest.raises(UserError, match=named):
+        replace(task(), **values)
+
+
+def test_no_environment_at_all_is_refused() -> None:
+    with pytest.raises(UserError, match="num_envs"):
+        env_vector.BatchVectorEnv(task(), 0)

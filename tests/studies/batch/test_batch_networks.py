@@ -1,7 +1,8 @@
-"""The networks: sizes as published, no order of rows, and the same results as the dense computation over all 128 rows."""
+"""The networks: sizes as published, no order of rows, the same results as the dense computation over all 128 rows."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise, product
 
@@ -96,10 +97,10 @@ def test_a_size_that_the_settings_do_not_have_is_refused():
         settings = EnvironmentSettings(quantiles=quantiles, oracle_runtime=oracle, plan=plan)
         made = layout_of(settings, Machine(9, 9))
         assert layout_seen(settings, made.size) == made
-        with pytest.raises(ValueError, match=f"the layout features of these settings has no {made.size + 2} numbers"):
+        with pytest.raises(ValueError, match=f"features.* {made.size + 2} "):
             layout_seen(settings, made.size + 2)
     for name, size in (("rlscheduler", 128 * 8 + 1), ("dissertation", 128 * 10)):
-        with pytest.raises(ValueError, match=f"the layout {name} of these settings has no {size} numbers"):
+        with pytest.raises(ValueError, match=f"{name}.* {size} "):
             layout_seen(EnvironmentSettings(layout=name), size)
 
 
@@ -126,12 +127,25 @@ def dense(name: str, network: nn.Module, layout: Layout, flat: torch.Tensor, mas
     heads = []
     for head in range(4):
         at = slice(8 * head, 8 * head + 8)
-        weights = (query[..., at] @ key[..., at].transpose(1, 2) / np.sqrt(8)).masked_fill(~masks[:, None], -np.inf).softmax(2)
+        weights = (
+            (query[..., at] @ key[..., at].transpose(1, 2) / np.sqrt(8))
+            .masked_fill(~masks[:, None], -np.inf)
+            .softmax(2)
+        )
         heads.append(weights @ value[..., at])
     return part.net(part.norm(embedded + part.join(torch.cat(heads, dim=2)))).squeeze(2)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Networks so small are slower with more threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("layout", ["features", "rlscheduler with a no-op", "dissertation"])
 @pytest.mark.parametrize("name", [*POLICIES, *VALUES])
 def test_results_and_gradients_are_those_of_the_dense_computation(name, layout):
     made, observations, masks = some(layout)
@@ -143,7 +157,9 @@ def test_results_and_gradients_are_those_of_the_dense_computation(name, layout):
     weights = torch.randn(wanted.shape)
     if name in POLICIES:
         assert (found[~real] < EXCLUDED / 2).all()
-        found, wanted = (each.masked_fill(~real, -1e8).log_softmax(1).masked_fill(~real, 0.0) for each in (found, wanted))
+        found, wanted = (
+            each.masked_fill(~real, -1e8).log_softmax(1).masked_fill(~real, 0.0) for each in (found, wanted)
+        )
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
     own, theirs = (torch.autograd.grad((each * weights).sum(), network.parameters()) for each in (found, wanted))
     for one, other in zip(own, theirs, strict=True):

@@ -18,7 +18,7 @@ from schedlab.studies.batch.jobs import Machine
 from schedlab.studies.batch.rules import priority
 from schedlab.studies.batch.scenario import BACKFILLS
 from schedlab.studies.batch.simulator.simulate import simulate
-from schedlab.studies.batch.simulator.stepping import Stepper
+from schedlab.studies.batch.simulator.stepper import Stepper
 
 
 def rlscheduler_row(stepper: Stepper, job: int) -> list[float]:
@@ -58,7 +58,12 @@ def running(stepper: Stepper) -> list[tuple[float, int]]:
 def features_row(stepper: Stepper, job: int) -> list[float]:
     jobs, clock = stepper.task.jobs, stepper.windows.clock[0, 0]
     request = jobs.requested[job] if jobs.requested[job] > 0 else 0.1
-    share, wait, free, delay = jobs.procs[job] / stepper.task.machine.processors, clock - jobs.submit[job], stepper.windows.size[0, 1], 0.0
+    share, wait, free, delay = (
+        jobs.procs[job] / stepper.task.machine.processors,
+        clock - jobs.submit[job],
+        stepper.windows.size[0, 1],
+        0.0,
+    )
     fits = jobs.nodes[job] <= free
     for left, nodes in running(stepper):
         if free < jobs.nodes[job]:
@@ -83,7 +88,11 @@ def features_cluster(stepper: Stepper, quantiles: int) -> list[float]:
     found = [free / nodes]
     for step in range(1, quantiles + 1):
         place = ceil(step * len(ends) / quantiles)
-        found += [log(1 + ends[place - 1][0]) / 10, (free + sum(taken for _, taken in ends[:place])) / nodes] if ends else [0.0, 1.0]
+        found += (
+            [log(1 + ends[place - 1][0]) / 10, (free + sum(taken for _, taken in ends[:place])) / nodes]
+            if ends
+            else [0.0, 1.0]
+        )
     return found
 
 
@@ -92,7 +101,10 @@ def walk(stepper: Stepper, choices: list[int]):
     for choice in choices:
         if stepper.ended[0]:
             return
-        yield stepper.layout.split(stepper.observations[0]), stepper.episodes.rows[0, : stepper.episodes.found[0]].tolist()
+        yield (
+            stepper.layout.split(stepper.observations[0]),
+            stepper.episodes.rows[0, : stepper.episodes.found[0]].tolist(),
+        )
         stepper.step(np.array([choice % int(stepper.episodes.found[0])]))
 
 
@@ -104,7 +116,9 @@ steps = st.lists(st.integers(0, 30), min_size=1, max_size=40)
 def test_features(drawn, backfill, choices) -> None:
     stepper = stepper_on(*drawn, backfill, quantiles=3)
     for (rows, cluster), jobs in walk(stepper, choices):
-        np.testing.assert_allclose(rows[: len(jobs)], [features_row(stepper, job) for job in jobs], rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(
+            rows[: len(jobs)], [features_row(stepper, job) for job in jobs], rtol=1e-6, atol=1e-7
+        )
         assert not rows[len(jobs) :].any()
         np.testing.assert_allclose(cluster, features_cluster(stepper, 3), rtol=1e-6, atol=1e-7)
         assert stepper.masks[0].tolist() == [True] * len(jobs) + [False] * (128 - len(jobs))
@@ -116,12 +130,17 @@ def test_choosing_what_the_plan_says_is_the_planner(drawn, oracle) -> None:
     jobs, machine = drawn
     stepper = stepper_on(jobs, machine, "none", plan=True, oracle_runtime=oracle, quantiles=2)
     while not stepper.ended[0]:
-        rows, waiting = stepper.layout.split(stepper.observations[0])[0], stepper.episodes.rows[0, : stepper.episodes.found[0]]
+        rows, waiting = (
+            stepper.layout.split(stepper.observations[0])[0],
+            stepper.episodes.rows[0, : stepper.episodes.found[0]],
+        )
         score = [log10(0.001 + stepper.episodes.excess[0, job]) / 3 + 1 for job in waiting]
         expected = np.stack([score, stepper.episodes.excess[0, waiting]], axis=1)
         np.testing.assert_allclose(rows[: len(waiting), -2:], expected, rtol=1e-6, atol=1e-6)
         assert min(score) == pytest.approx(0.0)
-        np.testing.assert_allclose(rows[: len(waiting), :11], [features_row(stepper, job) for job in waiting], rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(
+            rows[: len(waiting), :11], [features_row(stepper, job) for job in waiting], rtol=1e-6, atol=1e-7
+        )
         assert not rows[len(waiting) :].any()
         stepper.step(np.array([int(np.argmin(score))]))
     assert stepper.schedule(0).start.tolist() == simulate(jobs, machine, "planner").start.tolist()
@@ -129,7 +148,7 @@ def test_choosing_what_the_plan_says_is_the_planner(drawn, oracle) -> None:
 
 def test_plans_have_columns_in_the_layout_features_alone() -> None:
     assert layout_of(EnvironmentSettings(plan=True), Machine(9, 9)).columns[-3:] == ("job", "plan_log", "plan")
-    with pytest.raises(UserError, match="plans have no columns"):
+    with pytest.raises(UserError, match=r"environment\.plan"):
         layout_of(EnvironmentSettings(plan=True, layout="rlscheduler"), Machine(9, 9))
 
 
@@ -140,10 +159,14 @@ def test_rlscheduler(drawn, backfill, noop, choices) -> None:
     assert stepper.layout.size == 1024
     for (rows, cluster), jobs in walk(stepper, choices):
         assert cluster.size == 0
-        np.testing.assert_allclose(rows[: len(jobs)], [rlscheduler_row(stepper, job) for job in jobs], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(
+            rows[: len(jobs)], [rlscheduler_row(stepper, job) for job in jobs], rtol=1e-6, atol=1e-9
+        )
         arrivals = stepper.windows.counts[0, 0] < len(drawn[0])
         skip = [[1.0] * 7 + [0.0 if arrivals else 1.0]] if noop else []
-        np.testing.assert_array_equal(rows[len(jobs) :], [*skip, *([[0.0, *[1.0] * 6, 0.0]] * (128 - len(jobs) - len(skip)))])
+        np.testing.assert_array_equal(
+            rows[len(jobs) :], [*skip, *([[0.0, *[1.0] * 6, 0.0]] * (128 - len(jobs) - len(skip)))]
+        )
         assert stepper.masks[0].sum() == len(jobs) + (noop and arrivals)
 
 
@@ -167,10 +190,14 @@ def test_dissertation(drawn, backfill, oracle, choices) -> None:
 
 
 def test_ids_of_the_jobs_on_the_nodes() -> None:
-    stepper = stepper_on(jobs_from([(0, 9, 9, 3), (1, 9, 9, 2), (2, 9, 9, 1)]), Machine(8, 8), "none", layout="dissertation")
+    stepper = stepper_on(
+        jobs_from([(0, 9, 9, 3), (1, 9, 9, 2), (2, 9, 9, 1)]), Machine(8, 8), "none", layout="dissertation"
+    )
     stepper.step(np.array([0]))
     stepper.step(np.array([0]))
-    np.testing.assert_allclose(stepper.layout.split(stepper.observations[0])[1], [1 / 3] * 3 + [2 / 3] * 2 + [-1 / 3] * 3, rtol=1e-6)
+    np.testing.assert_allclose(
+        stepper.layout.split(stepper.observations[0])[1], [1 / 3] * 3 + [2 / 3] * 2 + [-1 / 3] * 3, rtol=1e-6
+    )
 
 
 def long_queue() -> Stepper:
@@ -194,7 +221,9 @@ def all_arrived(stepper: Stepper) -> Stepper:
     return stepper
 
 
-@pytest.mark.parametrize("visible", [("mixed", ("fcfs", "sjf", "smallest", "f1")), ("rlscheduler", ("sjf", "smallest"))])
+@pytest.mark.parametrize(
+    "visible", [("mixed", ("fcfs", "sjf", "smallest", "f1")), ("rlscheduler", ("sjf", "smallest"))]
+)
 def test_a_longer_queue_is_cut_by_rules_in_turn(visible) -> None:
     name, rules = visible
     jobs = long_queue()
@@ -214,7 +243,9 @@ def test_the_dissertation_adds_a_random_order() -> None:
     assert rows == same.episodes.rows[0].tolist()
     assert len(set(rows)) == 128
     waits = np.flatnonzero(stepper.windows.waits[0]).tolist()
-    orders = [sorted(waits, key=priority(rule, jobs).ranks().tolist().__getitem__) for rule in ("f1", "f2", "sjf", "smallest")]
+    orders = [
+        sorted(waits, key=priority(rule, jobs).ranks().tolist().__getitem__) for rule in ("f1", "f2", "sjf", "smallest")
+    ]
     shuffled = stepper.episodes.orders[0, 4, : len(waits)].tolist()
     assert sorted(shuffled) == waits != shuffled
     assert rows == in_turn([*orders, shuffled])
@@ -226,12 +257,21 @@ def test_oracle_run_times_are_off_by_default_and_have_their_place() -> None:
     stepper = stepper_on(jobs_from([(0, 100, 7, 1)]), machine, "none", oracle_runtime=True)
     rows, _ = stepper.layout.split(stepper.observations[0])
     assert rows[0, [0, -1]] == pytest.approx([log(7) / 10, log(100) / 10])
-    with pytest.raises(UserError, match="real run times have no column"):
+    with pytest.raises(UserError, match=r"environment\.oracle_runtime"):
         layout_of(EnvironmentSettings(layout="rlscheduler", oracle_runtime=True), machine)
 
 
 def test_what_the_published_layouts_divide_by() -> None:
-    maxima = {"run": 9, "last_submit": 8, "procs": 7, "memory_requested": 6, "user": 5, "group": 4, "executable": 3, "job_id": 2}
+    maxima = {
+        "run": 9,
+        "last_submit": 8,
+        "procs": 7,
+        "memory_requested": 6,
+        "user": 5,
+        "group": 4,
+        "executable": 3,
+        "job_id": 2,
+    }
     assert Scales.published(maxima) == Scales(9, 8, 7, 6, 5, 4, 3, 2)
     jobs = jobs_from([(0, 3, 5, 2), (4, 9, 5, 1)])
     assert Scales.of(jobs) == Scales(9, 4, 2, 100, 2, 1, 1, 2)
@@ -251,7 +291,12 @@ def test_a_missing_column_is_no_division_by_0(name: str) -> None:
 def test_layouts_split_many_observations_at_once() -> None:
     layout = Layout("features", ("a", "b"), 3)
     rows, cluster = layout.split(np.arange(2 * layout.size).reshape(2, -1))
-    assert (rows.shape, cluster.shape, rows[1, 0, 0], cluster[0].tolist()) == ((2, 128, 2), (2, 3), 259, [256, 257, 258])
+    assert (rows.shape, cluster.shape, rows[1, 0, 0], cluster[0].tolist()) == (
+        (2, 128, 2),
+        (2, 3),
+        259,
+        [256, 257, 258],
+    )
     assert layout.column(np.arange(layout.size), "b")[:3].tolist() == [1, 3, 5]
-    with pytest.raises(UserError, match="no column 'c'"):
+    with pytest.raises(UserError, match="layout features"):
         layout.column(np.zeros(layout.size), "c")

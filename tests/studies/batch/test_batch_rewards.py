@@ -34,7 +34,9 @@ def test_rewards_of_three_jobs() -> None:
     assert steps("episodic", [1.0, 3.0, 8.0]) == [0, 0, -4]
     assert steps("direct", [1.0, 3.0, 8.0]) == [-1, -2, 0]
     assert steps("improvement", [1.0, 3.0, 8.0], baseline=5.0) == [0, 0, 1]
-    assert steps("sigmoid", [50.0, 150.0, 1.0], scale=50.0) == pytest.approx([1 / (1 + exp(1)), 1 / (1 + exp(2)), -1e-6])
+    assert steps("sigmoid", [50.0, 150.0, 1.0], scale=50.0) == pytest.approx(
+        [1 / (1 + exp(1)), 1 / (1 + exp(2)), -1e-6]
+    )
     assert steps("difference", [1.0, 3.0, 8.0]) == pytest.approx([-1 / 3, -1, -8 / 3])
 
 
@@ -45,7 +47,9 @@ def test_differences_sum_to_the_episodic_reward(scores: list[float]) -> None:
 
 def test_sigmoid_neither_overflows_nor_pays_for_a_row_without_a_job() -> None:
     sigmoid = REWARDS.index("sigmoid")
-    assert reward(sigmoid, 0.0, 0.0, False, True, 100.0, 0.0) == 0.5  # nothing has started: waiting earns most, as published
+    assert (
+        reward(sigmoid, 0.0, 0.0, False, True, 100.0, 0.0) == 0.5
+    )  # nothing has started: waiting earns most, as published
     assert reward(sigmoid, 0.0, 0.0, False, False, 100.0, 0.0) == -1e-6
     assert 0 < reward(sigmoid, 1e9, 0.0, False, True, 1.0, 0.0) == 1 / (1 + exp(LARGEST_EXPONENT)) < 1e-300
 
@@ -73,5 +77,9 @@ def test_utilisation_enters_negated() -> None:
 
 def test_averages_over_users_leave_out_those_without_a_started_job() -> None:
     total, started = np.array([6.0, 0.0, 2.0]), np.array([2, 0, 1])
-    assert {name: user_average(USERS.index(name), total, started) for name in USERS[1:]} == {"mean": 2.5, "max": 3.0, "min": 2.0}
+    assert {name: user_average(USERS.index(name), total, started) for name in USERS[1:]} == {
+        "mean": 2.5,
+        "max": 3.0,
+        "min": 2.0,
+    }
     assert user_average(USERS.index("mean"), total, np.zeros(3, dtype=int)) == 0.0

@@ -1,4 +1,4 @@
-"""Rollouts: what is predicted is what ended, a rollout costs what the simulation costs, and the cheapest try is taken."""
+"""Rollouts: predictions come from ended jobs, a rollout costs what the simulation does, the cheapest try is taken."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.learning.checkpoints import write_checkpoint
 from schedlab.studies.batch.jobs import SHORT, Jobs, Machine
-from schedlab.studies.batch.learners.learned import KIND, load_priority, named_policy, save_priority
-from schedlab.studies.batch.problem import PREDICTED, BatchProblem
-from schedlab.studies.batch.rules import positive_request
+from schedlab.studies.batch.learners.policy_files import KIND, load_priority, named_policy, save_priority
+from schedlab.studies.batch.problem import RULE_MAKERS, BatchProblem
+from schedlab.studies.batch.rules import PREDICTED, positive_request
 from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.studies.batch.simulator.predictions import CLASSES, KEEP, History, Past, Prior, predict, predictor_of
-from schedlab.studies.batch.simulator.rollout_kernel import NOBODY, Future, Running, blocking_cost, easy_cost
-from schedlab.studies.batch.simulator.rollouts import BASE_FEATURES, BASES, Arrivals, RolloutPolicy, base
+from schedlab.studies.batch.simulator.rollout_kernel import NOBODY, Future, RunningEnds, blocking_cost, easy_cost
+from schedlab.studies.batch.simulator.rollouts import BASE_FEATURES, BASES, Arrivals, RolloutPolicy, base_coefficients
 from schedlab.studies.batch.simulator.simulate import simulate
-from schedlab.studies.batch.study import STUDY
 from schedlab.studies.batch.windows import first_job
 from schedlab.workloads.prepare import make_trace
 
@@ -40,13 +39,21 @@ def no_arrivals() -> Arrivals:
 
 
 def policy(*names: str, samples: int = 1, prior: Prior = EXACT, arrivals: Arrivals | None = None) -> RolloutPolicy:
-    return RolloutPolicy(np.array([base(name) for name in names]), prior, arrivals or no_arrivals(), samples)
+    return RolloutPolicy(
+        np.array([base_coefficients(name) for name in names]), prior, arrivals or no_arrivals(), samples
+    )
 
 
 def drawn_past(seed: int, count: int = 60) -> Past:
     rng = np.random.default_rng(seed)
     submit = np.cumsum(rng.integers(0, 30, count))
-    rows = zip(submit.tolist(), rng.integers(1, 90, count).tolist(), rng.integers(1, 200, count).tolist(), [1] * count, strict=True)
+    rows = zip(
+        submit.tolist(),
+        rng.integers(1, 90, count).tolist(),
+        rng.integers(1, 200, count).tolist(),
+        [1] * count,
+        strict=True,
+    )
     jobs = jobs_from(list(rows))
     return Past(jobs, np.where(rng.random(count) < 0.8, jobs.submit + rng.integers(0, 60, count) + jobs.run, np.nan))
 
@@ -89,7 +96,7 @@ def test_jobs_without_a_user_or_an_end_teach_nothing() -> None:
     jobs = jobs_from([(0, 5, 50, 1), (10, 5, 50, 1), (20, 5, 50, 1)])
     unknown = Past(Jobs(*{**vars(jobs), "user": np.full(3, -1)}.values()), np.array([5.0, 15.0, 25.0]))
     assert unknown.history(2, 1).user.tolist() == [-1]
-    assert Past(jobs, np.full(3, np.nan)).history(2, 1).sums.count.tolist() == [0.0]
+    assert Past(jobs, np.full(3, np.nan)).history(2, 1).sums.number.tolist() == [0.0]
 
 
 def test_the_prior_of_known_run_times_is_the_request() -> None:
@@ -107,7 +114,7 @@ def played(jobs: Jobs, machine: Machine, cost, waiting: int) -> float:
     weight = 1 / np.arange(2.0, count + 2)
     future = Future(jobs.submit, jobs.nodes, jobs.run, jobs.requested, jobs.run, weight, positive_request(jobs))
     order = np.argsort(future.key[:waiting], kind="stable")
-    room = Running(np.empty(count), np.empty(count), np.empty(count, dtype=np.int64))
+    room = RunningEnds(np.empty(count), np.empty(count), np.empty(count, dtype=np.int64))
     head = order[0] if cost is blocking_cost else NOBODY
     return cost(future, order, head, jobs.submit[0], machine.nodes, 0, room, np.empty(count, dtype=np.int64))
 
@@ -117,7 +124,10 @@ def played(jobs: Jobs, machine: Machine, cost, waiting: int) -> float:
 def test_a_rollout_costs_what_the_simulation_costs(window) -> None:
     jobs, machine = window
     weight = 1 / np.arange(2.0, len(jobs) + 2)
-    for cost, mode, waiting in ((blocking_cost, "none", 1), (easy_cost, "easy", int((jobs.submit == jobs.submit[0]).sum()))):
+    for cost, mode, waiting in (
+        (blocking_cost, "none", 1),
+        (easy_cost, "easy", int((jobs.submit == jobs.submit[0]).sum())),
+    ):
         wait = simulate(jobs, machine, "sjf", mode).start - jobs.submit
         assert played(jobs, machine, cost, waiting) == pytest.approx(float((weight * wait).sum()))
 
@@ -155,7 +165,7 @@ def test_without_arrivals_the_cheapest_plan_begins(seed) -> None:
     jobs = exact(jobs_from([(when, run, run, procs) for when, run, procs in rows], machine))
     names = ("shortest", "smallest")
     start = simulate(jobs, machine, policy(*names)).start
-    # the first job takes the machine and the second, alone in the queue, is chosen; the rest arrives while both wait for time 50
+    # The first job takes the machine and the second is chosen; the rest arrives while both wait for time 50.
     plans = []
     for name in names:
         key = jobs.run if name == "shortest" else jobs.nodes
@@ -165,17 +175,26 @@ def test_without_arrivals_the_cheapest_plan_begins(seed) -> None:
             plans.append((plan_cost(jobs, machine, [head, *rest], 50.0, [(50.0 + jobs.run[1], jobs.nodes[1])]), head))
     least = min(cost for cost, _ in plans)
     assert start[1] == 50.0
-    assert {head for cost, head in plans if cost <= least * (1 + 1e-9)} & set((2 + np.flatnonzero(start[2:] == start[2:].min())).tolist())
+    assert {head for cost, head in plans if cost <= least * (1 + 1e-9)} & set(
+        (2 + np.flatnonzero(start[2:] == start[2:].min())).tolist()
+    )
 
 
 def test_arrivals_change_what_is_done() -> None:
-    """Three narrow jobs come before a wide one, unless short jobs are expected that would have to wait while the machine drains for it."""
+    """Three narrow jobs precede a wide one, unless short jobs are expected that would wait while the machine drains."""
     machine = Machine(4, 4)
-    jobs = exact(jobs_from([(0, 10, 10, 4), (1, 10, 10, 4), (2, 90, 90, 4), *((3, 100, 100, 1) for _ in range(3))], machine))
+    jobs = exact(
+        jobs_from([(0, 10, 10, 4), (1, 10, 10, 4), (2, 90, 90, 4), *((3, 100, 100, 1) for _ in range(3))], machine)
+    )
     short = Arrivals(*(np.full((1, 4), value) for value in (20.0, 0.25, 10.0, 10.0, 10.0, 0.1)))
     names = ("shortest", "smallest")
     assert simulate(jobs, machine, policy(*names)).start[2:].tolist() == [120.0, 20.0, 20.0, 20.0]
-    assert simulate(jobs, machine, policy(*names, samples=2, arrivals=short)).start[2:].tolist() == [20.0, 110.0, 110.0, 110.0]
+    assert simulate(jobs, machine, policy(*names, samples=2, arrivals=short)).start[2:].tolist() == [
+        20.0,
+        110.0,
+        110.0,
+        110.0,
+    ]
 
 
 def test_stretches_are_those_of_the_training_part() -> None:
@@ -187,7 +206,10 @@ def test_stretches_are_those_of_the_training_part() -> None:
     run, weight = past.predictions(prior, 40)
     for row, predicted, cost in zip(found.run, found.predicted, found.weight, strict=True):
         begin = runs.index(tuple(row))
-        assert predicted.tolist() == run[begin : begin + 6].tolist() and cost.tolist() == weight[begin : begin + 6].tolist()
+        assert (
+            predicted.tolist() == run[begin : begin + 6].tolist()
+            and cost.tolist() == weight[begin : begin + 6].tolist()
+        )
 
 
 def test_a_file_holds_the_whole_policy(tmp_path) -> None:
@@ -203,37 +225,39 @@ def test_a_file_holds_the_whole_policy(tmp_path) -> None:
     jobs, machine = past.jobs.take(slice(20, 60)), Machine(8, 8)
     assert simulate(jobs, machine, loaded).start.tolist() == simulate(jobs, machine, saved).start.tolist()
     write_checkpoint(tmp_path / "other.zip", {"kind": KIND, "samples": 4}, {"bases": np.zeros((1, 2))})
-    with pytest.raises(UserError, match="reads other features"):
+    with pytest.raises(UserError, match=r"other\.zip"):
         load_priority(tmp_path / "other.zip")
 
 
 def test_bases_name_features() -> None:
     for name, coefficients in BASES.items():
         assert set(coefficients) <= set(BASE_FEATURES)
-        assert np.count_nonzero(base(name)) == len(coefficients)
+        assert np.count_nonzero(base_coefficients(name)) == len(coefficients)
 
 
 def test_history_counts_users_of_the_window_alone() -> None:
     jobs = jobs_from([(0, 1, 1, 1), (1, 1, 1, 1), (2, 1, 1, 1), (3, 1, 1, 1)])
     history = History.empty(jobs)
     assert len(set(history.user.tolist())) == len(set(jobs.user.tolist()))
-    assert history.sums.count.tolist() == [0.0] * len(history.sums.count)
+    assert history.sums.number.tolist() == [0.0] * len(history.sums.number)
 
 
 @pytest.mark.parametrize("name", PREDICTED)
 def test_an_untrained_base_over_predictions_is_a_rule_of_a_scenario(name) -> None:
-    """It decides by a prior of the training part and by users' ended jobs; nothing is searched for, and nothing is rolled out."""
+    """It decides by a prior of the training part and by users' ended jobs; nothing is searched for or rolled out."""
     workload = {"name": "drawn", "source": "lublin", "lublin": {"jobs": 600, "processors": 32, "load": 1.5, "users": 6}}
     workload["lublin"]["estimates"] = {"model": "menu"}
     made = validate(BatchScenario, {"name": "drawn", "seed": 1, "workload": workload, "windows": {"length": 60}})
     problem = BatchProblem(made, make_trace(made.workload)[0])
-    rule, unit = STUDY.rules[f"{name}_predicted"]({}, problem, 0), problem.units("test")[1]
-    assert not rule.rule.samples and rule.rule.bases.tolist() == [base(name).tolist()]
+    rule, unit = RULE_MAKERS[f"{name}_predicted"]({}, problem, 0), problem.units("test")[1]
+    assert not rule.rule.samples and rule.rule.bases.tolist() == [base_coefficients(name).tolist()]
     assert rule.rule.prior.log_ratio.tolist() == Prior.of(problem.jobs.take(slice(0, 300))).log_ratio.tolist()
     schedule, start = problem.run(rule, unit), first_job(unit)
     jobs, past = problem.jobs.take(slice(start, start + 60)), problem.past
     assert schedule.start.tolist() == simulate(jobs, problem.machine, rule.rule.at(past, start, 60)).start.tolist()
     nobodys = replace(jobs, user=np.full(60, -1))
-    assert schedule.start.tolist() != simulate(nobodys, problem.machine, rule.rule).start.tolist()  # users' ended jobs count
-    with pytest.raises(UserError, match="runs in scenarios only"):
+    assert (
+        schedule.start.tolist() != simulate(nobodys, problem.machine, rule.rule).start.tolist()
+    )  # users' ended jobs count
+    with pytest.raises(UserError, match="--policy"):
         named_policy(f"{name}_predicted", problem)

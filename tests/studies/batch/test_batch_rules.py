@@ -34,12 +34,14 @@ FORMULAS = {
 MACHINE = Machine(128, 128)
 
 
-def test_every_rule_has_a_formula() -> None:
-    assert FORMULAS.keys() == RULES.keys()
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.sampled_from(sorted(FORMULAS)), st.integers(0, 10**8), st.integers(1, 10**6), st.integers(1, 128), st.integers(0, 10**6))
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(sorted(RULES)),
+    st.integers(0, 10**8),
+    st.integers(1, 10**6),
+    st.integers(1, 128),
+    st.integers(0, 10**6),
+)
 def test_scores(rule: str, submit: int, requested: int, procs: int, wait: int) -> None:
     jobs = jobs_from([(submit, 1, requested, procs)], MACHINE)
     expected = FORMULAS[rule](submit, requested, procs, submit + wait)
@@ -58,7 +60,9 @@ def test_the_published_order_of_f2_without_a_requested_time_is_that_of_one_list_
     rng, differ = np.random.default_rng(2), 0
     for _ in range(40):
         requested = np.where(rng.random(12) < 0.2, -1, rng.integers(1, 100, 12))
-        rows = [(1, 5, int(time), int(procs)) for time, procs in zip(requested, rng.integers(65, 129, 12), strict=True)]  # one at a time
+        rows = [
+            (1, 5, int(time), int(procs)) for time, procs in zip(requested, rng.integers(65, 129, 12), strict=True)
+        ]  # one at a time
         jobs, (first, second, *queue) = jobs_from(rows, MACHINE), range(12)
         scores = [sqrt(time) * procs if time > 0 else nan for _, _, time, procs in rows]  # log10(1) is 0
         waiting, afresh, order = list(queue), [], [first, second]  # the second is drawn alone
@@ -70,7 +74,10 @@ def test_the_published_order_of_f2_without_a_requested_time_is_that_of_one_list_
         assert np.argsort(simulate(jobs, MACHINE, "f2").start).tolist() == order
         counted = [sqrt(max(time, 0)) * procs for _, _, time, procs in rows]
         for backfill in ("easy", "conservative"):
-            assert np.argsort(simulate(jobs, MACHINE, "f2", backfill).start).tolist() == np.argsort(counted, kind="stable").tolist()
+            assert (
+                np.argsort(simulate(jobs, MACHINE, "f2", backfill).start).tolist()
+                == np.argsort(counted, kind="stable").tolist()
+            )
         differ += afresh != order[2:]
     assert differ
 
@@ -82,6 +89,6 @@ def test_ties_go_to_the_earlier_job(rule: str) -> None:
         assert simulate(jobs, MACHINE, rule, backfill).start.tolist() == [5, 8, 11, 14]
 
 
-def test_an_unknown_rule_is_told_with_the_nearest_one() -> None:
-    with pytest.raises(UserError, match="did you mean 'wfp3'"):
+def test_an_unknown_rule_names_the_nearest_one() -> None:
+    with pytest.raises(UserError, match="wfp3"):
         priority("wpf3", jobs_from([(0, 1, 1, 1)]))

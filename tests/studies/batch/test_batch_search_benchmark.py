@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from schedlab.config.schema import validate
-from schedlab.studies.batch.learners.learned import save_priority
+from schedlab.studies.batch.learners.policy_files import save_priority
 from schedlab.studies.batch.learners.search_settings import CORRECT_RULES
 from schedlab.studies.batch.problem import BatchProblem
 from schedlab.studies.batch.scenario import BatchScenario
@@ -24,7 +24,11 @@ import batch_search  # noqa: E402
 def rows(tmp_path_factory):
     """Rows of two seeds that keep SJF and one seed of another learner that keeps F1."""
     lublin = {"jobs": 4000, "processors": 64, "load": 0.9}
-    values = {"name": "drawn", "seed": 1, "workload": {"name": "drawn", "source": "lublin", "seed": 1, "lublin": lublin}}
+    values = {
+        "name": "drawn",
+        "seed": 1,
+        "workload": {"name": "drawn", "source": "lublin", "seed": 1, "lublin": lublin},
+    }
     scenario = validate(BatchScenario, values | {"windows": {"length": batch_search.LENGTH}, "backfill": "easy"})
     problem = BatchProblem(scenario, make_trace(scenario.workload)[0])
     folder, made = tmp_path_factory.mktemp("policies"), {"rollout": ["sjf", "sjf"], "evolution": ["f1"]}
@@ -33,7 +37,9 @@ def rows(tmp_path_factory):
         for path, rule in zip(paths, kept, strict=True):
             save_priority(path, rule)
         made[learner] = paths
-    return batch_search.rows_of(problem, {"backfill": "easy", "trace": "drawn", "learned_on": "drawn"}, made, every_rule=True)
+    return batch_search.rows_of(
+        problem, {"backfill": "easy", "trace": "drawn", "learned_on": "drawn"}, made, every_rule=True
+    )
 
 
 def test_every_policy_stands_beside_the_chosen_rules_the_planner_and_every_rule(rows):
@@ -52,7 +58,9 @@ def test_the_best_rule_in_hindsight_is_the_lowest_of_all(rows):
 
 
 def test_a_policy_against_itself_has_ratio_and_effect_of_nothing(rows):
-    same = next(row for row in rows if row["learner"] == "rollout" and row["rule"] == "sjf" and row["against"] == "rule")
+    same = next(
+        row for row in rows if row["learner"] == "rollout" and row["rule"] == "sjf" and row["against"] == "rule"
+    )
     other = next(row for row in rows if row["learner"] == "rollout" and row["rule"] == "ljf")
     assert same["ratio"] == same["geometric_ratio"] == 1.0 and not same["standardised_log_ratio"]
     assert other["geometric_ratio"] < 1 and other["standardised_log_ratio"] < 0  # below 0: the policy is better
@@ -60,5 +68,7 @@ def test_a_policy_against_itself_has_ratio_and_effect_of_nothing(rows):
 
 
 def test_scenarios_that_are_named_exist():
-    missing = [name for name in batch_search.SCENARIOS if not (REPOSITORY / f"conf/scenario/batch/{name}.yaml").is_file()]
+    missing = [
+        name for name in batch_search.SCENARIOS if not (REPOSITORY / f"conf/scenario/batch/{name}.yaml").is_file()
+    ]
     assert missing == []

@@ -1,4 +1,4 @@
-"""Deciding job by job gives what whole windows give under the same rule, and what the plain statement gives for any choices."""
+"""Deciding job by job gives what whole windows do under the same rule, and what the plain statement does for any."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from small_jobs import jobs_from, windows
 
+from oracles.batch_plain import Blocking
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import Jobs, Machine, prefill
 from schedlab.studies.batch.rules import RULES, Priority, priority
 from schedlab.studies.batch.scenario import BACKFILLS
-from schedlab.studies.batch.simulator.plain import BlockingSimulation
 from schedlab.studies.batch.simulator.simulate import simulate
-from schedlab.studies.batch.simulator.stepping import Drawn, Stepper, Task, most_nodes
+from schedlab.studies.batch.simulator.stepper import Drawn, Stepper, Task, most_nodes
 
 rules = st.sampled_from(sorted(RULES))
 
@@ -28,7 +28,9 @@ def is_repeated(found: Priority, backfill: str) -> bool:
 
 def stepper_on(jobs: Jobs, machine: Machine, backfill: str, start: int = 0, **values) -> Stepper:
     """A stepper at the beginning of the window of all jobs from `start` on."""
-    environment = EnvironmentSettings(**{name: values.pop(name) for name in list(values) if name in EnvironmentSettings.model_fields})
+    environment = EnvironmentSettings(
+        **{name: values.pop(name) for name in list(values) if name in EnvironmentSettings.model_fields}
+    )
     length = len(jobs) - start
     task = Task(jobs, machine, range(start, start + 1), (length, length), backfill, settings=environment, **values)
     stepper = Stepper(task, 1)
@@ -46,14 +48,16 @@ def follow(stepper: Stepper, score) -> list[float]:
     return stepper.schedule(0).start.tolist()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(windows(), rules, st.sampled_from(BACKFILLS), st.booleans())
 def test_the_lowest_score_each_time_gives_the_starts_of_the_whole_window(drawn, rule, backfill, kill) -> None:
     jobs, machine = drawn
     found = priority(rule, jobs.killed_at_request() if kill else jobs)
     stepper = stepper_on(jobs, machine, backfill, kill=kill)
     if found.power == 0:
-        stepper.windows.rank[0, : len(jobs)] = found.ranks()  # the published backfilling takes jobs of one submit time in this order
+        stepper.windows.rank[0, : len(jobs)] = (
+            found.ranks()
+        )  # the published backfilling takes jobs of one submit time in this order
     elif backfill == "legacy":
         return
     assume(not is_repeated(found, backfill))
@@ -75,7 +79,7 @@ def test_on_a_warm_machine_too(drawn, rule, backfill, data) -> None:
     assert found == simulate(chosen, machine, rule, backfill, prefill=before).start.tolist()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(windows(), rules, st.sampled_from([("easy", "fcfs"), ("easy", "area"), ("legacy", "area"), ("legacy", "fcfs")]))
 def test_jobs_are_backfilled_in_the_order_that_is_asked_for(drawn, rule, mode) -> None:
     jobs, machine = drawn
@@ -102,11 +106,11 @@ def test_nodes_are_those_of_the_whole_window(drawn, rule, backfill) -> None:
     assert [held.tolist() for held in stepper.schedule(0).held] == [held.tolist() for held in expected.held]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(windows(), st.booleans(), st.lists(st.integers(-2, 30), min_size=1, max_size=60))
 def test_any_choices_and_waits_give_what_the_plain_statement_gives(drawn, backfill, choices) -> None:
     jobs, machine = drawn
-    plain = BlockingSimulation(jobs, machine, backfill=backfill)
+    plain = Blocking(jobs, machine, backfill=backfill)
     stepper = stepper_on(jobs, machine, "legacy" if backfill else "none", noop=True, noop_seconds=2.0)
     for choice in itertools.cycle([*choices, 0]):
         if plain.done:
@@ -139,7 +143,11 @@ def test_any_choices_of_a_textbook_mode_end_the_window(drawn, backfill, choices)
     schedule = stepper.schedule(0)
     assert (schedule.start >= jobs.submit).all()
     for node in range(machine.nodes):
-        users = sorted((schedule.start[job], schedule.start[job] + jobs.run[job]) for job, held in enumerate(schedule.held) if node in held)
+        users = sorted(
+            (schedule.start[job], schedule.start[job] + jobs.run[job])
+            for job, held in enumerate(schedule.held)
+            if node in held
+        )
         assert all(end <= start for (_, end), (start, _) in itertools.pairwise(users))
 
 
@@ -151,7 +159,9 @@ def test_easy_offers_what_may_start_beside_the_head() -> None:
     stepper.step(np.array([0]))  # job 1 does not fit: the head
     assert stepper.episodes.rows[0, :2].tolist() == [2, -1]  # job 3 would keep it from starting at 10
     stepper.step(np.array([0]))
-    assert stepper.windows.clock[0, 0] == 5  # time went on: job 2 has ended, and job 3 may be chosen again, as a new head is
+    assert (
+        stepper.windows.clock[0, 0] == 5
+    )  # time went on: job 2 has ended, and job 3 may be chosen again, as a new head is
     assert stepper.episodes.rows[0, :3].tolist() == [1, 3, -1]
 
 
@@ -167,7 +177,9 @@ def test_the_published_noop_may_end_a_window_with_jobs_waiting() -> None:
     mended = stepper_on(jobs, machine, "none", layout="dissertation")
     mended.step(np.array([0]))
     mended.step(np.array([127]))
-    assert mended.masks[0].sum() == 1  # nothing runs or is to come: the row for waiting is masked, and choosing one is replaced
+    assert (
+        mended.masks[0].sum() == 1
+    )  # nothing runs or is to come: the row for waiting is masked, and choosing one is replaced
     mended.step(np.array([127]))
     assert (mended.ended[0], mended.info(0)["replaced"]) == (True, 1)
 

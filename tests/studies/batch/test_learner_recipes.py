@@ -55,8 +55,20 @@ RECIPES = {  # of RLScheduler, and of the dissertation on HPC2N, as published
     },
 }
 SEEN = {
-    "ppo_published": {"layout": "rlscheduler", "scales": "whole", "reward": "episodic", "measure": "bsld", "waiting_seconds": 0.0},
-    "ppo_dissertation": {"layout": "dissertation", "scales": "whole", "oracle_runtime": True, "measure": "bsld", "waiting_seconds": 60.0},
+    "ppo_published": {
+        "layout": "rlscheduler",
+        "scales": "whole",
+        "reward": "episodic",
+        "measure": "bsld",
+        "waiting_seconds": 0.0,
+    },
+    "ppo_dissertation": {
+        "layout": "dissertation",
+        "scales": "whole",
+        "oracle_runtime": True,
+        "measure": "bsld",
+        "waiting_seconds": 60.0,
+    },
 }
 
 
@@ -90,7 +102,9 @@ def test_published_recipes_are_policies_of_the_published_length_that_its_protoco
 
     for trace in ("hpc2n", "sdsc_sp2"):
         name = f"ppo-dissertation-{trace.replace('_', '-')}"
-        assert [(phase["scenarios"], phase["steps"]) for phase in read(f"policy/batch/{name}")["train_on"]] == [([trace], 400_000)]
+        assert [(phase["scenarios"], phase["steps"]) for phase in read(f"policy/batch/{name}")["train_on"]] == [
+            ([trace], 400_000)
+        ]
         for scenario in (f"published_test_{trace}", f"published_test_{trace}_backfill"):
             assert name in read(f"scenario/batch/{scenario}")["policies"]
     ours, theirs = (read(f"policy/batch/ppo-dissertation-{trace}") for trace in ("hpc2n", "sdsc-sp2"))
@@ -98,5 +112,7 @@ def test_published_recipes_are_policies_of_the_published_length_that_its_protoco
     (phase,) = read("policy/batch/ppo-rlscheduler-lublin1")["train_on"]
     recipe = read("learner/batch/ppo_published")
     assert phase["steps"] == 100 * recipe["environments"] * recipe["n_steps"] == 100 * 25_600
-    assert phase["scenarios"] == ["rlscheduler_lublin1"] and read("scenario/batch/rlscheduler_lublin1")["windows"] == {"length": 256}
+    assert phase["scenarios"] == ["rlscheduler_lublin1"] and read("scenario/batch/rlscheduler_lublin1")["windows"] == {
+        "length": 256
+    }
     assert "ppo-rlscheduler-lublin1" in read("scenario/batch/published_lublin1")["policies"]

@@ -1,4 +1,4 @@
-"""Learning to roll out: what is kept is the best candidate, the search betters a base, and a job goes on with equal bytes."""
+"""Learning to roll out: the best candidate is kept, the search betters a base, a job resumes with equal bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.schema import validate
 from schedlab.stages.learn import CurveRecorder
 from schedlab.studies.batch.learners import rollout as learner_rollout
-from schedlab.studies.batch.learners.learned import load_priority
+from schedlab.studies.batch.learners.policy_files import load_priority
 from schedlab.studies.batch.learners.rollout import RolloutLearner
 from schedlab.studies.batch.learners.search import Judge, merit
 from schedlab.studies.batch.learners.search_settings import CORRECT_RULES, RolloutSettings
@@ -19,7 +19,15 @@ from schedlab.studies.batch.simulator.rollouts import RolloutPolicy
 from schedlab.workloads.prepare import make_trace
 
 WORKLOAD = {"name": "drawn", "source": "lublin", "lublin": {"jobs": 500, "processors": 32, "load": 1.2, "users": 5}}
-SETTINGS = {"population": 4, "windows": 3, "stride": 16, "most_windows": 4, "samples": 2, "stretches": 8, "horizons": [0, 4]}
+SETTINGS = {
+    "population": 4,
+    "windows": 3,
+    "stride": 16,
+    "most_windows": 4,
+    "samples": 2,
+    "stretches": 8,
+    "horizons": [0, 4],
+}
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +55,10 @@ def test_the_best_candidate_is_kept(problems, tmp_path) -> None:
     own = load_priority(tmp_path / "own" / "policy.zip")
     assert isinstance(own, RolloutPolicy)
     assert merit(judge.figures(kept)) == min(merit(judge.figures(own)), best_rule, merit(judge.figures("planner")))
-    assert RolloutLearner().load(tmp_path / "own" / "policy.zip", problems["drawn"]).rule.bases.tolist() == own.bases.tolist()
+    assert (
+        RolloutLearner().load(tmp_path / "own" / "policy.zip", problems["drawn"]).rule.bases.tolist()
+        == own.bases.tolist()
+    )
 
 
 def test_same_seed_same_bytes_and_another_seed_others(problems, tmp_path) -> None:

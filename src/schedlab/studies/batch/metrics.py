@@ -6,12 +6,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from schedlab.config.contract import Metric
 from schedlab.evaluation.job_metrics import bounded_slowdown
 from schedlab.studies.batch.jobs import SHORT, Machine
-from schedlab.studies.batch.simulator.simulate import Schedule
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from schedlab.studies.batch.simulator.simulate import Schedule
+
+METRICS = (
+    Metric("avg_bsld", "-", "lower", headline=True, label="mean bounded slowdown"),
+    Metric("log_bsld", "-", "lower", label="mean logarithm of the bounded slowdown"),
+    Metric("median_bsld", "-", "lower", label="median bounded slowdown"),
+    Metric("p90_bsld", "-", "lower", label="90th percentile of the bounded slowdown"),
+    Metric("p99_bsld", "-", "lower", label="99th percentile of the bounded slowdown"),
+    Metric("max_bsld", "-", "lower", label="largest bounded slowdown"),
+    Metric("avg_wait", "s", "lower", label="mean wait"),
+    Metric("max_wait", "s", "lower", label="longest wait"),
+    Metric("avg_turnaround", "s", "lower", label="mean turnaround"),
+    Metric("util_to_last_start", "-", "higher", label="utilisation up to the last start"),
+    Metric("util_makespan", "-", "higher", label="utilisation"),
+    Metric("user_bsld_max", "-", "lower", label="mean bounded slowdown of the worst-off user"),
+    Metric("jain_users", "-", "higher", label="fairness over users"),
+)
 
 RUN_CLASSES = {
     "run_under_1min": (0, 60),
@@ -45,10 +63,9 @@ def job_table(schedule: Schedule) -> pd.DataFrame:
 
 
 def measures(schedule: Schedule, machine: Machine) -> dict[str, Any]:
-    """Return all measures by name: averages over the n jobs; s, or none for ratios; None where a ratio has no
-    denominator.
+    """Return all measures by name: averages over the jobs; s, or none for ratios, None where there is no denominator.
 
-    util_to_last_start ends at the last start, as published; util_makespan at the last end. Both count processors as
+    util_to_last_start ends at the last start, as published; util_makespan at the last end; both count processors as
     requested.
     """
     table = job_table(schedule)
@@ -70,9 +87,8 @@ def measures(schedule: Schedule, machine: Machine) -> dict[str, Any]:
     }
     for name in ("bsld", "wait"):
         quantiles = np.percentile(table[name], [50, 90, 99])
-        found |= {
-            f"{label}_{name}": float(value) for label, value in zip(("median", "p90", "p99"), quantiles, strict=True)
-        }
+        labels = ("median", "p90", "p99")
+        found |= {f"{label}_{name}": float(value) for label, value in zip(labels, quantiles, strict=True)}
         found[f"max_{name}"] = float(table[name].max())
     return found | _fairness(table) | {"bsld_by_class": _by_class(table)}
 
@@ -111,10 +127,8 @@ def _by_class(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
         found[name] = table.loc[(table["run"] >= low) & (table["run"] < high), "bsld"]
     for name, (low, high) in SIZE_CLASSES.items():
         found[name] = table.loc[(table["procs"] > low) & (table["procs"] <= high), "bsld"]
-    return {
-        name: {"jobs": len(values), "avg_bsld": float(values.mean()) if len(values) else None}
-        for name, values in found.items()
-    }
+    means = {name: float(values.mean()) if len(values) else None for name, values in found.items()}
+    return {name: {"jobs": len(values), "avg_bsld": means[name]} for name, values in found.items()}
 
 
 def _ratio(above: float, below: float) -> float | None:

@@ -6,57 +6,34 @@ import logging
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from schedlab.config.contract import Metric, Outcome, Policy, RuleMaker, Split, Unit
+from schedlab.config.contract import Outcome, Policy, RuleMaker, Split, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, validate
 from schedlab.studies.batch.env.env import BatchEnv
 from schedlab.studies.batch.env.layouts import Layout, Scales, layout_of
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
 from schedlab.studies.batch.jobs import jobs_of, machine_of, prefill, recorded_ends, window
-from schedlab.studies.batch.metrics import job_table, measures
-from schedlab.studies.batch.rules import RULES
+from schedlab.studies.batch.metrics import METRICS, job_table, measures
+from schedlab.studies.batch.rules import PREDICTED, RULES
 from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.studies.batch.simulator.predictions import Past
-from schedlab.studies.batch.simulator.rollouts import RolloutPolicy, untrained
+from schedlab.studies.batch.simulator.rollouts import RolloutPolicy, untrained_base
 from schedlab.studies.batch.simulator.simulate import Priorities, Schedule, simulate
-from schedlab.studies.batch.simulator.stepping import Drawn, Stepper, Task
+from schedlab.studies.batch.simulator.stepper import Drawn, Stepper, Task
 from schedlab.studies.batch.waiting_rules import WAITING_RULES, WaitingRule
 from schedlab.studies.batch.windows import first_job, part_of, require_test_windows, window_units
 from schedlab.workloads.trace import Trace
 
-if TYPE_CHECKING:
-    from schedlab.studies.batch.env.env import BatchEnv
-
 log = logging.getLogger("schedlab.batch")
-
-PREDICTED = ("f1", "shortest", "smallest_area", "costly_per_area")  # bases that are rules, too, by what is predicted
-
-METRICS = (
-    Metric("avg_bsld", "-", "lower", headline=True, label="mean bounded slowdown"),
-    Metric("log_bsld", "-", "lower", label="mean logarithm of the bounded slowdown"),
-    Metric("median_bsld", "-", "lower", label="median bounded slowdown"),
-    Metric("p90_bsld", "-", "lower", label="90th percentile of the bounded slowdown"),
-    Metric("p99_bsld", "-", "lower", label="99th percentile of the bounded slowdown"),
-    Metric("max_bsld", "-", "lower", label="largest bounded slowdown"),
-    Metric("avg_wait", "s", "lower", label="mean wait"),
-    Metric("max_wait", "s", "lower", label="longest wait"),
-    Metric("avg_turnaround", "s", "lower", label="mean turnaround"),
-    Metric("util_to_last_start", "-", "higher", label="utilisation up to the last start"),
-    Metric("util_makespan", "-", "higher", label="utilisation"),
-    Metric("user_bsld_max", "-", "lower", label="mean bounded slowdown of the worst-off user"),
-    Metric("jain_users", "-", "higher", label="fairness over users"),
-)
 
 
 @dataclass(frozen=True)
 class RulePolicy:
-    """A priority rule by name or a linear priority; whole windows are simulated under it at once, so nothing asks it to
-    act.
-    """
+    """A rule by name, a linear priority or rollouts: whole windows are simulated at once, it is never asked to act."""
 
     rule: Priorities
 
@@ -64,10 +41,13 @@ class RulePolicy:
         """Keep nothing from one window to the next."""
 
 
+AnyPolicy = Policy | RulePolicy | WaitingRule
+
+
 def rule_maker(policy: RulePolicy | WaitingRule) -> RuleMaker:
     """Return the maker of a rule without values of its own."""
 
-    def make(params: Mapping[str, Any], problem: Any, seed: int) -> RulePolicy | WaitingRule:
+    def make(params: Mapping[str, Any], problem: Any, seed: int) -> Any:
         del problem, seed
         validate(NoSettings, params)
         return policy
@@ -76,14 +56,12 @@ def rule_maker(policy: RulePolicy | WaitingRule) -> RuleMaker:
 
 
 def predicted_maker(name: str) -> RuleMaker:
-    """Return the maker of a base of the rollouts that decides alone, over predictions whose prior the training part
-    gives.
-    """
+    """Return the maker of a base of the rollouts that decides alone, its prior from the training part."""
 
-    def make(params: Mapping[str, Any], problem: BatchProblem, seed: int) -> RulePolicy:
+    def make(params: Mapping[str, Any], problem: Any, seed: int) -> Any:
         del seed
         validate(NoSettings, params)
-        return RulePolicy(untrained(name, problem.jobs.take(slice(*problem.part("train")))))
+        return RulePolicy(untrained_base(name, problem.jobs.take(slice(*problem.part("train")))))
 
     return make
 
@@ -95,9 +73,8 @@ def _row(action: Any) -> int:
     except TypeError:
         row = -1
     if isinstance(action, bool | np.bool_) or not 0 <= row < ROWS:
-        raise UserError(
-            f"act returned {action!r} ({type(action).__name__})", expected=f"the number of a row, 0 to {ROWS - 1}"
-        )
+        what = f"act returned {action!r} ({type(action).__name__})"
+        raise UserError(what, expected=f"the number of a row, 0 to {ROWS - 1}")
     return row
 
 
@@ -111,8 +88,7 @@ RULE_MAKERS = (
 class BatchProblem:
     """Implements the contract's Problem. Units are windows of the workload.
 
-    maxima  the largest values of the whole trace as read (a cleaning's report), which the published layouts divide by;
-            None: of the jobs
+    maxima  what the published layouts divide by: largest values of the trace as read; None: of the jobs
     """
 
     def __init__(self, scenario: BatchScenario, trace: Trace, maxima: Mapping[str, float] | None = None) -> None:
@@ -159,16 +135,20 @@ class BatchProblem:
         lengths, (first, end) = (scenario.windows.length, longest or scenario.windows.length), self.part("train")
         if starts is None:
             starts = range(first, end - lengths[1] + 1)
-        scales = self._scales(settings)
         where = (self.jobs, self.machine, starts, lengths, scenario.backfill, scenario.kill, scenario.warm_start)
-        return Task(*where, scales=scales, settings=settings, seed=window_seed, backfill_order=scenario.backfill_order)
+        return Task(
+            *where,
+            scales=self._scales(settings),
+            settings=settings,
+            seed=window_seed,
+            backfill_order=scenario.backfill_order,
+        )
 
-    def rollout(self, policy: Policy, unit: Unit) -> Outcome:
-        """Run a window under a policy: a rule at once, another job by job. A measure that has no denominator is left
-        out.
+    def rollout(self, policy: AnyPolicy, unit: Unit) -> Outcome:
+        """Run a window under a policy: a rule at once, another job by job; measures without a denominator are left out.
 
-        What a policy sees is as its attribute `environment` says (EnvironmentSettings), where it has one, else as the
-        scenario does. Raises UserError where it chooses a row without a job.
+        A policy sees what its attribute `environment` (EnvironmentSettings) or else the scenario says. Raises UserError
+        where it chooses a row without a job.
         """
         schedule = self.run(policy, unit)
         table = job_table(schedule)
@@ -176,7 +156,7 @@ class BatchProblem:
         scores = {metric.name: found[metric.name] for metric in METRICS if found[metric.name] is not None}
         return Outcome(scores, details={"jobs": table})
 
-    def run(self, policy: Policy, unit: Unit) -> Schedule:
+    def run(self, policy: AnyPolicy, unit: Unit) -> Schedule:
         """Return what becomes of the jobs of a window under a policy, as `rollout`."""
         policy.reset(unit)
         if isinstance(policy, RulePolicy):
@@ -186,9 +166,7 @@ class BatchProblem:
         return self._stepped_schedule(policy, unit)
 
     def schedule(self, rule: Priorities, start: int, seed: int) -> Schedule:
-        """Return the schedule of the window from job `start` on; the seed draws what already runs, where the start is
-        warm.
-        """
+        """Return the schedule of the window from job `start` on; the seed draws what already runs in a warm start."""
         scenario = self.scenario
         chosen = window(self.jobs, self.machine, start, scenario.windows.length)
         before = None
@@ -208,9 +186,8 @@ class BatchProblem:
         schedule = stepper.schedule(0)
         if np.isnan(schedule.start).any():
             waiting = int(np.isnan(schedule.start).sum())
-            raise UserError(
-                f"{waiting} jobs never started", where=f"window {unit.id}", remedy="leave environment.noop_ends off"
-            )
+            what, remedy = f"{waiting} jobs never started", "leave environment.noop_ends off"
+            raise UserError(what, where=f"window {unit.id}", remedy=remedy)
         return schedule
 
     def _opened(self, settings: EnvironmentSettings, unit: Unit) -> Stepper:

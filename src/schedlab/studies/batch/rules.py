@@ -16,13 +16,13 @@ from schedlab.config.errors import UserError, did_you_mean
 from schedlab.studies.batch.jobs import Jobs
 
 UNKNOWN_REQUEST = 0.1  # s; stands for a requested time <= 0 where a rule divides by it or takes its logarithm
+PREDICTED = ("f1", "shortest", "smallest_area", "costly_per_area")  # bases of rollouts that are rules, too
 TINY = 1e-15  # the published UNICEP adds it to the wait and inside the logarithm
 
 
 @dataclass(frozen=True)
 class Priority:
-    """The score of every job: `score`, or, where it depends on the clock t, -((t - submit) / scale) ** power * weight.
-    Arrays (n,).
+    """The scores (n,): `score`, or, if they depend on the clock t, -((t - submit) / scale) ** power * weight.
 
     published  the score as the published simulator computes it, where some of its numbers are none (NaN); else None
     """
@@ -42,11 +42,9 @@ class Priority:
         return float(-(ratio * ratio * ratio if self.power == 3 else ratio) * self.weight[job])
 
     def ranks(self) -> np.ndarray:
-        """Return the place of each job (n,) int64 in the order of a score that does not change; ties by submit time,
-        then place.
-        """
+        """Return the place of each job (n,) int64 by a constant score; ties by submit time, then place."""
         rank, submitted = np.empty(len(self.submit), dtype=np.int64), np.argsort(self.submit, kind="stable")
-        rank[submitted[np.argsort(self.score[submitted], kind="stable")]] = np.arange(len(rank))
+        rank[submitted[np.argsort(np.asarray(self.score)[submitted], kind="stable")]] = np.arange(len(rank))
         return rank
 
 
@@ -98,12 +96,10 @@ def _f1(jobs: Jobs) -> np.ndarray:
 
 
 def _f2(jobs: Jobs) -> Priority:
-    """F2 takes the root of the requested time. Where there is none, it counts as 0 s, but not where the published
-    simulator is repeated.
+    """F2 takes the root of the requested time, which counts as 0 s where there is none.
 
-    There the root of -1 is taken, and the order of what is not a number (plain.run_scores) belongs to the recorded
-    start times and means of tables. Only cleaning as published keeps jobs of no requested and no run time; the default
-    drops them, and the question with them.
+    The published simulator takes the root of -1 there: the order of NaN (nan_scores.run_scores) is part of recorded
+    start times and of tables. Only cleaning as published keeps such jobs; the default drops them.
     """
     root, weights = np.sqrt(_request(jobs)), 25600.0 * _log_submit(jobs)
     missing = jobs.requested < 0
@@ -144,9 +140,8 @@ RULES: dict[str, Callable[[Jobs], Priority]] = {
     "f4": _fixed(lambda jobs: _request(jobs) * np.sqrt(jobs.procs) + 530000.0 * _log_submit(jobs)),
     "wfp3": _wfp3,
     "unicep": _unicep,
-    "wfp3_legacy": _fixed(
-        _wfp3_legacy
-    ),  # the wait of a job not yet started counted as -1 - submit: both run upside down
+    # published defect: the wait of a job not yet started counted as -1 - submit, which turns both upside down
+    "wfp3_legacy": _fixed(_wfp3_legacy),
     "unicep_legacy": _fixed(_unicep_legacy),
 }
 
@@ -162,7 +157,7 @@ FEATURES = {
     "wait_days": "w in days, at most 3",
     "fits": "1 where the job could start now, else 0",
     "log_delay": "ln(1 + d) / 10, d: estimated s until it could start if nothing else started",
-    "plan_log": "log10(0.001 + x) / 3 + 1, x: excess of the best plan that begins with the job over the best plan of all",
+    "plan_log": "log10(0.001 + x) / 3 + 1, x: excess of the best plan that begins with the job over the best plan",
     "plan": "x, at most 1",
 }  # r requested time in s, n processors of P, w wait in s
 NAMES = tuple(FEATURES)
@@ -196,6 +191,5 @@ def linear_priority(**weights: float) -> LinearPriority:
     return LinearPriority(np.array([float(weights.get(name, 0.0)) for name in NAMES]))
 
 
-PLANNER = linear_priority(
-    plan_log=-1.0
-)  # simulates the queue with each candidate first and takes the best: nothing is learned
+# Simulates the queue with each candidate first and takes the best; nothing is learned.
+PLANNER = linear_priority(plan_log=-1.0)

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
+from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, section, setting
 from schedlab.config.settings import MOST, ScenarioSettings, Seeds
 from schedlab.studies.batch.env.settings import EnvironmentSettings
@@ -23,9 +24,8 @@ RESULTS_VERSION = 5  # raise it when the code of this study changes its results
 
 class WindowSettings(Settings):
     """Windows of consecutive jobs, simulated apart. The workload is cut by position into training, validation and test
-    part; windows of a part follow each other, so that no two windows share a job and none passes the border of its
-    part. Given starts are those of a
-    published protocol: all of them are test windows, they may overlap each other and what a policy learned from.
+    part; windows of a part follow each other, so that no two share a job and none passes the border of its part. Given
+    starts are those of a published protocol: all are test windows, may overlap each other and what was learned from.
     """
 
     length: int = setting(256, doc="jobs of a window", unit="jobs", ge=1)
@@ -54,18 +54,29 @@ class BatchScenario(ScenarioSettings):
     windows: WindowSettings = section(WindowSettings, doc="what is simulated apart")
     backfill: Backfill = setting(
         "none",
-        doc="none: the chosen job blocks everything; legacy: the published simulator's; easy, conservative: the textbook's",
+        doc="none: the chosen job blocks everything; legacy: the published simulator's; easy, conservative: the "
+        "textbook's",
     )
     backfill_order: BackfillOrder = setting(
         "default",
-        doc="which jobs are looked at first when they are backfilled (legacy, easy): by submission, by requested time times nodes, or "
-        "by the policy; default: by submission (legacy), by the policy (easy)",
+        doc="which jobs are looked at first when they are backfilled (legacy, easy): by submission, by requested "
+        "time times nodes, or by the policy; default: by submission (legacy), by the policy (easy)",
     )
     kill: bool = setting(False, doc="jobs end at their requested time")
     warm_start: bool = setting(False, doc="a window begins on a machine that runs the jobs before it")
     environment: EnvironmentSettings = section(
         EnvironmentSettings, doc="what policies that decide job by job see and are rewarded with"
     )
+
+
+def require_order(backfill: Backfill, backfill_order: BackfillOrder, where: str = "backfill_order") -> None:
+    """Raise UserError for an order in a mode that looks at jobs in none, or in one that is part of its definition."""
+    if backfill_order != "default" and backfill not in ("legacy", "easy"):
+        raise UserError(
+            f"'{backfill_order}' has no meaning with backfilling '{backfill}'",
+            where=where,
+            expected="backfill legacy or easy",
+        )
 
 
 class BatchScale(Settings):
@@ -82,7 +93,8 @@ class BatchScale(Settings):
 
 
 TERMS = {
-    "bounded slowdown": "time from submission to end over run time, where a job shorter than 10 s counts as one of 10 s; at least 1",
+    "bounded slowdown": "time from submission to end over run time, where a job shorter than 10 s counts as one of "
+    "10 s; at least 1",
     "window": "consecutive jobs, simulated apart",
     "fcfs": "first come, first served",
     "sjf": "the job of the shortest requested time first",
@@ -90,7 +102,8 @@ TERMS = {
     "smallest": "the job of the fewest processors first",
     "largest": "the job of the most processors first",
     "smallest_area": "the job of the smallest requested time times processors first",
-    "f1": "log10(requested time) * processors + 870 * log10(submit time), lowest first; found by simulation and regression",
+    "f1": "log10(requested time) * processors + 870 * log10(submit time), lowest first; found by simulation and "
+    "regression",
     "f2": "sqrt(requested time) * processors + 25600 * log10(submit time), lowest first",
     "f3": "requested time * processors + 6860000 * log10(submit time), lowest first",
     "f4": "requested time * sqrt(processors) + 530000 * log10(submit time), lowest first",
@@ -98,7 +111,8 @@ TERMS = {
     "unicep": "wait / (log2(processors) * requested time), highest first",
     "planner": "simulates the queue as requested with each candidate first and takes the best; nothing is learned",
     **{
-        f"{rule}_waiting": f"{rule} as the dissertation tested it: it waits until 128 jobs do, and the last 127 of a window never start"
+        f"{rule}_waiting": f"{rule} as the dissertation tested it: it waits until 128 jobs do, and the last 127 of a "
+        f"window never start"
         for rule in ("fcfs", "sjf", "smallest", "f1")
     },
     **{

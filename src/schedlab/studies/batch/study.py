@@ -9,6 +9,7 @@ from typing import Any
 from schedlab.config.contract import Part, Problem, Requirement, Study
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.parts import read_part
+from schedlab.config.plugins import load_object
 from schedlab.config.readers import read_json
 from schedlab.config.schema import Settings, validate
 from schedlab.config.settings import PolicySettings
@@ -22,14 +23,20 @@ from schedlab.studies.batch.learners.stock_settings import (
     BatchMaskablePPOSettings,
     TrainingWindows,
 )
-from schedlab.studies.batch.problem import METRICS, RULE_MAKERS, BatchProblem
-from schedlab.studies.batch.rules import RULES
-from schedlab.studies.batch.scenario import RESULTS_VERSION, TERMS, BatchScale, BatchScenario
-from schedlab.studies.batch.simulator.simulate import require_order
+from schedlab.studies.batch.metrics import METRICS
+from schedlab.studies.batch.rules import PREDICTED, RULES
+from schedlab.studies.batch.scenario import RESULTS_VERSION, TERMS, BatchScale, BatchScenario, require_order
+from schedlab.studies.batch.waiting_rules import WAITING_RULES
 from schedlab.workloads.prepare import write_trace
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.swf import read_swf
 
+RULE_NAMES = (
+    *RULES,
+    "planner",
+    *(f"{name}_waiting" for name in WAITING_RULES),
+    *(f"{name}_predicted" for name in PREDICTED),
+)
 ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
 PROBLEM = ("workload", "windows", "backfill", "backfill_order", "kill", "warm_start", "environment")
 
@@ -47,11 +54,8 @@ def parts(scenario: BatchScenario) -> dict[str, Part]:
 
 def requires(scenario: BatchScenario) -> list[Requirement]:
     """Return the trace that must be there, where jobs are not drawn."""
-    return (
-        [Requirement(f"the trace {scenario.workload.name}", Path(scenario.workload.file), ARCHIVE)]
-        if scenario.workload.file
-        else []
-    )
+    workload = scenario.workload
+    return [Requirement(f"the trace {workload.name}", Path(workload.file), ARCHIVE)] if workload.file else []
 
 
 def check(scenario: BatchScenario) -> Iterable[UserError]:
@@ -60,11 +64,8 @@ def check(scenario: BatchScenario) -> Iterable[UserError]:
     if scenario.workload.source == "batsim":
         yield UserError("a workload file of Batsim is no trace", where="workload.source", expected="lublin or swf")
     if windows.train_share + windows.validation_share >= 1:
-        yield UserError(
-            "training and validation part leave nothing to test on",
-            where="windows.train_share",
-            expected="a sum below 1",
-        )
+        what = "training and validation part leave nothing to test on"
+        yield UserError(what, where="windows.train_share", expected="a sum below 1")
     try:
         require_order(scenario.backfill, scenario.backfill_order)
     except UserError as error:
@@ -72,10 +73,11 @@ def check(scenario: BatchScenario) -> Iterable[UserError]:
     workload = scenario.workload
     drawn = workload.lublin.estimates if workload.source == "lublin" else None
     asked, key = (
-        (workload.estimates, "workload.estimates") if workload.estimates else (drawn, "workload.lublin.estimates")
+        workload.estimates or drawn,
+        "workload.estimates" if workload.estimates else "workload.lublin.estimates",
     )
     if scenario.backfill != "none" and asked and asked.model == "none":
-        what = "backfilling goes by requested times, which no job has: it would delay the first in the queue without end, or start nothing"
+        what = "backfilling goes by requested times, which no job has: it would delay the first in the queue for ever"
         yield UserError(what, where=f"{key}.model", expected="perfect, factor or menu, or backfill: none")
     yield from environment_mistakes(scenario.environment, "environment")
 
@@ -84,17 +86,14 @@ def environment_mistakes(environment: EnvironmentSettings, where: str) -> Iterab
     """Yield mistakes in what a policy sees and is rewarded with; `where`: its key."""
     for baseline in environment.baselines:
         if baseline not in RULES:
-            yield UserError(
-                f"there is no rule '{baseline}'", where=f"{where}.baseline", remedy=did_you_mean(baseline, RULES)
-            )
+            what, remedy = f"there is no rule '{baseline}'", did_you_mean(baseline, RULES)
+            yield UserError(what, where=f"{where}.baseline", remedy=remedy)
     if environment.oracle_runtime and environment.layout == "rlscheduler":
-        yield UserError(
-            "real run times have no column", where=f"{where}.oracle_runtime", expected="false in the layout rlscheduler"
-        )
+        expected = "false in the layout rlscheduler"
+        yield UserError("real run times have no column", where=f"{where}.oracle_runtime", expected=expected)
     if environment.plan and environment.layout != "features":
-        yield UserError(
-            "plans have no columns", where=f"{where}.plan", expected=f"false in the layout {environment.layout}"
-        )
+        expected = f"false in the layout {environment.layout}"
+        yield UserError("plans have no columns", where=f"{where}.plan", expected=expected)
 
 
 def problem_values(scenario: BatchScenario) -> dict[str, Any]:
@@ -107,32 +106,26 @@ def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Probl
     """Return one scenario with its trace."""
     scenario = validate(BatchScenario, {key: value for key, value in values.items() if key != "upstream"})
     report = read_json(inputs["report"], "the report of a workload") if "report" in inputs else {}
-    return BatchProblem(scenario, read_swf(inputs["trace"]), report.get("cleaning", {}).get("maxima"))
+    problem = load_object("schedlab.studies.batch.problem:BatchProblem")
+    return problem(scenario, read_swf(inputs["trace"]), report.get("cleaning", {}).get("maxima"))
 
 
 def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
-    """Yield what types cannot see in a policy: phases that would change it, rules that are none, observations that it
-    cannot read.
-    """
+    """Yield what types cannot see in a policy: phases that change it, unknown rules, observations it cannot read."""
     yield from phase_mistakes(learner, policy.train_on)
     if isinstance(learner, ChosenRuleSettings | RolloutSettings):
         alone = "this learner does all of its search at once"
         if len(policy.train_on) > 1:
-            yield UserError(
-                f"{len(policy.train_on)} phases: {alone}",
-                where="train_on",
-                expected="one phase, of all scenarios to learn on",
-            )
+            expected = "one phase, of all scenarios to learn on"
+            yield UserError(f"{len(policy.train_on)} phases: {alone}", where="train_on", expected=expected)
         if policy.parent:
             yield UserError(f"a parent: {alone}", where="parent", expected="null")
     if isinstance(learner, TrainingWindows):
         yield from environment_mistakes(learner.environment, "learner.environment")
         rules = {"keep_rule": [learner.keep_rule]}
         if isinstance(learner, BatchMaskablePPOSettings):
-            rules |= {
-                "clone_rule": [learner.clone_rule] if learner.clone_rule else [],
-                "expert_rules": list(learner.expert_rules),
-            }
+            cloned = [learner.clone_rule] if learner.clone_rule else []
+            rules |= {"clone_rule": cloned, "expert_rules": list(learner.expert_rules)}
         for key, rule in ((key, rule) for key, named in rules.items() for rule in named):
             if rule not in RULES:
                 yield UserError(f"there is no rule '{rule}'", where=f"learner.{key}", remedy=did_you_mean(rule, RULES))
@@ -148,7 +141,7 @@ STUDY = Study(
     scenario=BatchScenario,
     scale=BatchScale,
     metrics=METRICS,
-    rules={name: f"schedlab.studies.batch.problem:RULE_MAKERS[{name}]" for name in RULE_MAKERS},
+    rules={name: f"schedlab.studies.batch.problem:RULE_MAKERS[{name}]" for name in RULE_NAMES},
     learners={
         "evolution": "schedlab.studies.batch.learners.search:EvolutionLearner",
         "chosen_rule": "schedlab.studies.batch.learners.search:ChosenRuleLearner",

@@ -1,10 +1,9 @@
 """The baselines of the dissertation's tests as they were published: rules that wait until 128 jobs do.
 
-Its test took the row of the lowest score, and the row for waiting scored below every job's. So each rule waited, 60 s
-at a time, as long as there was such a row, which is behind the last of fewer than 128 jobs; and because waiting where
-nothing runs or is to come ended the window, its last 127 jobs never started and were left out of the means. Scores were
-those of the numbers in the rows, which F1 is not meant
-for: its requested times and processors hardly count beside submit times that way.
+Its test took the row of the lowest score, and the row for waiting, behind the last of fewer than 128 jobs, scored below
+every job's: so each rule waited, 60 s at a time. Because waiting where nothing runs or is to come ended the window, its
+last 127 jobs never started and were left out of the means. Scores were those of the numbers in the rows, which F1 is
+not meant for: requested times and processors hardly count beside submit times that way.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from schedlab.studies.batch.rules import UNKNOWN_REQUEST
 if TYPE_CHECKING:
     from schedlab.config.contract import Unit
     from schedlab.studies.batch.simulator.simulate import Schedule
-    from schedlab.studies.batch.simulator.stepping import Stepper
+    from schedlab.studies.batch.simulator.stepper import Stepper
 
 Rows = dict[str, np.ndarray]  # by name of the layout's columns, (128,) each
 

@@ -1,6 +1,4 @@
-"""Which windows of a workload are simulated: cut by position so that none share a job, or the starts of a published
-protocol.
-"""
+"""The windows of a workload that are simulated: cut by position, none sharing a job, or as published."""
 
 from __future__ import annotations
 
@@ -12,16 +10,16 @@ from schedlab.config.seeds import derive_seed
 from schedlab.studies.batch.scenario import WindowSettings
 
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
-OVERLAPPING = "published, overlapping"  # its windows share jobs with each other or with what policies were learned from and chosen by
+# Windows of an overlapping protocol share jobs with each other, or with what policies were learned from or chosen by.
+OVERLAPPING = "published, overlapping"
 DISJOINT = "published, disjoint"
 
 
 def window_units(count: int, windows: WindowSettings, split: Split, seed: int) -> list[Unit]:
     """Return the windows of a part of `count` jobs; the number in a unit's id is its first job.
 
-    Windows of a published protocol are all called test windows, and say by their kind what the whole protocol is worth:
-    `published, overlapping` judges no learned policy. Those that share jobs, directly or over others, are one block:
-    results on them are not independent.
+    Published windows are all test windows, and say by their kind what the protocol is worth: `published, overlapping`
+    judges no learned policy. Those that share jobs, directly or over others, are one block: they are dependent.
     """
     if windows.starts:
         starts, kind = (sorted(windows.starts) if split == "test" else []), _protocol(count, windows)
@@ -69,11 +67,9 @@ def window_starts(count: int, windows: WindowSettings, split: Split) -> list[int
 
 
 def _protocol(count: int, windows: WindowSettings) -> str:
-    """What the windows of a published protocol are called: a window that is apart shares the table, and the label, of
-    those that are not.
+    """What the windows of a published protocol are called, by the worst of them.
 
-    Published policies learned from jobs before the test part, and were chosen by them: RLScheduler's by the first
-    10,000, those of the dissertation by the first 60 %.
+    Published policies learned from, and were chosen by, the jobs before the test part.
     """
     starts = sorted(windows.starts)
     shared = len(set(_blocks(starts, windows.length))) < len(starts)

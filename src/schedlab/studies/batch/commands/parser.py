@@ -1,114 +1,101 @@
-"""The sub-commands of `schedlab batch`."""
+"""The sub-commands of `schedlab batch`: their arguments, and which function runs each."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from schedlab.config.errors import UserError
-from schedlab.config.files import write_text
-from schedlab.studies.batch.commands.compare import add_compare_command
-from schedlab.studies.batch.commands.latency import add_latency_command
-from schedlab.studies.batch.commands.speed import add_speed_command
-from schedlab.studies.batch.commands.trace_window import add_window_arguments, read_window
-from schedlab.studies.batch.learners.learned import named_policy
-from schedlab.studies.batch.metrics import measures, usage
+from schedlab.studies.batch.scenario import BACKFILL_ORDERS, BACKFILLS
 
-if TYPE_CHECKING:
-    from schedlab.studies.batch.simulator.simulate import Schedule
-
-log = logging.getLogger("schedlab.batch")
+COMPARE = "compare a policy with others on the windows of every scenario that scores both, and print the ratios as CSV"
+EVALUATE = "run a window of a trace under one policy or several and print all measures as one JSON document"
+LATENCY = """Measure what a decision of each policy costs on a window of a trace: CPU time of the whole window,
+simulator and view included, over its jobs. One thread; each policy runs once before, so that nothing is compiled or
+loaded. Close other programs first."""
+SPEED = """Measure how many steps a second DDPG on Pendulum takes, with its updates, for each thread count and each
+batch size, and print it as one JSON document. --learn learns until the mean return is -300 as well. Close other
+programs first."""
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
-    """Add the commands, each of which sets `run` to a function (arguments) -> exit status."""
-    add_compare_command(commands)
-    about = "run a window of a trace under one policy or several and print all measures as one JSON document"
-    parser = commands.add_parser("evaluate", help=about, description=about)
+    """Add the commands, each of which sets `run` to the name of a function (arguments) -> exit status."""
+    parser = _add(commands, "compare", "evaluate:compare", COMPARE, COMPARE)
+    parser.add_argument(
+        "scores", type=Path, nargs="+", metavar="SCORES.parquet", help="the scores of a scale, or of evaluations"
+    )
+    parser.add_argument("--policy", required=True, metavar="NAME", help="the policy that is judged")
+    parser.add_argument("--baseline", required=True, nargs="+", metavar="NAME", help="what it is judged against")
+    parser.add_argument("--split", default="test", choices=("validation", "test"), help="which windows (default: test)")
+    parser = _add(commands, "evaluate", "evaluate:evaluate", EVALUATE, EVALUATE)
     add_window_arguments(parser)
     what = "a rule, such as fcfs, sjf, f1, planner, or learned:FILE; several are run one after the other"
     parser.add_argument("--policy", required=True, nargs="+", metavar="NAME", help=what)
     parser.add_argument("--starts", type=Path, metavar="OUT.csv", help="write job_id,start of each job (one policy)")
+    what = "write time,procs: the processors busy from then on (one policy)"
+    parser.add_argument("--usage", type=Path, metavar="OUT.csv", help=what)
+    _add_latency(_add(commands, "latency", "latency:latency", "measure what a decision of each policy costs", LATENCY))
+    add_speed_arguments(
+        _add(commands, "speed", "speed:measure", "measure how fast this machine's devices learn", SPEED)
+    )
+
+
+def _add(
+    commands: argparse._SubParsersAction, name: str, run: str, about: str, description: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=about, description=description)
+    parser.set_defaults(run=f"schedlab.studies.batch.commands.{run}")
+    return parser
+
+
+def add_window_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which window of which trace is simulated, and how."""
     parser.add_argument(
-        "--usage", type=Path, metavar="OUT.csv", help="write time,procs: the processors busy from then on (one policy)"
+        "--trace", required=True, metavar="FILE", help="trace (Standard Workload Format, plain or gzip)"
     )
-    parser.set_defaults(run=_evaluate)
-    add_latency_command(commands)
-    add_speed_command(commands)
-
-
-def _evaluate(arguments: argparse.Namespace) -> int:
-    written = (
-        ("--starts", "start times", arguments.starts, _write_starts),
-        ("--usage", "the usage", arguments.usage, _write_usage),
+    parser.add_argument("--backfill", default="none", choices=BACKFILLS, help="none (default): the chosen job blocks")
+    parser.add_argument(
+        "--backfill-order",
+        default="default",
+        choices=BACKFILL_ORDERS,
+        help="which jobs are looked at first when they are backfilled (legacy, easy)",
     )
-    for option, what, path, _ in written:
-        if path and len(arguments.policy) > 1:
-            raise UserError(
-                f"{what} of {len(arguments.policy)} policies", where=option, expected="one policy (--policy)"
-            )
-    document, schedules = evaluate(arguments)
-    for _, _, path, write in written:
-        if path:
-            write(path, schedules[0])
-            log.info("wrote %s", path)
-    print(json.dumps(document, indent=2, allow_nan=False))
-    return 0
+    parser.add_argument(
+        "--start", type=int, default=0, metavar="S", help="first job, from 0 after the cleaning (default: 0)"
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="jobs from there on (default: all)")
+    parser.add_argument("--cleaning", default="default", choices=("default", "rlscheduler"), help="or as published")
+    parser.add_argument("--processors", type=int, metavar="P", help="size of the machine where the header is wrong")
+    parser.add_argument("--kill", action="store_true", help="end jobs at their requested time")
+    parser.add_argument("--warm-start", action="store_true", help="the machine already runs the jobs before the window")
+    parser.add_argument("--seed", type=int, default=0, help="of what a warm start draws: jobs, since when (default: 0)")
 
 
-def evaluate(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Schedule]]:
-    """Return the document of `batch evaluate` and the schedule of each policy. Raises UserError.
-
-    The measures of one policy stand in the document itself, those of several under `policies`, in the order in which
-    they are named.
-    """
-    found = read_window(arguments)
-    machine = found.problem.machine
-    policies = [
-        named_policy(name, found.problem) for name in arguments.policy
-    ]  # a wrong name is told before anything runs
-    schedules = [found.problem.run(policy, found.unit) for policy in policies]
-    scored = [
-        {"policy": name, **measures(schedule, machine)}
-        for name, schedule in zip(arguments.policy, schedules, strict=True)
-    ]
-    document = {
-        "trace": str(arguments.trace),
-        "backfill": arguments.backfill,
-        "backfill_order": arguments.backfill_order,
-        "start": arguments.start,
-        **(scored[0] if len(scored) == 1 else {"policies": scored}),
-        "machine": {"nodes": machine.nodes, "processors": machine.processors},
-        "kill": arguments.kill,
-        "warm_start": {"jobs": found.prefilled, "seed": arguments.seed} if arguments.warm_start else None,
-        "cleaning": dict(found.cleaning),
-    }
-    return document, schedules
-
-
-def _write_starts(path: Path, schedule: Schedule) -> None:
-    """Write the start times; whole seconds without a point."""
-    _write_rows(
-        path,
-        "job_id,start",
-        [[job, _seconds(start)] for job, start in zip(schedule.jobs.job_id, schedule.start, strict=True)],
+def _add_latency(parser: argparse.ArgumentParser) -> None:
+    add_window_arguments(parser)
+    parser.add_argument("--policy", required=True, nargs="+", metavar="NAME", help="rules, planner, or learned:FILE")
+    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="timed runs of each policy (default: 5)")
+    parser.add_argument("--labels", nargs="+", metavar="NAME", help="their names in figures (default: as given)")
+    parser.add_argument("--name", default="this machine", help="what figures call the machine")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="also record it (resources/measured/decision_latency/)"
     )
 
 
-def _write_usage(path: Path, schedule: Schedule) -> None:
-    """Write the resource usage curve; whole seconds without a point."""
-    curve = usage(schedule)
-    _write_rows(
-        path, "time,procs", [[_seconds(time), procs] for time, procs in zip(curve["time"], curve["procs"], strict=True)]
+def add_speed_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what is measured, and on which device."""
+    parser.add_argument(
+        "--device", default="cpu", help="cpu (default), cuda, mps, or auto: cuda, else mps, if there is one"
     )
-
-
-def _seconds(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(float(value))
-
-
-def _write_rows(path: Path, header: str, rows: list[list[object]]) -> None:
-    write_text(path, "\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")
+    parser.add_argument("--threads", default="1", metavar="N[,N]", help="threads of torch, swept (default: 1)")
+    parser.add_argument(
+        "--batch-sizes", default="64", metavar="N[,N]", help="transitions of updates, swept (default: 64)"
+    )
+    parser.add_argument("--steps", type=int, default=2000, metavar="N", help="timed steps a repeat (default: 2000)")
+    parser.add_argument("--warm-up", type=int, default=500, metavar="N", help="steps before, not timed (default: 500)")
+    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="timed stretches a setting (default: 3)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="root of all random draws (default: 0)")
+    parser.add_argument(
+        "--learn", action="store_true", help="also learn until the mean return is -300, at most 400,000 steps"
+    )
+    parser.add_argument("--name", default="this machine", help="what figures call the machine and device")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="also record it (resources/measured/device_speed/)")

@@ -10,19 +10,17 @@ import numpy as np
 
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
 from schedlab.studies.batch.example import example_task
-from schedlab.studies.batch.simulator.stepping import Stepper, Task
+from schedlab.studies.batch.simulator.stepper import Stepper, Task
 
 ENVIRONMENT = "schedlab/Batch-v0"
 
 
-class BatchEnv(gym.Env[np.ndarray, int]):
+class BatchEnv(gym.Env[np.ndarray, Any]):
     """Choose a waiting job, again and again, until every job of the window has started.
 
     Observation: float32 vector, 128 rows of jobs, then the machine (`layout` names the columns and splits it). Actions:
-    the row; `action_masks` tells which rows may be chosen. An episode is a window of the task, drawn at reset; it is
-    terminated when every job has started. `info` tells the time (s), jobs waiting, running and started, chosen rows
-    that were replaced, and the measure so far ("score").
-
+    the row; `action_masks`: which rows may be chosen. An episode is a window of the task, drawn at reset; it ends when
+    every job has started. `info`: time (s), jobs waiting, running, started, replaced rows, and the measure ("score").
     Raises UserError for an impossible task, and, where the settings say so, for a row without a job.
     """
 
@@ -46,10 +44,8 @@ class BatchEnv(gym.Env[np.ndarray, int]):
         self.stepper.open(0, drawn)
         return self.stepper.observations[0].copy(), self.stepper.info(0) | {"start": drawn.start, "jobs": drawn.length}
 
-    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Choose a row and go on to the next decision or to the end of the window. Raises ValueError for what is no
-        row.
-        """
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Choose a row; go on to the next decision or the end of the window. Raises ValueError for what is no row."""
         stepper = self.stepper
         stepper.step(np.asarray([action]))
         return stepper.observations[0].copy(), float(stepper.rewards[0]), bool(stepper.ended[0]), False, stepper.info(0)
@@ -76,6 +72,4 @@ def make(
     settings: EnvironmentSettings | Mapping[str, Any] | None = None,
 ) -> BatchEnv:
     """Return the environment of a task; without one, of the example with these settings (`example.example_task`)."""
-    if task is None:
-        task = example_task(settings)
-    return BatchEnv(task, seed, render_mode)
+    return BatchEnv(task or example_task(settings), seed, render_mode)

@@ -8,7 +8,7 @@ times and what a plan says follow where asked for.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -48,15 +48,13 @@ class Scales:
     @staticmethod
     def of(jobs: Jobs) -> Scales:
         """Return the largest values of jobs."""
-        names = ("run", "submit", "procs", "memory", "user", "group", "executable", "job_id")
-        return Scales(**{name: max(float(getattr(jobs, name).max(initial=0)), 0.0) for name in names})
+        return Scales(*(max(float(getattr(jobs, each.name).max(initial=0)), 0.0) for each in fields(Scales)))
 
     @staticmethod
     def published(maxima: Mapping[str, float]) -> Scales:
         """Return what the originals divide by: the maxima of a cleaning's report, over all jobs as read."""
         keys = {"submit": "last_submit", "memory": "memory_requested"}
-        names = ("run", "submit", "procs", "memory", "user", "group", "executable", "job_id")
-        return Scales(**{name: float(maxima[keys.get(name, name)]) for name in names})
+        return Scales(*(float(maxima[keys.get(each.name, each.name)]) for each in fields(Scales)))
 
 
 @dataclass(frozen=True)
@@ -102,23 +100,17 @@ class Layout:
     def column(self, observation: np.ndarray, name: str) -> np.ndarray:
         """Return one number of each row (..., 128). Raises UserError for a name that is none of `columns`."""
         if name not in self.columns:
-            raise UserError(
-                f"there is no column '{name}'", where=f"layout {self.name}", remedy=did_you_mean(name, self.columns)
-            )
+            what, remedy = f"there is no column '{name}'", did_you_mean(name, self.columns)
+            raise UserError(what, where=f"layout {self.name}", remedy=remedy)
         return self.split(observation)[0][..., self.columns.index(name)]
 
 
 def layout_of(settings: EnvironmentSettings, machine: Machine) -> Layout:
-    """Return the layout of an environment. Raises UserError where real run times or plans are to be shown and have no
-    place.
-    """
+    """Return the layout of an environment. Raises UserError where run times or plans have no column in it."""
     name = settings.layout
     if settings.oracle_runtime and name == "rlscheduler":
-        raise UserError(
-            "real run times have no column",
-            where="environment.oracle_runtime",
-            expected="false in the layout rlscheduler",
-        )
+        expected = "false in the layout rlscheduler"
+        raise UserError("real run times have no column", where="environment.oracle_runtime", expected=expected)
     if settings.plan and name != "features":
         raise UserError("plans have no columns", where="environment.plan", expected=f"false in the layout {name}")
     cluster = {"features": 1 + 2 * settings.quantiles, "rlscheduler": 0, "dissertation": machine.nodes}[name]
@@ -126,8 +118,7 @@ def layout_of(settings: EnvironmentSettings, machine: Machine) -> Layout:
 
 
 def layout_seen(settings: EnvironmentSettings, size: int) -> Layout:
-    """Return the layout of an environment whose observations have `size` numbers; a policy's file tells both, and not
-    the machine.
+    """Return the layout of observations of `size` numbers; a policy's file tells the settings, and not the machine.
 
     Raises ValueError where these settings make no observation of that size.
     """
@@ -144,9 +135,7 @@ def _columns(settings: EnvironmentSettings) -> tuple[str, ...]:
 
 
 def fixed_columns(layout: Layout, jobs: Jobs, machine: Machine, scales: Scales, *, oracle: bool) -> np.ndarray:
-    """Return the numbers of jobs that do not change while they wait, (n, k) float64, in the order in which
-    kernel_observe reads them.
-    """
+    """Return what does not change while jobs wait, (n, k) float64, in the order in which observe.py reads it."""
     if layout.name == "features":
         request = positive_request(jobs)
         share, log_request = jobs.procs / machine.processors, np.log(request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import ceil, log, log10
+from typing import Any
 
 import numpy as np
 
@@ -10,8 +11,8 @@ from schedlab.config.runtime.compiled import compiled
 from schedlab.studies.batch.env.layouts import CEILING, DISSERTATION, FEATURES, RLSCHEDULER
 from schedlab.studies.batch.rules import DAY, MOST_DAYS, UNKNOWN_REQUEST
 from schedlab.studies.batch.simulator.blocking import ARRIVED
-from schedlab.studies.batch.simulator.cluster import COUNT, FREE, uncounted
-from schedlab.studies.batch.simulator.steps import choices
+from schedlab.studies.batch.simulator.cluster import COUNT, FREE, Array, uncounted
+from schedlab.studies.batch.simulator.decision_kernel import Window, choices
 
 EMPTY, NOOP = -1, -2  # rows that hold no job
 LONGEST_WAIT = 43200.0  # s; what the published layouts divide waits by
@@ -19,12 +20,10 @@ RLSCHEDULER_TOP, DISSERTATION_TOP = CEILING["rlscheduler"], CEILING["dissertatio
 
 
 @compiled(error_model="numpy")
-def fill_rows(window, orders, random, state, stamp, rows, noop):
-    """Write the job of each row (EMPTY: none; NOOP: the row for waiting, behind the last job); return how many rows
-    hold one.
+def fill_rows(window: Window, orders: Array, random: int, state: Array, stamp: Array, rows: Array, noop: bool) -> int:
+    """Write the job of each row (EMPTY: none; NOOP: waiting, behind the last job); return how many rows hold one.
 
-    orders  (rules, J): the jobs by each rule that a long queue is cut by; random: which of the rules shuffles the
-            queue, -1: none
+    orders  (rules, J): the jobs by each rule that a long queue is cut by; random: which of them is shuffled, -1: none
     state   (1,) uint64, of the random numbers; stamp (J,) int64: room
     All jobs in order of submission, or, of a longer queue, the best by each rule in turn, each job once.
     """
@@ -47,7 +46,7 @@ def fill_rows(window, orders, random, state, stamp, rows, noop):
 
 
 @compiled(error_model="numpy")
-def _take_in_turn(orders, stamp, rows):
+def _take_in_turn(orders: Array, stamp: Array, rows: Array) -> None:
     """Go through the orders side by side; stamp: 1 may be chosen, 2 taken."""
     places, taken = np.zeros(len(orders), dtype=np.int64), 0
     while True:
@@ -65,7 +64,7 @@ def _take_in_turn(orders, stamp, rows):
 
 
 @compiled(error_model="numpy")
-def _shuffle(order, state):
+def _shuffle(order: Array, state: Array) -> None:
     """Put jobs in random order (splitmix64, Steele et al., OOPSLA 2014; Fisher and Yates)."""
     for place in range(len(order) - 1, 0, -1):
         state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -78,7 +77,9 @@ def _shuffle(order, state):
 
 
 @compiled(error_model="numpy")
-def observe(window, terms, fixed, rows, found, excess, job_ids, out):
+def observe(
+    window: Window, terms: Any, fixed: Array, rows: Array, found: int, excess: Array, job_ids: Array, out: Array
+) -> None:
     """Write an observation (size,) float32.
 
     terms: the layout and, for the dissertation's, the largest job id; fixed (n, k): layouts.fixed_columns of the jobs
@@ -93,7 +94,7 @@ def observe(window, terms, fixed, rows, found, excess, job_ids, out):
 
 
 @compiled(error_model="numpy")
-def _rlscheduler(window, fixed, rows, found, out):
+def _rlscheduler(window: Window, fixed: Array, rows: Array, found: int, out: Array) -> None:
     nodes, submit = window.columns.nodes, window.columns.submit
     clock, free = window.queue.clock[0], window.running.size[FREE]
     for row in range(found):
@@ -114,7 +115,9 @@ def _rlscheduler(window, fixed, rows, found, out):
 
 
 @compiled(error_model="numpy")
-def _dissertation(window, fixed, rows, found, job_ids, largest_id, out):
+def _dissertation(
+    window: Window, fixed: Array, rows: Array, found: int, job_ids: Array, largest_id: float, out: Array
+) -> None:
     nodes, submit, owner = window.columns.nodes, window.columns.submit, window.running.owner
     clock, free = window.queue.clock[0], window.running.size[FREE]
     for row in range(found):
@@ -137,10 +140,8 @@ def _dissertation(window, fixed, rows, found, job_ids, largest_id, out):
 
 
 @compiled(error_model="numpy")
-def _features(window, fixed, rows, found, excess, out):
-    """log_delay tells when the nodes would be free if nothing else started; a job that has used up its request ends in
-    a second.
-    """
+def _features(window: Window, fixed: Array, rows: Array, found: int, excess: Array, out: Array) -> None:
+    """log_delay: when the nodes are free if nothing else starts; an overdue job counts as ending in a second."""
     nodes, requested, submit = window.columns.nodes, window.columns.requested, window.columns.submit
     by_request, expected = window.running.by_request, window.running.expected
     clock, free, count = window.queue.clock[0], window.running.size[FREE], window.running.size[COUNT]
@@ -182,7 +183,7 @@ def _features(window, fixed, rows, found, excess, out):
 
 
 @uncounted
-def _first_at_least(freed, needed):
+def _first_at_least(freed: Array, needed: int) -> int:
     low, high = 0, len(freed) - 1
     while low < high:
         middle = (low + high) // 2

@@ -1,34 +1,30 @@
 """Rewards of a window, from the running average B of a measure over the jobs that have started so far.
 
 Sources: RLScheduler (Zhang et al., SC20) for `episodic`, the scores by user and the combined one; W. Zhang's
-  dissertation (Edinburgh,
-2023) for `direct` and `sigmoid`; `difference` and `improvement` are ours. Measures, rewards and averages over users are
-      numbers here, their
-places in MEASURES, REWARDS and USERS, because compiled code reads them.
+dissertation (Edinburgh, 2023) for `direct` and `sigmoid`; `difference` and `improvement` are ours. Compiled code reads
+numbers: the places in MEASURES, REWARDS and USERS.
 """
 
 from __future__ import annotations
 
 from math import exp, log
-from typing import Literal
+from typing import get_args
+
+import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
+from schedlab.studies.batch.env.settings import Measure, Reward, Users
 from schedlab.studies.batch.jobs import SHORT
 
-Reward = Literal["episodic", "direct", "sigmoid", "difference", "improvement"]
-REWARDS = ("episodic", "direct", "sigmoid", "difference", "improvement")
+REWARDS, MEASURES, USERS = get_args(Reward), get_args(Measure), get_args(Users)
 EPISODIC, DIRECT, SIGMOID, DIFFERENCE, IMPROVEMENT = range(len(REWARDS))
-Measure = Literal["bsld", "log_bsld", "slowdown", "wait", "turnaround", "utilisation", "bsld_and_utilisation"]
-MEASURES = ("bsld", "log_bsld", "slowdown", "wait", "turnaround", "utilisation", "bsld_and_utilisation")
 BSLD, LOG_BSLD, SLOWDOWN, WAIT, TURNAROUND, UTILISATION, BSLD_AND_UTILISATION = range(len(MEASURES))
-Users = Literal["none", "mean", "max", "min"]
-USERS = ("none", "mean", "max", "min")
 SIGMOID_MISS = -1e-6  # `sigmoid` at the last step, and for a row without a job
 LARGEST_EXPONENT = 700.0  # exp overflows soon after
 
 
 @compiled(error_model="numpy")
-def job_score(measure, wait, run):
+def job_score(measure: int, wait: float, run: float) -> float:
     """Return what a started job adds to the sum of a measure; lower is better, 0 for utilisation alone. Times in s.
 
     bsld, log_bsld (its natural logarithm), slowdown, wait and turnaround
@@ -46,7 +42,7 @@ def job_score(measure, wait, run):
 
 
 @compiled(error_model="numpy")
-def average(measure, mean, work, offered):
+def average(measure: int, mean: float, work: float, offered: float) -> float:
     """Return B, lower is better: the mean score of the jobs so far, less the utilisation where the measure has it.
 
     mean     of job_score over the started jobs, or over users (0: none has started)
@@ -59,7 +55,7 @@ def average(measure, mean, work, offered):
 
 
 @compiled(error_model="numpy")
-def user_average(users, total, started):
+def user_average(users: int, total: np.ndarray, started: np.ndarray) -> float:
     """Return the mean score of each user's started jobs, averaged over the users that have some: their mean, max or min
     (USERS).
 
@@ -78,7 +74,7 @@ def user_average(users, total, started):
 
 
 @compiled(error_model="numpy")
-def reward(kind, now, change, last, real, scale, baseline):
+def reward(kind: int, now: float, change: float, last: bool, real: bool, scale: float, baseline: float) -> float:
     """Return the reward of a step, after its jobs were taken in.
 
     now       B

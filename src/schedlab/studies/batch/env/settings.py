@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from schedlab.config.schema import Settings, setting
-from schedlab.studies.batch.env.rewards import Measure, Reward, Users
 
 ROWS = 128  # jobs that a policy sees, as published
 MOST_QUANTILES = 64
@@ -18,6 +17,10 @@ VISIBLE = {
     "dissertation": ("f1", "f2", "sjf", "smallest", "random"),
 }  # of a queue of more jobs: the best of each of these rules in turn
 
+# In the order of their numbers in compiled code (rewards.py).
+Reward = Literal["episodic", "direct", "sigmoid", "difference", "improvement"]
+Measure = Literal["bsld", "log_bsld", "slowdown", "wait", "turnaround", "utilisation", "bsld_and_utilisation"]
+Users = Literal["none", "mean", "max", "min"]
 Several = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
@@ -37,14 +40,16 @@ class EnvironmentSettings(Settings):
     )
     plan: bool = setting(
         False,
-        doc="show what planning the present queue says of each job, as the planner and the linear priority see it (layout features)",
+        doc="show what planning the present queue says of each job, as the planner and the linear priority see it "
+        "(layout features)",
     )
     quantiles: int = setting(
         5, doc="points in time at which the layout features tells the free nodes to come", ge=1, le=MOST_QUANTILES
     )
     visible: Literal["layout", "mixed", "rlscheduler", "dissertation"] = setting(
         "layout",
-        doc="which jobs of a queue of more than 128 are seen; layout: those of the layout's author, mixed for the layout features",
+        doc="which jobs of a queue of more than 128 are seen; layout: those of the layout's author, mixed for the "
+        "layout features",
     )
     noop: bool | None = setting(
         None, doc="offer to wait in the row behind the last job; null: in the layout dissertation"
@@ -58,8 +63,8 @@ class EnvironmentSettings(Settings):
     )
     empty_row: Literal["layout", "replace", "noop", "error"] = setting(
         "layout",
-        doc="a chosen row that holds no job is replaced by the first that may be chosen (and counted), waits, or is an error; "
-        "layout: waits in the layout dissertation where waiting is offered, else is replaced",
+        doc="a chosen row that holds no job is replaced by the first that may be chosen (and counted), waits, or is "
+        "an error; layout: waits in the layout dissertation where waiting is offered, else is replaced",
     )
     reward: Reward = setting("episodic", doc="reward, see studies/batch/env/rewards.py")
     measure: Measure = setting("bsld", doc="what is rewarded")
@@ -70,8 +75,8 @@ class EnvironmentSettings(Settings):
     )
     compare: bool = setting(
         False,
-        doc="tell at the end of an episode what `baseline` comes to on its window (`score_<rule>`, `improvement` of `info`), whatever is "
-        "rewarded; it takes simulating each rule",
+        doc="tell at the end of an episode what `baseline` comes to on its window (`score_<rule>`, `improvement` of "
+        "`info`), whatever is rewarded; it takes simulating each rule",
         exclude_if=lambda compare: (
             not compare
         ),  # so that the scenarios and policies that there are keep the hash of their configuration

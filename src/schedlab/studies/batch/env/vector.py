@@ -14,16 +14,14 @@ from schedlab.config.errors import UserError
 from schedlab.learning.vector_seeds import place_generators
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
 from schedlab.studies.batch.example import example_task
-from schedlab.studies.batch.simulator.stepping import Drawn, Stepper, Task, rows_of
+from schedlab.studies.batch.simulator.stepper import Drawn, Stepper, Task, rows_of
 
 
 class BatchVectorEnv(VectorEnv):
-    """A number of BatchEnv side by side; each does what a BatchEnv of its seed does, number i of seed s that of seed s
-    + i.
+    """A number of BatchEnv side by side; number i of seed s does what a BatchEnv of seed s + i does.
 
     Observations (N, size) float32, actions (N,) rows, rewards (N,) float64; `action_masks` is (N, 128). A window that
-    ends is replaced by the next in the same step (SAME_STEP, the default: `final_obs` and `final_info` tell how it
-    ended), in the next one, or not at all.
+    ends is replaced in the same step (SAME_STEP, the default, with `final_obs` and `final_info`), the next, or never.
     """
 
     def __init__(
@@ -49,8 +47,7 @@ class BatchVectorEnv(VectorEnv):
     def reset(
         self, *, seed: int | Sequence[int | None] | np.ndarray | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin a window in each place, or in those that options["reset_mask"] (N,) marks; the first uses the seed of
-        the construction.
+        """Begin a window in each place, or where options["reset_mask"] (N,) is true; first with the seed given before.
 
         Raises ValueError for a mask that has not one truth value for each place, and seeds of another number.
         """
@@ -74,8 +71,7 @@ class BatchVectorEnv(VectorEnv):
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Choose a row in every window.
 
-        Raises RuntimeError for windows that have not begun, or have ended where nothing begins the next, and ValueError
-        as `rows_of`.
+        Raises RuntimeError for windows that have not begun or are over, and ValueError as `rows_of`.
         """
         stepper, over = self.stepper, self.stepper.ended.copy()
         actions = rows_of(actions, self.num_envs)
@@ -119,9 +115,5 @@ def make(
     settings: EnvironmentSettings | Mapping[str, Any] | None = None,
     autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
 ) -> BatchVectorEnv:
-    """Return the vectorised environment of a task; without one, of the example with these settings
-    (`example.example_task`).
-    """
-    if task is None:
-        task = example_task(settings)
-    return BatchVectorEnv(task, num_envs, seed, autoreset_mode)
+    """Return the vectorised environment of a task; without one, of the example with these settings."""
+    return BatchVectorEnv(task or example_task(settings), num_envs, seed, autoreset_mode)

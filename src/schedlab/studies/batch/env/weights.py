@@ -14,7 +14,7 @@ from schedlab.studies.batch.env.layouts import Layout
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.example import example_task
 from schedlab.studies.batch.rules import NAMES
-from schedlab.studies.batch.simulator.stepping import Task
+from schedlab.studies.batch.simulator.stepper import Task
 
 ENVIRONMENT = "schedlab/BatchWeights-v0"
 
@@ -35,24 +35,21 @@ class BatchWeightsEnv(BatchEnv):
         super().__init__(task, seed, render_mode)
         self.action_space = gym.spaces.Box(-1.0, 1.0, (len(weighted(self.layout)),), np.float32)
 
-    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Choose the job that the weights prefer, and go on to the next decision or to the end of the window."""
         weights = np.asarray(action, dtype=np.float32)
         if weights.shape != self.action_space.shape or not np.isfinite(weights).all():
-            raise ValueError(f"action {action} is not {self.action_space.shape[0]} finite weights")
+            raise ValueError(f"action {action} is not {len(weighted(self.layout))} finite weights")
         return super().step(best_row(self.layout, self.stepper.observations[0], self.stepper.masks[0], weights))
 
 
 def weighted(layout: Layout) -> list[str]:
-    """Return the columns that have a weight: the features of the linear priority, those of plans where they are
-    shown.
-    """
+    """Return the columns that have a weight: the features of the linear priority, plans where they are shown."""
     return [name for name in layout.columns if name in NAMES]
 
 
 def best_row(layout: Layout, observation: np.ndarray, mask: np.ndarray, weights: np.ndarray) -> int:
-    """Return the job of the highest weighted sum among those that the mask (128,) allows, the first of several; 0 where
-    there is none.
+    """Return the row (128,) of the highest weighted sum among those that the mask allows, 0 where there is none.
 
     observation  (size,) in the layout features        weights  one for each of `weighted`
     """
@@ -69,6 +66,4 @@ def make(
     settings: EnvironmentSettings | Mapping[str, Any] | None = None,
 ) -> BatchWeightsEnv:
     """Return the environment of a task; without one, of the example with these settings (`example.example_task`)."""
-    if task is None:
-        task = example_task(settings)
-    return BatchWeightsEnv(task, seed, render_mode)
+    return BatchWeightsEnv(task or example_task(settings), seed, render_mode)

@@ -2,26 +2,21 @@
 
 The mean bounded slowdown of windows is heavy-tailed: two or three congested windows can be most of it, and windows in
 which nobody waits count for nothing. So the ratio of the means stands beside that without the worst windows, the
-geometric mean of the windows' ratios, and the share of windows won among those in which the policies of the scenario
-differ at all. The effect size is the mean over the standard deviation of the windows' log ratios (means over seeds),
-which is Cohen's d of paired samples (Cohen, Statistical Power Analysis for the
-Behavioral Sciences, 1988, section 2.3.5: d_z): below 0 where the policy is better, and not moved by one congested
-  window as the means are.
+geometric mean of the windows' ratios, and the share won of windows in which policies differ. The effect size is Cohen's
+d of paired samples (Cohen, Statistical Power Analysis, 1988, section 2.3.5: d_z) over log ratios: below 0 is better.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.seeds import generator
 from schedlab.evaluation.statistics import SMALLEST, TIE, Sample, draw_counts, pair, resample, sample, standardised
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 METRIC = "avg_bsld"
 WORST = 3  # windows left out of the second mean: those in which either policy is worst
@@ -31,11 +26,9 @@ RESAMPLES, CONFIDENCE = 2000, 0.95
 def comparisons(
     scores: pd.DataFrame, policy: str, baselines: tuple[str, ...], split: str = "test"
 ) -> Iterator[dict[str, Any]]:
-    """Yield one row a scenario and baseline: ratios of the policy's mean bounded slowdown to the baseline's, with
-    intervals.
+    """Yield one row a scenario and baseline: ratios of mean bounded slowdowns with intervals, from the table of scores.
 
-    scores: the common table of scores. Raises UserError for a policy that no scenario scores, or none beside the other,
-    and for a policy against itself.
+    Raises UserError for a policy without scores, for two that share no scenario, and for a policy against itself.
     """
     rows = scores[(scores["metric"] == METRIC) & (scores["split"] == split)]
     known = sorted(set(rows["policy"]))

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import INK, MUTED, Style
 from schedlab.studies.batch.figures.settings import CurveShown, LearningSettings
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-
-
 DASHED: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (4, 2))}
 MOST_DECADES = 5  # of a logarithmic axis whose numbers are written out
 
 
 def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a curve, a line a policy (mean over seeds) in a band from the lowest to the highest seed. Settings:
-    LearningSettings.
+    """A panel a curve, a line a policy (mean over seeds) in a band from the lowest to the highest seed.
 
-    A policy that records none of the curves is not shown; where none does at this scale, the figure says so.
+    Policies that record none of the curves are not shown; where none does, the figure says so (LearningSettings).
     """
     settings = helpers.settings_of(spec, LearningSettings)
     rows = tables.curves
@@ -42,19 +40,15 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     borders = {name: fresh_starts(of_policy) for name, of_policy in rows.groupby("policy")}
     kinds = dict.fromkeys(names, "learned") | dict(zip(tables.scores["policy"], tables.scores["kind"], strict=True))
     looks = theme.policy_styles(kinds)
-    figure, lines = theme.new_grid(
-        len(found), 3 if len(found) != 4 else 2, row_mm=52, around_mm=14, sharey=settings.shared
-    )
-    for axes, (curve, points) in zip([axes for line in lines for axes in line], found.items(), strict=True):
+    columns = 3 if len(found) != 4 else 2
+    figure, lines = theme.new_grid(len(found), columns, row_mm=52, around_mm=14, sharey=settings.shared)
+    for axes, (curve, points) in zip(chain(*lines), found.items(), strict=True):
         _panel(axes, curve, points, looks, borders, settings)
     helpers.legend_outside(figure, _keys(found, looks, borders), columns=3)
     learned_on = {name for points in found.values() for name in points["train_scenario"]}
-    missing = (
-        {}
-        if "" in learned_on
-        else dict.fromkeys(sorted(set(spec.scenarios) - learned_on), "none of these curves was learned there")
-    )
-    told = " ".join(_told(curve, points, settings) for curve, points in found.items())
+    elsewhere = [] if "" in learned_on else sorted(set(spec.scenarios) - learned_on)
+    missing = dict.fromkeys(elsewhere, "none of these curves was learned there")
+    told = " ".join(_caption_text(curve, points, settings) for curve, points in found.items())
     return Drawing(figure, f"{spec.caption} {told}", left_out=missing)
 
 
@@ -62,9 +56,7 @@ def _keys(
     found: Mapping[CurveShown, pd.DataFrame], looks: Mapping[str, Style], borders: Mapping[str, list[int]]
 ) -> list[Any]:
     """A line a policy, or a point where its curves are single points; and what the dashed lines are."""
-    from matplotlib.lines import Line2D
-
-    every = _joined(list(found.values()))
+    every = pd.concat(list(found.values()), ignore_index=True)
     handles = []
     for name, rows in every.groupby("policy", sort=True):
         stretches = [
@@ -85,7 +77,7 @@ def _points(rows: pd.DataFrame, curve: CurveShown) -> pd.DataFrame:
     for (policy, _), part in points.groupby(["policy", "phase"], sort=True):
         parts.append(part.assign(step=part["step"] + before.get(policy, 0)))
         before[policy] = int(parts[-1]["step"].max())
-    return _joined(parts)
+    return pd.concat(parts, ignore_index=True)
 
 
 def fresh_starts(rows: pd.DataFrame) -> list[int]:
@@ -101,18 +93,10 @@ def _stretches(rows: pd.DataFrame, borders: list[int]) -> list[pd.DataFrame]:
 
 
 def smoothed(rows: pd.DataFrame, smoothing: float) -> pd.DataFrame:
-    """Return the points of each seed after an exponential mean that begins with the first point: a point weighs
-    `smoothing` of the next.
-    """
+    """Return the exponential means of each seed from its first point on; a point weighs `smoothing` of the next."""
     rows = rows.sort_values("step", kind="stable")
     means = rows.groupby("policy_seed")["value"].transform(lambda values: values.ewm(alpha=1 - smoothing).mean())
     return rows.assign(value=means)
-
-
-def _joined(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.concat(parts, ignore_index=True)
 
 
 def _panel(
@@ -145,7 +129,7 @@ def _panel(
         axes.yaxis.set_minor_formatter("{x:g}" if decades < 1 else "")
 
 
-def _told(curve: CurveShown, points: pd.DataFrame, settings: LearningSettings) -> str:
+def _caption_text(curve: CurveShown, points: pd.DataFrame, settings: LearningSettings) -> str:
     """First and last value of each policy (mean over seeds) and the range of seeds in the end."""
     told = []
     for name, rows in points.groupby("policy", sort=True):

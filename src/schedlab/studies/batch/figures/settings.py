@@ -65,7 +65,8 @@ class RatiosSettings(Settings):
 
     against: tuple[AgainstSettings, ...] = setting(
         (),
-        doc="what is compared with, by scenario; where none is named or scored at this scale, the rule that is best on validation by mean",
+        doc="what is compared with, by scenario; where none is named or scored at this scale, the rule that is best "
+        "on validation by mean",
     )
 
 

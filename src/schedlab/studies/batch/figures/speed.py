@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.data_paths import find_resource
@@ -14,10 +15,7 @@ from schedlab.config.schema import validate
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import MUTED
 from schedlab.studies.batch.figures.settings import DecisionLatencySettings, DeviceSpeedSettings
-from schedlab.studies.batch.figures.windows import short
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from schedlab.studies.batch.figures.windows import label_rows, three_digits
 
 ROW_MM = 5.0
 PUBLISHED = "#a9a9a9"
@@ -36,13 +34,11 @@ class Bar:
 
 
 def draw_device_speed(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A bar a device and setting, published ones first; lines go from the slowest to the fastest repeat. Settings:
-    DeviceSpeedSettings.
-    """
+    """A bar a device and setting, published ones first; lines between the extreme repeats (DeviceSpeedSettings)."""
     del tables
     settings = validate(DeviceSpeedSettings, spec.params)
     published = [Bar(name, rate, rate, rate, published=True) for name, rate in settings.published.items()]
-    bars = published + [bar for record in settings.records for bar in recorded(record)]
+    bars = published + [bar for record in settings.records for bar in recorded_speeds(record)]
     if not bars:
         raise UserError(
             "there is no rate to show", where=f"figure {spec.name}: params", expected="published or records"
@@ -57,9 +53,7 @@ def draw_device_speed(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_decision_latency(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A point a policy and machine from fastest to slowest, lines between extreme repeats. Settings:
-    DecisionLatencySettings.
-    """
+    """A point a policy and machine, fastest first; lines between the extreme repeats (DecisionLatencySettings)."""
     del tables
     settings = validate(DecisionLatencySettings, spec.params)
     bars = sorted((bar for name in settings.records for bar in recorded_latencies(name)), key=lambda bar: bar.median)
@@ -74,7 +68,7 @@ def draw_decision_latency(tables: StudyTables, spec: FigureSpec) -> Drawing:
         look = {"color": theme.colour(number), "marker": theme.LEARNED_MARKERS[number % len(theme.LEARNED_MARKERS)]}
         axes.plot([bar.low, bar.high], [height, height], color=theme.colour(number), linewidth=0.8)
         axes.plot([bar.median], [height], linestyle="none", markersize=4.5, label=f"measured on {bar.machine}", **look)
-        _number(axes, bar, height, short(bar.median))
+        _number(axes, bar, height, three_digits(bar.median))
     _rows(axes, [bar.label for bar in bars])
     axes.grid(True, axis="x")
     axes.set_xscale("log")
@@ -83,23 +77,19 @@ def draw_decision_latency(tables: StudyTables, spec: FigureSpec) -> Drawing:
     axes.set_xlabel("µs a decision")
     helpers.legend_outside(figure, columns=1)
     told = [
-        f"{name}: {'; '.join(f'{bar.label} {short(bar.median)} µs' for bar in bars if bar.machine == name)}"
+        f"{name}: {'; '.join(f'{bar.label} {three_digits(bar.median)} µs' for bar in bars if bar.machine == name)}"
         for name in machines
     ]
     return Drawing(figure, f"{spec.caption} On {'. On '.join(told)}.", of_scores=False)
 
 
-def recorded(name: str) -> list[Bar]:
+def recorded_speeds(name: str) -> list[Bar]:
     """Return the bars of a record that `schedlab batch speed --out` wrote. Raises UserError where it is none."""
     return _read(name, "device speeds", "steps_per_s", "speed", lambda record, row: _label(record["name"], row))
 
 
 def recorded_latencies(name: str) -> list[Bar]:
-    """Return the bars of a record that `schedlab batch latency --out` wrote; they say the backfilling where there is
-    some.
-
-    Raises UserError where it is none.
-    """
+    """Return the bars of a record that `schedlab batch latency --out` wrote. Raises UserError where it is none."""
 
     def label(record: dict, row: dict) -> str:
         backfill = record.get("backfill", "none")
@@ -141,7 +131,5 @@ def _number(axes: Axes, bar: Bar, height: int, text: str) -> None:
 
 
 def _rows(axes: Axes, labels: list[str]) -> None:
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
+    label_rows(axes, labels, below=0.5, above=0.5)
     axes.spines["left"].set_color(MUTED)

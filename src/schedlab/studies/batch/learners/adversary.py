@@ -1,14 +1,12 @@
 """Learning with an adversary: a discriminator tells an expert's decisions from the policy's, and pays for the former.
 
-After generative adversarial imitation (Ho and Ermon, NeurIPS 2016) and GARLSched, the scheduler that the dissertation
-planned to build and did not. The expert of a window is the best of some rules on it. The reward of a decision is
+After generative adversarial imitation (Ho and Ermon, NeurIPS 2016) and GARLSched, which the dissertation planned. The
+expert of a window is the best of some rules on it. The reward of a decision is
 
     (1 - a) * reward of the environment + a * -ln(1 - D) / jobs
 
-where D is what the discriminator gives for its being the expert's, jobs are those of a window, and a falls from
-`expert_share` to 0. The rewards that learn well here are of the order of 1 in the sum over a window; without the
-division the discriminator's, which is due at each decision, would be about a hundred times theirs, and `expert_share`
-would mean nothing.
+where D is the discriminator's probability of its being the expert's, jobs are those of a window, and a falls from
+`expert_share` to 0. Without the division the second part would be about a hundred times the first over a window.
 """
 
 from __future__ import annotations
@@ -39,9 +37,7 @@ MINIBATCH = 128  # decisions of the policy in a gradient step, and as many of th
 
 
 class Adversary:
-    """The discriminator of one phase of learning. It is made, with the expert's decisions, when the first decision is
-    paid for.
-    """
+    """The discriminator of one phase of learning, made when the first decision is paid for."""
 
     def __init__(self, problem: TrainingProblem, settings: AdversarySettings, seed: int) -> None:
         self.problem, self.settings, self.seed = problem, settings, seed
@@ -50,7 +46,7 @@ class Adversary:
         self._own: list[np.ndarray] = []
         self._rng = generator(seed, "batch", "adversary")
         self._expert = torch.empty(0)
-        self.network: nn.Sequential | None = None
+        self.network: Any = None
 
     @property
     def share(self) -> float:
@@ -77,9 +73,7 @@ class Adversary:
         return (1.0 - share) * reward + share * float(expert_like) / self.jobs
 
     def take_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return (values, arrays) of what was learned so far; the expert's decisions hang from the seed and are found
-        again.
-        """
+        """Return (values, arrays) of what was learned; the expert's decisions are derived from the seed again."""
         values = {"seed": self.seed, "decisions": self.decisions, "random": self._rng.bit_generator.state}
         arrays = {f"own/{number}": decision for number, decision in enumerate(self._own)}
         if self.network is not None:
@@ -107,8 +101,8 @@ class Adversary:
         shown = choices(
             [self.problem], settings.expert_rules, settings.expert_windows, derive_seed(self.seed, "expert")
         )
-        layout = self.problem.env(self.problem.units("train")[0], 0).unwrapped.layout
-        self._expert = torch.from_numpy(np.stack([describe(layout, *each) for each in zip(*shown, strict=True)]))
+        env: Any = self.problem.env(self.problem.units("train")[0], 0).unwrapped
+        self._expert = torch.from_numpy(np.stack([describe(env.layout, *each) for each in zip(*shown, strict=True)]))
         with torch_stream(self.seed, "batch", "adversary"):
             self.network = layers(self._expert.shape[1], HIDDEN, 1)
         self._optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.expert_rate)
@@ -127,10 +121,12 @@ class Adversary:
 class AdversaryEnv(gym.Wrapper):
     """A window whose decisions an adversary pays for."""
 
+    env: Any
+
     def __init__(self, env: BatchEnv, adversary: Adversary) -> None:
         super().__init__(env)
         self.adversary = adversary
-        self._seen: tuple[np.ndarray, np.ndarray] | None = None
+        self._seen: Any = None
 
     def reset(self, **keywords: Any) -> tuple[np.ndarray, dict[str, Any]]:
         """Begin a window."""
@@ -140,10 +136,11 @@ class AdversaryEnv(gym.Wrapper):
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Choose a row; the reward is the adversary's in part."""
-        decision = describe(self.env.layout, *self._seen, int(action)) if self._seen[1].sum() > 1 else None
+        observation, mask = self._seen
+        decision = describe(self.env.layout, observation, mask, int(action)) if mask.sum() > 1 else None
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._seen = observation, self.env.action_masks()
-        return observation, self.adversary.pay(decision, reward), terminated, truncated, info
+        return observation, self.adversary.pay(decision, float(reward)), terminated, truncated, info
 
     def action_masks(self) -> np.ndarray:
         """Return True for each row that may be chosen now (128,)."""
@@ -151,8 +148,6 @@ class AdversaryEnv(gym.Wrapper):
 
 
 def describe(layout: Any, observation: np.ndarray, mask: np.ndarray, row: int) -> np.ndarray:
-    """Return a decision as the discriminator sees it (2 * columns,) float32: the chosen row, and the mean of those that
-    might be chosen.
-    """
+    """Return what the discriminator sees (2 * columns,) float32: the chosen row, and the mean of those allowed."""
     rows, _ = layout.split(observation)
     return np.concatenate([rows[row], rows[mask].mean(axis=0)])

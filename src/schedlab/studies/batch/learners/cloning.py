@@ -1,6 +1,4 @@
-"""First parameters that choose as a rule does (behaviour cloning): its choices on training windows are shown to the
-policy network.
-"""
+"""Behaviour cloning: first parameters that choose as a rule does in training windows."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from schedlab.learning.stock.policy import fresh_policy
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.learners.stock_policy import queue_policy
 from schedlab.studies.batch.rules import Priority, priority, require_rule
-from schedlab.studies.batch.simulator.stepping import score_of
+from schedlab.studies.batch.simulator.stepper import score_of
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -36,11 +34,10 @@ def cloned_parameters(
     settings: BatchMaskablePPOSettings,
     seed: int,
 ) -> dict[str, np.ndarray]:
-    """Return the parameters of a policy that was shown a rule's choices, by name; the value network's are those that
-    the seed gives.
-    """
-    require_rule(settings.clone_rule, "learner.clone_rule")
-    shown = choices(problems, (settings.clone_rule,), settings.clone_windows, seed)
+    """Return the parameters, by name, of a policy that was shown a rule's choices; the value network is fresh."""
+    rule = str(settings.clone_rule)
+    require_rule(rule, "learner.clone_rule")
+    shown = choices(problems, (rule,), settings.clone_windows, seed)
     observations, masks, chosen = (torch.from_numpy(each) for each in shown)
     with torch_stream(seed, "batch", "clone"):
         policy = fresh_policy(queue_policy(settings, *spaces), spaces)
@@ -58,8 +55,7 @@ def cloned_parameters(
 def choices(
     problems: Sequence[TrainingProblem], rules: Sequence[str], windows: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return what a rule saw (n, size), was allowed (n, 128) and chose (n,) in training windows, decisions without a
-    choice left out.
+    """Return what a rule saw (n, size), was allowed (n, 128) and chose (n,) where it had a choice in training windows.
 
     Of several rules the one of the lowest mean bounded slowdown on the window.
     """
@@ -69,7 +65,7 @@ def choices(
         problem = problems[number % len(problems)]
         units = problem.units("train")
         unit = units[int(rng.integers(len(units)))]
-        env = problem.env(unit, 0).unwrapped
+        env: Any = problem.env(unit, 0).unwrapped
         observation, info = env.reset(seed=int(rng.integers(2**31)))
         jobs = problem.problem.jobs.take(slice(info["start"], info["start"] + info["jobs"]))
         scores = priority(_best(rules, env), jobs)
@@ -89,9 +85,7 @@ def choices(
 
 
 def _best(rules: Sequence[str], env: BatchEnv) -> str:
-    """The rule of the lowest mean bounded slowdown on the window that an environment has begun, the first of
-    several.
-    """
+    """The rule of the lowest mean bounded slowdown on the window that an environment has begun."""
     if len(rules) == 1:
         return rules[0]
     stepper, plain = env.stepper, EnvironmentSettings()

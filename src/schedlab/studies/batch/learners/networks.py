@@ -1,15 +1,10 @@
-"""Networks that read a queue: policies score its rows, value networks score the whole. Torch modules, used by
-Stable-Baselines3's learners.
+"""Networks that read a queue: policies score its rows, value networks score the whole. Torch modules.
 
 Sources: RLScheduler (Zhang et al., SC20) for `kernel`, the value network `rows` and the layered policies mlp_v1 to
 mlp_v3; W. Zhang's dissertation (Edinburgh, 2023) for `actor_kernel` and the value networks `small`, `large` and `deep`.
-`attention` is what the dissertation
-meant: its module was given rows as if they were the batch, and so attended over other decisions; here it attends over
-the rows of a queue, padding masked, with a residual connection and layer normalisation. `pooled` is ours.
-
-A queue is mostly padding. Rows without a job are left out before anything is computed, and what a network would make of
-them is computed
-once where it is needed: results are those of the dense computation (tests hold the two against each other).
+`attention` is what the dissertation meant: its module was given rows as if they were the batch, and attended over other
+decisions; here it attends over the rows of a queue, with a residual connection and layer normalisation. `pooled` is
+ours. Rows without a job are left out before anything is computed; results are those of the dense computation.
 """
 
 from __future__ import annotations
@@ -76,9 +71,7 @@ def layers(inputs: int, hidden: Sequence[int], outputs: int) -> nn.Sequential:
 
 
 class RowNetwork(nn.Module):
-    """The same small network on every row, and, where asked for, on what the machine is told by. Knows no order of the
-    rows.
-    """
+    """The same small network on every row and, where asked for, on numbers of the machine."""
 
     def __init__(self, layout: Layout, hidden: Sequence[int], *, machine: bool) -> None:
         super().__init__()
@@ -104,9 +97,7 @@ class RowPolicy(nn.Module):
 
 
 class AttentionNetwork(nn.Module):
-    """Rows that look at one another: four heads of attention over the rows of a queue, then 16, 10 and 1 units on each
-    row.
-    """
+    """Four heads of attention over the rows of a queue, then 16, 10 and 1 units on each row."""
 
     def __init__(self, layout: Layout) -> None:
         super().__init__()
@@ -124,12 +115,9 @@ class AttentionNetwork(nn.Module):
         at = queue.owner * longest + queue.place
         parts = embedded.new_zeros(number * longest, 3 * ATTENTION_WIDTH).index_copy(0, at, self.project(embedded))
         query, key, value = parts.view(number, longest, 3, ATTENTION_HEADS, -1).permute(2, 0, 3, 1, 4)
-        real = (
-            torch.zeros(number * longest, dtype=torch.bool, device=at.device)
-            .index_fill(0, at, True)
-            .view(number, 1, 1, longest)
-        )
-        seen = functional.scaled_dot_product_attention(query, key, value, attn_mask=real)
+        real = torch.zeros(number * longest, dtype=torch.bool, device=at.device).index_fill(0, at, True)
+        mask = real.view(number, 1, 1, longest)
+        seen = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
         mixed = seen.transpose(1, 2).reshape(number * longest, ATTENTION_WIDTH)[at]
         return self.net(self.norm(embedded + self.join(mixed))).squeeze(1)
 
@@ -149,9 +137,7 @@ class LayeredPolicy(nn.Module):
 
 
 class RowsValue(nn.Module):
-    """RLScheduler's value network: one small network on every row, padding too, then layers on its 128 numbers. Gives
-    (B, 1).
-    """
+    """RLScheduler's value network: a small network on every row, padding too, then layers. Gives (B, 1)."""
 
     def __init__(self, layout: Layout) -> None:
         super().__init__()
@@ -162,11 +148,8 @@ class RowsValue(nn.Module):
     def forward(self, queue: Queue) -> torch.Tensor:
         """Return what is to be expected of each queue; the padding row is computed once."""
         scored = self.row(torch.cat([self.padding[None], queue.rows])).squeeze(1)
-        whole = (
-            scored[:1]
-            .expand(len(queue.flat) * self.rows)
-            .index_copy(0, queue.owner * self.rows + queue.place, scored[1:])
-        )
+        padded, at = scored[:1].expand(len(queue.flat) * self.rows), queue.owner * self.rows + queue.place
+        whole = padded.index_copy(0, at, scored[1:])
         return self.net(whole.view(-1, self.rows))
 
 
@@ -183,17 +166,13 @@ class FlatValue(nn.Module):
 
 
 class PooledValue(nn.Module):
-    """Mean and largest of a small network's outputs over the real rows, their number, and the machine; then two layers.
-    Gives (B, 1).
-    """
+    """Mean and largest of a small network's outputs over the real rows, their number, the machine; two layers."""
 
     def __init__(self, layout: Layout) -> None:
         super().__init__()
         width = KERNEL_LAYERS[1]
-        self.rows, self.row = (
-            layout.rows,
-            nn.Sequential(layers(len(layout.columns), KERNEL_LAYERS[:1], width), nn.ReLU(inplace=True)),
-        )
+        self.rows = layout.rows
+        self.row = nn.Sequential(layers(len(layout.columns), KERNEL_LAYERS[:1], width), nn.ReLU(inplace=True))
         self.net = layers(2 * width + 1 + layout.cluster, POOLED_LAYERS, 1)
 
     def forward(self, queue: Queue) -> torch.Tensor:
@@ -224,9 +203,7 @@ def value_network(name: str, layout: Layout) -> nn.Module:
 
 
 def begin_orthogonal(network: nn.Module, output_gain: float) -> None:
-    """Give a network orthogonal first weights, gain sqrt(2), and its last layer `output_gain`; biases 0 (the
-    dissertation's).
-    """
+    """Give a network orthogonal first weights, gain sqrt(2), its last layer `output_gain`; biases 0."""
     found = [part for part in network.modules() if isinstance(part, nn.Linear)]
     for part in found:
         nn.init.orthogonal_(part.weight, output_gain if part is found[-1] else math.sqrt(2))
@@ -234,9 +211,7 @@ def begin_orthogonal(network: nn.Module, output_gain: float) -> None:
 
 
 def beside_machine(queue: Queue, machine: nn.Linear | None) -> torch.Tensor:
-    """Return the real rows (M, columns), with what their machine is told by beside them (M, columns + 10) where there
-    is such a layer.
-    """
+    """Return the real rows (M, columns), followed by numbers of their machine (10) where there is such a layer."""
     if machine is None:
         return queue.rows
     return torch.cat([queue.rows, machine(queue.machine)[queue.owner]], dim=1)

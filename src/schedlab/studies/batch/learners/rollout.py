@@ -1,9 +1,7 @@
-"""Learning to roll out: the prior of predictions and the arrivals come from the training part, and a search adds a base
-of its own.
+"""Learning to roll out: predictions and arrivals come from the training part, and a search adds a base.
 
-The search is CMA-ES over the coefficients of a base that decides alone. Then candidates are judged as in
-learner_search.py: each base that was found, alone; rollouts upon the given bases, with and without the best of those
-  found, for each horizon; rules and untrained planner.
+The search is CMA-ES over the coefficients of a base that decides alone. Candidates are judged as in search.py: each
+base that was found; rollouts upon the given bases, with and without the best one, for each horizon; rules and planner.
 """
 
 from __future__ import annotations
@@ -20,22 +18,29 @@ from schedlab.config.seeds import generator
 from schedlab.learning.checkpoints import read_progress, write_checkpoint
 from schedlab.learning.cma_es import CmaEs
 from schedlab.studies.batch.jobs import Jobs
-from schedlab.studies.batch.learners.learned import load_priority, save_priority
-from schedlab.studies.batch.learners.search import Judge, merit, progress_digest
+from schedlab.studies.batch.learners.policy_files import save_priority
+from schedlab.studies.batch.learners.search import (
+    Candidate,
+    Judge,
+    PriorityLearner,
+    drawn_windows,
+    log_ratios,
+    merit,
+    progress_digest,
+    record_ratios,
+    tell_generation,
+)
 from schedlab.studies.batch.learners.search_settings import CORRECT_RULES, RolloutSettings
-from schedlab.studies.batch.learners.search_windows import Candidate, drawn_windows, relative
-from schedlab.studies.batch.problem import BatchProblem, RulePolicy
+from schedlab.studies.batch.problem import BatchProblem
 from schedlab.studies.batch.rules import PLANNER
 from schedlab.studies.batch.simulator.predictions import Prior
-from schedlab.studies.batch.simulator.rollouts import BASE_FEATURES, Arrivals, RolloutPolicy, base
+from schedlab.studies.batch.simulator.rollouts import BASE_FEATURES, Arrivals, RolloutPolicy, base_coefficients
 
 _PROGRESS = "batch-rollout-progress"
 
 
-class RolloutLearner:
-    """Learns on the scenarios of its phase; goes on after an interruption from the last generation that was
-    finished.
-    """
+class RolloutLearner(PriorityLearner):
+    """Learns on the scenarios of its phase; resumes after the last generation that was finished."""
 
     def learn(
         self, problems: Mapping[str, BatchProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
@@ -44,21 +49,13 @@ class RolloutLearner:
         (phase,) = spec.train_on
         settings = validate(RolloutSettings, {**spec.params, **phase.params})
         digest = progress_digest(spec, [settings], seed, paths.start)
-        job = _Job(
-            [problems[name] for name in phase.scenarios], settings, seed, curve, paths.progress / "rollout.zip", digest
-        )
+        own, progress = [problems[name] for name in phase.scenarios], paths.progress / "rollout.zip"
+        job = _Job(own, settings, seed, curve, progress, digest)
         judged = [(job.judge.figures(candidate), candidate) for candidate in job.candidates(job.search(phase.steps))]
         figures, kept = min(judged, key=lambda entry: merit(entry[0]))
         for number, (values, _) in enumerate(judged):
-            for split, (mean, logarithm) in (("validation", values[:2]), ("train", values[2:4])):
-                curve("ratio_to_rule", float(np.exp(mean)), step=number, split=split)
-                curve("geometric_ratio_to_rule", float(np.exp(logarithm)), step=number, split=split)
+            record_ratios(curve, values, step=number)
         save_priority(paths.checkpoint, kept, against=job.judge.rule, log_ratios=figures.tolist())
-
-    def load(self, checkpoint: Path, problem: BatchProblem) -> RulePolicy:
-        """Return the learned policy; it is the same for every problem."""
-        del problem
-        return RulePolicy(load_priority(checkpoint))
 
 
 class _Job:
@@ -82,7 +79,7 @@ class _Job:
         """Return the base (6,) that the search from each start ends at."""
         found, state = self._resume()
         for start in self.settings.starts[len(found) :]:
-            strategy = CmaEs(base(start), self.settings.step, self.settings.population)
+            strategy = CmaEs(base_coefficients(start), self.settings.step, self.settings.population)
             if state:
                 strategy.restore(state)
                 state = {}
@@ -99,7 +96,7 @@ class _Job:
         alone = [RolloutPolicy(one[None], self.prior, self._arrivals(0), samples=0) for one in found]
         yield from alone
         best = min(alone, key=lambda policy: merit(self.judge.figures(policy))).bases
-        given = np.array([base(name) for name in settings.bases])
+        given = np.array([base_coefficients(name) for name in settings.bases])
         for horizon in settings.horizons:
             arrivals, samples = self._arrivals(horizon), settings.samples if horizon else 1
             for bases in (given, np.vstack([best, given])):
@@ -116,9 +113,8 @@ class _Job:
         for number, problem in enumerate(self.problems):
             rng = generator(self.seed, "batch", "rollout", "arrivals", number, horizon)
             end = problem.part("train")[1]
-            drawn.append(
-                Arrivals.drawn(problem.past, problem.machine, self.prior, end, (count, min(horizon, end - 1)), rng)
-            )
+            shape = count, min(horizon, end - 1)
+            drawn.append(Arrivals.drawn(problem.past, problem.machine, self.prior, end, shape, rng))
         return Arrivals(*(np.concatenate([getattr(one, field.name) for one in drawn]) for field in fields(Arrivals)))
 
     def _advance(self, strategy: CmaEs, start: str, step: int) -> None:
@@ -128,15 +124,11 @@ class _Job:
         points = strategy.ask(generator(self.seed, *names, "points"))
         reference, arrivals = windows.bsld(self.judge.rule), self._arrivals(0)
         policies = [RolloutPolicy(point[None], self.prior, arrivals, samples=0) for point in points]
-        values = np.array([sum(relative(windows.bsld(policy), reference)) for policy in policies])
-        strategy.tell(points, values)
-        self.curve("fitness", float(values.mean()), step=step, update=strategy.generation)
-        self.curve("best_fitness", float(values.min()), step=step, update=strategy.generation)
+        values = np.array([sum(log_ratios(windows.bsld(policy), reference)) for policy in policies])
+        tell_generation(strategy, points, values, self.curve, step)
 
     def _resume(self) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
-        """(bases of the searches that are finished, state of the one that was interrupted), where there is something to
-        go on from.
-        """
+        """(bases of finished searches, state of the interrupted one), where there is progress to resume."""
         saved = read_progress(self.progress, _PROGRESS, self.digest)
         if saved is None:
             return [], {}

@@ -16,9 +16,7 @@ Horizon = Annotated[int, Field(ge=0, le=1000)]
 
 
 class CandidateSettings(Settings):
-    """How candidates are judged: on windows of the validation part, which may overlap, and on as many of the training
-    part.
-    """
+    """How candidates are judged: on windows of the validation part and as many of the training part."""
 
     stride: int = setting(64, doc="jobs from the start of one validation window to the next", unit="jobs", ge=1)
     most_windows: int = setting(80, doc="most windows of each part, evenly spread", unit="windows", ge=1)
@@ -35,8 +33,9 @@ class EvolutionSettings(CandidateSettings):
     )
     starts: tuple[Start, ...] = setting(
         ("linear", "planner"),
-        doc="where searches begin: linear, zero: all weights 0, without and with plan features; planner: the untrained planner; zero takes "
-        "many times longer than the others, because weights that plan badly make long queues to plan",
+        doc="where searches begin: linear, zero: all weights 0, without and with plan features; planner: the "
+        "untrained planner; zero takes many times longer than the others, because weights that plan badly make "
+        "long queues to plan",
         min_length=1,
     )
     restarts: int = setting(1, doc="searches from each start", ge=1, le=100)
@@ -47,7 +46,8 @@ class EvolutionSettings(CandidateSettings):
     step_planner: float = setting(0.15, doc="step size at the planner", gt=0)
     fitness: Literal["mean", "log", "ratio", "both"] = setting(
         "both",
-        doc="of mean bounded slowdowns over those of the chosen rule: ratio of the means, mean logarithm, mean ratio; both: the first two",
+        doc="of mean bounded slowdowns over those of the chosen rule: ratio of the means, mean logarithm, mean "
+        "ratio; both: the first two",
     )
     check_every: int = setting(5, doc="generations between two candidates of a search", unit="generations", ge=1)
     candidates: tuple[Literal["rules", "planner"], ...] = setting(

@@ -1,6 +1,4 @@
-"""The stock learners of the batch study: own networks and observations, windows that are left out, a start that repeats
-a rule.
-"""
+"""The stock learners of the batch study: own networks and observations, selected windows, a cloned start."""
 
 from __future__ import annotations
 
@@ -20,15 +18,13 @@ from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.env.weights import best_row
 from schedlab.studies.batch.learners.cloning import cloned_parameters
 from schedlab.studies.batch.learners.stock_policy import queue_policy
-from schedlab.studies.batch.learners.stock_settings import STOCK_SETTINGS, NetworkSettings, TrainingWindows
+from schedlab.studies.batch.learners.stock_settings import STOCK_SETTINGS, NetworkSettings
 from schedlab.studies.batch.learners.training_windows import TrainingProblem
-from schedlab.studies.batch.problem import BatchProblem
 
 if TYPE_CHECKING:
     import gymnasium as gym
 
     from schedlab.learning.stock.policy import StockPolicy
-    from schedlab.studies.batch.learners.training_windows import TrainingProblem
 
 
 class BatchStockLearner(StableBaselinesLearner):
@@ -36,29 +32,24 @@ class BatchStockLearner(StableBaselinesLearner):
 
     def __init__(self, algorithm: str) -> None:
         kind = STOCK_SETTINGS[algorithm]
-        super().__init__(algorithm, kind, _network if issubclass(kind, NetworkSettings) else None)
+        super().__init__(algorithm, kind, queue_policy if issubclass(kind, NetworkSettings) else None)
 
-    def seen(self, problem: BatchProblem, settings: TrainingWindows) -> TrainingProblem:
+    def seen(self, problem: Any, settings: Any) -> Any:
         """Return the problem as these settings have it."""
         return TrainingProblem(problem, settings, weights=self.algorithm == "ddpg")
 
     def first_parameters(
-        self,
-        problems: Mapping[str, TrainingProblem],
-        spaces: tuple[gym.Space, gym.Space],
-        settings: TrainingWindows,
-        seed: int,
+        self, problems: Mapping[str, Any], spaces: tuple[gym.Space, gym.Space], settings: Any, seed: int
     ) -> Mapping[str, np.ndarray]:
         """Return parameters that repeat a rule's choices, where the settings name one."""
         if getattr(settings, "clone_rule", None) is None:
             return {}
-
         return cloned_parameters(list(problems.values()), spaces, settings, seed)
 
-    def load(self, checkpoint: Path, problem: BatchProblem) -> LearnedPolicy:
+    def load(self, checkpoint: Path, problem: Any) -> Any:
         """Return the learned policy, with what it wants to see."""
         policy = super().load(checkpoint, problem)
-        settings = validate(self.settings, read_checkpoint(checkpoint).meta["settings"])
+        settings: Any = validate(self.settings, read_checkpoint(checkpoint).meta["settings"])
         return (LearnedWeights if self.algorithm == "ddpg" else LearnedPolicy)(policy, settings.environment)
 
 
@@ -84,10 +75,6 @@ class LearnedWeights(LearnedPolicy):
         """Return the row of the highest weighted sum."""
         layout = layout_seen(self.environment, len(observation))
         return best_row(layout, observation, mask, np.asarray(self.policy.act(observation), dtype=np.float32))
-
-
-def _network(settings: Any, observation_space: gym.Space, action_space: gym.Space) -> Any:
-    return queue_policy(settings, observation_space, action_space)
 
 
 LEARNERS = {name: partial(BatchStockLearner, name) for name in STOCK_SETTINGS}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import torch
@@ -22,16 +22,14 @@ from schedlab.studies.batch.learners.networks import (
     read,
     value_network,
 )
-from schedlab.studies.batch.learners.stock_settings import BatchMaskablePPOSettings, NetworkSettings
+from schedlab.studies.batch.learners.stock_settings import BatchMaskablePPOSettings
 
 SMALLEST = -80.0  # exp of little less is no normal number in single precision
 POLICY_GAIN, VALUE_GAIN = 0.01, 1.0  # of the last layers, as in the dissertation (and by default in Stable-Baselines3)
 
 
 class Reader(nn.Module):
-    """Stands where Stable-Baselines3 has layers that policy and value share: takes observations apart, once for
-    both.
-    """
+    """Stands for the layers that policy and value share: takes observations apart, once for both."""
 
     def __init__(self, layout: Layout) -> None:
         super().__init__()
@@ -49,7 +47,13 @@ class Reader(nn.Module):
     forward_critic = forward_actor
 
 
-class QueueNetworks:
+if TYPE_CHECKING:
+    from stable_baselines3.common.policies import ActorCriticPolicy as NetworksBase
+else:
+    NetworksBase = object
+
+
+class QueueNetworks(NetworksBase):
     """Puts the networks in the place of Stable-Baselines3's; they read observations of `layout`.
 
     value_rate  learning rate of the value network over the policy's
@@ -77,10 +81,8 @@ class QueueNetworks:
     def evaluate_actions(
         self, obs: torch.Tensor, actions: torch.Tensor, action_masks: Any = None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return values (B, 1), logarithms of probabilities (B,) and entropies (B,), as the policy's distribution does.
-
-        That one takes much of a gradient step: its exponentials of excluded rows underflow, which processors are slow
-          at.
+        """Return values (B, 1), logarithms of probabilities (B,) and entropies (B,), as the policy's distribution does,
+        which is slow: its exponentials of excluded rows underflow.
         """
         queue, _ = self.mlp_extractor(self.extract_features(obs))
         scores = self.action_net(queue)
@@ -101,9 +103,7 @@ class MaskableQueuePolicy(QueueNetworks, MaskableActorCriticPolicy):
 
 
 class TwoRates(TorchAdam):
-    """Adam whose groups may have a `factor` on the learning rate: Stable-Baselines3 sets one rate for all groups before
-    each update.
-    """
+    """Adam whose groups may have a `factor` on the learning rate, which Stable-Baselines3 sets for all groups."""
 
     def step(self, closure: None = None) -> None:
         """Take a step at the rate of each group."""
@@ -117,7 +117,7 @@ class TwoRates(TorchAdam):
                 group["lr"] = rate
 
 
-def queue_policy(settings: NetworkSettings, observation_space: gym.Space, action_space: gym.Space) -> PolicyParts:
+def queue_policy(settings: Any, observation_space: Any, action_space: gym.Space) -> PolicyParts:
     """Return the policy class of the settings' networks and its keywords: the hook of StableBaselinesLearner."""
     if settings.network == "layers":
         return layered_policy(settings, observation_space, action_space)

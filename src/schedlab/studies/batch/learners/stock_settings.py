@@ -38,8 +38,8 @@ class TrainingWindows(Settings):
     )
     longest_window: int | None = setting(
         None,
-        doc="most jobs of a window to learn on: their number is drawn evenly, from the scenario's `windows.length` up to this; null: "
-        "always the scenario's",
+        doc="most jobs of a window to learn on: their number is drawn evenly, from the scenario's `windows.length` "
+        "up to this; null: always the scenario's",
         unit="jobs",
         ge=1,
         exclude_if=lambda longest: (
@@ -48,14 +48,14 @@ class TrainingWindows(Settings):
     )
     keep_windows: Literal["all", "range", "median"] = setting(
         "all",
-        doc="windows to learn on, by their mean bounded slowdown under keep_rule: within keep_range, as RLScheduler's code has it, or, as "
-        "its paper has it, above the median of all and at most twice their mean",
+        doc="windows to learn on, by their mean bounded slowdown under keep_rule: within keep_range, as "
+        "RLScheduler's code has it, or, as its paper has it, above the median of all and at most twice their mean",
     )
     keep_range: tuple[Slowdown, Slowdown] = setting((10.0, 150.0), doc="bounds of keep_windows: range, both excluded")
     validate_by: Literal["reward", "bsld", "log_bsld"] = setting(
         "bsld",
-        doc="what validation windows are scored by: their rewards, or, whatever is rewarded in training, the mean bounded slowdown or its "
-        "mean logarithm, negated",
+        doc="what validation windows are scored by: their rewards, or, whatever is rewarded in training, the mean "
+        "bounded slowdown or its mean logarithm, negated",
     )
     keep_rule: str = setting("sjf", doc="rule of keep_windows")
 
@@ -67,14 +67,12 @@ class TrainingWindows(Settings):
 
 
 class NetworkSettings(TrainingWindows):
-    """Which networks score the rows of the queue and say what is to be expected
-    (studies/batch/learners/networks.py).
-    """
+    """The networks that score the rows of the queue and estimate its value (learners/networks.py)."""
 
     network: Network = setting(
         "kernel",
-        doc="policy: RLScheduler's kernel or its layered variants, the dissertation's kernel that sees the machine, attention over the "
-        "queue; layers: net_arch and critic_net_arch on the whole observation",
+        doc="policy: RLScheduler's kernel or its layered variants, the dissertation's kernel that sees the machine, "
+        "attention over the queue; layers: net_arch and critic_net_arch on the whole observation",
     )
     value: Value = setting(
         "pooled",

@@ -1,12 +1,10 @@
-"""A scenario as a stock learner sees it: its own observations and rewards, and the training windows that are to be
-learned on.
-"""
+"""A scenario as a stock learner sees it: its own observations, rewards and training windows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -18,15 +16,12 @@ from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.env.weights import BatchWeightsEnv
 from schedlab.studies.batch.jobs import window
 from schedlab.studies.batch.learners.adversary import Adversary, AdversaryEnv
-from schedlab.studies.batch.learners.stock_settings import TrainingWindows
+from schedlab.studies.batch.learners.stock_settings import AdversarySettings, TrainingWindows
 from schedlab.studies.batch.problem import BatchProblem
 from schedlab.studies.batch.rules import require_rule
 from schedlab.studies.batch.simulator.simulate import simulate
-from schedlab.studies.batch.simulator.stepping import score_of
+from schedlab.studies.batch.simulator.stepper import score_of
 from schedlab.studies.batch.windows import first_job
-
-if TYPE_CHECKING:
-    from schedlab.studies.batch.learners.adversary import Adversary
 
 
 class TrainingProblem:
@@ -43,7 +38,7 @@ class TrainingProblem:
     @cached_property
     def _good(self) -> set[int] | None:
         """The starts to keep, None: all. Found where something is learned: to load a policy needs none."""
-        return None if self.settings.keep_windows == "all" else self._kept()
+        return None if self.settings.keep_windows == "all" else self._starts_to_keep()
 
     def units(self, split: Split) -> Sequence[Unit]:
         """Return the windows of a part; of the training part those that have a start to keep."""
@@ -61,9 +56,8 @@ class TrainingProblem:
         longest = self.settings.longest_window if training else None
         task = self.problem.task(self._starts(unit), environment, None if training else unit.seed, longest)
         env = (BatchWeightsEnv if self.weights else BatchEnv)(task, seed)
-        if unit.split != "train" or not getattr(self.settings, "expert_share", 0):
+        if unit.split != "train" or not isinstance(self.settings, AdversarySettings) or not self.settings.expert_share:
             return env
-
         if self._adversary is None:
             self._adversary = Adversary(self, self.settings, seed)
         return AdversaryEnv(env, self._adversary)
@@ -74,10 +68,9 @@ class TrainingProblem:
 
     def put_state(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Be as `take_state` told."""
-        if values:
-            self._adversary = self._adversary or Adversary(
-                self, self.settings, values["seed"]
-            )  # environments hold the one there is
+        if values and isinstance(self.settings, AdversarySettings):
+            # Environments hold the one there is.
+            self._adversary = self._adversary or Adversary(self, self.settings, values["seed"])
             self._adversary.put_state(values, arrays)
 
     def _starts(self, unit: Unit) -> Sequence[int]:
@@ -92,7 +85,7 @@ class TrainingProblem:
             starts = range(start, min(start + length, self.problem.part("train")[1] - longest + 1))
         return starts if self._good is None else [start for start in starts if start in self._good]
 
-    def _kept(self) -> set[int]:
+    def _starts_to_keep(self) -> set[int]:
         """The starts to keep of the whole training part. Raises UserError where none is left."""
         settings, length = self.settings, self.problem.scenario.windows.length
         first, end = self.problem.part("train")
@@ -102,31 +95,24 @@ class TrainingProblem:
         if settings.keep_windows == "median":
             low, high = float(np.median(values)), float(np.nextafter(2 * values.mean(), np.inf))
         kept = set(starts[(values > low) & (values < high)].tolist())
-        if (
-            not any(first_job(unit) in kept for unit in self.problem.units("train"))
-            and settings.training_starts == "apart"
-        ) or not kept:
-            found = f"{values.min():.4g} to {values.max():.4g}"
-            where, remedy = (
-                f"scenario {self.problem.scenario.name}: learner.keep_windows",
-                "widen keep_range, or keep all",
-            )
-            raise UserError(
-                f"no training window lies between {low:.4g} and {high:.4g}", where=where, expected=found, remedy=remedy
-            )
+        apart = settings.training_starts == "apart"
+        if not kept or (apart and not any(first_job(unit) in kept for unit in self.problem.units("train"))):
+            where = f"scenario {self.problem.scenario.name}: learner.keep_windows"
+            what = f"no training window lies between {low:.4g} and {high:.4g}"
+            expected = f"{values.min():.4g} to {values.max():.4g}"
+            raise UserError(what, where=where, expected=expected, remedy="widen keep_range, or keep all")
         return kept
 
 
 @lru_cache(maxsize=4)  # of the scenarios and rules of one job; a problem that is kept holds its whole trace
 def rule_values(problem: BatchProblem, rule: str) -> np.ndarray:
-    """Return the mean bounded slowdown under a rule of the window from each job of the training part on, an empty
-    machine before it.
-    """
+    """Return the mean bounded slowdown under a rule of the window from each training job on, the machine empty."""
     scenario, (first, end) = problem.scenario, problem.part("train")
     length, plain = scenario.windows.length, EnvironmentSettings()
-    how = {"backfill": scenario.backfill, "backfill_order": scenario.backfill_order, "kill": scenario.kill}
+    backfill, order, kill = scenario.backfill, scenario.backfill_order, scenario.kill
     values = []
     for start in range(first, end - length + 1):
         jobs = window(problem.jobs, problem.machine, start, length)
-        values.append(score_of(simulate(jobs, problem.machine, rule, **how), problem.machine, plain))
+        schedule = simulate(jobs, problem.machine, rule, backfill, backfill_order=order, kill=kill)
+        values.append(score_of(schedule, problem.machine, plain))
     return np.array(values)

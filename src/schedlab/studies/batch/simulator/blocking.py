@@ -1,6 +1,4 @@
-"""Compiled form of plain.BlockingSimulation under a rule: the chosen job blocks everything, with or without the
-published backfilling.
-"""
+"""Compiled blocking simulation: the chosen job blocks everything, with or without the published backfilling."""
 
 from __future__ import annotations
 
@@ -9,18 +7,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedlab.studies.batch.simulator.cluster import COUNT, FREE, Columns, occupy, release, score, uncounted
+from schedlab.config.runtime.compiled import compiled
+from schedlab.studies.batch.simulator.cluster import (
+    BY_AREA,
+    COUNT,
+    FCFS,
+    FREE,
+    WRITTEN,
+    Array,
+    Columns,
+    Order,
+    Running,
+    Scan,
+    occupy,
+    release,
+    score,
+    uncounted,
+)
+from schedlab.studies.batch.simulator.scores import write_scores
 
 
 class Queue(NamedTuple):
     """Waiting jobs and the clock.
 
-    ranks    a bit for each rank of a waiting job, started ones among them (left alone where something else than a rule
-             chooses)
-    listed   jobs in order of submission, started ones among them
-    waits    (n,) whether a job waits
-    counts   (5,): arrived, waiting, length of listed, arrivals whose ranks are marked, the first word of ranks that may
-             hold a bit
+    ranks    a bit for each rank of a waiting job, started ones among them (unused where no rule chooses)
+    listed   jobs in order of submission, started ones among them        waits (n,)  whether a job waits
+    counts   (5,): arrived, waiting, length of listed, arrivals whose ranks are marked, first word of ranks with a bit
     clock    (1,) s
     """
 
@@ -50,7 +62,9 @@ def queue_of(columns: Columns) -> Queue:
 
 
 @uncounted
-def blocking_starts(queue, columns, order, running, backfill, keys):
+def blocking_starts(
+    queue: Queue, columns: Columns, order: Order, running: Running, backfill: bool, keys: Array
+) -> None:
     """Fill running.start with the start time of each job when the waiting job of the lowest score is always chosen."""
     least = least_request(columns)
     arrive(queue, columns)
@@ -58,8 +72,59 @@ def blocking_starts(queue, columns, order, running, backfill, keys):
         choose(queue, columns, order, running, preferred(queue, columns, order), least, backfill, keys)
 
 
+@compiled(error_model="numpy")
+def policy_blocking_starts(
+    queue: Queue, columns: Columns, order: Order, scan: Scan, running: Running, backfill: bool
+) -> None:
+    """The same with scores that are written at each decision, and jobs backfilled in the order of `scan`."""
+    count = len(columns.submit)
+    arrive(queue, columns)
+    while queue.counts[WAITING]:
+        if order.power == WRITTEN and queue.counts[WAITING] > 1:
+            write_scores(columns, scan.linear, running, _waiting(queue), queue.clock[0])
+        job = preferred(queue, columns, order)
+        if columns.nodes[job] > running.size[FREE] and backfill:
+            shadow = shadow_time(columns, running, job)
+            order_ties(queue, columns, order)
+        while columns.nodes[job] > running.size[FREE]:
+            if backfill:
+                if scan.by == FCFS:
+                    backfill_by_submission(queue, columns, running, shadow)
+                elif scan.by == BY_AREA:
+                    backfill_by_key(queue, columns, running, shadow, scan.area)
+                elif running.size[FREE] and queue.counts[WAITING] > 1:
+                    _backfill_by_score(queue, columns, order, scan, running, shadow)
+            event(queue, columns, running)
+        begin(queue, columns, running, job)
+        while not queue.counts[WAITING] and queue.counts[ARRIVED] < count:
+            event(queue, columns, running)
+
+
+@compiled(error_model="numpy")
+def _backfill_by_score(
+    queue: Queue, columns: Columns, order: Order, scan: Scan, running: Running, shadow: float
+) -> None:
+    """Start what fits and ends before the shadow time as requested, in order of the scores of this time."""
+    jobs, clock = _waiting(queue), queue.clock[0]
+    keys = np.empty(len(jobs))
+    if order.power == WRITTEN:
+        write_scores(columns, scan.linear, running, jobs, clock)
+    for place in range(len(jobs)):
+        keys[place] = score(columns, order, jobs[place], clock)
+    for place in np.argsort(keys, kind="mergesort"):
+        job = jobs[place]
+        if columns.nodes[job] <= running.size[FREE] and clock + columns.requested[job] < shadow:
+            begin(queue, columns, running, job)
+
+
+@compiled(error_model="numpy")
+def _waiting(queue: Queue) -> np.ndarray:
+    """The waiting jobs in order of submission."""
+    return np.flatnonzero(queue.waits[: queue.counts[ARRIVED]])
+
+
 @uncounted
-def least_request(columns):
+def least_request(columns: Columns) -> float:
     """The smallest requested time, at most 0: it may be unknown, which the published rule counts as -1 s."""
     least = 0.0
     for job in range(len(columns.requested)):
@@ -68,8 +133,10 @@ def least_request(columns):
 
 
 @uncounted
-def choose(queue, columns, order, running, job, least, backfill, keys):
-    """Start a waiting job as soon as it fits and go on to the next decision, as plain.BlockingSimulation.choose.
+def choose(
+    queue: Queue, columns: Columns, order: Order, running: Running, job: int, least: float, backfill: bool, keys: Array
+) -> None:
+    """Start a waiting job as soon as it fits and go on to the next decision, as nan_scores.BlockingSimulation.choose.
 
     keys  (n,) whose smallest is backfilled first; empty: in order of submission
     """
@@ -85,7 +152,7 @@ def choose(queue, columns, order, running, job, least, backfill, keys):
 
 
 @uncounted
-def begin(queue, columns, running, job):
+def begin(queue: Queue, columns: Columns, running: Running, job: int) -> None:
     """Start a waiting job that fits."""
     queue.waits[job] = False
     queue.counts[WAITING] -= 1
@@ -93,7 +160,7 @@ def begin(queue, columns, running, job):
 
 
 @uncounted
-def _drain(queue, columns, order, running, job, least, keys):
+def _drain(queue: Queue, columns: Columns, order: Order, running: Running, job: int, least: float, keys: Array) -> None:
     shadow = shadow_time(columns, running, job)
     order_ties(queue, columns, order)
     while columns.nodes[job] > running.size[FREE]:
@@ -106,10 +173,8 @@ def _drain(queue, columns, order, running, job, least, keys):
 
 
 @uncounted
-def order_ties(queue, columns, order):
-    """Put listed jobs of one submit time in the order of their scores: the published rule sorts the queue that is then
-    gone through.
-    """
+def order_ties(queue: Queue, columns: Columns, order: Order) -> None:
+    """Put listed jobs of one submit time in the order of their scores, in which the published queue is sorted."""
     kept = 0
     for place in range(queue.counts[LISTED]):
         job = queue.listed[place]
@@ -129,7 +194,7 @@ def order_ties(queue, columns, order):
 
 
 @uncounted
-def _before(queue, columns, order, job, place):
+def _before(queue: Queue, columns: Columns, order: Order, job: int, place: int) -> bool:
     """Tell whether the rule prefers a job to the one at a place of the list."""
     other = queue.listed[place]
     if order.power == 0:
@@ -139,10 +204,8 @@ def _before(queue, columns, order, job, place):
 
 
 @uncounted
-def backfill_by_submission(queue, columns, running, shadow):
-    """Start what fits and ends before the shadow time as requested, in order of submission; close the gaps of the
-    list.
-    """
+def backfill_by_submission(queue: Queue, columns: Columns, running: Running, shadow: float) -> None:
+    """Start what fits and ends before the shadow time as requested, in order of submission; close the gaps."""
     kept, clock = 0, queue.clock[0]
     for place in range(queue.counts[LISTED]):
         job = queue.listed[place]
@@ -157,10 +220,8 @@ def backfill_by_submission(queue, columns, running, shadow):
 
 
 @uncounted
-def backfill_by_key(queue, columns, running, shadow, keys):
-    """The same in order of keys (n,), ties in order of submission. What does not start now does not start beside more
-    jobs either.
-    """
+def backfill_by_key(queue: Queue, columns: Columns, running: Running, shadow: float, keys: Array) -> None:
+    """The same in order of keys (n,), ties in order of submission; what cannot start now cannot start later."""
     clock = queue.clock[0]
     while True:
         best = -1
@@ -180,10 +241,8 @@ def backfill_by_key(queue, columns, running, shadow, keys):
 
 
 @uncounted
-def shadow_time(columns, running, job):
-    """When the job would fit if all ended as requested. Jobs of equal ends take the order of their requests, as in the
-    published one.
-    """
+def shadow_time(columns: Columns, running: Running, job: int) -> float:
+    """When the job would fit if all ended as requested; jobs of equal ends are put in the order of their requests."""
     by_end, expected, count = running.by_end, running.expected, running.size[COUNT]
     for place in range(1, count):
         other, to = by_end[place], place
@@ -201,7 +260,7 @@ def shadow_time(columns, running, job):
 
 
 @uncounted
-def event(queue, columns, running):
+def event(queue: Queue, columns: Columns, running: Running) -> None:
     """Draw one arrival or one release; an arrival comes first where both happen at one time."""
     arrived = queue.counts[ARRIVED]
     arrival = columns.submit[arrived] if arrived < len(columns.submit) else np.inf
@@ -214,7 +273,7 @@ def event(queue, columns, running):
 
 
 @uncounted
-def arrive(queue, columns):
+def arrive(queue: Queue, columns: Columns) -> None:
     """Let the next job arrive, no earlier than those before it; it is listed by its own submit time."""
     job, place = queue.counts[ARRIVED], queue.counts[LISTED]
     queue.clock[0] = max(queue.clock[0], columns.submit[job])
@@ -228,7 +287,7 @@ def arrive(queue, columns):
 
 
 @uncounted
-def preferred(queue, columns, order):
+def preferred(queue: Queue, columns: Columns, order: Order) -> int:
     """The waiting job of the lowest score, the first of several."""
     if order.power == 0:
         while queue.counts[TAKEN] < queue.counts[ARRIVED]:
@@ -253,19 +312,19 @@ def preferred(queue, columns, order):
 
 
 @uncounted
-def _earlier(columns, job, other):
+def _earlier(columns: Columns, job: int, other: int) -> bool:
     submit = columns.submit
     return submit[job] < submit[other] or (submit[job] == submit[other] and job < other)
 
 
 @uncounted
-def _push(queue, rank):
+def _push(queue: Queue, rank: int) -> None:
     queue.ranks[rank // 64] |= np.uint64(1) << np.uint64(rank % 64)
     queue.counts[WORD] = min(queue.counts[WORD], rank // 64)
 
 
 @uncounted
-def _pop(queue):
+def _pop(queue: Queue) -> int:
     word = queue.counts[WORD]
     while queue.ranks[word] == 0:
         word += 1

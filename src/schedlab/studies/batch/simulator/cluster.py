@@ -1,9 +1,8 @@
-"""What the compiled kernels share: running jobs in order of their ends, nodes, and the columns of a window as
-arrays.
-"""
+"""What the compiled kernels share: running jobs in order of their ends, nodes, and the columns of a window."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +10,8 @@ import numpy as np
 from schedlab.config.runtime.compiled import compiled
 from schedlab.studies.batch.jobs import Jobs, Machine, Prefill
 from schedlab.studies.batch.rules import Priority
+
+Array = np.ndarray
 
 
 class Columns(NamedTuple):
@@ -23,9 +24,7 @@ class Columns(NamedTuple):
 
 
 class Order(NamedTuple):
-    """The order of the queue: power 0: by `rank` (n,), whose inverse is `job_at` (n,); else by the score that depends
-    on the clock.
-    """
+    """The order of the queue: power 0: by `rank` (n,) and its inverse `job_at` (n,); else by a score of the clock."""
 
     rank: np.ndarray
     job_at: np.ndarray
@@ -35,10 +34,9 @@ class Order(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """In which order jobs are looked at when they are backfilled: FCFS, BY_AREA, or BY_RULE; area (n,): requested time
-    times nodes.
+    """The order of backfilling: FCFS, BY_AREA (area (n,): requested time times nodes), or BY_RULE.
 
-    linear: what writes the scores where the power of the order is WRITTEN (linear_kernel.Linear)
+    linear: what writes the scores where the power of the order is WRITTEN (scores.Linear)
     """
 
     by: int
@@ -82,9 +80,8 @@ def columns_of(jobs: Jobs, prefill: Prefill) -> Columns:
     run, requested, nodes = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("run", "requested", "nodes")
     )
-    return Columns(
-        np.array(jobs.submit), run, requested, nodes
-    )  # copies: kernels are compiled anew for arrays that are read-only
+    # Copies, because kernels are compiled again for arrays that are read-only.
+    return Columns(np.array(jobs.submit), run, requested, nodes)
 
 
 def order_of(priority: Priority) -> Order:
@@ -97,7 +94,7 @@ def order_of(priority: Priority) -> Order:
 def running_of(columns: Columns, prefill: Prefill, machine: Machine, *, track: bool) -> Running:
     """Return the machine with the jobs of the prefill on it."""
     size = len(columns.nodes)
-    running = Running(
+    arrays = (
         *(np.empty(size, dtype=np.int64) for _ in range(2)),
         *(np.full(size, np.nan) for _ in range(3)),
         np.empty(size, dtype=np.int64),
@@ -106,30 +103,30 @@ def running_of(columns: Columns, prefill: Prefill, machine: Machine, *, track: b
         np.empty(int(columns.nodes.sum()) if track else 0, dtype=np.int64),
         np.cumsum(columns.nodes) - columns.nodes,
     )
+    running = Running._make(arrays)
     for place, began in enumerate(prefill.start):
         occupy(running, columns, len(columns.submit) + place, began)
     return running
 
 
-def uncounted(function):
-    """Compile a function that allocates no array, without counting references to arrays.
+def uncounted(function: Callable) -> Callable:
+    """Compile a function that allocates no array, without counting references to arrays, whose owners outlive it.
 
-    Their owners live as long as the call. Counting at each use of a named tuple of arrays takes most of the time
-    otherwise: eight times as long for a rule over 10,000 jobs. A function that does allocate is refused when it is
-      compiled.
+    Counting at each use of a named tuple of arrays would take most of the time: a rule over 10,000 jobs, eight times as
+    long. A function that does allocate is refused when it is compiled.
     """
     return compiled(function, error_model="numpy", _nrt=False)
 
 
-def counted(function):
+def counted(function: Callable) -> Callable:
     """Compile a function that allocates arrays and is called by an uncounted one, whose way would be taken over."""
     return compiled(function, error_model="numpy", _nrt=True)
 
 
 @uncounted
-def insert(order, size, key, job):
-    """Put a job into order[:size], which is sorted by key; after those of the same key."""
-    low, high = 0, size
+def insert(order: Array, low: int, size: int, key: Array, job: int) -> None:
+    """Put a job into order[low:size], which is sorted by key; after those of the same key."""
+    high = size
     while low < high:
         middle = (low + high) // 2
         if key[order[middle]] <= key[job]:
@@ -142,7 +139,7 @@ def insert(order, size, key, job):
 
 
 @uncounted
-def _remove(order, size, job):
+def _remove(order: Array, size: int, job: int) -> None:
     place = 0
     while order[place] != job:
         place += 1
@@ -151,13 +148,13 @@ def _remove(order, size, job):
 
 
 @uncounted
-def occupy(running, columns, job, start):
+def occupy(running: Running, columns: Columns, job: int, start: float) -> None:
     """Start a job that fits."""
     running.start[job] = start
     running.end[job] = start + columns.run[job]
     running.expected[job] = start + columns.requested[job]
-    insert(running.by_end, running.size[COUNT], running.end, job)
-    insert(running.by_request, running.size[COUNT], running.expected, job)
+    insert(running.by_end, 0, running.size[COUNT], running.end, job)
+    insert(running.by_request, 0, running.size[COUNT], running.expected, job)
     running.begun[running.size[BEGUN]] = job
     running.size[BEGUN] += 1
     running.size[COUNT] += 1
@@ -173,7 +170,7 @@ def occupy(running, columns, job, start):
 
 
 @uncounted
-def release(running, columns):
+def release(running: Running, columns: Columns) -> None:
     """End the running job of the earliest end, the first of several."""
     job = running.by_end[0]
     _remove(running.by_end, running.size[COUNT], job)
@@ -186,10 +183,8 @@ def release(running, columns):
 
 
 @uncounted
-def score(columns, order, job, clock):
-    """The score of a waiting job: its rank, where it depends on the clock as rules.Priority.at, or what was written at
-    the decision.
-    """
+def score(columns: Columns, order: Order, job: int, clock: float) -> float:
+    """The score of a waiting job: its rank, rules.Priority.at of the clock, or what was written at the decision."""
     if order.power == 0:
         return float(order.rank[job])
     if order.power == WRITTEN:

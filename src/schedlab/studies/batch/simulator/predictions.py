@@ -1,13 +1,11 @@
 """How long a job will run, and what a second of its wait will cost: predicted from what its user's jobs did before.
 
-Requested times say little of either: most jobs end long before, and the bounded slowdown of a job that fails at once
-grows with every ten seconds of its wait, whatever it asked for. A user's next job resembles the last ones (Tsafrir,
-Etsion, Feitelson, "Backfilling using system-generated predictions rather than user runtime estimates", IEEE TPDS 18(6),
-2007). Two numbers are predicted for each job: the logarithm of run time over requested time, and the slowdown that a
-second of wait adds, 1 / max(run, 10 s). Each is the average of a prior, which depends on the requested time alone and
-is learned on the training part, and of the user's ended jobs, each counting KEEP times as much as the one after it.
-Only jobs that have ended are known: those of the window as simulated and in the order in which they started, those
-  before it as the log has it.
+Requested times say little of either, and a user's next job resembles the last ones (Tsafrir, Etsion, Feitelson,
+"Backfilling using system-generated predictions rather than user runtime estimates", IEEE TPDS 18(6), 2007). Two numbers
+are predicted: the logarithm of run time over requested time, and the slowdown that a second of wait adds,
+1 / max(run, 10 s). Each is the average of a prior, which depends on the requested time and is learned on the training
+part, and of the user's ended jobs, each counting KEEP times as much as the next. Jobs of the window end as simulated
+and count in the order in which they started; those before it as in the log.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ import numpy as np
 from schedlab.config.runtime.compiled import compiled
 from schedlab.studies.batch.jobs import SHORT, Jobs
 from schedlab.studies.batch.rules import positive_request
+from schedlab.studies.batch.simulator.cluster import Columns, Running
 
 KEEP = 0.8
 CLASSES = 21  # of requested times, by powers of two: class c from 2^c s on, the last one without end
@@ -58,20 +57,16 @@ class Prior:
 
 
 class Sums(NamedTuple):
-    """Of users: their ended jobs, each counting less than the next, and the sums of the two numbers over them, (users,)
-    each.
-    """
+    """Of users: the decayed number of their ended jobs and the sums of the two numbers over them, (users,) each."""
 
-    count: np.ndarray
+    number: np.ndarray
     log_ratio: np.ndarray
     weight: np.ndarray
 
 
 @dataclass(frozen=True)
 class History:
-    """What is known of the users of a window when it begins. user (n,): place in `sums` of each job's user, -1: the log
-    names none.
-    """
+    """What is known of users when a window begins. user (n,): place in `sums` of a job's user, -1: unknown."""
 
     user: np.ndarray
     sums: Sums
@@ -86,9 +81,7 @@ class History:
 
 
 class Past:
-    """The jobs of a log as they ended there. ended (n,) s: when, NaN where the log does not say; such jobs teach
-    nothing.
-    """
+    """The jobs of a log and when each ended there (n,) s; NaN where the log does not say: such jobs teach nothing."""
 
     def __init__(self, jobs: Jobs, ended: np.ndarray) -> None:
         self.jobs, self.ended = jobs, ended
@@ -128,8 +121,8 @@ class Past:
         """(run times s, weights 1/s) of jobs 0 .. end - 1, each as predicted when it was submitted, (end,) each."""
         jobs = self.jobs.take(slice(0, end))
         sums, request = self.sums(jobs.user, jobs.submit), positive_request(jobs)
-        log_ratio = (prior.log_ratios(request) + sums.log_ratio) / (1.0 + sums.count)
-        return request * np.exp(log_ratio), (prior.weights(request) + sums.weight) / (1.0 + sums.count)
+        log_ratio = (prior.log_ratios(request) + sums.log_ratio) / (1.0 + sums.number)
+        return request * np.exp(log_ratio), (prior.weights(request) + sums.weight) / (1.0 + sums.number)
 
 
 class Predictor(NamedTuple):
@@ -137,7 +130,7 @@ class Predictor(NamedTuple):
 
     user (n,) and sums   as in History; sums change as jobs end
     request (n,) s, log_ratio (n,), weight_before (n,)   requested times, and what the prior says
-    told (n,)            whether a job's end has been taken in
+    taken (n,)           whether a job's end has been taken in
     run (n,) s, weight (n,) 1/s   room for what is predicted of the jobs that wait or run
     """
 
@@ -146,7 +139,7 @@ class Predictor(NamedTuple):
     request: np.ndarray
     log_ratio: np.ndarray
     weight_before: np.ndarray
-    told: np.ndarray
+    taken: np.ndarray
     run: np.ndarray
     weight: np.ndarray
 
@@ -156,8 +149,8 @@ def predictor_of(prior: Prior, jobs: Jobs, history: History | None) -> Predictor
     history = history or History.empty(jobs)
     request = positive_request(jobs)
     sums = Sums(*(column.copy() for column in history.sums))
-    told, room = np.zeros(len(jobs), dtype=np.bool_), (np.empty(len(jobs)), np.empty(len(jobs)))
-    return Predictor(history.user, sums, request, prior.log_ratios(request), prior.weights(request), told, *room)
+    taken, room = np.zeros(len(jobs), dtype=np.bool_), (np.empty(len(jobs)), np.empty(len(jobs)))
+    return Predictor(history.user, sums, request, prior.log_ratios(request), prior.weights(request), taken, *room)
 
 
 def request_class(request: np.ndarray) -> np.ndarray:
@@ -166,26 +159,26 @@ def request_class(request: np.ndarray) -> np.ndarray:
 
 
 @compiled(error_model="numpy")
-def take_in(columns, predictor, running, clock):
+def take_in(columns: Columns, predictor: Predictor, running: Running, clock: float) -> None:
     """Take in the jobs of the window that have ended by now, in the order in which they started."""
     sums = predictor.sums
     for place in range(running.size[2]):
         job = running.begun[place]
-        if job < len(predictor.told) and not predictor.told[job] and running.end[job] <= clock:
-            predictor.told[job] = True
+        if job < len(predictor.taken) and not predictor.taken[job] and running.end[job] <= clock:
+            predictor.taken[job] = True
             user = predictor.user[job]
             if user >= 0:
-                sums.count[user] = KEEP * sums.count[user] + 1.0
+                sums.number[user] = KEEP * sums.number[user] + 1.0
                 sums.log_ratio[user] = KEEP * sums.log_ratio[user] + np.log(columns.run[job] / predictor.request[job])
                 sums.weight[user] = KEEP * sums.weight[user] + 1.0 / max(columns.run[job], SHORT)
 
 
 @compiled(error_model="numpy")
-def predict(predictor, job):
+def predict(predictor: Predictor, job: int) -> None:
     """Write what is now predicted of a job of the window."""
     user, log_ratio, weight = predictor.user[job], predictor.log_ratio[job], predictor.weight_before[job]
     if user >= 0:
-        count = 1.0 + predictor.sums.count[user]
+        count = 1.0 + predictor.sums.number[user]
         log_ratio = (log_ratio + predictor.sums.log_ratio[user]) / count
         weight = (weight + predictor.sums.weight[user]) / count
     predictor.run[job] = predictor.request[job] * np.exp(log_ratio)
@@ -193,19 +186,17 @@ def predict(predictor, job):
 
 
 @compiled(error_model="numpy")
-def predicted_end(predictor, running, job, clock):
-    """When a running job will end: as predicted or, once it runs long, half as long again, but as requested at the
-    latest.
-    """
+def predicted_end(predictor: Predictor, running: Running, job: int, clock: float) -> float:
+    """When a running job will end: as predicted, half as long again once overdue, at the latest as requested."""
     end = running.expected[job]
-    if job < len(predictor.told):
+    if job < len(predictor.taken):
         start = running.start[job]
         end = min(max(start + predictor.run[job], clock + 0.5 * (clock - start)), end)
     return max(end, clock + 1.0)
 
 
 @compiled(error_model="numpy")
-def _running_sums(numbers):
+def _running_sums(numbers: np.ndarray) -> np.ndarray:
     sums = np.zeros((len(numbers) + 1, numbers.shape[1]))
     for place in range(len(numbers)):
         sums[place + 1] = KEEP * sums[place] + numbers[place]

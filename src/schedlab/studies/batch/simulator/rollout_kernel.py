@@ -1,16 +1,14 @@
-"""Compiled form of a decision by rollouts (rollouts.py): the cost of what follows when a job comes first, and the
-scores it gives.
-"""
+"""Compiled decisions by rollouts (rollouts.py): the cost of what follows a first job, and the scores it gives."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
-from schedlab.studies.batch.simulator.cluster import COUNT, FREE
-from schedlab.studies.batch.simulator.predictions import predict, predicted_end, take_in
+from schedlab.studies.batch.simulator.cluster import COUNT, FREE, Array, Columns, Running, insert
+from schedlab.studies.batch.simulator.predictions import Predictor, predict, predicted_end, take_in
 
 HEADS = 8  # jobs of each base's order that are tried first
 TRIED, KEPT = 2, 12  # after so many samples only so many of the tries, the cheapest so far, go on
@@ -37,7 +35,7 @@ class Future(NamedTuple):
     key: np.ndarray
 
 
-class Running(NamedTuple):
+class RunningEnds(NamedTuple):
     """Running jobs by end, from `done` on: ends s, requested ends s, nodes; with room for all of Future."""
 
     end: np.ndarray
@@ -46,22 +44,21 @@ class Running(NamedTuple):
 
 
 @compiled(error_model="numpy")
-def base_key(coefficients, machine, nodes, run, weight, days):
+def base_key(coefficients: Array, machine: int, nodes: int, run: float, weight: float, days: float) -> float:
     """The weighted sum of rollouts.BASE_FEATURES."""
     share, length = nodes / machine, np.log(max(run, 1.0)) / 10.0
     key = coefficients[0] * length + coefficients[1] * np.log(nodes) / 5.0 - coefficients[2] * np.log(weight) / 10.0
-    return (
-        key + coefficients[3] * share * length + coefficients[4] * share * np.sqrt(run) / 100.0 + coefficients[5] * days
-    )
+    key = key + coefficients[3] * share * length + coefficients[4] * share * np.sqrt(run) / 100.0
+    return key + coefficients[5] * days
 
 
 @compiled(error_model="numpy")
-def blocking_cost(future, order, head, clock, free, count, running, queue):
-    """Weighted waits until all have started when `head` comes first and each chosen job blocks until it fits; as
-    blocking_starts.
+def blocking_cost(
+    future: Future, order: Array, head: int, clock: float, free: int, count: int, running: RunningEnds, queue: Array
+) -> float:
+    """Weighted waits until all have started when `head` comes first and each chosen job blocks until it fits.
 
-    order    the waiting jobs by key; count: running jobs; queue (n,): room
-    running  is used up
+    order: the waiting jobs by key; count: running jobs; queue (n,): room; running is used up
     """
     waiting, total = len(order), len(future.submit)
     size, arrived, done, time, cost, job = 0, waiting, 0, clock, 0.0, head
@@ -73,7 +70,7 @@ def blocking_cost(future, order, head, clock, free, count, running, queue):
         while free < future.nodes[job] or job == NOBODY:
             if arrived < total and (done == count or future.submit[arrived] <= running.end[done]):
                 time = max(time, future.submit[arrived])
-                _insert(queue, 0, size, future.key, arrived)
+                insert(queue, 0, size, future.key, arrived)
                 size += 1
                 arrived += 1
             else:
@@ -98,7 +95,9 @@ def blocking_cost(future, order, head, clock, free, count, running, queue):
 
 
 @compiled(error_model="numpy")
-def easy_cost(future, order, head, clock, free, count, running, queue):
+def easy_cost(
+    future: Future, order: Array, head: int, clock: float, free: int, count: int, running: RunningEnds, queue: Array
+) -> float:
     """The same with EASY backfilling in the order of the base, `head` before all others (NOBODY: none is)."""
     waiting, total = len(order), len(future.submit)
     size, arrived, done, time, cost = 0, waiting, 0, clock, 0.0
@@ -131,24 +130,20 @@ def easy_cost(future, order, head, clock, free, count, running, queue):
         size = kept
         if size == 0 and arrived == total:
             return cost
-        time = max(
-            time,
-            min(running.end[done] if done < count else np.inf, future.submit[arrived] if arrived < total else np.inf),
-        )
+        earliest = running.end[done] if done < count else np.inf
+        time = max(time, min(earliest, future.submit[arrived] if arrived < total else np.inf))
         while done < count and running.end[done] <= time:
             free += running.nodes[done]
             done += 1
         while arrived < total and future.submit[arrived] <= time:
-            _insert(queue, 1 if size and queue[0] == head else 0, size, future.key, arrived)
+            insert(queue, 1 if size and queue[0] == head else 0, size, future.key, arrived)
             size += 1
             arrived += 1
 
 
 @compiled(error_model="numpy")
-def _reservation(running, done, count, free, time, nodes):
-    """(time from which so many nodes are free as requested, nodes that are left then); as
-    kernel_textbook.reservation.
-    """
+def _reservation(running: RunningEnds, done: int, count: int, free: int, time: float, nodes: int) -> tuple[float, int]:
+    """(time from which so many nodes are free as requested, nodes left then); as textbook.reservation."""
     shadow, last = time, -np.inf
     while free < nodes:
         shadow = np.inf
@@ -164,7 +159,7 @@ def _reservation(running, done, count, free, time, nodes):
 
 
 @compiled(error_model="numpy")
-def _run(running, done, count, end, expected, nodes):
+def _run(running: RunningEnds, done: int, count: int, end: float, expected: float, nodes: int) -> None:
     place = count
     while place > done and running.end[place - 1] > end:
         for column in (running.end, running.expected):
@@ -175,25 +170,10 @@ def _run(running, done, count, end, expected, nodes):
 
 
 @compiled(error_model="numpy")
-def _insert(queue, low, size, key, job):
-    """Put a job into queue[low:size], which is sorted by key, after those of the same key."""
-    high = size
-    while low < high:
-        middle = (low + high) // 2
-        if key[queue[middle]] <= key[job]:
-            low = middle + 1
-        else:
-            high = middle
-    for place in range(size, low, -1):
-        queue[place] = queue[place - 1]
-    queue[low] = job
-
-
-@compiled(error_model="numpy")
-def rollout_scores(columns, rollout, easy, running, jobs, clock, scores):
-    """Write the scores of the waiting `jobs`, in order of submission: the best try's head 0, the others by its base,
-    lowest first.
-    """
+def rollout_scores(
+    columns: Columns, rollout: Any, easy: bool, running: Running, jobs: Array, clock: float, scores: Array
+) -> None:
+    """Write the scores of the waiting `jobs`: the head of the best try first, the others in order of its base."""
     predictor, first = rollout.predictor, columns.submit[0]
     take_in(columns, predictor, running, clock)
     for job in jobs:
@@ -211,10 +191,10 @@ def rollout_scores(columns, rollout, easy, running, jobs, clock, scores):
 
 
 @compiled(error_model="numpy")
-def _best_try(columns, rollout, easy, running, jobs, clock):
-    """(base, place of the head in `jobs`, orders of the bases (bases, waiting)) of the try that costs least over the
-    samples.
-    """
+def _best_try(
+    columns: Columns, rollout: Any, easy: bool, running: Running, jobs: Array, clock: float
+) -> tuple[int, int, Array]:
+    """(base, place of the head in `jobs`, orders (bases, waiting)) of the try of the least cost over the samples."""
     waiting, horizon = len(jobs), rollout.gap.shape[1]
     now = _now(columns, rollout.predictor, running, clock)
     count, free = len(now.end), running.size[FREE]
@@ -225,11 +205,8 @@ def _best_try(columns, rollout, easy, running, jobs, clock):
     )
     for place in range(waiting):
         job = jobs[place]
-        future.submit[place], future.nodes[place], future.requested[place] = (
-            columns.submit[job],
-            columns.nodes[job],
-            columns.requested[job],
-        )
+        future.submit[place], future.nodes[place] = columns.submit[job], columns.nodes[job]
+        future.requested[place] = columns.requested[job]
         future.run[place] = future.predicted[place] = rollout.predictor.run[job]
         future.weight[place] = rollout.predictor.weight[job]
     bases = len(rollout.bases)
@@ -237,19 +214,14 @@ def _best_try(columns, rollout, easy, running, jobs, clock):
     for number in range(bases):
         _write_keys(keys[number, :waiting], rollout, number, columns.submit[0], future, 0)
         orders[number] = np.argsort(keys[number, :waiting], kind="mergesort")
-    room = Running(np.empty(count + total), np.empty(count + total), np.empty(count + total, dtype=np.int64))
+    room = RunningEnds(np.empty(count + total), np.empty(count + total), np.empty(count + total, dtype=np.int64))
     queue, tries = np.empty(total, dtype=np.int64), min(HEADS, waiting)
     costs = np.zeros(bases * tries)
     for sample in range(rollout.shape[SAMPLES]):
         if sample == TRIED:
             costs[np.argsort(costs, kind="mergesort")[KEPT:]] = np.inf
-        _arrive(
-            future,
-            waiting,
-            rollout,
-            (rollout.shape[DECISIONS] * rollout.shape[SAMPLES] + sample) % len(rollout.gap),
-            clock,
-        )
+        stretch = (rollout.shape[DECISIONS] * rollout.shape[SAMPLES] + sample) % len(rollout.gap)
+        _arrive(future, waiting, rollout, stretch, clock)
         for number in range(bases):
             _write_keys(keys[number, waiting:], rollout, number, columns.submit[0], future, waiting)
             future.key[:] = keys[number]
@@ -258,13 +230,10 @@ def _best_try(columns, rollout, easy, running, jobs, clock):
                     room.end[:count], room.expected[:count], room.nodes[:count] = now.end, now.expected, now.nodes
                     head = orders[number, place]
                     if easy:
-                        costs[number * tries + place] += easy_cost(
-                            future, orders[number], head, clock, free, count, room, queue
-                        )
+                        cost = easy_cost(future, orders[number], head, clock, free, count, room, queue)
                     else:
-                        costs[number * tries + place] += blocking_cost(
-                            future, orders[number], head, clock, free, count, room, queue
-                        )
+                        cost = blocking_cost(future, orders[number], head, clock, free, count, room, queue)
+                    costs[number * tries + place] += cost
     rollout.shape[DECISIONS] += 1
     best = 0
     for attempt in range(len(costs)):
@@ -274,10 +243,10 @@ def _best_try(columns, rollout, easy, running, jobs, clock):
 
 
 @compiled(error_model="numpy")
-def _now(columns, predictor, running, clock):
+def _now(columns: Columns, predictor: Predictor, running: Running, clock: float) -> RunningEnds:
     """The running jobs by predicted end."""
     count = running.size[COUNT]
-    now = Running(np.empty(count), np.empty(count), np.empty(count, dtype=np.int64))
+    now = RunningEnds(np.empty(count), np.empty(count), np.empty(count, dtype=np.int64))
     for place in range(count):
         job = running.by_request[place]
         if job < len(predictor.run):
@@ -285,11 +254,11 @@ def _now(columns, predictor, running, clock):
         now.end[place] = predicted_end(predictor, running, job, clock)
         now.expected[place], now.nodes[place] = running.expected[job], columns.nodes[job]
     order = np.argsort(now.end, kind="mergesort")
-    return Running(now.end[order], now.expected[order], now.nodes[order])
+    return RunningEnds(now.end[order], now.expected[order], now.nodes[order])
 
 
 @compiled(error_model="numpy")
-def _arrive(future, waiting, rollout, stretch, clock):
+def _arrive(future: Future, waiting: int, rollout: Any, stretch: int, clock: float) -> None:
     """Write the jobs of a stretch behind those that wait."""
     time = clock
     for step in range(rollout.gap.shape[1]):
@@ -301,12 +270,11 @@ def _arrive(future, waiting, rollout, stretch, clock):
 
 
 @compiled(error_model="numpy")
-def _write_keys(keys, rollout, number, first, future, begin):
+def _write_keys(keys: Array, rollout: Any, number: int, first: float, future: Future, begin: int) -> None:
     """Write the keys of a base for the jobs from `begin` on."""
     machine = rollout.shape[NODES]
     for step in range(len(keys)):
         place = begin + step
         days = (future.submit[place] - first) / DAY
-        keys[step] = base_key(
-            rollout.bases[number], machine, future.nodes[place], future.predicted[place], future.weight[place], days
-        )
+        run, weight = future.predicted[place], future.weight[place]
+        keys[step] = base_key(rollout.bases[number], machine, future.nodes[place], run, weight, days)

@@ -1,16 +1,15 @@
-"""The policy that rolls out: it tries each promising job first, simulates what would follow, arrivals included, and
-takes the best.
+"""The policy that rolls out: it tries each promising job first, simulates what follows, and takes the best.
 
 What follows is played by base priorities: for each of them and each of the first HEADS jobs of its order, that job
-comes first and the base goes on with the rest of the queue and with jobs that arrive. These are stretches of the
-training part, drawn when the policy was learned, each job as long after the one before as it was there; without them
-(horizon 0) the present queue is planned. Jobs run as long as is predicted of them (predictions.py), drawn ones as long
-as they did. The cost is the sum of each job's predicted weight times its wait. Rollouts go back to Tesauro and Galperin
-("On-line policy improvement using Monte-Carlo search", NeurIPS 1996).
+comes first and the base goes on with the queue and with jobs that arrive. These are stretches of the training part,
+drawn when the policy was learned; without them (horizon 0) the present queue is planned. Jobs run as long as is
+predicted of them (predictions.py), drawn ones as long as they did. The cost is the sum of predicted weights times
+waits. Rollouts go back to Tesauro and Galperin ("On-line policy improvement using Monte-Carlo search", NeurIPS 1996).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
@@ -39,7 +38,7 @@ BASES = {
 }
 
 
-def base(name: str) -> np.ndarray:
+def base_coefficients(name: str) -> np.ndarray:
     """Return the coefficients of a named base, lowest sum first, (6,)."""
     return np.array([BASES[name].get(feature, 0.0) for feature in BASE_FEATURES])
 
@@ -97,42 +96,32 @@ class RolloutPolicy:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return what a file holds."""
-        parts = {"prior": self.prior, "arrivals": self.arrivals}
-        found = {
-            f"{name}/{field.name}": getattr(part, field.name) for name, part in parts.items() for field in fields(part)
+        parts: dict[str, Any] = {"prior": self.prior, "arrivals": self.arrivals}
+        named = {
+            name: {field.name: getattr(part, field.name) for field in fields(part)} for name, part in parts.items()
         }
-        return {"bases": self.bases, **found}
+        return {"bases": self.bases} | {f"{name}/{key}": named[name][key] for name in named for key in named[name]}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], samples: int, where: str) -> RolloutPolicy:
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], samples: int, where: str) -> RolloutPolicy:
         """Return the policy of a file. Raises UserError where an array is missing or has another form."""
         try:
             prior = Prior(*(arrays[f"prior/{field.name}"] for field in fields(Prior)))
             arrivals = Arrivals(*(arrays[f"arrivals/{field.name}"] for field in fields(Arrivals)))
             policy = cls(arrays["bases"], prior, arrivals, samples)
-            sound = (
-                policy.bases.ndim == 2
-                and policy.bases.shape[1] == len(BASE_FEATURES)
-                and prior.log_ratio.shape == (CLASSES,)
-            )
+            sound = policy.bases.shape[1:] == (len(BASE_FEATURES),) and prior.log_ratio.shape == (CLASSES,)
         except KeyError:
             sound = False
         if not sound:
-            raise UserError(
-                "the policy reads other features",
-                where=where,
-                expected=", ".join(BASE_FEATURES),
-                remedy="learn it anew",
-            )
+            what, expected = "the policy reads other features", ", ".join(BASE_FEATURES)
+            raise UserError(what, where=where, expected=expected, remedy="learn it anew")
         return policy
 
 
-def untrained(name: str, jobs: Jobs) -> RolloutPolicy:
-    """Return a named base that decides alone, over predictions whose prior comes from jobs of known run times: nothing
-    is searched.
-    """
+def untrained_base(name: str, jobs: Jobs) -> RolloutPolicy:
+    """Return a named base that decides alone over predictions, their prior from jobs of known run times."""
     nothing = Arrivals(*(np.empty((1, 0)) for _ in fields(Arrivals)))
-    return RolloutPolicy(base(name)[None], Prior.of(jobs), nothing, samples=0)
+    return RolloutPolicy(base_coefficients(name)[None], Prior.of(jobs), nothing, samples=0)
 
 
 class Rollout(NamedTuple):

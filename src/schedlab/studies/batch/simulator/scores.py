@@ -1,4 +1,4 @@
-"""Compiled form of linear_plain.LinearScore: the scores of all waiting jobs at one decision."""
+"""Compiled linear priorities: the scores of all waiting jobs at one decision."""
 
 from __future__ import annotations
 
@@ -10,26 +10,24 @@ import numpy as np
 from schedlab.config.runtime.compiled import compiled
 from schedlab.studies.batch.jobs import SHORT, Jobs, Machine
 from schedlab.studies.batch.rules import DAY, FIXED, MOST_DAYS, PLAN, LinearPriority, area, positive_request, priority
-from schedlab.studies.batch.simulator.cluster import counted
+from schedlab.studies.batch.simulator.cluster import COUNT, FREE, Array, Columns, Running, counted
 from schedlab.studies.batch.simulator.rollout_kernel import rollout_scores
 from schedlab.studies.batch.simulator.rollouts import NO_ROLLOUT, Rollout, RolloutPolicy, rollout_of
 
 PLANNED_BY = ("sjf", "smallest", "f1", "area")
 CANDIDATES = 8
-COUNT, FREE = 0, 1  # of kernel_cluster.Running.size
 
 
-def planning_orders(jobs: Jobs) -> np.ndarray:
+def planning_orders(jobs: Jobs) -> Array:
     """Return the jobs in the order of each of PLANNED_BY, (4, n) int64; ties in the order of the jobs."""
-    scores = [area(jobs) if rule == "area" else priority(rule, jobs).score for rule in PLANNED_BY]
+    scores = (area(jobs) if rule == "area" else np.asarray(priority(rule, jobs).score) for rule in PLANNED_BY)
     return np.stack([np.argsort(score, kind="stable") for score in scores])
 
 
 class _Queue(NamedTuple):
-    """The queue that is planned: its jobs in the order of a rule, and by job - first the bounded slowdown if started
-    now, their sum `base`.
+    """The queue that is planned: jobs in the order of a rule, and by job - first the bounded slowdown if started now.
 
-    ends, freed: room for the ends of running and planned jobs and the nodes that become free then
+    base: their sum; ends, freed: room for the ends of running and planned jobs and the nodes that become free then
     """
 
     jobs: np.ndarray
@@ -41,10 +39,10 @@ class _Queue(NamedTuple):
 
 
 @compiled(error_model="numpy")
-def excess_costs(columns, request, orders, running, jobs, clock, excess):
-    """Write the excess of each waiting job of `jobs` (in order of submission), 0 to 1; 1 for what no plan begins
-    with.
-    """
+def excess_costs(
+    columns: Columns, request: Array, orders: Array, running: Running, jobs: Array, clock: float, excess: Array
+) -> None:
+    """Write the excess of each waiting job of `jobs` (in order of submission), 0 to 1; 1: no plan begins with it."""
     first, last = jobs[0], jobs[-1]
     now = np.zeros(last - first + 1)  # 0: does not wait
     for job in jobs:
@@ -72,7 +70,9 @@ def excess_costs(columns, request, orders, running, jobs, clock, excess):
 
 
 @compiled(error_model="numpy")
-def _cost(columns, request, running, queue, head, clock, most):
+def _cost(
+    columns: Columns, request: Array, running: Running, queue: _Queue, head: int, clock: float, most: float
+) -> float:
     """The cost of the plan that begins with queue.jobs[head]; anything above `most` where it is more."""
     ends, freed, size = queue.ends, queue.freed, running.size[COUNT]
     for place in range(size):
@@ -121,7 +121,8 @@ class Linear(NamedTuple):
     easy: bool = False
 
 
-NO_LINEAR = Linear(*(np.empty(0) for _ in range(3)), np.empty((0, 0), dtype=np.int64), np.empty(0), np.empty(0))
+_NONE = np.empty(0)
+NO_LINEAR = Linear(_NONE, _NONE, _NONE, np.empty((0, 0), dtype=np.int64), _NONE, _NONE)
 
 
 def linear_of(policy: LinearPriority, jobs: Jobs, machine: Machine) -> Linear:
@@ -138,7 +139,7 @@ def scores_of_rollouts(policy: RolloutPolicy, jobs: Jobs, machine: Machine, *, e
 
 
 @compiled(error_model="numpy")
-def _fixed(weights, request, procs, processors):
+def _fixed(weights: Array, request: Array, procs: Array, processors: float) -> Array:
     total = np.empty(len(request))
     for job in range(len(request)):
         logarithm, share = log(request[job]), procs[job] / processors
@@ -151,7 +152,7 @@ def _fixed(weights, request, procs, processors):
 
 
 @counted
-def write_scores(columns, linear, running, jobs, clock):
+def write_scores(columns: Columns, linear: Linear, running: Running, jobs: Array, clock: float) -> None:
     """Write linear.scores of the waiting `jobs` at a time."""
     if len(linear.rollout.bases):
         rollout_scores(columns, linear.rollout, linear.easy, running, jobs, clock, linear.scores)
@@ -160,12 +161,12 @@ def write_scores(columns, linear, running, jobs, clock):
     plans = len(linear.orders) > 0
     if plans:
         excess_costs(columns, linear.request, linear.orders, running, jobs, clock, linear.excess)
-    count, free = running.size[0], running.size[1]
+    count, free = running.size[COUNT], running.size[FREE]
     freed = np.empty(count, dtype=np.int64)
     for place in range(count):
         free += columns.nodes[running.by_request[place]]
         freed[place] = free
-    free = running.size[1]
+    free = running.size[FREE]
     for job in jobs:
         wait = clock - columns.submit[job]
         value = linear.fixed[job] + weights[FIXED] * (log(1.0 + wait) / 10.0)

@@ -1,6 +1,4 @@
-"""Compiled form of plain.textbook_starts: EASY and conservative backfilling, one pass at each time at which jobs end or
-arrive.
-"""
+"""Compiled EASY and conservative backfilling, one pass at each time at which jobs end or arrive."""
 
 from __future__ import annotations
 
@@ -13,6 +11,11 @@ from schedlab.studies.batch.simulator.cluster import (
     COUNT,
     FREE,
     WRITTEN,
+    Array,
+    Columns,
+    Order,
+    Running,
+    Scan,
     counted,
     insert,
     occupy,
@@ -24,7 +27,7 @@ from schedlab.studies.batch.simulator.scores import write_scores
 
 
 @compiled(error_model="numpy")
-def textbook_starts(columns, order, scan, running, conservative):
+def textbook_starts(columns: Columns, order: Order, scan: Scan, running: Running, conservative: bool) -> None:
     """Fill running.start with the start time of each job."""
     scored = order.power != 0 or scan.by != BY_RULE
     count = len(columns.submit)
@@ -36,7 +39,16 @@ def textbook_starts(columns, order, scan, running, conservative):
 
 
 @uncounted
-def _follow(columns, order, scan, running, conservative, queue, scores, plan):
+def _follow(
+    columns: Columns,
+    order: Order,
+    scan: Scan,
+    running: Running,
+    conservative: bool,
+    queue: Array,
+    scores: Array,
+    plan: tuple[Array, Array, Array],
+) -> None:
     """Make a pass at each time at which jobs end or arrive; plan: room for conservative backfilling."""
     times, free, least = plan
     scored = order.power != 0 or scan.by != BY_RULE
@@ -51,7 +63,7 @@ def _follow(columns, order, scan, running, conservative, queue, scores, plan):
             if scored:
                 queue[waiting] = arrived
             else:
-                insert(queue, waiting, order.rank, arrived)
+                insert(queue, 0, waiting, order.rank, arrived)
             waiting += 1
             arrived += 1
         if _smallest(queue, waiting, columns) > running.size[FREE]:
@@ -71,7 +83,7 @@ def _follow(columns, order, scan, running, conservative, queue, scores, plan):
 
 
 @uncounted
-def _smallest(queue, size, columns):
+def _smallest(queue: Array, size: int, columns: Columns) -> int:
     """Nodes of the smallest waiting job."""
     least = np.iinfo(np.int64).max
     for place in range(size):
@@ -80,7 +92,7 @@ def _smallest(queue, size, columns):
 
 
 @counted
-def _sort(queue, size, columns, order, clock, scores):
+def _sort(queue: Array, size: int, columns: Columns, order: Order, clock: float, scores: Array) -> None:
     """Order a queue in order of submission by the scores of this time."""
     for place in range(size):
         scores[place] = score(columns, order, queue[place], clock)
@@ -88,28 +100,26 @@ def _sort(queue, size, columns, order, clock, scores):
 
 
 @counted
-def _resort(queue, size):
+def _resort(queue: Array, size: int) -> None:
     """Put a queue in order of submission again."""
     queue[:size].sort()
 
 
 @uncounted
-def may_backfill(nodes, requested, clock, free, shadow, extra):
-    """Tell whether EASY may start a job beside the head: it fits, and ends by the shadow time or leaves the head its
-    nodes.
-    """
+def may_backfill(nodes: int, requested: float, clock: float, free: int, shadow: float, extra: int) -> bool:
+    """Whether EASY may start a job beside the head: it fits, and ends by the shadow time or spares the head's nodes."""
     return nodes <= free and (clock + requested <= shadow or nodes <= extra)
 
 
 @uncounted
-def backfill(columns, running, job, clock, shadow, extra):
+def backfill(columns: Columns, running: Running, job: int, clock: float, shadow: float, extra: int) -> int:
     """Start a job beside the head; return the nodes that the head still leaves."""
     occupy(running, columns, job, clock)
     return extra if clock + columns.requested[job] <= shadow else extra - columns.nodes[job]
 
 
 @uncounted
-def _easy_pass(queue, size, columns, running, clock):
+def _easy_pass(queue: Array, size: int, columns: Columns, running: Running, clock: float) -> int:
     """Start what EASY starts now, from a queue in its order; return how many jobs still wait."""
     begun = 0
     while begun < size and columns.nodes[queue[begun]] <= running.size[FREE]:
@@ -137,10 +147,10 @@ def _easy_pass(queue, size, columns, running, clock):
 
 
 @counted
-def _scored_easy_pass(queue, size, columns, order, scan, running, clock, scores):
-    """The same from a queue in order of submission and scores of this time; a full sort of a deep queue would take most
-    of the time.
-    """
+def _scored_easy_pass(
+    queue: Array, size: int, columns: Columns, order: Order, scan: Scan, running: Running, clock: float, scores: Array
+) -> int:
+    """The same from a queue in order of submission; a full sort of a deep queue would take most of the time."""
     for place in range(size):
         scores[place] = score(columns, order, queue[place], clock)
     head = -1
@@ -185,10 +195,8 @@ def _scored_easy_pass(queue, size, columns, order, scan, running, clock, scores)
 
 
 @uncounted
-def reservation(columns, running, head, clock):
-    """(shadow time, nodes that the head leaves free then); a job that has used up its request counts as ending in one
-    second.
-    """
+def reservation(columns: Columns, running: Running, head: int, clock: float) -> tuple[float, int]:
+    """(shadow time, nodes that the head leaves free then); an overdue job counts as ending in one second."""
     free, place, shadow = running.size[FREE], 0, clock
     while place < running.size[COUNT]:
         job = running.by_request[place]
@@ -202,7 +210,9 @@ def reservation(columns, running, head, clock):
 
 
 @uncounted
-def _conservative_pass(queue, size, columns, running, clock, times, free, least):
+def _conservative_pass(
+    queue: Array, size: int, columns: Columns, running: Running, clock: float, times: Array, free: Array, least: Array
+) -> int:
     """Plan every job in order of the queue, start those whose place is now; return how many jobs still wait.
 
     least  (n + 1,): room for the smallest job from each place of the queue on
@@ -225,13 +235,13 @@ def _conservative_pass(queue, size, columns, running, clock, times, free, least)
 
 
 @uncounted
-def plan_room(waiting, running):
+def plan_room(waiting: int, running: int) -> int:
     """Steps that a plan of so many waiting jobs needs at most; each reservation may add two."""
     return running + 1 + 2 * waiting
 
 
 @uncounted
-def profile(columns, running, clock, times, free):
+def profile(columns: Columns, running: Running, clock: float, times: Array, free: Array) -> int:
     """Write the free nodes from each time on, if all running jobs end as expected; return the number of steps."""
     times[0], free[0], steps = clock, running.size[FREE], 1
     for place in range(running.size[COUNT]):
@@ -245,7 +255,7 @@ def profile(columns, running, clock, times, free):
 
 
 @uncounted
-def reserve(times, free, steps, nodes, length):
+def reserve(times: Array, free: Array, steps: int, nodes: int, length: float) -> tuple[float, int]:
     """Reserve nodes at the earliest time at which they are free for a length; return (that time, number of steps)."""
     first = 0
     while True:

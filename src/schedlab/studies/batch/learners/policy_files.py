@@ -15,13 +15,12 @@ from schedlab.config.errors import UserError, did_you_mean
 from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
 from schedlab.learning.stock.learner import KIND as NETWORK
 from schedlab.studies.batch.learners.stock import BatchStockLearner
-from schedlab.studies.batch.problem import RulePolicy
+from schedlab.studies.batch.problem import AnyPolicy, RulePolicy
 from schedlab.studies.batch.rules import NAMES, RULES, LinearPriority
 from schedlab.studies.batch.simulator.rollouts import RolloutPolicy
 from schedlab.studies.batch.simulator.simulate import Priorities
 
 if TYPE_CHECKING:
-    from schedlab.config.contract import Policy
     from schedlab.studies.batch.problem import BatchProblem
 
 KIND = "batch-priority"
@@ -29,9 +28,7 @@ PREFIX = "learned:"
 
 
 def save_priority(path: Path, policy: Priorities, **about: Any) -> None:
-    """Write a linear priority, a policy that rolls out, or a rule by name, with plain values that say how it was
-    found.
-    """
+    """Write a linear priority, a rollout policy, or a rule by name, with plain values that say how it was found."""
     if isinstance(policy, str):
         write_checkpoint(path, {"kind": KIND, "rule": policy, "about": about})
     elif isinstance(policy, RolloutPolicy):
@@ -40,10 +37,8 @@ def save_priority(path: Path, policy: Priorities, **about: Any) -> None:
         write_checkpoint(path, {"kind": KIND, "features": list(NAMES), "about": about}, {"weights": policy.weights})
 
 
-def named_policy(name: str, problem: BatchProblem) -> Policy:
-    """Return the policy of a name of the command line on a problem: a rule, planner, or learned:FILE. Raises
-    UserError.
-    """
+def named_policy(name: str, problem: BatchProblem) -> AnyPolicy:
+    """Return the policy of a name on the command line: a rule, planner, or learned:FILE. Raises UserError."""
     if not name.startswith(PREFIX):
         _require_name(name)
         return RulePolicy(name)
@@ -55,7 +50,6 @@ def named_policy(name: str, problem: BatchProblem) -> Policy:
         raise UserError(f"the checkpoint is of kind '{kind}'", where=str(path), expected=expected)
     if kind == KIND:
         return RulePolicy(load_priority(path))
-
     return BatchStockLearner(checkpoint.meta["algorithm"]).load(path, problem)
 
 

@@ -23,13 +23,13 @@ from schedlab.studies.batch.jobs import (
     window,
 )
 from schedlab.studies.batch.rules import area, positive_request, priority, require_rule
-from schedlab.studies.batch.scenario import BACKFILLS, Backfill, BackfillOrder
+from schedlab.studies.batch.scenario import BACKFILLS, Backfill, BackfillOrder, require_order
 from schedlab.studies.batch.simulator.blocking import WAITING
 from schedlab.studies.batch.simulator.cluster import BEGUN, COUNT
-from schedlab.studies.batch.simulator.episode import Episodes, Terms, look, step
+from schedlab.studies.batch.simulator.decision_kernel import open_window, windows_of
+from schedlab.studies.batch.simulator.episode_kernel import Episodes, Terms, look, step
 from schedlab.studies.batch.simulator.scores import PLANNED_BY, planning_orders
-from schedlab.studies.batch.simulator.simulate import Schedule, require_order, scan_of, simulate
-from schedlab.studies.batch.simulator.steps import open_window, windows_of
+from schedlab.studies.batch.simulator.simulate import Schedule, scan_of, simulate
 
 
 class Drawn(NamedTuple):
@@ -44,12 +44,10 @@ class Drawn(NamedTuple):
 class Task:
     """What is decided: the windows of a workload from which an episode is drawn, and the rules of the simulation.
 
-    starts   first jobs that a window may have
-    lengths  (shortest, longest) window, drawn evenly
+    starts   first jobs that a window may have        lengths  (shortest, longest) window, drawn evenly
     scales   what the published layouts divide by; None: the largest values of all `jobs`
     seed     of what a window draws itself (the jobs that run before it); None: drawn with the window
-    backfill_order  as in `simulate`; while the chosen job waits (legacy) no policy is asked, so `rule` has no meaning
-                    there
+    backfill_order  as in `simulate`, but not `rule` with legacy: no policy is asked while the chosen job waits
     """
 
     jobs: Jobs
@@ -70,17 +68,15 @@ class Task:
         if not len(self.starts):
             raise UserError("no window to draw from", where=where, expected="at least one start")
         if not 0 < shortest <= longest:
-            raise UserError(
-                f"windows of {shortest} to {longest} jobs", where=where, expected="at least one job, shortest first"
-            )
+            what = f"windows of {shortest} to {longest} jobs"
+            raise UserError(what, where=where, expected="at least one job, shortest first")
         window(self.jobs, self.machine, min(self.starts), 1)
         window(self.jobs, self.machine, max(self.starts), longest)
         reached = self.jobs.take(_reached(self.starts, longest, len(self.jobs)))
         require_runnable(reached, self.machine)
         if self.backfill not in BACKFILLS:
-            raise UserError(
-                f"there is no backfilling '{self.backfill}'", where="backfill", expected=", ".join(BACKFILLS)
-            )
+            what = f"there is no backfilling '{self.backfill}'"
+            raise UserError(what, where="backfill", expected=", ".join(BACKFILLS))
         require_order(self.backfill, self.backfill_order)
         if self.backfill in ("easy", "conservative"):
             require_submission_order(reached, self.machine)
@@ -113,21 +109,13 @@ class Stepper:
         self.task, self.layout = task, task.layout
         settings, machine, longest = task.settings, task.machine, task.lengths[1]
         self._first = min(task.starts)
-        reached = self._cut(
-            slice(self._first, max(task.starts) + longest)
-        )  # all that windows hold, not the whole workload: there may be
-        # an environment for each of many windows
+        # All that windows hold, not the whole workload: there may be an environment for each of many windows.
+        reached = self._cut(slice(self._first, max(task.starts) + longest))
         size = longest + (min(machine.nodes, 2 * longest) if task.warm_start else 0)
         track = settings.track_nodes or settings.layout == "dissertation"
         held = most_nodes(reached, longest) + machine.nodes if track else 0
-        self.windows = windows_of(
-            number,
-            size,
-            machine.nodes,
-            held,
-            BACKFILLS.index(task.backfill),
-            scan_of(task.backfill, task.backfill_order),
-        )
+        backfill, scan = BACKFILLS.index(task.backfill), scan_of(task.backfill, task.backfill_order)
+        self.windows = windows_of(number, size, machine.nodes, held, backfill, scan)
         scales = task.scales or Scales.of(task.jobs)
         self._rules = settings.visible_rules
         fixed = fixed_columns(self.layout, reached, machine, scales, oracle=settings.oracle_runtime)
@@ -159,7 +147,7 @@ class Stepper:
         if windows.area.shape[1]:
             windows.area[place, :length] = area(jobs)
         windows.rank[place, :length] = np.arange(length)
-        windows.count[place], windows.prefilled[place] = length, end - length
+        windows.length[place], windows.prefilled[place] = length, end - length
         open_window(windows, place, task.machine.nodes, before.start if before else np.empty(0))
         self._begin_scores(place, jobs)
         for number, rule in enumerate(self._rules):
@@ -174,10 +162,9 @@ class Stepper:
         look(windows, episodes, self.terms, place, self.observations[place], self.masks[place])
 
     def step(self, actions: np.ndarray) -> None:
-        """Choose a row (N,) in each window that has not ended; those of windows that have are not looked at.
+        """Choose a row (N,) in each window that has not ended.
 
-        Raises ValueError as `rows_of`, RuntimeError where all have ended, and UserError where the settings refuse a row
-        without a job.
+        Raises ValueError as `rows_of`, RuntimeError where all have ended, UserError where empty rows are refused.
         """
         actions = rows_of(actions, len(self.ended))
         if self.ended.all():
@@ -188,8 +175,8 @@ class Stepper:
 
     def schedule(self, place: int) -> Schedule:
         """Return what has become of the jobs of a window; a job that has not started has NaN for its start."""
-        start, length, _ = self.drawn[place]
-        held = ()
+        start, length, _ = self._window(place)
+        held: tuple[np.ndarray, ...] = ()
         if self.windows.owner.shape[1]:
             first = self.windows.first[place]
             nodes = self.windows.nodes[place]
@@ -198,17 +185,12 @@ class Stepper:
 
     def schedule_under(self, place: int, rule: str) -> Schedule:
         """Return what becomes of the jobs of a window under a rule, beside the jobs that run at its begin."""
-        task, (start, length, _) = self.task, self.drawn[place]
-        jobs, how = (
-            self._cut(slice(start, start + length)),
-            {"backfill_order": task.backfill_order, "prefill": self.before[place]},
-        )
-        return simulate(jobs, task.machine, rule, task.backfill, **how)
+        task, (start, length, _), before = self.task, self._window(place), self.before[place]
+        jobs, order = self._cut(slice(start, start + length)), task.backfill_order
+        return simulate(jobs, task.machine, rule, task.backfill, backfill_order=order, prefill=before)
 
     def infos(self) -> dict[str, np.ndarray]:
-        """Return where each window stands (N,): time (s), jobs waiting, running and started, rows replaced, and B so
-        far.
-        """
+        """Return the state of each window (N,): time (s), jobs waiting, running, started, rows replaced, and B."""
         windows, episodes = self.windows, self.episodes
         return {
             "time": windows.clock[:, 0].copy(),
@@ -220,19 +202,14 @@ class Stepper:
         }
 
     def info(self, place: int) -> dict[str, Any]:
-        """Return the same of one window, as plain numbers; at its end, where the settings say so, with what rules come
-        to on it.
-        """
-        windows, episodes, size = self.windows, self.episodes, self.windows.size
+        """Return the same of one window as plain numbers; at its end, where asked for, with the scores of rules."""
         ending = self._compared(place) if self.ended[place] and self.task.settings.compare else {}
-        return ending | {
-            "time": float(windows.clock[place, 0]),
-            "waiting": int(windows.counts[place, WAITING]),
-            "running": int(size[place, COUNT]),
-            "started": int(size[place, BEGUN] - windows.prefilled[place]),
-            "replaced": int(episodes.replaced[place]),
-            "score": float(episodes.now[place]),
-        }
+        return ending | {name: values[place].item() for name, values in self.infos().items()}
+
+    def _window(self, place: int) -> Drawn:
+        drawn = self.drawn[place]
+        assert drawn is not None
+        return drawn
 
     def _cut(self, places: slice) -> Jobs:
         """Some jobs of the workload, as they run."""
@@ -242,33 +219,21 @@ class Stepper:
     def _under_baselines(self, place: int) -> dict[str, float]:
         """B of a window under each rule to improve on."""
         task = self.task
-        return {
-            rule: score_of(self.schedule_under(place, rule), task.machine, task.settings)
-            for rule in task.settings.baselines
-        }
+        schedules = {rule: self.schedule_under(place, rule) for rule in task.settings.baselines}
+        return {rule: score_of(schedule, task.machine, task.settings) for rule, schedule in schedules.items()}
 
     def _compared(self, place: int) -> dict[str, float]:
-        """What RLScheduler logged at the end of a window: B under the rules, and how much the best of them is above
-        B.
-        """
+        """What RLScheduler logged at the end of a window: B under the rules, and the best of them less B."""
         found = self._under_baselines(place)
         named = {f"score_{rule}": score for rule, score in found.items()}
         return named | {"improvement": min(found.values()) - float(self.episodes.now[place])}
 
     def _begin_scores(self, place: int, jobs: Jobs) -> None:
         episodes, settings, before = self.episodes, self.task.settings, self.before[place]
-        episodes.offset[place], episodes.seen[place] = (
-            self.drawn[place].start - self._first,
-            len(before.start) if before else 0,
-        )
-        for array in (
-            episodes.total,
-            episodes.work,
-            episodes.user_total,
-            episodes.user_started,
-            episodes.now,
-            episodes.replaced,
-        ):
+        episodes.offset[place] = self._window(place).start - self._first
+        episodes.seen[place] = len(before.start) if before else 0
+        scores = (episodes.total, episodes.work, episodes.user_total, episodes.user_started)
+        for array in (*scores, episodes.now, episodes.replaced):
             array[place] = 0
         if settings.users != "none":
             users, numbers = np.unique(jobs.user, return_inverse=True)
@@ -283,16 +248,14 @@ class Stepper:
             rows = np.flatnonzero(self.masks[place])
             raise UserError(
                 f"row {actions[place]} holds no job that may be chosen",
-                where=f"window from job {self.drawn[place].start} on, {self.windows.clock[place, 0]:g} s",
+                where=f"window from job {self._window(place).start} on, {self.windows.clock[place, 0]:g} s",
                 expected="one of the rows " + ", ".join(map(str, rows[:10])) + (" ..." if len(rows) > 10 else ""),
                 remedy="heed the mask",
             )
 
 
 def _reached(starts: Sequence[int], longest: int, count: int) -> np.ndarray:
-    """Which of `count` jobs (count,) some window holds; others are never simulated, so that nothing is asked of
-    them.
-    """
+    """Which of `count` jobs (count,) some window holds; the others are never simulated."""
     change = np.zeros(count + 1, dtype=np.int64)
     np.add.at(change, np.asarray(starts), 1)
     np.add.at(change, np.asarray(starts) + longest, -1)
@@ -300,16 +263,11 @@ def _reached(starts: Sequence[int], longest: int, count: int) -> np.ndarray:
 
 
 def rows_of(actions: Any, number: int) -> np.ndarray:
-    """Return actions as rows (number,) int64; the kernel reads one for each window and checks nothing.
-
-    Raises ValueError for another number of them, for what is no integer (truth values among it), and for rows that
-    there are not.
-    """
+    """Return actions as rows (number,) int64. Raises ValueError for another number, for no integers, and no rows."""
     rows = np.asarray(actions)
     if rows.shape != (number,):
-        raise ValueError(
-            f"actions of shape {rows.shape} for {number} windows: expected one row for each, shape ({number},)"
-        )
+        what = f"actions of shape {rows.shape} for {number} windows"
+        raise ValueError(f"{what}: expected one row for each, shape ({number},)")
     if rows.dtype.kind not in "iu":
         raise ValueError(f"actions of type {rows.dtype}: expected numbers of rows, integers from 0 to {ROWS - 1}")
     if (wrong := (rows < 0) | (rows >= ROWS)).any():
@@ -326,12 +284,8 @@ def most_nodes(jobs: Jobs, length: int) -> int:
 def score_of(schedule: Schedule, machine: Machine, settings: EnvironmentSettings) -> float:
     """Return B of a finished window: what an episode under the same decisions ends with."""
     jobs, measure = schedule.jobs, rewards.MEASURES.index(settings.measure)
-    scores = np.array(
-        [
-            rewards.job_score(measure, wait, run)
-            for wait, run in zip(schedule.start - jobs.submit, jobs.run, strict=True)
-        ]
-    )
+    waits = zip(schedule.start - jobs.submit, jobs.run, strict=True)
+    scores = np.array([rewards.job_score(measure, wait, run) for wait, run in waits])
     mean = float(scores.mean())
     if settings.users != "none":
         _, numbers = np.unique(jobs.user, return_inverse=True)
@@ -342,30 +296,20 @@ def score_of(schedule: Schedule, machine: Machine, settings: EnvironmentSettings
 
 
 def _episodes(number: int, size: int, rules: int, fixed: np.ndarray, *, plan: bool) -> Episodes:
-    whole = np.zeros((number, size), dtype=np.int64)
+    by_job = ("procs", "user", "job_id", "stamp", "user_started")
+    counts, sums = ("offset", "found", "seen", "users", "replaced"), ("total", "work", "now", "baseline")
     return Episodes(
+        **{name: np.zeros((number, size), dtype=np.int64) for name in by_job},
+        **{name: np.zeros(number, dtype=np.int64) for name in counts},
+        **{name: np.zeros(number) for name in sums},
         fixed=np.ascontiguousarray(fixed),
-        offset=np.zeros(number, dtype=np.int64),
-        procs=whole.copy(),
-        user=whole.copy(),
-        job_id=whole.copy(),
         request=np.zeros((number, size * plan)),
         plans=np.zeros((number, len(PLANNED_BY), size * plan), dtype=np.int64),
         excess=np.zeros((number, size * plan)),
         orders=np.zeros((number, rules, size), dtype=np.int64),
         random=np.zeros((number, 1), dtype=np.uint64),
-        stamp=whole.copy(),
         rows=np.full((number, ROWS), -1, dtype=np.int64),
-        found=np.zeros(number, dtype=np.int64),
-        seen=np.zeros(number, dtype=np.int64),
-        total=np.zeros(number),
-        work=np.zeros(number),
         user_total=np.zeros((number, size)),
-        user_started=whole.copy(),
-        users=np.zeros(number, dtype=np.int64),
-        now=np.zeros(number),
-        baseline=np.zeros(number),
-        replaced=np.zeros(number, dtype=np.int64),
     )
 
 

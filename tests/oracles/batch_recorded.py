@@ -9,13 +9,24 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from schedlab.studies.batch.jobs import Jobs, Machine, jobs_of, machine_of
+from schedlab.studies.batch.jobs import Jobs, Machine, jobs_of, machine_of, window
+from schedlab.studies.batch.metrics import measures
+from schedlab.studies.batch.simulator.simulate import simulate
 from schedlab.workloads.clean import CleaningSettings, clean
 from schedlab.workloads.swf import read_swf
 
-DATA = Path(__file__).resolve().parents[2] / "data" / "batch"
+DATA = Path(__file__).resolve().parents[1] / "data" / "batch"
 TRACES = ("lab-128", "lab-256-tight", "lab-64x4", "lab-bursts")
-MEASURES = ("avg_bsld", "avg_wait", "max_wait", "avg_turnaround", "util_to_last_start", "util_makespan", "first_submit", "last_start")
+MEASURES = (
+    "avg_bsld",
+    "avg_wait",
+    "max_wait",
+    "avg_turnaround",
+    "util_to_last_start",
+    "util_makespan",
+    "first_submit",
+    "last_start",
+)
 MEASURES += ("makespan_end", "users", "user_bsld_max", "user_bsld_mean")
 
 
@@ -25,6 +36,16 @@ def load(path: Path) -> tuple[Jobs, Machine]:
     trace, _ = clean(read_swf(path), CleaningSettings(profile="rlscheduler"))
     machine = machine_of(trace)
     return jobs_of(trace, machine), machine
+
+
+@cache
+def window_measures(
+    path: Path, rule: str, backfill: str, starts: tuple[int, ...], length: int = 1024
+) -> list[dict[str, Any]]:
+    """The measures of windows of a trace under a rule, cleaned as the published simulators do; made once a session."""
+    jobs, machine = load(path)
+    chosen = [window(jobs, machine, start, length) for start in starts]
+    return [measures(simulate(each, machine, rule, backfill), machine) for each in chosen]
 
 
 def own(trace: str) -> tuple[Jobs, Machine]:

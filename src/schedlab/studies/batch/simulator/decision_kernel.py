@@ -1,11 +1,8 @@
-"""Many windows side by side, each decided job by job: the compiled rules of the simulator between one decision and the
-next.
+"""Many windows side by side, each decided job by job: compiled rules between one decision and the next.
 
-Where the chosen job always blocks (`none`, `legacy`) a decision is what it is in plain.BlockingSimulation. In the
-textbook's modes a pass takes place at each time at which jobs end or arrive, and its decisions are asked for one by one
-as long as one of them may start a job:
-`easy`       jobs start as they are chosen; the first that does not fit becomes the head, and from then on those that
-             may be backfilled beside it are offered
+Where the chosen job blocks (`none`, `legacy`) a decision is that of nan_scores.BlockingSimulation. In the textbook's
+modes a pass takes place whenever jobs end or arrive; it asks for decisions as long as one may start a job:
+`easy`       jobs start as chosen; the first that does not fit becomes the head, then those beside it are offered
 `conservative`  jobs are planned as they are chosen, and start where their place is now
 Choosing the job of the lowest score each time gives the start times of the whole-window kernels under that score.
 """
@@ -23,6 +20,7 @@ from schedlab.studies.batch.simulator.cluster import (
     BY_RULE,
     COUNT,
     FREE,
+    Array,
     Columns,
     Order,
     Running,
@@ -70,16 +68,14 @@ class Window(NamedTuple):
 class Windows(NamedTuple):
     """N windows of up to J jobs, prefills among them; the first axis of every array is the window.
 
-    count, prefilled (N,)   jobs of the window, and what already runs (its jobs follow those of the window)
-    submit .. nodes (N, J)  as in kernel_cluster.Columns; least (N,): the smallest requested time, at most 0
-    rank (N, J)             order in which jobs of one submit time are backfilled (`legacy`)
-    jobs (N, J)             room
-    area (N, J)             keys of backfilling, where it goes by requested time times nodes, else (N, 0); scan: as in
-    kernel_cluster.Scan
-    others                  as in kernel_cluster.Running, kernel_blocking.Queue and Pass
+    length, prefilled (N,)  jobs of the window, and what already runs (its jobs follow those of the window)
+    submit .. nodes (N, J)  as in cluster.Columns; least (N,): the smallest requested time, at most 0
+    rank (N, J)             order in which jobs of one submit time are backfilled (`legacy`); jobs (N, J): room
+    area (N, J)             keys of backfilling by area, else (N, 0); scan: as in cluster.Scan
+    others                  as in cluster.Running, blocking.Queue and Pass
     """
 
-    count: np.ndarray
+    length: np.ndarray
     prefilled: np.ndarray
     least: np.ndarray
     submit: np.ndarray
@@ -114,11 +110,7 @@ class Windows(NamedTuple):
 
 
 def windows_of(number: int, jobs: int, nodes: int, held: int, backfill: int, scan: int) -> Windows:
-    """Return room for `number` windows of up to `jobs` jobs on a machine of `nodes`; held: most nodes that the jobs of
-    one window take.
-
-    held 0: nodes are not told apart.
-    """
+    """Return room for windows of up to `jobs` jobs; held: most nodes of one window's jobs, 0: not told apart."""
     room = 3 * jobs + 1 if backfill == CONSERVATIVE else 0
     shapes: dict[str, tuple[type, int]] = {
         **dict.fromkeys(("submit", "run", "requested", "start", "end", "expected"), (np.float64, jobs)),
@@ -139,16 +131,16 @@ def windows_of(number: int, jobs: int, nodes: int, held: int, backfill: int, sca
         "area": (np.float64, jobs if scan == BY_AREA else 0),
     }
     arrays = {name: np.zeros((number, size), dtype=kind) for name, (kind, size) in shapes.items()}
-    whole = {"count": np.int64, "prefilled": np.int64, "least": np.float64}
+    whole = {"length": np.int64, "prefilled": np.int64, "least": np.float64}
     return Windows(
         **{name: np.zeros(number, dtype=kind) for name, kind in whole.items()}, **arrays, backfill=backfill, scan=scan
     )
 
 
 @compiled(inline="always")
-def window_at(windows, place):
+def window_at(windows: Windows, place: int) -> Window:
     """The views on one window."""
-    count = windows.count[place]
+    count = windows.length[place]
     size = count + windows.prefilled[place]
     columns = Columns(
         windows.submit[place, :count],
@@ -157,9 +149,8 @@ def window_at(windows, place):
         windows.nodes[place, :size],
     )
     rank = windows.rank[place]
-    order = Order(
-        rank, rank, windows.shadow[place], windows.shadow[place], np.int64(0)
-    )  # by rank: the other fields are not read
+    # By rank: the other fields are not read.
+    order = Order(rank, rank, windows.shadow[place], windows.shadow[place], np.int64(0))  # type: ignore[arg-type]
     queue = Queue(
         windows.ranks[place], windows.listed[place], windows.waits[place], windows.counts[place], windows.clock[place]
     )
@@ -193,11 +184,11 @@ def window_at(windows, place):
 
 
 @uncounted
-def open_window(windows, place, nodes, began):
+def open_window(windows: Windows, place: int, nodes: int, began: Array) -> None:
     """Begin a window whose jobs are written: the prefill runs since `began` (k,) s, and the first decision is due."""
     window = window_at(windows, place)
     columns, queue, running = window.columns, window.queue, window.running
-    size = windows.count[place] + windows.prefilled[place]
+    size = windows.length[place] + windows.prefilled[place]
     least, first = 0.0, 0
     for job in range(size):
         least = min(least, columns.requested[job])
@@ -212,7 +203,7 @@ def open_window(windows, place, nodes, began):
     queue.counts[:] = 0
     queue.clock[0] = columns.submit[0]
     for number in range(len(began)):
-        occupy(running, columns, windows.count[place] + number, began[number])
+        occupy(running, columns, windows.length[place] + number, began[number])
     if windows.backfill in (NONE, LEGACY):
         arrive(queue, columns)
     else:
@@ -222,16 +213,14 @@ def open_window(windows, place, nodes, began):
 
 
 @uncounted
-def done(window):
+def done(window: Window) -> bool:
     """Tell whether every job of the window has started."""
     return window.queue.counts[WAITING] == 0 and window.queue.counts[ARRIVED] == len(window.columns.submit)
 
 
 @uncounted
-def choices(window, found):
-    """Write the jobs that may be chosen at this decision, in order of submission, into found (J,); return how many
-    there are.
-    """
+def choices(window: Window, found: Array) -> int:
+    """Write the jobs that may be chosen now, in order of submission, into found (J,); return their number."""
     compact(window.queue)
     listed, waiting = window.queue.listed, window.queue.counts[LISTED]
     nodes, requested, planned = window.columns.nodes, window.columns.requested, window.passing.planned
@@ -252,7 +241,7 @@ def choices(window, found):
 
 
 @uncounted
-def decide(window, job):
+def decide(window: Window, job: int) -> None:
     """Take a decision, a job that may be chosen, and go on to the next one or to the end."""
     columns, queue, running, passing = window.columns, window.queue, window.running, window.passing
     if window.backfill in (NONE, LEGACY):
@@ -278,8 +267,8 @@ def decide(window, job):
 
 
 @uncounted
-def _fill_beside(window):
-    """Start what EASY starts beside the head in the order of `scan`, as kernel_textbook does of whole windows."""
+def _fill_beside(window: Window) -> None:
+    """Start what EASY starts beside the head in the order of `scan`, as textbook.py does of whole windows."""
     while True:
         best, lowest = -1, np.inf
         for job in window.jobs[: choices(window, window.jobs)]:
@@ -292,7 +281,7 @@ def _fill_beside(window):
 
 
 @uncounted
-def _begin_beside(window, job):
+def _begin_beside(window: Window, job: int) -> None:
     """Start a job beside the head."""
     if window.queue.clock[0] + window.columns.requested[job] > window.passing.shadow[0]:
         window.passing.numbers[EXTRA] -= window.columns.nodes[job]
@@ -300,13 +289,13 @@ def _begin_beside(window, job):
 
 
 @uncounted
-def may_wait(window):
+def may_wait(window: Window) -> bool:
     """Tell whether time would go on without a job being chosen."""
     return window.running.size[COUNT] > 0 or window.queue.counts[ARRIVED] < len(window.columns.submit)
 
 
 @uncounted
-def wait(window, seconds):
+def wait(window: Window, seconds: float) -> None:
     """Choose no job for so long, or until the next arrival or end. Only where `may_wait`."""
     columns, queue, running = window.columns, window.queue, window.running
     arrived, later = queue.counts[ARRIVED], queue.clock[0] + seconds
@@ -330,7 +319,7 @@ def wait(window, seconds):
 
 
 @uncounted
-def _settle(window):
+def _settle(window: Window) -> None:
     """Let time go on, in a textbook's mode, until a job may start, or the window is over."""
     while not done(window) and not _matters(window):
         _advance(window.columns, window.queue, window.running)
@@ -338,7 +327,7 @@ def _settle(window):
 
 
 @uncounted
-def _matters(window):
+def _matters(window: Window) -> bool:
     """Tell whether some choice may start a job now."""
     nodes = window.columns.nodes
     free = window.passing.free[0] if window.backfill == CONSERVATIVE else window.running.size[FREE]
@@ -349,7 +338,7 @@ def _matters(window):
 
 
 @uncounted
-def _begin_pass(window):
+def _begin_pass(window: Window) -> None:
     """Begin a pass; jobs that started are taken off the list."""
     queue, passing = window.queue, window.passing
     passing.numbers[HEAD] = -1
@@ -361,7 +350,7 @@ def _begin_pass(window):
 
 
 @uncounted
-def compact(queue):
+def compact(queue: Queue) -> None:
     """Take jobs that have started off the list."""
     listed, waits, size, kept = queue.listed, queue.waits, queue.counts[LISTED], 0
     for place in range(size):
@@ -372,7 +361,7 @@ def compact(queue):
 
 
 @uncounted
-def _advance(columns, queue, running):
+def _advance(columns: Columns, queue: Queue, running: Running) -> None:
     """Go to the next time at which a job ends or arrives, and let all that do so end and arrive."""
     arrived = queue.counts[ARRIVED]
     arrival = columns.submit[arrived] if arrived < len(columns.submit) else np.inf
@@ -382,7 +371,7 @@ def _advance(columns, queue, running):
 
 
 @uncounted
-def _draw(columns, queue, running):
+def _draw(columns: Columns, queue: Queue, running: Running) -> None:
     """Let end and arrive what does so by now."""
     while running.size[COUNT] and running.end[running.by_end[0]] <= queue.clock[0]:
         release(running, columns)

@@ -11,9 +11,9 @@ from schedlab.studies.batch.env.layouts import RLSCHEDULER
 from schedlab.studies.batch.env.observe import EMPTY, NOOP, fill_rows, observe
 from schedlab.studies.batch.env.rewards import UTILISATION, average, job_score, reward, user_average
 from schedlab.studies.batch.simulator.blocking import ARRIVED
-from schedlab.studies.batch.simulator.cluster import BEGUN, uncounted
+from schedlab.studies.batch.simulator.cluster import BEGUN, Array, Running, uncounted
+from schedlab.studies.batch.simulator.decision_kernel import Window, Windows, decide, done, may_wait, wait, window_at
 from schedlab.studies.batch.simulator.scores import excess_costs
-from schedlab.studies.batch.simulator.steps import Windows, decide, done, may_wait, wait, window_at
 
 
 class Episodes(NamedTuple):
@@ -22,8 +22,8 @@ class Episodes(NamedTuple):
     fixed (T, k)           layouts.fixed_columns of all jobs that windows may hold; the window's begin at `offset` (N,)
     procs, user (N, J)     processors; users, numbered within the window
     job_id (N, J)          of the window's jobs and of its prefill
-    request (N, J), plans (N, rules, J), excess (N, J)   of plan_features.excess_costs, where it is seen; else the last
-    axis is 0 orders (N, rules, J), random (N, 1) uint64, stamp (N, J)   of kernel_observe.fill_rows
+    request (N, J), plans (N, rules, J), excess (N, J)   of scores.excess_costs, where it is seen; else the last
+    axis is 0 orders (N, rules, J), random (N, 1) uint64, stamp (N, J)   of observe.fill_rows
     rows (N, 128), found (N,)   the job of each row, and how many rows hold one
     seen (N,)              how many of the jobs begun have been scored
     total, work (N,)       sums of rewards.job_score and of processor seconds over the started jobs
@@ -57,9 +57,7 @@ class Episodes(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """The settings of an environment as numbers; users, reward, measure as in rewards.py, shuffled: place of the random
-    order or -1.
-    """
+    """The settings of an environment as numbers, as in rewards.py; shuffled: place of the random order or -1."""
 
     layout: int
     processors: float
@@ -75,7 +73,7 @@ class Terms(NamedTuple):
 
 
 @compiled(error_model="numpy")
-def look(windows: Windows, episodes, terms, place, observation, mask):
+def look(windows: Windows, episodes: Episodes, terms: Terms, place: int, observation: Array, mask: Array) -> None:
     """Write what is seen of one window and which rows may be chosen."""
     window = window_at(windows, place)
     rows = episodes.rows[place]
@@ -98,7 +96,7 @@ def look(windows: Windows, episodes, terms, place, observation, mask):
 
 
 @uncounted
-def _may_wait(window, terms):
+def _may_wait(window: Window, terms: Terms) -> bool:
     if terms.layout == RLSCHEDULER:
         return window.queue.counts[ARRIVED] < len(
             window.columns.submit
@@ -107,10 +105,17 @@ def _may_wait(window, terms):
 
 
 @compiled(error_model="numpy")
-def step(windows, episodes, terms, actions, observations, masks, rewards, ended):
-    """Step all windows that have not ended, with a row each; write observations, masks, rewards and which ended with
-    this step.
-    """
+def step(
+    windows: Windows,
+    episodes: Episodes,
+    terms: Terms,
+    actions: Array,
+    observations: Array,
+    masks: Array,
+    rewards: Array,
+    ended: Array,
+) -> None:
+    """Step all windows that have not ended, a row each; write observations, masks, rewards, and which ended."""
     for place in range(len(actions)):
         rewards[place] = 0.0
         if ended[place]:
@@ -122,7 +127,7 @@ def step(windows, episodes, terms, actions, observations, masks, rewards, ended)
 
 
 @compiled(error_model="numpy")
-def _act(window, episodes, terms, place, row, mask):
+def _act(window: Window, episodes: Episodes, terms: Terms, place: int, row: int, mask: Array) -> tuple[bool, bool]:
     """Choose a row; return (whether the window ends, whether the row was real)."""
     job, real = episodes.rows[place, row], mask[row]
     if job == EMPTY and terms.noop_replaces and _may_wait(window, terms):
@@ -140,7 +145,7 @@ def _act(window, episodes, terms, place, row, mask):
 
 
 @compiled(error_model="numpy")
-def _pay(window, episodes, terms, place, last, real):
+def _pay(window: Window, episodes: Episodes, terms: Terms, place: int, last: bool, real: bool) -> float:
     """Take in the jobs that started; return the reward."""
     columns, running = window.columns, window.running
     first, before, added = columns.submit[0], episodes.now[place], 0.0
@@ -168,6 +173,6 @@ def _pay(window, episodes, terms, place, last, real):
 
 
 @uncounted
-def _last_start(running):
+def _last_start(running: Running) -> float:
     """The last start so far: jobs start in order of time, and those of a prefill come before."""
     return running.start[running.begun[running.size[BEGUN] - 1]] if running.size[BEGUN] else 0.0

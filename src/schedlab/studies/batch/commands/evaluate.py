@@ -1,0 +1,156 @@
+"""`schedlab batch evaluate` on a window of a trace, and `schedlab batch compare`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from schedlab.config.contract import Unit
+from schedlab.config.errors import UserError
+from schedlab.config.files import write_text
+from schedlab.config.schema import validate
+from schedlab.config.seeds import derive_seed, generator
+from schedlab.evaluation import tables
+from schedlab.studies.batch.figures.comparison import comparisons
+from schedlab.studies.batch.jobs import jobs_of, machine_of, out_of_order, prefill, window
+from schedlab.studies.batch.learners.policy_files import named_policy
+from schedlab.studies.batch.metrics import measures, usage
+from schedlab.studies.batch.problem import BatchProblem
+from schedlab.studies.batch.scenario import BatchScenario, require_order
+from schedlab.studies.batch.simulator.simulate import Schedule
+from schedlab.workloads.clean import CleaningSettings, clean
+from schedlab.workloads.swf import read_swf
+
+log = logging.getLogger("schedlab.batch")
+
+
+@dataclass(frozen=True)
+class TraceWindow:
+    """A window as a unit of a problem, the counts of its cleaning, and the jobs that run at its begin (None: cold)."""
+
+    problem: BatchProblem
+    unit: Unit
+    cleaning: Mapping[str, Any]
+    prefilled: int | None
+
+
+def read_window(arguments: argparse.Namespace) -> TraceWindow:
+    """Return the window that the options describe. Raises UserError."""
+    require_order(arguments.backfill, arguments.backfill_order, "--backfill-order")
+    if arguments.processors is not None and not 0 < arguments.processors < 2**31:
+        raise UserError(f"{arguments.processors} processors", where="--processors", expected="a whole number above 0")
+    if arguments.seed < 0:
+        raise UserError(f"seed {arguments.seed}", where="--seed", expected="a whole number from 0 on")
+    trace = read_swf(arguments.trace).with_processors(arguments.processors)
+    trace.machine_size()  # told before the cleaning asks for it
+    cleaning = CleaningSettings(profile=arguments.cleaning)
+    cleaned, report = clean(trace, cleaning)
+    if report.kept < report.records:
+        why = ", ".join(f"{rule} {jobs}" for rule, action, jobs in report.rows() if action == "drop" and jobs)
+        log.info("%d of %d jobs are left out by the cleaning (%s)", report.records - report.kept, report.records, why)
+    machine, start = machine_of(cleaned), arguments.start
+    jobs, late = jobs_of(cleaned, machine), out_of_order(trace)
+    if late:
+        order = {"submit": "of submission", "job_id": "of their numbers, as published"}[cleaning.action("order")]
+        what = "%d of %d jobs stand below one submitted later; all are taken in the order %s"
+        log.info(what, late, report.records, order)
+    count = len(window(jobs, machine, start, arguments.jobs))
+    names = ("batch", "prefill", start)
+    before = prefill(jobs, machine, start, count, generator(arguments.seed, *names)) if arguments.warm_start else None
+    values = {name: getattr(arguments, name) for name in ("backfill", "backfill_order", "kill", "warm_start")}
+    file = {"file": str(Path(arguments.trace)), "cleaning": {"profile": arguments.cleaning}}
+    values |= {"workload": {"name": "trace", "source": "swf", **file}, "windows": {"length": count, "starts": [start]}}
+    scenario = validate(BatchScenario, {"name": "trace", "seed": arguments.seed, **values})
+    problem = BatchProblem(scenario, cleaned, report.values().get("maxima"))
+    unit = replace(problem.units("test")[0], seed=derive_seed(arguments.seed, *names))
+    counts = {"profile": arguments.cleaning, **report.values(), "out_of_order": late}
+    return TraceWindow(problem, unit, counts, None if before is None else len(before.start))
+
+
+def evaluate(arguments: argparse.Namespace) -> int:
+    """Print the measures of each policy on the window, and write what was asked for; return the exit status."""
+    written = (
+        ("--starts", "start times", arguments.starts, _write_starts),
+        ("--usage", "the usage", arguments.usage, _write_usage),
+    )
+    for option, what, path, _ in written:
+        if path and len(arguments.policy) > 1:
+            what = f"{what} of {len(arguments.policy)} policies"
+            raise UserError(what, where=option, expected="one policy (--policy)")
+    document, schedules = evaluated(arguments)
+    for _, _, path, write in written:
+        if path:
+            write(path, schedules[0])
+            log.info("wrote %s", path)
+    print(json.dumps(document, indent=2, allow_nan=False))
+    return 0
+
+
+def evaluated(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Schedule]]:
+    """Return the document of `batch evaluate` and the schedule of each policy. Raises UserError.
+
+    Measures of one policy stand in the document itself, those of several under `policies`, in the order of the names.
+    """
+    found = read_window(arguments)
+    machine = found.problem.machine
+    # All names first: a wrong one is reported before anything runs.
+    policies = [named_policy(name, found.problem) for name in arguments.policy]
+    schedules = [found.problem.run(policy, found.unit) for policy in policies]
+    named = zip(arguments.policy, schedules, strict=True)
+    scored = [{"policy": name, **measures(schedule, machine)} for name, schedule in named]
+    document = {
+        "trace": str(arguments.trace),
+        "backfill": arguments.backfill,
+        "backfill_order": arguments.backfill_order,
+        "start": arguments.start,
+        **(scored[0] if len(scored) == 1 else {"policies": scored}),
+        "machine": {"nodes": machine.nodes, "processors": machine.processors},
+        "kill": arguments.kill,
+        "warm_start": {"jobs": found.prefilled, "seed": arguments.seed} if arguments.warm_start else None,
+        "cleaning": dict(found.cleaning),
+    }
+    return document, schedules
+
+
+def _write_starts(path: Path, schedule: Schedule) -> None:
+    _write_rows(path, "job_id,start", schedule.jobs.job_id, map(_seconds, schedule.start))
+
+
+def _write_usage(path: Path, schedule: Schedule) -> None:
+    curve = usage(schedule)
+    _write_rows(path, "time,procs", map(_seconds, curve["time"]), curve["procs"])
+
+
+def _seconds(value: float) -> str:
+    """Whole seconds without a point."""
+    return str(int(value)) if value == int(value) else repr(float(value))
+
+
+def _write_rows(path: Path, header: str, first: Iterable[object], second: Iterable[object]) -> None:
+    write_text(path, "\n".join([header, *(f"{one},{other}" for one, other in zip(first, second, strict=True))]) + "\n")
+
+
+def compare(arguments: argparse.Namespace) -> int:
+    """Print the ratios of the policy to its baselines as CSV; return the exit status."""
+    scores = tables.join(tables.SCORES, [_scores(path) for path in arguments.scores])
+    rows = list(comparisons(scores, arguments.policy, tuple(arguments.baseline), arguments.split))
+    print(pd.DataFrame(rows).round(4).to_csv(index=False), end="")
+    return 0
+
+
+def _scores(path: Path) -> pd.DataFrame:
+    """Return a table of scores. Raises UserError where there is none."""
+    if not path.is_file():
+        raise UserError("there is no such table", where=str(path), remedy="run snakemake first")
+    try:
+        return tables.read(tables.SCORES, path)
+    except ValueError:
+        expected = "results/SCALE/batch/scores.parquet, or a scenario's evaluation/rules.parquet or learned.parquet"
+        raise UserError("is no table of scores", where=str(path), expected=expected) from None
