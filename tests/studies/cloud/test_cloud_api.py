@@ -231,7 +231,7 @@ def test_a_script_is_read_and_run(tmp_path):
 
 def test_the_optimizer_does_the_whole_flow(tmp_path):
     optimizer = api.CloudResourceOptimizer(tmp_path / "out", baseline_samples=1, preference="0.1:0.1:0.8", rl={"episodes": 64})
-    report = optimizer.optimize(plain_script(tmp_path))
+    report = optimizer.optimize(plain_script(tmp_path, checkpoints=False))
     assert report["run"]["preference"] == "0.1:0.1:0.8" and (tmp_path / "out/report.html").exists()
     assert len(optimizer.analyser.tables) == 1 and optimizer.found.learned.preference == "0.1:0.1:0.8"
     with pytest.raises(UserError, match="did you mean 'preference'"):

@@ -123,6 +123,7 @@ def test_the_ledger_holds_what_the_code_gives(repository):
     assert {claims[name].status for name in differing} == {"differs"}
 
 
+@pytest.mark.slow
 def test_the_headline_claims_are_those_of_the_recorded_table(repository):
     """Percent less than on the start allocation, mean over jobs, of policies in docs/results and a rule that is replayed here."""
     claims = {claim.id: claim.ours_repaired for claim in read_claims(repository / "conf", "cloud")["cloud"].claims}

@@ -126,6 +126,7 @@ def test_the_machine_is_what_can_be_allocated():
     assert limits.memory_max <= resource.memory_max
 
 
+@pytest.mark.slow
 def test_the_bundled_example_runs_in_two_points_and_obeys_its_limits():
     """The live smoke test: two allocations of the example, with its checkpoint between them."""
     env = gymnasium.make("schedlab/CloudLive-v0", epochs=2, interval=1, batch=128, sla=SLA, resource=LIMITS, seed=0)

@@ -34,7 +34,6 @@ from schedlab.studies.cloud.replay.sla import SLAConfig
 from schedlab.studies.cloud.replay.state import COMPONENTS
 from schedlab.studies.cloud.rules.oracle import best_plan, objective_of_staying
 from schedlab.studies.cloud.scenario import CloudScenario
-from schedlab.studies.cloud.study import STUDY
 
 CPU, GPU = on_cpu(0.004, 2e-5), StepParameters(0.02, 7e-4, 0.12, 2.6e-3, 0.03, 9e-4, 2.0)
 LIMITS = ResourceConfig(gpu_count_max=0, gpu_count_min=0, cpu_count_max=16, memory_max=32, cost_per_cpu_hour=0.1, cost_per_gb_hour=0.02)
@@ -134,9 +133,9 @@ def plan(**changed) -> LivePlan:
     return LivePlan(**{**values, **changed})
 
 
-@pytest.fixture
-def fitted(tmp_path):
-    return fit_table(training_log(CPU, 4e-4), tmp_path / "log.csv")
+@pytest.fixture(scope="module")
+def fitted():
+    return fit_table(training_log(CPU, 4e-4), Path("log.csv"))
 
 
 def test_the_layout_holds_what_the_model_says(fitted):
@@ -196,8 +195,7 @@ def test_stock_learners_have_as_many_decisions_as_the_episodes_have(fitted, tmp_
             phases.append(spec.train_on[0].steps)
             super().learn(problems, replace(spec, train_on=(Phase(spec.train_on[0].scenarios, 64),)), *rest)
 
-    monkeypatch.setitem(STUDY.learners, "ppo", Seen)
-    monkeypatch.setitem(STUDY.learners, "reinforce", Seen)
+    monkeypatch.setattr("schedlab.studies.cloud.live.learn.load_object", lambda name: Seen)
     replay = live_replay(fitted, facts(), plan(), "cost")
     for learner in ("ppo", "reinforce"):
         learn(

@@ -32,6 +32,7 @@ def test_a_script_without_checkpoints_is_run_once(tmp_path):
     assert "keeps no checkpoint" in (tmp_path / "out/report.txt").read_text()
 
 
+@pytest.mark.slow
 def test_a_plain_script_of_torch_with_its_own_log_is_optimised(tmp_path):
     """No word of ours in it but the log that the published program asks for."""
     text = """
@@ -69,7 +70,7 @@ def test_free_resources_and_limits_that_cannot_be_met_are_reported(tmp_path):
     assert values["sla"]["cost"]["optimized"]["met"] and "no base" in (tmp_path / "out/report.txt").read_text()
 
 
-@pytest.mark.parametrize(("use", "preference", "suggested"), [(0.0, "time", 128), (50.0, "cost", 64)])
+@pytest.mark.parametrize(("use", "preference", "suggested"), [(0.0, "time", 128), pytest.param(50.0, "cost", 64, marks=pytest.mark.slow)])
 def test_a_report_on_gpus_suggests_a_batch_and_says_where_they_idle(tmp_path, monkeypatch, use, preference, suggested):
     """The script has a batch of 64 and no use for the GPU that it gets."""
     fake_nvidia_smi(tmp_path, monkeypatch, used=(use, use))
@@ -125,7 +126,7 @@ def test_a_script_that_ignores_the_epochs_it_is_given_is_refused(tmp_path, capsy
 
 
 def test_a_script_that_writes_a_wrong_log_does_not_stop_the_next_one(tmp_path, capsys, caplog):
-    wrong, right = script(tmp_path, FAILING["no number"], "wrong.py"), plain_script(tmp_path)
+    wrong, right = script(tmp_path, FAILING["no number"], "wrong.py"), plain_script(tmp_path, checkpoints=False)
     settings = quick_settings(tmp_path, baseline_samples=1, resource={"cpu_count_max": 1})
     command = ["cloud", "optimize", "--training_file", str(wrong), str(right), "--config", str(settings), "--output_dir", str(tmp_path)]
     assert main(command) == 1

@@ -11,7 +11,7 @@ import pytest
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.slamorl.case_files import KINDS, replay
 
-CASES = Path(__file__).resolve().parents[2] / "data" / "cloud"
+CASES = Path(__file__).resolve().parents[1] / "data" / "cloud"
 RECORDED = sorted(path.stem for path in CASES.glob("*.json"))
 RESULTS = {
     "actions": {"changes", "description", "from_mid", "from_min", "from_max"},
