@@ -22,7 +22,11 @@ def test_the_program_of_the_library_page_runs(repository, capsys):
     (program,) = blocks(page, "python")
     exec(compile(program, "docs/cloud_api.md", "exec"), {})
     told = capsys.readouterr().out.splitlines()
-    assert told[0].startswith("Increase GPUs by 1") and told[1] == "2" and told[2].split(":")[0] in ("GOOD", "QUESTIONABLE")
+    assert (
+        told[0].startswith("Increase GPUs by 1")
+        and told[1] == "2"
+        and told[2].split(":")[0] in ("GOOD", "QUESTIONABLE")
+    )
     assert set(re.findall(r"^\| `(\w+)", page, flags=re.M)) <= set(api.__all__)
 
 

@@ -1,4 +1,5 @@
-"""Learners of Stable-Baselines3 and sb3-contrib on a training job: each one learns, is loaded, and keeps to the mask."""
+"""Learners of Stable-Baselines3 and sb3-contrib on a training job: each one learns, is loaded, and keeps to the
+mask."""
 
 from __future__ import annotations
 

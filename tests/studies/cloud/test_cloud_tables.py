@@ -1,4 +1,6 @@
-"""The table of what learned policies came to (benchmarks/cloud_tables.py), and what tables of an optimised training tell."""
+"""The table of what learned policies came to (benchmarks/cloud_tables.py), and what tables of an optimised training
+tell.
+"""
 
 from __future__ import annotations
 
