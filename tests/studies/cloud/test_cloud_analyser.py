@@ -59,9 +59,7 @@ def test_cells_of_a_log_that_are_no_numbers_are_told(tmp_path, changed, told):
 
 
 def test_an_analyser_without_logs_says_so_and_one_that_does_not_know_the_size_of_a_model_predicts_nothing_from_it():
-    with pytest.raises(
-        UserError,
-    ):
+    with pytest.raises(UserError):
         api.OfflineDataAnalyzer().analyze()
     analyser = api.OfflineDataAnalyzer()
     analyser.add(training_log().assign(model_params=float("nan")), "net")
@@ -243,14 +241,7 @@ def epochs(numbers, rate: float):
     return table.assign(gpu_count=1, epoch=list(numbers))
 
 
-@pytest.mark.parametrize(
-    "runs",
-    [
-        (range(3), range(1, 4)),
-        ((1,), (1,)),
-        ((1, 2, 3), (1,), (2, 3)),
-    ],
-)
+@pytest.mark.parametrize("runs", [(range(3), range(1, 4)), ((1,), (1,)), ((1, 2, 3), (1,), (2, 3))])
 def test_results_of_one_setting_are_fitted_together(runs):
     """Each is a run of its own, whatever epochs it has in common with another."""
     analyser = api.OfflineDataAnalyzer()

@@ -337,10 +337,7 @@ def test_a_nan_of_any_width_is_no_value(kind):
 
 ANALYSER, ENV = api.OfflineDataAnalyzer(), api.CloudEnvironment(LIMITS, api.SLAConfig())
 MISTAKES = {
-    "parameters in words": (
-        lambda: ANALYSER.predict({"model_params": "11M"}),
-        "'model_params' is '11M'",
-    ),
+    "parameters in words": (lambda: ANALYSER.predict({"model_params": "11M"}), "'model_params' is '11M'"),
     "fewer than none": (lambda: ANALYSER.predict({"model_layers": -1}), "'model_layers' is -1"),
     "more than can be": (lambda: ANALYSER.predict({"data_size_mb": float("inf")}), "'data_size_mb' is inf"),
     "a record of text": (lambda: ENV.observe({"throughput": "fast"}), "'throughput' is 'fast'"),

@@ -64,8 +64,7 @@ def test_a_table_interpolates_placements_that_were_not_measured():
 
 
 @pytest.mark.parametrize(
-    ("nodes", "gpus", "batch", "told"),
-    [(1, 5, 20, "5"), (1, 2, 40, "40"), (2, 4, 20, "2 nodes"), (1, 1, 9, "9")],
+    ("nodes", "gpus", "batch", "told"), [(1, 5, 20, "5"), (1, 2, 40, "40"), (2, 4, 20, "2 nodes"), (1, 1, 9, "9")]
 )
 def test_what_lies_beyond_the_table_is_refused(nodes, gpus, batch, told):
     with pytest.raises(UserError, match=told):

@@ -184,10 +184,7 @@ def log_text(**changed: str) -> str:
         (log_text(epoch_time="soon"), "epoch_time"),
         (log_text(epoch="0"), "row 3: epoch 0"),
         (log_text(gpu_utilization_0="900"), "column gpu_utilization_0"),
-        (
-            log_text(gpu_utilization_0="idle"),
-            "row 3, column gpu_utilization_0",
-        ),
+        (log_text(gpu_utilization_0="idle"), "row 3, column gpu_utilization_0"),
         (log_text(data_count="0x10"), "row 3, column data_count"),
         (log_text(gpu_count="9" * 19), "row 3, column gpu_count"),
         (log_text(batch_size="9" * 400), "row 3, column batch_size"),

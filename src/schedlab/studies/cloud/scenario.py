@@ -67,7 +67,8 @@ class TrainingJobSettings(Settings):
     name: str = setting(doc="equal to the file's name")
     model: Literal["goodput", "amdahl", "power", "table"] = setting(
         "goodput",
-        doc="of the step time: fitted; Amdahl's law or a power of the GPUs (`scaling`); or the logs' measurements, interpolated",
+        doc="of the step time: fitted; Amdahl's law or a power of the GPUs (`scaling`); or the logs' "
+        "measurements, interpolated",
     )
     step: StepSettings | None = setting(None, doc="parameters of the step time; null: fitted to the logs")
     scaling: ScalingSettings | None = setting(None, doc="for the models `amdahl` and `power`")
@@ -136,7 +137,8 @@ class EnvironmentSettings(Settings):
     )
     slots: tuple[int, ...] = setting(
         (),
-        doc="GPUs to be had in equal stretches of the training; what the job holds beyond is taken, a restart; empty: all, always",
+        doc="GPUs to be had in equal stretches of the training; what the job holds beyond is taken, a restart; "
+        "empty: all, always",
     )
     reward: Literal["scalar", "reference"] = setting(
         "scalar", doc="minus what the objective grows by; or the published reward"
@@ -167,7 +169,8 @@ class CloudScenario(ScenarioSettings):
     environment: EnvironmentSettings = section(EnvironmentSettings, doc="what learners act in")
     preferences: tuple[Preference, ...] = setting(
         ("balanced", "cost", "time", "resource"),
-        doc="what the user prefers; each is scored apart; a name, or weights of cost, time and resource as in `0.1:0.1:0.8`",
+        doc="what the user prefers; each is scored apart; a name, or weights of cost, time and resource as in "
+        "`0.1:0.1:0.8`",
         min_length=1,
     )
     replicates: ReplicateSettings = section(ReplicateSettings, doc="runs of each preference")
@@ -235,11 +238,14 @@ def check(scenario: CloudScenario) -> Iterator[UserError]:
 
 TERMS = {
     "preference": "what the user weighs most: time, cost, use of what is paid for, or all alike (balanced)",
-    "objective": "weighted sum of training time, cost (each over that of the best constant allocation for it) and waste",
+    "objective": "weighted sum of training time, cost (each over that of the best constant allocation for it) "
+    "and waste",
     "waste": "mean share of GPUs and cores that is paid for and not used",
-    "regret": "objective beyond that of the best plan, over that of random actions beyond the best plan: 0 is best, 1 is random",
+    "regret": "objective beyond that of the best plan, over that of random actions beyond the best plan: 0 is "
+    "best, 1 is random",
     "front": "the plans that no other one beats in both training time and cost",
-    "hypervolume": "area that policies cover between them and a reference point, as a share of the front's: 1 is the front itself",
+    "hypervolume": "area that policies cover between them and a reference point, as a share of the front's: 1 is "
+    "the front itself",
     "service level": "a limit on time, cost, throughput, memory, or the use of GPUs or cores",
     "severity": "by how much a service level is violated, as a share of its limit; 0 where it is met",
     "restart": "a change of the allocation stops the job for 30 s that are paid for",
@@ -250,9 +256,11 @@ TERMS = {
     "random": "rule: any action that leaves the job the memory it needs",
     "threshold": "rule: an autoscaler; a GPU more where they are busy and the job is late, one fewer where they idle",
     "horizontal": "rule: an autoscaler; as many GPUs as bring their utilisation to 80 %",
-    "goodput_greedy": "rule: the neighbour of the smallest objective, were it kept to the end, by the performance model",
+    "goodput_greedy": "rule: the neighbour of the smallest objective, were it kept to the end, by the "
+    "performance model",
     "options": "rule: a step towards what the published rules of thumb offer for the preference",
-    "bayesian": "rule: Bayesian optimisation over constant allocations, a probe an interval; then stays on the best one",
+    "bayesian": "rule: Bayesian optimisation over constant allocations, a probe an interval; then stays on the "
+    "best one",
     "oracle_static": "oracle: goes to the allocation that is best to go to and stay on",
     "oracle_dynamic": "oracle: the best plan, found by dynamic programming over intervals and allocations",
 }

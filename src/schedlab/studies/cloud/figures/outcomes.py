@@ -146,7 +146,8 @@ def _best_told(found: dict[str, dict[str, tuple]], settings: OutcomesSettings) -
             told.append(f"{words}: {overall} %")
         else:
             told.append(
-                f"{words}: {overall} % in the mean of workloads, at best {helpers.number_text(mean[best], '{:.1f}')} % ({best})"
+                f"{words}: {overall} % in the mean of workloads, at best "
+                f"{helpers.number_text(mean[best], '{:.1f}')} % ({best})"
             )
     return f"Here, beside {settings.baseline}: {'; '.join(told) or 'no preference that the claims are about'}."
 

@@ -73,9 +73,8 @@ def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.set_title(scenario)
         axes.margins(0.08)
         far_text = f"; out of view: {', '.join(far)}" if far else ""
-        told.append(
-            f"{scenario} {_told_measures([measures(points, front) for points in found], measures(best, front))}{far_text}"
-        )
+        measured = _told_measures([measures(points, front) for points in found], measures(best, front))
+        told.append(f"{scenario} {measured}{far_text}")
     for line in lines:
         line[0].set_ylabel("cost ($)")
     helpers.shared_xlabel(lines[-1], "training time (s)")
@@ -149,7 +148,8 @@ def _told_measures(seeds: Sequence[Mapping[str, float]], best: Mapping[str, floa
     means = {name: float(np.mean([found[name] for found in seeds])) for name in best}
     spread = f"{min(volumes):.2f} to {max(volumes):.2f}; " if len(seeds) > 1 else ""
     return (
-        f"{means['hypervolume']:.2f} ({spread}{best['hypervolume']:.2f}), {means['igd_plus']:.3f}, {means['additive_epsilon']:.2f}, "
+        f"{means['hypervolume']:.2f} ({spread}{best['hypervolume']:.2f}), {means['igd_plus']:.3f}, "
+        f"{means['additive_epsilon']:.2f}, "
         f"{means['utility']:.3f}"
     )
 

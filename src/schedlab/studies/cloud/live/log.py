@@ -50,7 +50,10 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
     if log is None or (ended.how != "done" and log.read_bytes().count(b"\n") < 2):
         if ended.how != "done":
             return pd.DataFrame()
-        expected = "a row an epoch in the file that the environment variable SCHEDLAB_LOG names, or in log-*.csv in its working directory"
+        expected = (
+            "a row an epoch in the file that the environment variable SCHEDLAB_LOG names, or in log-*.csv in its "
+            "working directory"
+        )
         raise ScriptFailed("the script wrote no log", where=str(request.script), expected=expected)
     table = read_table(log)
     if ended.how != "done":
@@ -80,7 +83,10 @@ def _require_epochs(logged: int, request: LiveRequest) -> None:
     """
     told = f"the script logged {logged} epoch{'s' * (logged > 1)} of {request.epochs} that it was asked for"
     if logged < request.epochs:
-        expected = "a row for each epoch, as many as the module-level name epochs or the environment variable OPTIMIZER_EPOCHS says"
+        expected = (
+            "a row for each epoch, as many as the module-level name epochs or the environment variable "
+            "OPTIMIZER_EPOCHS says"
+        )
         raise ScriptFailed(told, where=str(request.script), expected=expected)
     if logged > request.epochs:
         log_of_runs.warning("%s: %s; short runs are as long as it makes them", request.script.name, told)

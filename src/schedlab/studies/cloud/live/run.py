@@ -8,6 +8,7 @@ the study cloud, A5 and B2.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -195,6 +196,19 @@ class Watch:
                 file.seek(self.read)
                 piece = file.read(size - self.read)
             self.read, self.lines = self.read + len(piece), self.lines + piece.count(b"\n")
+
+
+def new_folder(parent: Path) -> Path:
+    """Make and return the folder `parent/NNN` of the lowest number, from 001 on, that is not there yet."""
+    parent.mkdir(parents=True, exist_ok=True)
+    for number in itertools.count(1):
+        folder = parent / f"{number:03d}"
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        return folder
+    raise AssertionError("numbers do not end")
 
 
 def find_log(folder: Path) -> Path | None:

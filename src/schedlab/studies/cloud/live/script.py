@@ -17,7 +17,8 @@ from schedlab.studies.cloud.live.child import entry_function, module_settings
 
 LARGEST = 10**18  # of a number, which an environment variable then holds in 18 digits
 DIGITS = 18
-DEEPEST = 40  # expressions within expressions and names behind names: also what a chain of names that leads back to itself ends at
+# expressions within expressions and names behind names: also what a chain of names that leads back to itself ends at
+DEEPEST = 40
 OPERATIONS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: lambda one, other: one + other,
     ast.Sub: lambda one, other: one - other,

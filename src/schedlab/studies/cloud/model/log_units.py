@@ -29,7 +29,8 @@ PAUSE, START = (
     180.0,
 )  # between two rows there may be so many times the epoch and so many seconds more: starts, validation
 PAUSED = 0.25  # share of rows whose pause may be longer
-LONGER = 100.0  # factor of what a step takes longer elsewhere over the time in synchronisation there that no load of the data explains
+# factor of what a step takes longer elsewhere over the time in synchronisation there that no load of the data explains
+LONGER = 100.0
 SPREAD = 0.03  # of the step times, at least, for that to be told
 WHOLE = 100.5  # percent; what is beyond 100 to there is rounding
 USED = 1.0  # percent; what is used is busier, unless it waits
@@ -109,7 +110,10 @@ def _warn_of_throughput(table: pd.DataFrame, path: Path) -> None:
     if len(off) and (off > AGREE).all():
         row = int(off.index[0])
         what = f"throughput {table['throughput'].iloc[row]:g}, but data_count / epoch_time is {expected.iloc[row]:g}"
-        may = "validation in epoch_time, a data_count of more or less than is trained on, the samples of one GPU of several"
+        may = (
+            "validation in epoch_time, a data_count of more or less than is trained on, the samples of one GPU of "
+            "several"
+        )
         log.warning("%s: row %d: %s; it may be %s; a fit goes by throughput", path, row + 2, what, may)
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import itertools
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from schedlab.config.errors import UserError
 from schedlab.config.files import atomic_path, write_bytes, write_json, write_text
 from schedlab.studies.cloud.live.process import ScriptFailed
+from schedlab.studies.cloud.live.run import new_folder
 from schedlab.studies.cloud.model.analyser import OfflineDataAnalyzer
 from schedlab.studies.cloud.optimize.flow import Optimization, optimize
 from schedlab.studies.cloud.optimize.html import html_report
@@ -22,20 +22,6 @@ from schedlab.studies.cloud.optimize.plots import plots
 from schedlab.studies.cloud.optimize.report import report_lines, report_values
 from schedlab.studies.cloud.optimize.settings import OptimizeSettings, read_settings
 from schedlab.studies.cloud.optimize.tables import runs_so_far, write_tables
-
-
-def new_folder(parent: Path) -> Path:
-    """Make and return the folder `parent/NNN` of the lowest number, from 001 on, that is not there yet."""
-    parent.mkdir(parents=True, exist_ok=True)
-    for number in itertools.count(1):
-        folder = parent / f"{number:03d}"
-        try:
-            folder.mkdir()
-        except FileExistsError:
-            continue
-        return folder
-    raise AssertionError("numbers do not end")
-
 
 log = logging.getLogger(__name__)
 HISTORY = "history.jsonl"

@@ -375,7 +375,8 @@ def short_warnings(base: Mapping[str, Any], start_up: float) -> list[str]:
         return []
     told = f"the training is short: of {base['time']:.1f} s a start takes {start_up:.1f} s"
     return [
-        f"{told}, which differs from run to run, and changes of time and cost may be no more than that; more epochs tell more"
+        f"{told}, which differs from run to run, and changes of time and cost may be no more than that; more "
+        "epochs tell more"
     ]
 
 

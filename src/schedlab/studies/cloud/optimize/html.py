@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #262626; max-width: 58rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-table { border-collapse: collapse; } th, td { text-align: left; padding: .25rem 1rem .25rem 0; border-bottom: 1px solid #d9d9d9; }
+table { border-collapse: collapse; }
+th, td { text-align: left; padding: .25rem 1rem .25rem 0; border-bottom: 1px solid #d9d9d9; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.bad { color: #a3260b; } .good { color: #1b6e3a; } figure { margin: 1rem 0; } img { max-width: 100%; } figcaption { color: #767676; }
+.bad { color: #a3260b; } .good { color: #1b6e3a; }
+figure { margin: 1rem 0; } img { max-width: 100%; } figcaption { color: #767676; }
 """
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
@@ -41,7 +43,8 @@ def html_report(values: Mapping[str, Any], pictures: Sequence[Picture]) -> str:
     parts = [
         f"<h1>Training of {escape(str(run['training_file']))}</h1>",
         f"<p>Preference {escape(run['preference'])}, {run['epochs']} epochs, seed {run['seed']}. "
-        f"Service levels met: {met['baseline']}/{met['of']} &rarr; <strong>{met['optimized']}/{met['of']}</strong>.</p>",
+        f"Service levels met: {met['baseline']}/{met['of']} &rarr; "
+        f"<strong>{met['optimized']}/{met['of']}</strong>.</p>",
         *_warnings(values),
         "<h2>Baseline and run</h2>",
         _compared(values),
@@ -50,7 +53,8 @@ def html_report(values: Mapping[str, Any], pictures: Sequence[Picture]) -> str:
         _services(values),
         f"<p>Fixed: {_listed(values['sla_fixed'])}; newly violated: {_listed(values['sla_newly_violated'])}.</p>",
         *(
-            f'<figure><img alt="{escape(each.told)}" src="{escape(each.address)}"><figcaption>{escape(each.caption)}</figcaption></figure>'
+            f'<figure><img alt="{escape(each.told)}" '
+            f'src="{escape(each.address)}"><figcaption>{escape(each.caption)}</figcaption></figure>'
             for each in pictures
         ),
         "<h2>Recommendations</h2>",
@@ -58,7 +62,10 @@ def html_report(values: Mapping[str, Any], pictures: Sequence[Picture]) -> str:
         "<h2>How this was found</h2>",
         _method(values),
     ]
-    head = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}"><title>Training report</title>'
+    head = (
+        f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}"><title>Training '
+        "report</title>"
+    )
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>{STYLE}</style></head>\n<body>\n'
         + "\n".join(parts)
@@ -160,7 +167,8 @@ def _method(values: Mapping[str, Any]) -> str:
     begin = f"The baseline is extrapolated {baseline_told(base)}. " if "time_by_ratio" in base else ""
     return (
         f"<p>{escape(values['method'])}</p><p>{begin}Model: {model_error(values)}. "
-        f"Objective of the policy: {policy['objective']:.4f} by the model, {policy['objective_measured']:.4f} measured; "
+        f"Objective of the policy: {policy['objective']:.4f} by the model, {policy['objective_measured']:.4f} "
+        "measured; "
         f"of the best plan by the model: {policy['objective_of_best_plan']:.4f}. "
         f"Uncertainty: {doubt_told(values['uncertainty'])}.</p>"
     )

@@ -29,7 +29,8 @@ DOUBT = 0.3  # uncertainty above which the report warns
 UNITS = {"time": "s", "cost": "$", "throughput": "samples/s", "memory": "GB", "gpu_util": "%", "cpu_util": "%"}
 VALUE_OF = COLUMN_OF | {"time": "time", "cost": "cost"}
 METHOD = (
-    "Short runs on a few allocations; the performance model fitted to them; a policy learned on it; the training run by that policy. "
+    "Short runs on a few allocations; the performance model fitted to them; a policy learned on it; the training "
+    "run by that policy. "
     "Service levels were frozen before anything was learned and are the same for baseline and run."
 )
 
@@ -52,18 +53,7 @@ def report_values(found: Optimization) -> dict[str, Any]:
     doubts = [taken.uncertainty for taken in found.live if not math.isnan(taken.uncertainty)]
     learned = found.learned
     return {
-        "run": {
-            "training_file": found.script.name,
-            "preference": found.settings.preference,
-            "epochs": found.epochs,
-            "epochs_between_decisions": found.interval,
-            "goes_on_from_checkpoints": found.resumes,
-            "model_type": found.facts.model_type,
-            "dataset_type": found.facts.dataset_type,
-            "seed": found.settings.seed,
-            "minutes": found.minutes,
-            "cut_off": found.cut_off,
-        },
+        "run": _run_values(found),
         "thresholds": {
             item: {"limit": found.sla.limit(item), "unit": UNITS[item], "from": _origin(item, found)} for item in ITEMS
         },
@@ -105,6 +95,22 @@ def report_values(found: Optimization) -> dict[str, Any]:
             "objective_measured": found.scores["objective"],
         },
         "method": METHOD,
+    }
+
+
+def _run_values(found: Optimization) -> dict[str, Any]:
+    """What was run, and how."""
+    return {
+        "training_file": found.script.name,
+        "preference": found.settings.preference,
+        "epochs": found.epochs,
+        "epochs_between_decisions": found.interval,
+        "goes_on_from_checkpoints": found.resumes,
+        "model_type": found.facts.model_type,
+        "dataset_type": found.facts.dataset_type,
+        "seed": found.settings.seed,
+        "minutes": found.minutes,
+        "cut_off": found.cut_off,
     }
 
 
@@ -169,7 +175,10 @@ def model_error(values: Mapping[str, Any]) -> str:
         told += f"; fitted anew with the run: {fit_told(model['refitted'][-1])}"
     if model["time_of_run"] is not None:
         said, took = model["time_of_run"], values["optimized"]["time"]
-        told += f"; of the run, which it had not seen, it said {said:.1f} s, and it took {took:.1f} s ({(said - took) / took:+.1%})"
+        told += (
+            f"; of the run, which it had not seen, it said {said:.1f} s, and it took {took:.1f} s "
+            f"({(said - took) / took:+.1%})"
+        )
     return told
 
 
@@ -220,7 +229,10 @@ def batch_told(batch: Mapping[str, Any]) -> str:
     suggested = batch["suggested_batch_size"]
     if suggested is None or suggested == batch["optimized_batch_size"]:
         return _batch_kept(batch)
-    return f"{_batch_kept(batch)} The published rule of thumb suggests {suggested} for {_counted(int(batch['optimized_gpu_count']), 'GPU')}."
+    return (
+        f"{_batch_kept(batch)} The published rule of thumb suggests {suggested} for "
+        f"{_counted(int(batch['optimized_gpu_count']), 'GPU')}."
+    )
 
 
 def idle_told(values: Mapping[str, Any]) -> Iterator[str]:
@@ -248,7 +260,10 @@ def baseline_told(part: Mapping[str, Any]) -> str:
     """Return how a measured baseline was extrapolated, as a sentence, and what the published way would have said."""
     runs = f"from {_counted(part['samples'], 'short run')} of {_counted(part['sample_epochs'], 'epoch')}"
     each = f"a start of {part['start_up_seconds']:.1f} s and epochs of {part['epoch_seconds']:.2f} s"
-    published = f"by the published way, the time of their epochs over their share of the training: {part['time_by_ratio']:.1f} s"
+    published = (
+        "by the published way, the time of their epochs over their share of the training: "
+        f"{part['time_by_ratio']:.1f} s"
+    )
     return f"{runs}: {each}; {published}"
 
 
@@ -262,7 +277,10 @@ def doubt_told(doubt: Mapping[str, Any]) -> str:
         return "unknown"
     of = "standard deviation of an action's probability under dropout, from 0 to 0.5, mean of all actions"
     high = "; WARNING: high" if doubt["warning"] else ""
-    return f"{doubt['mean']:.3f} in the mean of the decisions, at most {doubt['largest']:.3f} ({of}; above {DOUBT:g} it is high{high})"
+    return (
+        f"{doubt['mean']:.3f} in the mean of the decisions, at most {doubt['largest']:.3f} ({of}; above {DOUBT:g} it "
+        f"is high{high})"
+    )
 
 
 def change(value: float | None) -> str:
@@ -282,12 +300,18 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
     if not run["goes_on_from_checkpoints"]:
         yield "The script keeps no checkpoint: it was run once, on the allocation that the policy settles on."
     if run["cut_off"]:
-        yield "WARNING: the run broke its limits again and again and was cut off; what follows is of an unfinished training."
+        yield (
+            "WARNING: the run broke its limits again and again and was cut off; what follows is of an unfinished "
+            "training."
+        )
     for name in ("baseline", "optimized"):
         part = values[name]
         told = " (by the model)" if part["source"] == "model" else ""
         yield ""
-        yield f"{name.capitalize()}{told}: {part['gpu_count']:g} GPUs, {part['cpu_count']:g} cores, {part['memory_gb']:g} GB"
+        yield (
+            f"{name.capitalize()}{told}: {part['gpu_count']:g} GPUs, {part['cpu_count']:g} cores, "
+            f"{part['memory_gb']:g} GB"
+        )
         time = f"time {part['time']:.1f} s (starts {part['start_up_seconds']:.1f} s)"
         yield f"  {time}, cost {money(part['cost'])}, {part['throughput']:.0f} samples/s"
         if "time_by_ratio" in part:
@@ -304,8 +328,13 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
             yield f"  {item}: not applicable"
             continue
         sides = " -> ".join(_side(levels[side]) for side in ("baseline", "optimized"))
-        yield f"  {item}: {limit['limit']:.4g} {limit['unit']} ({limit['from']}): {sides}; severity {levels['severity_change']:+.1%}"
-    yield f"  fixed: {', '.join(values['sla_fixed']) or 'none'}; new: {', '.join(values['sla_newly_violated']) or 'none'}"
+        yield (
+            f"  {item}: {limit['limit']:.4g} {limit['unit']} ({limit['from']}): {sides}; severity "
+            f"{levels['severity_change']:+.1%}"
+        )
+    yield (
+        f"  fixed: {', '.join(values['sla_fixed']) or 'none'}; new: {', '.join(values['sla_newly_violated']) or 'none'}"
+    )
     yield ""
     yield "Recommendations:"
     for label, each in recommended(values):

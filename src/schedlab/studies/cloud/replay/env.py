@@ -54,7 +54,10 @@ def weights_of(preference: str) -> dict[str, float]:
     """
     if (found := preference_weights(preference)) is None:
         remedy = did_you_mean(str(preference), PREFERENCES)
-        what = f"there is no preference {preference!r}, and it is no weights of cost, time and resource with the sum 1, as in 0.1:0.1:0.8"
+        what = (
+            f"there is no preference {preference!r}, and it is no weights of cost, time and resource with the sum 1, "
+            "as in 0.1:0.1:0.8"
+        )
         raise UserError(what, where=ENVIRONMENT, remedy=remedy)
     cost, time, resource = found
     return {"time": time, "cost": cost, "resource": resource}

@@ -18,7 +18,7 @@ from schedlab.config.errors import UserError
 from schedlab.studies.cloud.replay.moves import towards
 from schedlab.studies.cloud.replay.replay import Replay
 
-CELLS = 200  # of the grid for each decision that the slowest allocation takes; of one decision's training at most one is given away
+CELLS = 200  # of the grid per decision of the slowest allocation; rounding costs at most one cell per decision
 MOST_DECISIONS = 100  # of the slowest allocation; the plan's effort grows with it
 NEAR = 1e-9  # of a cell: what is nearer to a point of the grid is on it
 

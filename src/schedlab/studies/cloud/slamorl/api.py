@@ -17,7 +17,7 @@ from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import atomic_path
 from schedlab.config.schema import Settings, setting
 from schedlab.studies.cloud.live.monitor import CSVMonitor
-from schedlab.studies.cloud.live.run import LiveRequest, LiveRun, run_script, script_environment
+from schedlab.studies.cloud.live.run import LiveRequest, LiveRun, new_folder, run_script, script_environment
 from schedlab.studies.cloud.live.script import ScriptFacts, script_facts
 from schedlab.studies.cloud.model.allocation import (
     ACTIONS,
@@ -34,7 +34,7 @@ from schedlab.studies.cloud.model.cost import ResourceCostCalculator, check_batc
 from schedlab.studies.cloud.model.machine import MachineLimits as SLAConfig
 from schedlab.studies.cloud.model.machine import MachineResources as ResourceConfig
 from schedlab.studies.cloud.model.machine import machine_limits, machine_resources
-from schedlab.studies.cloud.optimize.command import new_folder, write_all
+from schedlab.studies.cloud.optimize.command import write_all
 from schedlab.studies.cloud.optimize.flow import optimize
 from schedlab.studies.cloud.optimize.report import report_values
 from schedlab.studies.cloud.optimize.settings import checked_settings

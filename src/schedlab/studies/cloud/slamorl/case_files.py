@@ -6,6 +6,7 @@ length.
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -70,6 +71,12 @@ def replay(path: Path, compat: bool) -> dict[str, Any]:
     except ValueError:
         raise _beyond(path) from None
     return answer
+
+
+def print_answer(arguments: argparse.Namespace) -> int:
+    """Print the answer of `schedlab cloud replay`."""
+    print(json.dumps(replay(arguments.file, arguments.compat), indent=1, allow_nan=False))
+    return 0
 
 
 def _beyond(path: Path) -> UserError:
