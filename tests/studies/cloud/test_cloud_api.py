@@ -18,8 +18,7 @@ from schedlab.config.schema import validate
 from schedlab.studies.cloud.model.allocation import Allocation
 from schedlab.studies.cloud.replay.env import weights_of
 from schedlab.studies.cloud.replay.sla import TableVerdict, Verdict, known
-from schedlab.studies.cloud.rules.suggestion_estimates import batch_size, estimate, estimates, options_without_records
-from schedlab.studies.cloud.rules.suggestions import Option
+from schedlab.studies.cloud.rules.suggestions import Option, batch_size, estimate, estimates, options_without_records
 from schedlab.studies.cloud.slamorl import api
 
 LIMITS = api.ResourceConfig(gpu_count_max=8, cpu_count_max=64, memory_max=128)

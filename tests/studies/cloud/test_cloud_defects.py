@@ -19,7 +19,7 @@ from schedlab.studies.cloud.model.cost import percent
 from schedlab.studies.cloud.prepare import objectives_of, scenario_of
 from schedlab.studies.cloud.problem import CloudProblem
 from schedlab.studies.cloud.replay.env import CloudReplayEnv
-from schedlab.studies.cloud.replay.moves import towards
+from schedlab.studies.cloud.replay.replay import towards
 from schedlab.studies.cloud.replay.reward import Transition, reference_reward
 from schedlab.studies.cloud.replay.sla import SLAConfig
 from schedlab.studies.cloud.replay.state import COMPONENTS, CloudEnvironmentState, StateSwitches

@@ -15,7 +15,7 @@ from schedlab.studies.cloud.model.allocation import ACTIONS, Allocation, Resourc
 from schedlab.studies.cloud.model.goodput import StepParameters, statistical_efficiency, step_time
 from schedlab.studies.cloud.model.lattice import lattice
 from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
-from schedlab.studies.cloud.replay.moves import towards
+from schedlab.studies.cloud.replay.replay import towards
 from schedlab.studies.cloud.replay.reward import PREFERENCES
 from schedlab.studies.cloud.rules.oracle import best_constant, best_plan, objective_of_staying
 

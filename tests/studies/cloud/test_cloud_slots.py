@@ -9,7 +9,7 @@ from cloud_courses import all_courses
 from schedlab.studies.cloud.example import example_replay, example_scenario
 from schedlab.studies.cloud.model.allocation import KEEP
 from schedlab.studies.cloud.replay.env import CloudReplayEnv
-from schedlab.studies.cloud.replay.moves import towards
+from schedlab.studies.cloud.replay.replay import towards
 from schedlab.studies.cloud.rules.oracle import best_constant, best_plan, objective_of_staying
 from schedlab.studies.cloud.scenario import check
 

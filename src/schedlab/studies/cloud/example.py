@@ -35,6 +35,7 @@ def example_scenario(**changed: Any) -> CloudScenario:
 def example_replay(**changed: Any) -> Replay:
     """Return the example laid out; `changed` as in `example_scenario`."""
     scenario = example_scenario(**changed)
+    assert scenario.job.step is not None, "a fitted job has no example"
     return make_replay(scenario, scenario.job.step.parameters())
 
 

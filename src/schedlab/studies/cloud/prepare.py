@@ -107,7 +107,7 @@ def solve_oracle(part: Path, model: Path, oracle: Path) -> None:
         "allocations": len(replay.lattice),
     }
     found["preferences"] = {name: objectives_of(problem, name) for name in scenario.preferences}
-    write_json(oracle, found if replay.span else found | front_report(replay))
+    write_json(oracle, found if replay.span else {**found, **front_report(replay)})
 
 
 def objectives_of(problem: CloudProblem, preference: str) -> dict[str, float]:

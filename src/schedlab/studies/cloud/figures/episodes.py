@@ -122,7 +122,8 @@ def draw_service_levels(tables: StudyTables, spec: FigureSpec) -> Drawing:
     if not shown:
         return nothing(spec, "no policy is learned at this scale")
     figure, grid = theme.new_figure(2, len(shown), height_mm=88, squeeze=False, sharex="col", sharey=True)
-    told, image = [], None
+    told: list[str] = []
+    image: Any = None
     for column, scenario in enumerate(shown):
         for row, policy in enumerate((learned_name(settings.learned, scenario), settings.baseline)):
             rows = episode(tables, "sla_metrics", scenario, policy, settings.preference)

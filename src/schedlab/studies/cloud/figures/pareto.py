@@ -103,7 +103,7 @@ def _draw_attained(axes: Axes, corners: np.ndarray, **style: Any) -> None:
 def _draw_few(axes: Axes, found: Sequence[np.ndarray], best: np.ndarray, preferences: Sequence[str]) -> None:
     """The points of each preference in its colour: rings, as many policies and seeds agree."""
     for number, preference in enumerate(preferences):
-        ring = {
+        ring: dict[str, Any] = {
             "markeredgecolor": preference_colour(preference, number),
             "markeredgewidth": 1.6,
             "markersize": 12 - 3 * number,
@@ -123,7 +123,7 @@ def _draw_few(axes: Axes, found: Sequence[np.ndarray], best: np.ndarray, prefere
 
 def _draw_many(axes: Axes, found: Sequence[np.ndarray], best: np.ndarray, preferences: Sequence[str]) -> None:
     """The points of all preferences in one colour, as a list of so many tells nothing."""
-    ring = {"markeredgecolor": theme.colour(len(PREFERENCES)), "markeredgewidth": 0.9, "markersize": 5}
+    ring: dict[str, Any] = {"markeredgecolor": theme.colour(len(PREFERENCES)), "markeredgewidth": 0.9, "markersize": 5}
     axes.plot(
         *np.concatenate(found).T,
         "o",

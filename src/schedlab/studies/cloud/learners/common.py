@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError
 from schedlab.learning.checkpoints import Checkpoint, read_checkpoint
@@ -15,7 +17,7 @@ def problem_sizes(problem: CloudProblem) -> list[int]:
     """Return how many components are observed and how many actions offered."""
     units: Sequence[Unit] = [unit for split in ("train", "test") for unit in problem.units(split)]
     env = problem.env(units[0], 0)
-    return [env.observation_space.shape[0], int(env.action_space.n)]
+    return [int(np.prod(env.observation_space.shape or ())), len(env.actions)]
 
 
 def read_policy(checkpoint: Path, kind: str, problem: CloudProblem) -> tuple[Checkpoint, list[int]]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from schedlab.studies.cloud.model.allocation import KEEP
 from schedlab.studies.cloud.model.lattice import Lattice
-from schedlab.studies.cloud.replay.moves import step_numbers
+from schedlab.studies.cloud.replay.replay import step_numbers
 
 
 def committed_actions(lattice: Lattice, here: np.ndarray, targets: np.ndarray, allowed: np.ndarray) -> np.ndarray:
@@ -69,7 +69,7 @@ class Episodes:
     actions: np.ndarray
     returns: np.ndarray
 
-    def take(self, places: np.ndarray | list[int]) -> Episodes:
+    def take(self, places: np.ndarray | list[int] | slice) -> Episodes:
         """Return the episodes of some places."""
         return Episodes(*(values[:, places] for values in self.arrays().values()))
 
@@ -90,15 +90,19 @@ class BestEpisodes:
     most: int
     kept: Episodes | None = field(default=None)
 
-    def add(self, new: Episodes) -> None:
-        """Take in episodes; of equal returns the older ones stay in front."""
-        joined = new if self.kept is None else Episodes(*(np.concatenate(pair, axis=1) for pair in self._pairs(new)))
+    def add(self, new: Episodes) -> Episodes:
+        """Take in episodes and return the best; of equal returns the older ones stay in front."""
+        joined = new
+        if self.kept is not None:
+            pairs = zip(self.kept.arrays().values(), new.arrays().values(), strict=True)
+            joined = Episodes(*(np.concatenate(pair, axis=1) for pair in pairs))
         once: dict[bytes, int] = {}
         for place in np.argsort(-joined.returns[0], kind="stable").tolist():
             once.setdefault(joined.actions[:, place].tobytes(), place)
             if len(once) == self.most:
                 break
         self.kept = joined.take(list(once.values()))
+        return self.kept
 
     def add_shared(self, new: Episodes, values: np.ndarray) -> None:
         """Take in the best of episodes that were run for another preference, by what they are worth for this one,
@@ -111,6 +115,3 @@ class BestEpisodes:
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Put stored episodes back."""
         self.kept = Episodes(**arrays) if arrays else None
-
-    def _pairs(self, new: Episodes) -> zip:
-        return zip(self.kept.arrays().values(), new.arrays().values(), strict=True)

@@ -121,7 +121,7 @@ class MultiPolicyLearner:
         kept, sizes = read_policy(checkpoint, KIND, problem)
         actors = {}
         for name in kept.meta["preferences"]:
-            actors[name] = build_network(tuple(sizes), kept.meta["hidden"], 0, name)
+            actors[name] = build_network((sizes[0], sizes[1]), kept.meta["hidden"], 0, name)
             load_module(actors[name], kept.group(name), checkpoint)
         return MultiPolicy(actors, problem.component_names(), kept.meta["choice"])
 
@@ -138,7 +138,7 @@ class _Run:
         self.severities = [
             n for n, name in enumerate(next(iter(problems.values())).component_names()) if name.endswith("_severity")
         ]
-        self.agents = {name: ActorCritic(tuple(self.sizes), self.settings, seed, name) for name in wanted}
+        self.agents = {name: ActorCritic((self.sizes[0], self.sizes[1]), self.settings, seed, name) for name in wanted}
         if paths.start is not None:
             parent = read_checkpoint(paths.start, KIND)
             for name, agent in self.agents.items():

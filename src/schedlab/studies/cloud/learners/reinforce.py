@@ -104,7 +104,7 @@ class ReinforceLearner:
         kept, sizes = read_policy(checkpoint, KIND, problem)
         networks = {}
         for name in kept.meta["preferences"]:
-            networks[name] = build_network(*sizes, kept.meta["hidden"], 0, name)
+            networks[name] = build_network(sizes[0], sizes[1], kept.meta["hidden"], 0, name)
             load_module(networks[name], kept.group(name), checkpoint)
         return PreferencePolicy(networks)
 
@@ -116,7 +116,9 @@ class _Run:
         self.settings = validate(ReinforceSettings, spec.params)
         self.problems, self.spec, self.seed, self.progress = problems, spec, seed, paths.progress / "reinforce.zip"
         self.sizes, wanted = trained_preferences(problems)
-        self.networks = {name: build_network(*self.sizes, self.settings.hidden, seed, name) for name in wanted}
+        observed, actions = self.sizes
+        hidden = self.settings.hidden
+        self.networks = {name: build_network(observed, actions, hidden, seed, name) for name in wanted}
         if paths.start is not None:
             parent = read_checkpoint(paths.start, KIND)
             for name, network in self.networks.items():
@@ -218,11 +220,11 @@ class _Run:
         optimizer.learning_rate = settings.learning_rate * left
         _descend(optimizer, loss)
         if settings.imitated and settings.imitations:
-            self._best(scenario, preference).add(seen)
+            kept = self._best(scenario, preference).add(seen)
             for other in self.networks if far else ():
                 if other != preference and (of_other := self._distance(scenario, other)):
                     self._best(scenario, other).add_shared(seen, -of_other(reached))
-            self._imitate(self._best(scenario, preference).kept, baseline, scale, network, optimizer)
+            self._imitate(kept, baseline, scale, network, optimizer)
         if self.update % settings.record_every == 0:
             episode = (self.update + 1) * settings.episodes_per_update
             place = {
@@ -315,7 +317,8 @@ class _Run:
         for name, optimizer in self.optimizers.items():
             arrays |= {f"optimizer {name}/{key}": array for key, array in optimizer.arrays().items()}
         for name, best in self.best.items():
-            arrays |= {f"best {name}/{key}": array for key, array in best.kept.arrays().items()}
+            if best.kept is not None:
+                arrays |= {f"best {name}/{key}": array for key, array in best.kept.arrays().items()}
         write_checkpoint(self.progress, meta, arrays)
 
     def _resume(self) -> None:

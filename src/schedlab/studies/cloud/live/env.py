@@ -67,7 +67,7 @@ class LiveJob:
         return self.batch * max(1, gpus) if self.batch and self.per_gpu else self.batch
 
 
-class CloudLiveEnv(gym.Env[np.ndarray, int]):
+class CloudLiveEnv(gym.Env[np.ndarray, Any]):
     """Observations, actions, rewards and `info` as of CloudReplayEnv with its defaults; time and money are those of the
     runs.
 

@@ -17,7 +17,6 @@ from schedlab.config.seeds import derive_seed
 from schedlab.learning.seeding import torch_stream
 from schedlab.studies.cloud.learners.settings import DROPOUT, PASSES, STOCK
 from schedlab.studies.cloud.live.env import CloudLiveEnv
-from schedlab.studies.cloud.model.goodput import StepParameters
 from schedlab.studies.cloud.problem import UNIT_KIND, CloudProblem
 from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.replay.replay import Replay
@@ -66,7 +65,9 @@ class _LiveProblem(CloudProblem):
     """A problem whose replay was measured, not configured."""
 
     def __init__(self, replay: Replay) -> None:
-        super().__init__(replay.scenario, StepParameters(**replay.scenario.job.step.model_dump()), {})
+        step = replay.scenario.job.step
+        assert step is not None, "live.model pins it"
+        super().__init__(replay.scenario, step.parameters(), {})
         self.replay = replay  # instead of one made from the scenario
 
 

@@ -151,7 +151,11 @@ def _completed(
         "cpu_percent": [cpu for cpu, _ in measured],
         "memory_used_gb": [used for _, used in measured],
     }
-    lacking = {"model_name": request.script.stem, "dataset": "unknown", "device_type": "cuda" if gpus else "cpu"}
+    lacking: dict[str, object] = {
+        "model_name": request.script.stem,
+        "dataset": "unknown",
+        "device_type": "cuda" if gpus else "cpu",
+    }
     if "batch_size" not in table.columns:
         lacking["batch_size"] = request.batch or _module_batch(request.script)
         if lacking["batch_size"] is None:

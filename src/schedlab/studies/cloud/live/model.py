@@ -64,8 +64,8 @@ def job_facts(table: pd.DataFrame, overheads: Sequence[float], per_gpu: bool, fi
     largest = table.loc[
         table["gpu_count"].idxmax()
     ]  # its batch is the baseline's, which a script may keep on fewer GPUs
-    counts = table["data_count"].dropna() if "data_count" in table.columns else ()
-    samples = counts.iloc[-1] if len(counts) else largest["throughput"] * largest["epoch_time"]
+    counts = table["data_count"].dropna().tolist() if "data_count" in table.columns else []
+    samples = counts[-1] if counts else largest["throughput"] * largest["epoch_time"]
     gpus = max(1, int(largest["gpu_count"]))
     batch = round(float(largest["batch_size"]) / gpus) if per_gpu else int(largest["batch_size"])
     facts = JobFacts(
@@ -77,9 +77,8 @@ def job_facts(table: pd.DataFrame, overheads: Sequence[float], per_gpu: bool, fi
     )
     private = float(table["memory_private_gb"].max()) if "memory_private_gb" in table.columns else 0.0
     facts = replace(facts, core_ratios=_core_ratios(table, fit), memory_private=private)
-    modelled = _performance(
-        fit, facts, *table[["gpu_count", "cpu_count", "memory_gb"]].to_numpy(float).T, gpus_per_node=1_000_000
-    )
+    gpu_counts, cores, memory = table[["gpu_count", "cpu_count", "memory_gb"]].to_numpy(float).T
+    modelled = _performance(fit, facts, gpu_counts, cores, memory, gpus_per_node=1_000_000)
     seen = modelled.cpu_util > 0
     ratios = table["cpu_percent"].to_numpy(float)[seen] / 100 / modelled.cpu_util[seen]
     return replace(facts, cpu_share=float(np.median(ratios)) if len(ratios) else 1.0)
@@ -91,7 +90,8 @@ def anchored(facts: JobFacts, fit: CoreFit, allocation: Allocation, found: Pace,
 
     What is compared with the baseline then differs from it by what it holds alone, and not by how the two were told.
     """
-    modelled = _performance(fit, replace(facts, anchor=1.0), *np.array(allocation, float)[:, None], gpus_per_node)
+    gpus, cores, memory = np.array(allocation, float)[:, None]
+    modelled = _performance(fit, replace(facts, anchor=1.0), gpus, cores, memory, gpus_per_node)
     return replace(facts, overhead=found.start_up, anchor=facts.samples / float(modelled.throughput[0]) / found.epoch)
 
 
@@ -196,7 +196,7 @@ def constant_totals(replay: Replay) -> tuple[np.ndarray, np.ndarray]:
     time = replay.seconds.sum(axis=0) + np.where(
         np.arange(len(replay.lattice)) == replay.lattice.start, 0.0, replay.restart
     )
-    return tuple(np.where(replay.fits, values, np.inf) for values in (time, time * replay.price / SECONDS))
+    return np.where(replay.fits, time, np.inf), np.where(replay.fits, time * replay.price / SECONDS, np.inf)
 
 
 def constant_objectives(replay: Replay, weights: Mapping[str, float]) -> np.ndarray:

@@ -191,7 +191,7 @@ class Watch:
         size = require_log_size(log).stat().st_size if log else 0
         if log != self.log or size < self.read:
             self.log, self.read, self.lines = log, 0, 0
-        if size > self.read:
+        if log and size > self.read:
             with log.open("rb") as file:
                 file.seek(self.read)
                 piece = file.read(size - self.read)

@@ -63,13 +63,20 @@ class KnownNumbers:
         if isinstance(node, ast.Name):
             return self._value(self.values.get(node.id), text, deep - 1)
         if isinstance(node, ast.BinOp):
-            sides = [self._value(side, False, deep - 1) for side in (node.left, node.right)]
+            left, right = (self._value(side, False, deep - 1) for side in (node.left, node.right))
             operation = OPERATIONS.get(type(node.op))
-            return None if operation is None or None in sides or max(map(abs, sides)) > LARGEST else operation(*sides)
-        called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
-        if called == "int" or (called == "str" and text):
-            return self._value(node.args[0], True, deep - 1) if len(node.args) == 1 and not node.keywords else None
-        return None
+            if operation is None or left is None or right is None or max(abs(left), abs(right)) > LARGEST:
+                return None
+            return operation(left, right)
+        if (
+            not isinstance(node, ast.Call)
+            or not isinstance(node.func, ast.Name)
+            or len(node.args) != 1
+            or node.keywords
+        ):
+            return None
+        converts = node.func.id == "int" or (node.func.id == "str" and text)
+        return self._value(node.args[0], True, deep - 1) if converts else None
 
 
 def _names_set(node: ast.AST) -> Iterator[str]:
@@ -97,14 +104,15 @@ def defaults(tree: ast.Module, variable: str) -> Iterator[ast.expr]:
     `get(...) or this`.
     """
     for node in ast.walk(tree):
-        if _asks(node, variable):
+        if isinstance(node, ast.Call) and _asks(node, variable):
             yield from node.args[1:2]
             yield from (each.value for each in node.keywords if each.arg == "default")
         elif (
             isinstance(node, ast.BoolOp)
             and isinstance(node.op, ast.Or)
-            and _asks(node.values[0], variable)
-            and len(node.values[0].args) == 1
+            and isinstance(asked := node.values[0], ast.Call)
+            and _asks(asked, variable)
+            and len(asked.args) == 1
         ):
             yield node.values[1]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from operator import index
-from typing import NamedTuple, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex
 
 from pydantic import model_validator
 
@@ -66,8 +66,8 @@ class ResourceConfig(Settings):
         """The largest allocation."""
         return Allocation(self.gpu_count_max, self.cpu_count_max, whole(self.memory_max))
 
-    def hourly_price(self, gpu_count: float, cpu_count: float, memory_gb: float) -> float:
-        """Return what an allocation costs, $/h."""
+    def hourly_price(self, gpu_count: Any, cpu_count: Any, memory_gb: Any) -> Any:
+        """Return what an allocation costs, $/h: a number, or an array where amounts are arrays."""
         return (
             gpu_count * self.cost_per_gpu_hour + cpu_count * self.cost_per_cpu_hour + memory_gb * self.cost_per_gb_hour
         )
@@ -121,9 +121,8 @@ def describe(action: int) -> str:
 def moved(allocation: Allocation, action: int, limits: ResourceConfig) -> Allocation:
     """Return the allocation after an action, kept within the limits."""
     aimed = (have + way * step for have, way, step in zip(allocation, changes(action), STEPS, strict=True))
-    return Allocation(
-        *(max(least, min(value, most)) for least, value, most in zip(limits.least, aimed, limits.most, strict=True))
-    )
+    bounded = zip(limits.least, aimed, limits.most, strict=True)
+    return Allocation._make(max(least, min(value, most)) for least, value, most in bounded)
 
 
 def first_allocation(limits: ResourceConfig) -> Allocation:
@@ -131,7 +130,7 @@ def first_allocation(limits: ResourceConfig) -> Allocation:
     limits.
     """
     bounds = zip(limits.least, (1, 1, 4), limits.most, strict=True)
-    return Allocation(*(min(most, max(least, usual)) for least, usual, most in bounds))
+    return Allocation._make(min(most, max(least, usual)) for least, usual, most in bounds)
 
 
 def allocation_from(values: Mapping[str, float], where: str) -> Allocation:
@@ -144,4 +143,4 @@ def allocation_from(values: Mapping[str, float], where: str) -> Allocation:
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
             raise UserError(f"'{key}' is {value!r}", where=where, expected="a number of 0 or more")
         found.append(value)
-    return Allocation(*found)
+    return Allocation._make(found)

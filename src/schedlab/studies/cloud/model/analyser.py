@@ -75,7 +75,7 @@ def require_query(query: Mapping[str, Any], where: str) -> dict[str, float]:
     """Return what is known of a job (QUERY). Raises UserError for what is no number of 0 or more."""
     found = {key: query[key] for key in QUERY if known(query.get(key))}
     for key, value in found.items():
-        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < math.inf:
+        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
             raise UserError(f"'{key}' is {value!r}", where=where, expected="a number of 0 or more")
     return found
 

@@ -63,7 +63,7 @@ class MeasuredSteps:
         """
         table = rows.assign(pass_time=rows["step_time"] - rows["sync_time"].fillna(0.0))
         means = table.groupby(list(KEYS), as_index=False)[["step_time", "pass_time"]].mean().sort_values(list(KEYS))
-        return cls(tuple(tuple(map(float, row)) for row in means.to_numpy()))
+        return cls(tuple(map(tuple, means.to_numpy(float).tolist())))
 
     def times(self, at: Placement, slowdown: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
         """Return s of a pass and of an iteration on the GPUs, of an array of placements without accumulation.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -78,7 +78,7 @@ def _fitted(data: _Data, rows: pd.DataFrame) -> Fit:
     from scipy.optimize import minimize
 
     bounds, first = data.bounds(), data.first_guess()
-    best = None
+    best: Any = None
     for factor, overlap in STARTS:
         start = np.array([*first[:2], *(value * factor for value in first[2:]), overlap])
         low, high = np.array(bounds).T

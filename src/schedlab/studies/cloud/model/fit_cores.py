@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -101,7 +101,7 @@ def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None) -> CoreFit
 
     each = float((measured / rows["batch"]).min())
     cores = float(rows["cores"].mean()) ** CORE_EXPONENT
-    best = None
+    best: Any = None
     for share in STARTS:
         start = np.log([each * share * cores, max(LEAST, 0.1 * measured.min()), each * (1 - share)][: 1 if step else 3])
         bounds = np.log([(LEAST, MOST)] * len(start))

@@ -16,7 +16,7 @@ from schedlab.config.schema import Settings, setting
 
 OVERLAP = 4.0  # d of the specification: how nearly the longer of step and input pipeline hides the other
 CORE_EXPONENT = 0.95  # of throughput over cores: what cores share (memory bandwidth, locks) keeps it below 1
-Number = float | np.ndarray
+Number = Any  # a number or an array of them
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class Lattice:
             axis[int(np.abs(np.asarray(axis) - value).argmin())]
             for axis, value in zip(self.axes, allocation, strict=True)
         ]
-        return self.number(Allocation(*near))
+        return self.number(Allocation._make(near))
 
     def steps_to(self, here: np.ndarray, there: np.ndarray) -> np.ndarray:
         """Return the first steps (-1, 0 or 1 of each resource) of the shortest ways from allocations to others; shape

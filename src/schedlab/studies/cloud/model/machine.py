@@ -86,12 +86,9 @@ def machine_resources(
     cost_per_gpu_hour: float = 2.5, cost_per_cpu_hour: float = 0.1, cost_per_gb_hour: float = 0.02
 ) -> ResourceConfig:
     """Return all of this machine as limits, at prices in $/h."""
-    prices = {
-        "cost_per_gpu_hour": cost_per_gpu_hour,
-        "cost_per_cpu_hour": cost_per_cpu_hour,
-        "cost_per_gb_hour": cost_per_gb_hour,
-    }
-    return MachineResources(**prices)
+    return MachineResources(
+        cost_per_gpu_hour=cost_per_gpu_hour, cost_per_cpu_hour=cost_per_cpu_hour, cost_per_gb_hour=cost_per_gb_hour
+    )
 
 
 def machine_limits() -> SLAConfig:

@@ -223,12 +223,8 @@ def _start(prediction: dict[str, Any] | None, resource: ResourceConfig, job: Job
         prediction["cpu_count"],
         max(prediction["memory_gb"], -(-job.memory_needed // 1)),
     )
-    return Allocation(
-        *(
-            max(least, min(value, most))
-            for least, value, most in zip(resource.least, wanted, resource.most, strict=True)
-        )
-    )
+    bounded = zip(resource.least, wanted, resource.most, strict=True)
+    return Allocation._make(max(least, min(value, most)) for least, value, most in bounded)
 
 
 def _modelled(fit: CoreFit, job: JobFacts, plan: LivePlan, settings: OptimizeSettings) -> dict[str, Any]:
@@ -346,7 +342,7 @@ def optimized_values(found: Optimization) -> dict[str, Any]:
     import pandas as pd
 
     last = found.live[-1].record
-    whole = pd.concat(found.live_tables, ignore_index=True) if found.live_tables else None
+    whole: Any = pd.concat(found.live_tables, ignore_index=True) if found.live_tables else None
     columns = [name for name in whole.columns if str(name).startswith("gpu_utilization_")] if whole is not None else []
     return {
         **{name: last[name] for name in Allocation._fields},

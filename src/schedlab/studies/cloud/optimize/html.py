@@ -91,7 +91,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _compared(values: Mapping[str, Any]) -> str:
     base, new, changes = values["baseline"], values["optimized"], values["change_percent"]
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for label, name in (
         ("GPUs", "gpu_count"),
         ("cores", "cpu_count"),

@@ -16,8 +16,7 @@ from schedlab.studies.cloud.live.model import constant_totals
 from schedlab.studies.cloud.model.allocation import Allocation, whole
 from schedlab.studies.cloud.optimize.flow import Optimization, percent_change
 from schedlab.studies.cloud.replay.env import weights_of
-from schedlab.studies.cloud.rules.suggestion_estimates import estimates
-from schedlab.studies.cloud.rules.suggestions import NAMES, options
+from schedlab.studies.cloud.rules.suggestions import NAMES, estimates, options
 
 COMPARED = ("time", "cost", "throughput")
 KEEP, RUN, STEP = (

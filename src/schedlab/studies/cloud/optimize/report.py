@@ -14,7 +14,7 @@ from schedlab.studies.cloud.model.fit_cores import CoreFit
 from schedlab.studies.cloud.optimize.flow import Optimization, optimized_values, percent_change
 from schedlab.studies.cloud.optimize.recommend import COMPARED, best_constants, by_model, kept_row, recommendations
 from schedlab.studies.cloud.replay.sla import COLUMN_OF, GPU_COLUMN, ITEMS, LIMIT_OF, Verdict, judge
-from schedlab.studies.cloud.rules.suggestion_estimates import batch_size
+from schedlab.studies.cloud.rules.suggestions import batch_size
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,8 +134,9 @@ def idle_gpus(table: pd.DataFrame | None) -> list[str]:
     """Return what may be wrong where a log, of runs on one allocation, tells the use of its GPUs and that there is none
     (A12).
     """
-    columns = [name for name in table.columns if str(name).startswith(GPU_COLUMN)] if table is not None else []
-    told = table[columns].mean().dropna() if columns else {}
+    if table is None:
+        return []
+    told = table[[name for name in table.columns if str(name).startswith(GPU_COLUMN)]].mean().dropna()
     if not len(told):
         return []
     metrics = {**told, "cpu_percent": float(table["cpu_percent"].mean())}
@@ -320,21 +321,7 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
     yield "Changes: " + ", ".join(f"{name} {change(value)}" for name, value in values["change_percent"].items())
     yield "Resources: " + ", ".join(f"{name} {value:+g}" for name, value in values["resource_change"].items())
     yield batch_told(values["batch"])
-    yield ""
-    yield "Service levels (limit, baseline, optimised):"
-    for item, levels in values["sla"].items():
-        limit = values["thresholds"][item]
-        if levels is None:
-            yield f"  {item}: not applicable"
-            continue
-        sides = " -> ".join(_side(levels[side]) for side in ("baseline", "optimized"))
-        yield (
-            f"  {item}: {limit['limit']:.4g} {limit['unit']} ({limit['from']}): {sides}; severity "
-            f"{levels['severity_change']:+.1%}"
-        )
-    yield (
-        f"  fixed: {', '.join(values['sla_fixed']) or 'none'}; new: {', '.join(values['sla_newly_violated']) or 'none'}"
-    )
+    yield from _service_lines(values)
     yield ""
     yield "Recommendations:"
     for label, each in recommended(values):
@@ -357,6 +344,25 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
     yield f"Method: {values['method']}"
     met = values["sla_met"]
     yield f"Summary: SLAs met {met['baseline']}/{met['of']} -> {met['optimized']}/{met['of']}"
+
+
+def _service_lines(values: Mapping[str, Any]) -> Iterator[str]:
+    """The lines about service levels."""
+    yield ""
+    yield "Service levels (limit, baseline, optimised):"
+    for item, levels in values["sla"].items():
+        limit = values["thresholds"][item]
+        if levels is None:
+            yield f"  {item}: not applicable"
+            continue
+        sides = " -> ".join(_side(levels[side]) for side in ("baseline", "optimized"))
+        yield (
+            f"  {item}: {limit['limit']:.4g} {limit['unit']} ({limit['from']}): {sides}; severity "
+            f"{levels['severity_change']:+.1%}"
+        )
+    yield (
+        f"  fixed: {', '.join(values['sla_fixed']) or 'none'}; new: {', '.join(values['sla_newly_violated']) or 'none'}"
+    )
 
 
 def recommended(values: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

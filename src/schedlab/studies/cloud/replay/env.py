@@ -78,7 +78,7 @@ def scores_of(episode: Any, met: int) -> dict[str, float]:
     }
 
 
-class CloudReplayEnv(gym.Env[np.ndarray, int]):
+class CloudReplayEnv(gym.Env[np.ndarray, Any]):
     """Change GPUs, cores and memory of a training job before each interval of its training.
 
     Observation: float32 vector of state.COMPONENTS (without the memory's in the space `paper9`). Actions: 27 (`paper9`:
@@ -223,7 +223,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
         self.met = tables.met[fits][self.here] + (late <= 0.0) + (dear <= 0.0)
         return self.met / len(ITEMS)
 
-    def _reward(self, objectives: Mapping[str, float], before: int, compliance: float) -> float:
+    def _reward(self, objectives: Mapping[str, float], before: int, compliance: float) -> Any:
         weights, vector = self.weights, self.vector
         if self.settings.reward == "reference":
             tables = self._tables
@@ -302,15 +302,11 @@ def make(
     replay: Replay | None = None, preference: str = "balanced", seed: int | None = None, render_mode: str | None = None
 ) -> CloudReplayEnv:
     """Return the environment of a replay; without one, of the example (`example.example_replay`)."""
-    return CloudReplayEnv(replay or _example(), preference, seed, render_mode)
+    return CloudReplayEnv(replay or example_replay(), preference, seed, render_mode)
 
 
 def make_vector_reward(
     replay: Replay | None = None, preference: str = "balanced", seed: int | None = None, render_mode: str | None = None
 ) -> MoCloudReplayEnv:
     """Return the environment with a reward for each objective; without a replay, of the example."""
-    return MoCloudReplayEnv(replay or _example(), preference, seed, render_mode)
-
-
-def _example() -> Replay:
-    return example_replay()
+    return MoCloudReplayEnv(replay or example_replay(), preference, seed, render_mode)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.model.allocation import ACTIONS, PAPER_ACTIONS, STEPS, Allocation
+from schedlab.studies.cloud.model.allocation import ACTIONS, PAPER_ACTIONS, STEPS, Allocation, action_of
 from schedlab.studies.cloud.model.goodput import Performance, Placement, StepModel, performance, statistical_efficiency
 from schedlab.studies.cloud.model.lattice import Lattice, lattice
 from schedlab.studies.cloud.replay.observe import Tables
@@ -50,7 +51,7 @@ class Replay:
     sla: SLAConfig
     cuts: np.ndarray
 
-    def taken(self, interval: int | np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    def taken(self, interval: int | np.ndarray, numbers: Any) -> Any:
         """Return what is left of allocations in an interval (or each in its own): those beyond the GPUs to be had are
         cut down.
         """
@@ -119,9 +120,8 @@ class Replay:
         it does not fit.
         """
         time = self.seconds.sum(axis=0)
-        return tuple(
-            np.where(self.fits, values, np.inf) for values in (time, time * self.price / SECONDS, 1.0 - self.busy)
-        )
+        cost, waste = time * self.price / SECONDS, 1.0 - self.busy
+        return np.where(self.fits, time, np.inf), np.where(self.fits, cost, np.inf), np.where(self.fits, waste, np.inf)
 
 
 def make_replay(scenario: CloudScenario, model: StepModel) -> Replay:
@@ -192,3 +192,21 @@ def _limits(scenario: CloudScenario, start: int, found: Performance, time: float
         return scenario.sla
     record = {"time_so_far": time, "cost_so_far": time * price / SECONDS, "throughput": float(found.throughput[start])}
     return scenario.sla.updated([record])
+
+
+def towards(replay: Replay, here: Any, target: Any) -> np.ndarray:
+    """Return the actions that lead from allocations straight to others, int64 of the shape of `here`.
+
+    Where the straight step runs out of memory, GPUs are given back and memory is taken first.
+    """
+    steps = replay.lattice.steps_to(here, target)
+    straight = step_numbers(steps)
+    gpus, cores, memory = np.moveaxis(steps, -1, 0)
+    careful = step_numbers(np.stack([np.minimum(gpus, 0), cores, np.maximum(memory, 0)], axis=-1))
+    fits = replay.fits[replay.lattice.following[here, straight]]
+    return np.where(fits, straight, careful)
+
+
+def step_numbers(steps: np.ndarray) -> np.ndarray:
+    """Return the actions of steps (..., 3) of -1, 0 or 1."""
+    return np.asarray(action_of(tuple(np.moveaxis(steps, -1, 0))))

@@ -164,8 +164,7 @@ def check_table(
     found = {}
     for item in ITEMS:
         values = table[columns].mean(axis=1) if item == "gpu_util" and columns else table.get(COLUMN_OF[item])
-        values = values.dropna() if values is not None else ()
-        if not len(values):
+        if values is None or not len(values := values.dropna()):
             continue
         value = float(values.iloc[-1] if how == "last" else values.max() if item in UPPER else values.mean())
         violated = [not judge(item, float(each), sla.limit(item)).met for each in values]
@@ -186,10 +185,10 @@ def check_learning(
     """
     if not len(table):
         raise UserError("the table has no rows", where="log table", expected="a row an epoch")
-    accuracy = next((table[name].dropna() for name in ("test_accuracy", "train_accuracy") if name in table.columns), ())
     found = {}
-    if len(accuracy):
-        found["accuracy"] = _at_least(accuracy.to_numpy(float), float(accuracy.iloc[-1]), accuracy_min)
+    name = next((name for name in ("test_accuracy", "train_accuracy") if name in table.columns), None)
+    if name and len(accuracy := table[name].dropna().to_numpy(float)):
+        found["accuracy"] = _at_least(accuracy, float(accuracy[-1]), accuracy_min)
     loss = table["train_loss"].dropna().to_numpy(float) if "train_loss" in table.columns else np.empty(0)
     if len(loss) > 1:
         falls = -np.diff(loss)

@@ -156,6 +156,8 @@ def share_of_limit(value: float, whole: float) -> float:
     return min(1.0, value / whole) if whole > 0 else float(value > 0)
 
 
-def significant_change(before: Sequence[float], after: Sequence[float], threshold: float = CHANGE) -> bool:
+def significant_change(
+    before: Sequence[float] | np.ndarray, after: Sequence[float] | np.ndarray, threshold: float = CHANGE
+) -> bool:
     """Tell whether a watched component moved by more than the threshold, so that a decision is due."""
     return any(abs(float(after[number]) - float(before[number])) > threshold for number in WATCHED)

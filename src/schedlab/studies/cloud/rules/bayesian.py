@@ -20,7 +20,7 @@ from schedlab.config.schema import Settings, setting, validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.studies.cloud.model.allocation import KEEP
 from schedlab.studies.cloud.replay.env import CloudReplayEnv
-from schedlab.studies.cloud.replay.moves import towards
+from schedlab.studies.cloud.replay.replay import towards
 
 if TYPE_CHECKING:
     from schedlab.config.contract import Unit

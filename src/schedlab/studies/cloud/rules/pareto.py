@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import moocore
 import numpy as np
 
-from schedlab.studies.cloud.replay.moves import towards
-from schedlab.studies.cloud.replay.replay import SECONDS, Replay
+from schedlab.studies.cloud.replay.replay import SECONDS, Replay, towards
 from schedlab.studies.cloud.rules.oracle import best_plan
 
 EPSILON = 0.005  # a plan of the front may be longer and dearer than the exact one by this share of the front's range
@@ -76,7 +76,7 @@ def best_course(replay: Replay, share: float) -> Course:
     kept off 0 and 1.
     """
     share = min(max(share, LEAST), 1.0 - LEAST)
-    plan = best_plan(replay, {"time": share, "cost": 1.0 - share, "resource": 0.0})
+    plan: Any = best_plan(replay, {"time": share, "cost": 1.0 - share, "resource": 0.0})
     seconds, dollars, restart = interval_points(replay)
     here = np.arange(len(replay.lattice))
     points = np.zeros((replay.intervals + 1, len(here), 2))

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from schedlab.config.contract import RuleMaker, Unit
+from schedlab.config.contract import Unit
 from schedlab.config.schema import NoSettings, Settings, setting, validate
 from schedlab.config.seeds import generator
 from schedlab.studies.cloud.model.allocation import KEEP, Allocation, action_of
 from schedlab.studies.cloud.model.analyser import default_prediction
 from schedlab.studies.cloud.replay.env import CloudReplayEnv
-from schedlab.studies.cloud.replay.moves import towards
+from schedlab.studies.cloud.replay.replay import towards
 from schedlab.studies.cloud.replay.reward import PREFERENCES
-from schedlab.studies.cloud.rules.bayesian import BayesianSettings, make_bayesian
+from schedlab.studies.cloud.rules.bayesian import BayesianRule, BayesianSettings, make_bayesian
 from schedlab.studies.cloud.rules.oracle import best_constant, best_plan
 from schedlab.studies.cloud.rules.suggestions import options
 
@@ -74,6 +74,9 @@ class ChosenAction:
         return self.decide(env, self.memory)
 
 
+CloudRuleMaker = Callable[[Mapping[str, Any], "CloudProblem", int], ChosenAction | BayesianRule]
+
+
 def _rule(decide: Callable[[CloudReplayEnv, dict[str, Any]], int]) -> ChosenAction:
     return ChosenAction(decide, {})
 
@@ -83,7 +86,7 @@ def go_to(env: CloudReplayEnv, target: int) -> int:
     return int(towards(env.replay, np.int64(env.here), np.int64(target))) if env.here != target else KEEP
 
 
-def _at(find: Callable[[CloudProblem], Allocation]) -> RuleMaker:
+def _at(find: Callable[[CloudProblem], Allocation]) -> CloudRuleMaker:
     """The maker of a rule that goes to one allocation (the nearest of the lattice whose memory suffices) and stays."""
 
     def make(params: Mapping[str, Any], problem: CloudProblem, seed: int) -> ChosenAction:
@@ -250,7 +253,7 @@ def _predicted(problem: CloudProblem) -> Allocation:
     return Allocation(found["gpu_count"], found["cpu_count"], found["memory_gb"])
 
 
-RULES: dict[str, RuleMaker] = {
+RULES: dict[str, CloudRuleMaker] = {
     "static_start": _at(lambda problem: Allocation(*problem.scenario.start.model_dump().values())),
     "static_max": _at(lambda problem: problem.scenario.resource.most),
     "static_min": _at(lambda problem: problem.scenario.resource.least),

@@ -211,9 +211,7 @@ class ReplayBuffer:
         if not 0 < count <= len(self._kept):
             raise UserError(f"{count} transitions asked for", where="replay buffer", expected=f"1 to {len(self._kept)}")
         chosen = [self._kept[number] for number in self._rng.choice(len(self._kept), count, replace=False)]
-        return Transition(
-            *(np.stack([np.asarray(each[field]) for each in chosen]) for field in range(len(Transition._fields)))
-        )
+        return Transition._make(np.stack(list(map(np.asarray, values))) for values in zip(*chosen, strict=True))
 
     def clear(self) -> None:
         """Forget everything."""

@@ -40,8 +40,7 @@ from schedlab.studies.cloud.replay.state import (
     StateSwitches,
     significant_change,
 )
-from schedlab.studies.cloud.rules.suggestion_estimates import batch_without_records, options_without_records
-from schedlab.studies.cloud.rules.suggestions import options
+from schedlab.studies.cloud.rules.suggestions import batch_without_records, options, options_without_records
 from schedlab.studies.cloud.slamorl.published import step
 
 MIDDLE = Allocation(4, 16, 32)  # what `from_mid` of the cases starts from
@@ -208,7 +207,7 @@ def _times(case: Case) -> tuple[float, float] | None:
     return given[0], given[1]
 
 
-def _arguments(case: Case) -> list[float]:
+def _arguments(case: Case) -> list[Any]:
     given = case.get("args", list, "GPUs, batch size, new GPUs, new batch size")
     if len(given) != 4 or not all(isinstance(value, int | float) for value in given):
         raise UserError(f"'args' is {given!r}", where=case.where, expected="GPUs, batch size, new GPUs, new batch size")

@@ -71,7 +71,8 @@ def step(
         after = trimmed(after, history[-1])
     if history:
         state.update({**history[-1], **after._asdict()})
-    throughputs = tuple(record.get("throughput") if known(record.get("throughput")) else 0 for record in history[-2:])
+    said = [record.get("throughput") for record in history[-2:]]
+    throughputs = tuple(0 if value is None or not known(value) else value for value in said)
     transition = Transition(
         price_before=resource.hourly_price(*allocation),
         price_after=resource.hourly_price(*after),
