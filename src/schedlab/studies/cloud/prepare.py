@@ -164,9 +164,7 @@ def _fitted(logs: Sequence[str], steps: pd.DataFrame, cores: pd.DataFrame) -> di
 
 
 def parts(scenario: CloudScenario) -> dict[str, Part]:
-    """Return what each prepare rule reads; scenarios of one job share its logs and its model, and pinned jobs have no
-    logs to ingest.
-    """
+    """Return what each prepare rule reads; scenarios share a job's logs and model, pinned jobs have no logs."""
     values, files = scenario.model_dump(mode="json"), tuple(scenario.job.logs)
     logs, job = ({key: values["job"][key] for key in keys} for keys in (INGESTED, FITTED))
     ingested = {"ingest_logs": Part(logs, shared=True, files=files)} if files else {}

@@ -1,6 +1,4 @@
-"""The typed scenario of the cloud study: a training job, what can be allocated to it, its service levels, and the
-environment.
-"""
+"""The typed scenario of the cloud study: training job, resources, service levels, environment."""
 
 from __future__ import annotations
 
@@ -183,9 +181,7 @@ class CloudScenario(ScenarioSettings):
 
     @property
     def intervals(self) -> int:
-        """Number of intervals that the training is laid out in: of decisions until it ends, unless these come by
-        time.
-        """
+        """Number of intervals of the training's layout: of decisions, unless these come by time."""
         return round(self.job.epochs / self.environment.interval)
 
 
@@ -202,9 +198,7 @@ class CloudScale(Settings):
 
 
 def check(scenario: CloudScenario) -> Iterator[UserError]:
-    """Yield mistakes that types cannot see: an interval that does not divide the job, a start beyond the limits, no
-    GPU.
-    """
+    """Yield mistakes beyond types: intervals that do not divide the job, a start beyond limits, no GPU."""
     intervals, job = scenario.intervals, scenario.job
     if intervals < 1 or abs(intervals * scenario.environment.interval - job.epochs) > 1e-9 * job.epochs:
         what = f"{job.epochs:g} epochs are no whole number of intervals of {scenario.environment.interval:g}"

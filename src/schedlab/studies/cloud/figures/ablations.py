@@ -1,6 +1,4 @@
-"""What parts of a learner bring: the table of ablations, weights fixed or adapted to severities, and learning from
-three beginnings.
-"""
+"""Figures of a learner's parts: ablations, fixed or adapted weights, learning from three beginnings."""
 
 from __future__ import annotations
 
@@ -70,9 +68,7 @@ def draw_ablations(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_weights(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a measure, a group a preference, a bar a variant; thin lines are the range of the seeds. Settings:
-    VariantsSettings.
-    """
+    """A panel a measure, a group a preference, a bar a variant, a line the seeds' range (VariantsSettings)."""
     settings = helpers.settings_of(spec, VariantsSettings)
     shown = {
         label: scenario

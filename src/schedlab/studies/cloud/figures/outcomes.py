@@ -1,6 +1,4 @@
-"""Figures of what policies come to: time, money and service levels beside a static allocation, and the paper's headline
-claims.
-"""
+"""Figures of outcomes: time, money and service levels beside a static allocation; the headline claims."""
 
 from __future__ import annotations
 
@@ -54,9 +52,7 @@ def draw_outcomes(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_headline(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """The table of the paper's claims, in percent of the static allocation; a column a workload. Settings:
-    OutcomesSettings.
-    """
+    """The paper's claims in percent of the static allocation, a column a workload (OutcomesSettings)."""
     settings = helpers.settings_of(spec, OutcomesSettings)
     found = _learned_and_baseline(tables, spec, settings)
     if not found:

@@ -31,9 +31,7 @@ RULE_RANGE = 3.0  # a rule farther than this many ranges of the front is left ou
 
 
 def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a workload that has a front: training time against cost; the caption tells the measures. Settings:
-    ShownSettings.
-    """
+    """A panel a workload with a front: time against cost; the caption holds the measures (ShownSettings)."""
     settings = helpers.settings_of(spec, ShownSettings)
     learned = [
         name

@@ -63,9 +63,7 @@ def uncertainty(actor: nn.Sequential, seen: np.ndarray, mask: np.ndarray, seed: 
 
 
 class Memory:
-    """A ring of decisions: what was seen, its mask and action, the reward, what was seen next with its mask, whether
-    the job was done.
-    """
+    """A ring of decisions: observation, mask, action and reward, the next observation and mask, end of job."""
 
     NAMES = ("seen", "masks", "actions", "rewards", "seen_next", "masks_next", "done")
 
@@ -102,9 +100,7 @@ class Memory:
 
 
 class ActorCritic:
-    """The agent of one preference: actor, critic, their targets, an Adam each, its memory, and how often its critic was
-    drawn anew.
-    """
+    """The agent of one preference: actor, critic, their targets and optimisers, memory, number of resets."""
 
     def __init__(self, sizes: tuple[int, int], settings: MultiPolicySettings, seed: int, preference: str) -> None:
         self.sizes, self.settings, self.seed, self.preference = sizes, settings, seed, preference

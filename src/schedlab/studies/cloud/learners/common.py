@@ -21,9 +21,7 @@ def problem_sizes(problem: CloudProblem) -> list[int]:
 
 
 def read_policy(checkpoint: Path, kind: str, problem: CloudProblem) -> tuple[Checkpoint, list[int]]:
-    """Return a learned policy's file and sizes as problem_sizes does. Raises UserError where it was learned for other
-    spaces.
-    """
+    """Return a policy's file and sizes (problem_sizes). Raises UserError where it has other spaces."""
     kept = read_checkpoint(checkpoint, kind)
     sizes = problem_sizes(problem)
     if list(kept.meta["sizes"]) != sizes:

@@ -39,8 +39,7 @@ def chosen_preference(state: Mapping[str, float], preference: str, choice: str) 
     """Return the preference whose agent acts in a state (components by name; what a space lacks counts as met).
 
     `violations`: balanced where more than two items are violated; `sla_first`: what is violated or nearly so, time
-      before cost before use;
-    `balanced`: always balanced; there is one policy for all.
+    before cost before use; `balanced`: always balanced; there is one policy for all.
     """
     if choice == "balanced":
         return choice
@@ -88,9 +87,7 @@ class MultiPolicy:
 
 
 class MultiPolicyLearner:
-    """Learns an agent for each preference of the training units. A phase's steps are episodes of each preference.
-    Resumes bit for bit.
-    """
+    """Learns an agent for each preference; a phase's steps are episodes of each. Resumes bit for bit."""
 
     def learn(
         self, problems: Mapping[str, CloudProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
@@ -198,9 +195,7 @@ class _Run:
     def _collect(
         self, scenario: str, preference: str, agent: ActorCritic, rng: np.random.Generator
     ) -> tuple[float, float]:
-        """Run episodes into memory; returns the mean objective of the actor's, and how many items they violate severely
-        in the end.
-        """
+        """Run episodes into memory; return the actor's mean objective and its severely violated items."""
         settings = self.settings
         if (scenario, preference) not in self.envs:
             self.envs[scenario, preference] = CloudReplayVectorEnv(

@@ -162,9 +162,7 @@ class _Run:
             self.distances.clear()
 
     def _legs(self) -> list[tuple[int, list[str]]]:
-        """The number of each phase with its preferences; where distances from the ends are learned, twice: the ends
-        come first.
-        """
+        """The number of each phase with its preferences; with distances twice, the ends first."""
         groups = [list(self.networks)]
         if self.ends:
             groups = [list(self.ends), [name for name in self.networks if name not in self.ends]]
@@ -240,9 +238,7 @@ class _Run:
             self.points.append({"metric": f"greedy objective {preference}", "value": greedy, **place})
 
     def _distance(self, scenario: str, preference: str) -> Callable[[np.ndarray], np.ndarray] | None:
-        """The distance that a preference learns, from where the policies of the ends have come to; none: its weighted
-        sum.
-        """
+        """The distance that a preference learns, from where the ends' policies are now; None: its weighted sum."""
         if not self.ends or preference in self.ends:
             return None
         if scenario not in self.distances:
@@ -269,18 +265,14 @@ class _Run:
     def _imitate(
         self, best: Episodes, baseline: np.ndarray, scale: float, network: nn.Sequential, optimizer: Adam
     ) -> None:
-        """Raise the chances of the best episodes' actions where these episodes get more from there on than the policy's
-        own do.
-        """
+        """Raise the chances of the best episodes' actions where they return more than the policy's own."""
         seen, masks = torch.from_numpy(best.observations), torch.from_numpy(best.masks)
         gains = torch.from_numpy(np.clip((best.returns - baseline) / scale, 0.0, 1.0).astype(np.float32))
         for _ in range(self.settings.imitations):
             _descend(optimizer, -(_chosen(masked_logs(network(seen), masks), best.actions) * gains).mean())
 
     def _distil(self, scenarios: Sequence[str], preferences: Sequence[str]) -> None:
-        """Imitate the best episode of each preference alone: of several at once, networks learn a mixture that is none
-        of them.
-        """
+        """Imitate each preference's best episode alone: of several at once, networks learn a mixture."""
         for preference in preferences:
             network, optimizer = (
                 self.networks[preference],
@@ -344,8 +336,7 @@ def sample_episodes(
     """Run episodes side by side by sampled valid actions, the first ones committed to targets (numbers of allocations).
 
     The same ones for the same seed and parameters. Also returns their time (s) and cost ($), (N, 2). Returns are
-    discounted by gamma;
-    branches: courses that the last of the committed episodes follow first.
+    discounted by gamma; branches: courses that the last of the committed episodes follow first.
     """
     rng, grid, committed = generator(seed, "actions"), env.replay.lattice, len(targets)
     observation, _ = env.reset(seed=derive_seed(seed, "episodes") % 2**31)

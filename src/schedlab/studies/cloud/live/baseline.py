@@ -2,8 +2,7 @@
 is fitted to.
 
 A short run is not a whole run divided by its share: the first epoch warms up, and the start is paid once. Both numbers
-are kept.
-Source: specification of the study cloud, A11 (3, 4), A14 (5) and B3.
+are kept. Source: specification of the study cloud, A11 (3, 4), A14 (5) and B3.
 """
 
 from __future__ import annotations
@@ -29,9 +28,7 @@ PROBE_EPOCHS = 2
 
 @dataclass(frozen=True)
 class Pace:
-    """What runs on one allocation take: start_up, s of a start with what the first epoch takes longer; epoch, s of each
-    that is warm.
-    """
+    """Times on one allocation, s: start_up, with what the first epoch takes longer; epoch, of each warm one."""
 
     start_up: float
     epoch: float
@@ -78,9 +75,7 @@ def sample_baseline(request: LiveRequest, count: int, epochs: int, folder: Path)
 
 
 def probe_allocations(limits: ResourceConfig) -> list[Allocation]:
-    """Return where to measure on one node: 1, 2 and all GPUs with all cores; one core and half of them with the fewest
-    GPUs (B3).
-    """
+    """Return where to measure: 1, 2, all GPUs with all cores; 1 and half the cores with the fewest GPUs (B3)."""
     least, most = limits.least, limits.most
     gpus = [
         Allocation(max(least.gpu_count, min(count, most.gpu_count)), most.cpu_count, most.memory_gb)
@@ -121,9 +116,7 @@ def measure(
 def probe(
     request: LiveRequest, allocations: Sequence[Allocation], folder: Path, on_gpu: int | None = None
 ) -> list[LiveRun]:
-    """Run a script shortly on each allocation; one that breaks a limit is left out. on_gpu: batch on each GPU (None:
-    the request's).
-    """
+    """Run a script shortly on each allocation; broken limits leave it out. on_gpu: batch on each GPU, or None."""
     runs = []
     for allocation in allocations:
         name = f"probe-{allocation.gpu_count}g-{allocation.cpu_count}c-{allocation.memory_gb:g}m"

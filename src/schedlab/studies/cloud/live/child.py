@@ -35,9 +35,7 @@ FIXED_NAMES = (
 
 
 class SettingLoader(importlib.machinery.SourceFileLoader):
-    """Loads a script with other values in its module-level assignments; the file itself stays as it is, and no bytecode
-    is kept.
-    """
+    """Loads a script with other values of module-level settings; the file stays, no bytecode is written."""
 
     def __init__(self, path: str, values: Mapping[str, Any]) -> None:
         super().__init__("__main__", path)
@@ -101,9 +99,7 @@ def _reads_itself(setting: Setting) -> bool:
 
 
 def with_settings(tree: ast.Module, values: Mapping[str, Any]) -> ast.Module:
-    """Return a module whose settings of these names get these values. Names that the module does not set are left
-    alone.
-    """
+    """Return a module whose settings of these names get these values; names that it does not set are ignored."""
     for setting in module_settings(tree):
         if setting.name in values and setting.put is not None:
             setting.put(ast.Constant(values[setting.name]))

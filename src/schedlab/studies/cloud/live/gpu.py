@@ -1,6 +1,4 @@
-"""What NVIDIA's own command tells of the GPUs; nothing where it is not installed. The items about GPUs are then not
-applicable.
-"""
+"""The GPUs as NVIDIA's command reports them; where it is not installed, items about GPUs do not apply."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Learning how to run a real job on its replay, and walking a policy through it: what is learned here is what is
-run.
-"""
+"""Learning how to run a real job on its replay, and walking the learned policy through an environment."""
 
 from __future__ import annotations
 

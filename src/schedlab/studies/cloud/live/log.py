@@ -40,8 +40,7 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
     `first_epoch` on.
 
     Raises ScriptFailed where a script that ended by itself wrote none, and for what is wrong in it. A run that a limit
-    ended may have
-    none: the table is then empty. One that ended by itself has as many epochs as were asked for.
+    ended may have none: the table is then empty. One that ended by itself has as many epochs as were asked for.
     """
     import pandas as pd
 
@@ -78,9 +77,7 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
 
 
 def _require_epochs(logged: int, request: LiveRequest) -> None:
-    """Raise ScriptFailed for fewer epochs than were asked for: the rest of the training would be taken from nowhere.
-    More are told.
-    """
+    """Raise ScriptFailed for fewer epochs than were asked for; log a warning of more."""
     told = f"the script logged {logged} epoch{'s' * (logged > 1)} of {request.epochs} that it was asked for"
     if logged < request.epochs:
         expected = (
@@ -102,9 +99,7 @@ def require_log_size(log: Path) -> Path:
 
 
 def _with_times(table: pd.DataFrame, log: Path) -> pd.DataFrame:
-    """The table with `epoch_time` in s, from `time_so_far` where it lacks it, and with throughput or the number of
-    samples.
-    """
+    """The table with `epoch_time`, s, from `time_so_far` if needed, and with throughput or sample counts."""
     if "epoch_time" not in table.columns and "time_so_far" in table.columns:
         require_numbers(table, ["time_so_far"], log)
         table = table.assign(epoch_time=table["time_so_far"].diff().fillna(table["time_so_far"]))
@@ -178,9 +173,7 @@ def _module_batch(script: Path) -> int | None:
 
 
 def _of_epoch(row: int, samples: Sequence[Sample], cpus: int) -> tuple[float, float]:
-    """CPU use in percent of the cores, and the largest resident memory, GB, while an epoch ran; of the whole run where
-    none was sampled.
-    """
+    """CPU use (percent) and largest resident memory (GB) during an epoch; of the whole run where not sampled."""
     own = [sample for sample in samples if sample.progress == row]
     seen = own if len(own) >= 2 else list(samples)
     if len(seen) < 2:

@@ -141,9 +141,7 @@ def _logs_of(ratios: Sequence[tuple[float, float]]) -> tuple[np.ndarray, np.ndar
 
 @dataclass(frozen=True)
 class LivePlan:
-    """How a job is to run: epochs, epochs between two decisions, the allocation it starts with, what it may hold,
-    service levels.
-    """
+    """How a job is to run: epochs, epochs between decisions, first allocation, limits, service levels."""
 
     epochs: int
     interval: int
@@ -155,9 +153,7 @@ class LivePlan:
 
 
 def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) -> Replay:
-    """Return a job laid out on all allocations that it can reach. Where none holds its memory, all count as if they
-    did.
-    """
+    """Return a job laid out on all allocations it can reach; if none holds its memory, all count as if they did."""
     grid = lattice(plan.start, plan.resource)
     gpus, cores, memory = grid.allocations.T
     found = _performance(fit, facts, gpus, cores, memory, plan.gpus_per_node)
@@ -190,9 +186,7 @@ def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) 
 
 
 def constant_totals(replay: Replay) -> tuple[np.ndarray, np.ndarray]:
-    """Return time (s) and cost ($) of the job on each allocation from its first start on; infinite where its memory
-    does not suffice.
-    """
+    """Return time (s) and cost ($) of the whole job on each allocation; infinite where it does not fit."""
     time = replay.seconds.sum(axis=0) + np.where(
         np.arange(len(replay.lattice)) == replay.lattice.start, 0.0, replay.restart
     )
@@ -200,9 +194,7 @@ def constant_totals(replay: Replay) -> tuple[np.ndarray, np.ndarray]:
 
 
 def constant_objectives(replay: Replay, weights: Mapping[str, float]) -> np.ndarray:
-    """Return the objective of the job on each allocation from its first start on, (n,); infinite where its memory does
-    not suffice.
-    """
+    """Return the job's objective on each allocation, (n,); infinite where its memory does not suffice."""
     time, cost = constant_totals(replay)
     waste = replay.constant()[2]
     return (

@@ -66,9 +66,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a subprocess ended: done, error, memory (above its limit), time (above its limit); exit status; wall-clock s;
-    last output.
-    """
+    """How a subprocess ended (done, error, or the limit on memory or time), its status, seconds, last output."""
 
     how: How
     status: int
@@ -169,9 +167,7 @@ class _Meter:
         return cpu, self._memory(resident), max(private)
 
     def _memory(self, resident: list[tuple[psutil.Process, int]]) -> int:
-        """What processes hold together: of several, their proportional shares, which take long to read and are read the
-        less often.
-        """
+        """Memory that processes hold together; shared memory of several is read less often, as it is slow to read."""
         if len(resident) < 2:
             return sum(rss for _, rss in resident)
         if (began := time.monotonic()) >= self.again:
@@ -191,9 +187,7 @@ def _share(process: psutil.Process, rss: int) -> int:
 
 
 def _end_all(process: subprocess.Popen, word: str) -> None:
-    """End the process, which ends what it started; then its group, and every process that carries the run's word in its
-    environment.
-    """
+    """End the process and what it started; then its group and every process with the run's word in its environment."""
     if process.poll() is None:
         process.terminate()
         with suppress(subprocess.TimeoutExpired):

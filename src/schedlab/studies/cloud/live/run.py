@@ -108,9 +108,7 @@ class LiveRun:
 
 
 def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
-    """Return the environment of a script: what a Python program needs of ours, and what it gets to know. Its home is
-    its folder.
-    """
+    """Return a script's environment: what Python needs of ours, and its allocation. Its home is its folder."""
     gpus, cpus, memory = request.allocation
     workers = min(8 if request.gpu_util is not None and request.gpu_util < IDLE_GPU else 4, cpus)
     prices = request.prices
@@ -146,18 +144,14 @@ def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
 
 
 def _own_batch(script: Path) -> int | None:
-    """What a script is told of its batch size where none is given (ScriptFacts); of what cannot be read, its run says
-    what is wrong.
-    """
+    """OPTIMIZER_BATCH_SIZE where none is given (ScriptFacts); the run reports a script that cannot be read."""
     with suppress(UserError):
         return script_facts(script).untold_batch
     return UNKNOWN_BATCH
 
 
 def module_settings(request: LiveRequest) -> dict[str, Any]:
-    """Return the module-level names of a script that get other values; a batch size that is not given leaves the script
-    its own.
-    """
+    """Return the module-level names that get other values; without a batch size the script keeps its own."""
     values: dict[str, Any] = dict.fromkeys(EPOCH_NAMES, request.epochs)
     if request.batch:
         values |= dict.fromkeys(BATCH_NAMES, request.batch)
@@ -185,9 +179,7 @@ class Watch:
         return rows
 
     def _read_on(self, log: Path | None) -> None:
-        """Count the lines that a log got since the last time; another log, or one that was cut, is read from its
-        begin.
-        """
+        """Count the lines that a log got since the last time; a new or shortened one is read from its begin."""
         size = require_log_size(log).stat().st_size if log else 0
         if log != self.log or size < self.read:
             self.log, self.read, self.lines = log, 0, 0
@@ -282,9 +274,7 @@ def _checked(request: LiveRequest) -> LiveRequest:
 
 
 def _there(allocation: Allocation) -> Allocation:
-    """Return an allocation. Raises UserError for one that would be no limit (no cores, no memory), and for more than
-    there is here.
-    """
+    """Return an allocation. Raises UserError for one that limits nothing or is more than there is here."""
     gpus, cores = len(gpu_numbers()) if allocation.gpu_count > 0 else 0, len(available_cpus())
     for wrong, what, expected in (
         (allocation.cpu_count % 1 != 0, f"{allocation.cpu_count} cores", "a whole number of cores"),

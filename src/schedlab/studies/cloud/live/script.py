@@ -1,6 +1,4 @@
-"""What the text of a training script tells about it, without running it. Source: specification of the study cloud,
-A5.
-"""
+"""What a training script's text says of it, without running it (specification of cloud, A5)."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ GETTERS = ("get", "getenv", "setdefault", "pop")  # of os.environ or os
 
 
 class KnownNumbers:
-    """What expressions of a module come to. A name counts where one plain assignment in the whole text is all that sets
-    it.
-    """
+    """Values of a module's expressions. A name counts where one plain assignment is all that sets it."""
 
     def __init__(self, tree: ast.Module) -> None:
         bound: Counter[str] = Counter()
@@ -49,9 +45,7 @@ class KnownNumbers:
         self.values = {name: value for name, value in self.values.items() if bound[name] == 1}
 
     def whole_number(self, node: ast.expr | None, text: bool = False) -> int | None:
-        """Return the whole number above 0 that an expression comes to, None where the text does not tell; text: also
-        one in quotes.
-        """
+        """Return an expression's whole number above 0, None where unknown; text: also one in quotes."""
         found = self._value(node, text, DEEPEST)
         return found if found is not None and 0 < found < LARGEST else None
 
@@ -100,9 +94,7 @@ def _literal(value: object, text: bool) -> int | None:
 
 
 def defaults(tree: ast.Module, variable: str) -> Iterator[ast.expr]:
-    """Yield what stands for an environment variable that is not set: second arguments of `get` and its like, and
-    `get(...) or this`.
-    """
+    """Yield defaults of an environment variable: second arguments of `get` and its like, `get(...) or this`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _asks(node, variable):
             yield from node.args[1:2]
@@ -125,9 +117,7 @@ def _asks(node: ast.AST, variable: str) -> bool:
 
 
 def needs(tree: ast.Module, variable: str) -> bool:
-    """Return whether a module takes an environment variable as given: by `os.environ[variable]` alone, and not within a
-    `try`.
-    """
+    """Return whether a module requires an environment variable: `os.environ[variable]` outside any `try`."""
     tried = {
         id(part)
         for node in ast.walk(tree)
@@ -214,9 +204,7 @@ def _own(tree: ast.Module, names: tuple[str, ...], variable: str) -> int | None:
 
 
 def _untold(tree: ast.Module, batch_size: int | None) -> int | None:
-    """What OPTIMIZER_BATCH_SIZE says where no batch is given, so that the script trains with its own as if the variable
-    were not set.
-    """
+    """What OPTIMIZER_BATCH_SIZE says without a given batch, so that the script trains with its own default."""
     if not mentions(tree, BATCH_TOLD) or needs(tree, BATCH_TOLD):
         return batch_size or UNKNOWN_BATCH
     numbers = KnownNumbers(tree)

@@ -79,18 +79,14 @@ def whole(value: float) -> float:
 
 
 def require_action(action: int) -> int:
-    """Return the action, an integer of Python or NumPy, as one of Python. Raises UserError where there is no such
-    action.
-    """
+    """Return the action, an integer of Python or NumPy, as Python's. Raises UserError for another one."""
     if isinstance(action, bool) or not isinstance(action, Integral) or not 0 <= action < ACTIONS:
         raise UserError(f"action {action!r}", expected=f"a whole number from 0 to {ACTIONS - 1}")
     return int(action)
 
 
 def action_at(actions: Sequence[int], place: SupportsIndex) -> int:
-    """Return the action at a place of an action space. Raises UserError for what is no whole number or beyond the
-    space.
-    """
+    """Return the action at a place of an action space. Raises UserError for what is no place of it."""
     try:
         number = -1 if isinstance(place, bool) else index(place)
     except TypeError:  # a fraction, which would be cut
@@ -126,17 +122,13 @@ def moved(allocation: Allocation, action: int, limits: ResourceConfig) -> Alloca
 
 
 def first_allocation(limits: ResourceConfig) -> Allocation:
-    """Return the allocation that the published environment starts an episode with: a GPU, a core and 4 GB, within the
-    limits.
-    """
+    """Return the published environment's first allocation: a GPU, a core and 4 GB, within the limits."""
     bounds = zip(limits.least, (1, 1, 4), limits.most, strict=True)
     return Allocation._make(min(most, max(least, usual)) for least, usual, most in bounds)
 
 
 def allocation_from(values: Mapping[str, float], where: str) -> Allocation:
-    """Return the allocation of a mapping; what it lacks counts 0. Raises UserError for what is no number of 0 or
-    more.
-    """
+    """Return a mapping's allocation; missing keys count 0. Raises UserError for what is no amount."""
     found = []
     for key in Allocation._fields:
         value = values.get(key, 0)

@@ -45,9 +45,7 @@ class ModelFacts:
 
 
 def read_store(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a store of results; none where there is no such file. Raises UserError for a line that is
-    damaged.
-    """
+    """Return the lines of a store of results, none without a file. Raises UserError for a damaged line."""
     if not path.exists():
         return []
     found = []
@@ -121,9 +119,7 @@ class OfflineDataAnalyzer:
             self.add(pd.DataFrame(line["rows"]), line["key"][0], line["key"][2])
 
     def add_log(self, path: Path | str) -> None:
-        """Take a training log, checked, in the place of an earlier one of its name. Raises UserErrors for what is wrong
-        in it.
-        """
+        """Take a training log in place of an earlier one of its name. Raises UserErrors for mistakes in it."""
         path = Path(path)
         table = read_training_log(path).drop(columns="run")
         require_columns(table, NEEDED, path)
@@ -209,9 +205,7 @@ class OfflineDataAnalyzer:
         return found
 
     def add(self, table: pd.DataFrame, name: str, gpu_type: str | None = None) -> None:
-        """Take a log; `name` stands for the model where the log does not name it, what it was given for the type
-        (None).
-        """
+        """Take a log; `name` is the model where the log has none, what it was given for the type (None)."""
         names = table["model_name"].astype(object).fillna(name).astype(str) if "model_name" in table.columns else name
         data = table["dataset"].astype(object).fillna(UNKNOWN).astype(str) if "dataset" in table.columns else UNKNOWN
         self.tables.append(table.assign(model_name=names, dataset=data))
@@ -296,9 +290,7 @@ def _type_of(table: pd.DataFrame) -> str:
 
 
 def _run_numbers(table: pd.DataFrame) -> pd.Series:
-    """The number of each row's run: an epoch that does not rise begins another one, and so does another baseline sample
-    or model.
-    """
+    """The number of each row's run: one begins where the epoch does not rise or sample or model change."""
     begins = table["epoch"].diff().fillna(1) <= 0
     for name in {"sample", "model_name"} & set(table.columns):
         begins |= table[name].ne(table[name].shift().fillna(table[name]))

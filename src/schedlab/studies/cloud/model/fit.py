@@ -104,9 +104,7 @@ def relative_errors(parameters: StepParameters, rows: pd.DataFrame) -> np.ndarra
 
 
 class _Data:
-    """Measurements as arrays, with the loss of a set of log parameters: by squared errors, or `absolute`, which few
-    rows rule less.
-    """
+    """Measurements as arrays, with the loss of log parameters: by squares, or `absolute`, robust to outliers."""
 
     def __init__(self, rows: pd.DataFrame, absolute: bool = False) -> None:
         self.mean = _mean_absolute if absolute else _rms
@@ -134,9 +132,7 @@ class _Data:
         return [of[name] for name in NAMES]
 
     def first_guess(self) -> list[float]:
-        """Parameters to start from: a line through the gradient times, and the mean time that is left for
-        synchronisation.
-        """
+        """Initial parameters: a line through the gradient times, the mean time left for synchronisation."""
         slope = float(np.polyfit(self.batch, self.gradient, 1)[0]) if len(np.unique(self.batch)) > 1 else 0.0
         slope = max(slope, 0.1 * float((self.gradient / self.batch).min()))
         base = max(float(np.mean(self.gradient) - slope * np.mean(self.batch)), 0.1 * float(self.gradient.min()))
@@ -193,9 +189,7 @@ class _Data:
         return float(loss), slope
 
     def completed(self, p: StepParameters) -> StepParameters:
-        """The parameters with what was not measured set by what was: between nodes it takes at least a tenth longer
-        than within one.
-        """
+        """The parameters with unmeasured ones derived: between nodes at least a tenth slower than within one."""
         values = p.values()
         if not self.between.any():
             values |= {"a_n": max(p.a_n, FARTHER * p.a_r), "b_n": max(p.b_n, FARTHER * p.b_r)}

@@ -3,8 +3,7 @@ a CPU.
 
 T = (T_gpu^d + T_data^d)^(1/d), T_data = M w / c^.95 (goodput). With GPUs, T_gpu is known from their fit and w alone is
 free; without, the computing of the CPU that more cores do not speed up takes the place of the GPU step, a + b M, and
-all three are free.
-Source: specification of the study cloud, B1 and B3 ("vary c at (1,1) for w_c").
+all three are free. Source: specification of the study cloud, B1 and B3 ("vary c at (1,1) for w_c").
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ class CoreFit:
     of the time.
 
     rows, settings: of the log, how many were fitted, and how many settings they are of, each of which counts by its
-      median.
-    free: how many of the parameters these decided on; with as many settings, the errors say nothing.
+    median. free: how many of the parameters these decided on; with as many settings, the errors say nothing.
     """
 
     step: StepParameters
@@ -116,9 +114,7 @@ def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None) -> CoreFit
 
 
 def fit_table(table: pd.DataFrame, path: Path, gpus_per_node: int = 4) -> CoreFit:
-    """Return the model of a training log: the step by its GPUs, where it has any, and what goes by cores. `path` names
-    it in UserErrors.
-    """
+    """Return a training log's model: the step by its GPUs, if any, and the part by cores. `path`: for errors."""
     log = check_rows(table, path)  # units are judged where a log is taken: nothing that was measured is lost by them
     require_columns(log, ("cpu_count",), path)
     rows = core_times(require_numbers(log, ("cpu_count",), path), gpus_per_node)
@@ -130,9 +126,7 @@ def fit_table(table: pd.DataFrame, path: Path, gpus_per_node: int = 4) -> CoreFi
 
 
 def free_of_step(steps: pd.DataFrame) -> int:
-    """Return how many parameters of the step rows of `logs.read_step_times` decide on: those of what was measured
-    (fit.bounds).
-    """
+    """Return how many step parameters the rows of `logs.read_step_times` decide on (fit.bounds)."""
     within, between = (steps["nodes"] == 1) & (steps["gpus"] > 1), steps["nodes"] > 1
     found = 1 + (steps["batch"].nunique() > 1) + bool(within.any() or between.any())  # b_c, a_c, y
     return int(found + sum(1 + (steps["gpus"][which].max() > 2) for which in (within, between) if which.any()))

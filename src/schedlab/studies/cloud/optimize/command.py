@@ -1,6 +1,4 @@
-"""What `schedlab cloud optimize` does with its options: one training after another, its report, and what is learned for
-the next time.
-"""
+"""`schedlab cloud optimize`: one training after another, its report, and the history for the next time."""
 
 from __future__ import annotations
 
@@ -49,9 +47,7 @@ def settings_of(arguments: argparse.Namespace) -> OptimizeSettings:
 
 
 def read_logs(given: Sequence[Path], store: Path) -> OfflineDataAnalyzer:
-    """Return the analyser of earlier runs: those that the store holds, and those that were given as files or folders.
-    Raises UserErrors.
-    """
+    """Return the analyser of earlier runs, from the store and from given files or folders. Raises UserErrors."""
     analyser = OfflineDataAnalyzer(store)
     for path in given:
         if path.is_dir():

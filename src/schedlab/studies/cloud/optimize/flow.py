@@ -213,9 +213,7 @@ def _prediction(table: pd.DataFrame, analyser: OfflineDataAnalyzer, key: Key) ->
 
 
 def _start(prediction: dict[str, Any] | None, resource: ResourceConfig, job: JobFacts) -> Allocation:
-    """Where the training starts: what earlier logs suggest, within this machine and with the memory that the job needs;
-    else all of it.
-    """
+    """The first allocation: what earlier logs suggest, within machine and memory needed; else the machine."""
     if prediction is None:
         return resource.most
     wanted = (
@@ -295,9 +293,7 @@ def _live_job(
 
 
 def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple[list[Taken], list[pd.DataFrame]]:
-    """Run the learned policy: while the script trains, or (where it keeps no checkpoint) at once on the allocation that
-    it settles on.
-    """
+    """Run the learned policy; a script without checkpoints runs once, on the allocation it settles on."""
     tables: list[pd.DataFrame] = []
 
     def seen(info: Mapping[str, Any]) -> None:
@@ -322,17 +318,13 @@ def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple
 
 
 def _refitted(measured: list[pd.DataFrame], live: list[pd.DataFrame], where: Path, gpus_per_node: int) -> list[CoreFit]:
-    """The model fitted anew after each interval, a run of its own, whose first epoch warms up as that of a probe
-    does.
-    """
+    """The model fitted again after each interval, whose first epoch warms up as that of a probe does."""
     runs = [table.assign(epoch=range(1, len(table) + 1)) for table in live]
     return [fit_table(combined([*measured, *runs[: number + 1]]), where, gpus_per_node) for number in range(len(runs))]
 
 
 def _of_training(table: pd.DataFrame, env: CloudLiveEnv) -> pd.DataFrame:
-    """The log of an interval with time and cost since the training began, starts included: so far that its last row is
-    what was charged.
-    """
+    """An interval's log with time and cost since the training's begin, starts included."""
     totals = {"time_so_far": env.time, "cost_so_far": env.cost}
     return table.assign(**{name: table[name] + (total - table[name].iloc[-1]) for name, total in totals.items()})
 
@@ -364,9 +356,7 @@ def percent_change(new: float, old: float) -> float | None:
 
 
 def short_warnings(base: Mapping[str, Any], start_up: float) -> list[str]:
-    """Return that a training is short against the time that a start takes, s, where it is: what differs may then be the
-    start alone.
-    """
+    """Return a warning where starts (s) are a large part of a training: changes may then be noise."""
     if start_up <= SHORT * base["time"]:
         return []
     told = f"the training is short: of {base['time']:.1f} s a start takes {start_up:.1f} s"

@@ -1,6 +1,4 @@
-"""The report of an optimised training as one HTML file: no script, no network; all text that comes from elsewhere is
-escaped.
-"""
+"""The report of an optimised training as one HTML file: no script, no network, foreign text escaped."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The report of an optimised training: what was measured, what was done, what it came to; as values (JSON) and as
-text.
-"""
+"""The report of an optimised training, what was measured, done and reached: as values and as text."""
 
 from __future__ import annotations
 
@@ -115,9 +113,7 @@ def _run_values(found: Optimization) -> dict[str, Any]:
 
 
 def _suggested(found: Optimization, base: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, int | None]:
-    """The batch that the published rule suggests for the GPUs that the run held at its end (A11, 8); None where it held
-    none.
-    """
+    """The batch that the published rule suggests for the run's last GPUs (A11, 8); None without a GPU."""
     if new["gpu_count"] < 1:
         return {"suggested_batch_size": None}
     rule = (
@@ -131,9 +127,7 @@ def _suggested(found: Optimization, base: Mapping[str, Any], new: Mapping[str, A
 
 
 def idle_gpus(table: pd.DataFrame | None) -> list[str]:
-    """Return what may be wrong where a log, of runs on one allocation, tells the use of its GPUs and that there is none
-    (A12).
-    """
+    """Return what may be wrong where a log of one allocation reports that its GPUs idle (A12)."""
     if table is None:
         return []
     told = table[[name for name in table.columns if str(name).startswith(GPU_COLUMN)]].mean().dropna()
@@ -151,9 +145,7 @@ def _fit_values(fit: CoreFit) -> dict[str, Any]:
 
 
 def _time_of_run(found: Optimization) -> float | None:
-    """What the model, fitted before the run, says of its time, s; None where the run held something else than the
-    course by the model.
-    """
+    """The model's prediction of the run's time before it ran, s; None where the run held something else."""
     held = [
         [tuple(taken.record[name] for name in Allocation._fields) for taken in course]
         for course in (found.learned.course, found.live)
@@ -167,9 +159,7 @@ def _time_of_run(found: Optimization) -> float | None:
 
 
 def model_error(values: Mapping[str, Any]) -> str:
-    """Return the error of the model as it was learned on, of the one that was fitted anew with what the run measured,
-    and on the run.
-    """
+    """Return the model's error in words: as learned on, as refitted with the run, and on the run."""
     model = values["model"]
     told = fit_told(model)
     if model["refitted"]:
@@ -184,9 +174,7 @@ def model_error(values: Mapping[str, Any]) -> str:
 
 
 def fit_told(fit: Mapping[str, Any]) -> str:
-    """Return the error of a fit in words; one with as many parameters as settings passes through them, whatever it says
-    of others.
-    """
+    """Return the error of a fit in words; with as many parameters as settings it says nothing."""
     if fit["settings"] <= fit["free_parameters"]:
         return f"{fit['free_parameters']} parameters for {fit['settings']} settings, so that their error says nothing"
     return f"median error {fit['median_relative_error']:.1%} over {fit['settings']} settings"
@@ -224,9 +212,7 @@ def _service(
 
 
 def batch_told(batch: Mapping[str, Any]) -> str:
-    """Return the batch of baseline and run, whether it goes with the GPUs, and what else the published rule suggests,
-    in words.
-    """
+    """Return the batches in words, whether they go with the GPUs, and the published rule's suggestion."""
     suggested = batch["suggested_batch_size"]
     if suggested is None or suggested == batch["optimized_batch_size"]:
         return _batch_kept(batch)
@@ -237,9 +223,7 @@ def batch_told(batch: Mapping[str, Any]) -> str:
 
 
 def idle_told(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what may be wrong with GPUs that nothing uses, a sentence for the baseline and one for the run, where
-    something is.
-    """
+    """Yield what may be wrong with idle GPUs, a sentence each for baseline and run, where something is."""
     for name, label in (("baseline", "baseline"), ("optimized", "run")):
         if issues := values["idle_gpus"][name]:
             yield f"GPUs of the {label}: {'; '.join(issues)}"
@@ -366,9 +350,7 @@ def _service_lines(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def recommended(values: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield what the report recommends, each with its label: what was there first, then the three, then the best to
-    stay on.
-    """
+    """Yield what the report recommends with labels: the baseline, the three, then the best to stay on."""
     yield "What was there", values["what_was_there"]
     for each in values["recommendations"]:
         yield f"{each['name']} ({each['description']})", each
@@ -377,9 +359,7 @@ def recommended(values: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, A
 
 
 def source_told(each: Mapping[str, Any], values: Mapping[str, Any]) -> str:
-    """Return what a recommendation's values come from; of the fastest one that it is slower than the whole run, where
-    it is.
-    """
+    """Return a recommendation's source; of the fastest also that it is slower than the run, if so."""
     run, told = values["optimized"], TOLD[each["source"]]
     fastest = each.get("priority") == "time" or "time" in each.get("best_for", ())
     slower = fastest and each["source"] != "measured" and not values["run"]["cut_off"] and each["time"] > run["time"]

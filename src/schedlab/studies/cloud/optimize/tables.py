@@ -105,9 +105,7 @@ def pareto_table(replay: Replay, preference: str) -> pd.DataFrame:
 
 
 def undominated(time: np.ndarray, cost: np.ndarray) -> list[int]:
-    """Return the numbers of the finite points that no other point is as good as in both and better in one, fastest
-    first.
-    """
+    """Return the numbers of the finite points that no other point dominates, fastest first."""
     order = np.lexsort((cost, time))
     found: list[int] = []
     least = np.inf
@@ -146,9 +144,7 @@ def metrics_row(found: Optimization, now: str) -> dict[str, Any]:
 
 
 def runs_so_far(folder: Path) -> pd.DataFrame | None:
-    """Return the rows of optimization_metrics.csv of a folder, None where there is none. Raises UserError for a damaged
-    one.
-    """
+    """Return a folder's optimization_metrics.csv, None without one. Raises UserError for a damaged one."""
     file = folder / METRICS
     return read_table(file) if file.exists() else None
 

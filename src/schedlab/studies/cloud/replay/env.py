@@ -1,6 +1,4 @@
-"""The replay environments: one episode is a training job, one step an action and the interval of training that follows
-it.
-"""
+"""The replay environments: an episode is a training job, a step an action and the interval after it."""
 
 from __future__ import annotations
 
@@ -84,9 +82,8 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
     Observation: float32 vector of state.COMPONENTS (without the memory's in the space `paper9`). Actions: 27 (`paper9`:
     9); `action_masks` tells which ones leave the job the memory that it needs. The action counts for the interval that
     follows, a share of the training or, with `interval_seconds`, a stretch of time; a change costs a restart. Reward:
-    minus what the objective grows by, J = w_t T / T_ref + w_c C / C_ref + w_r (1 - use); or the published one.
-    The episode is terminated when the training is done, and truncated after MOST_FAILURES intervals that ran out of
-    memory.
+    minus what the objective grows by, J = w_t T / T_ref + w_c C / C_ref + w_r (1 - use); or the published one. The
+    episode is terminated when the training is done, and truncated after MOST_FAILURES intervals that ran out of memory.
     `info`: `record` (the interval as a row of a log), `objectives` (see OBJECTIVES) and, at the end, `scores`.
     """
 
@@ -177,9 +174,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         return int(self.progress)
 
     def _train(self, restart: float) -> tuple[float, float]:
-        """Time of a decision's training on the allocation held, with its noise and restart, s, and how far it gets, in
-        intervals.
-        """
+        """Time of a decision's training with noise and restart, s, and how far it gets, in intervals."""
         sigma, factor = self.settings.time_noise, 1.0
         if sigma:
             factor = math.exp(sigma * self.np_random.standard_normal() - sigma * sigma / 2)
@@ -258,9 +253,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         return scores_of(self, self.met)
 
     def action_masks(self) -> np.ndarray:
-        """Return True for each action that leaves the job the memory it needs; where none does, for the one that keeps
-        the allocation.
-        """
+        """Return True for each action that leaves the job the memory it needs; where none does, for KEEP."""
         mask = self._tables.allowed[self.here][list(self.actions)]
         if not mask.any():
             mask[self.actions.index(KEEP)] = True
@@ -277,9 +270,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
 
 
 class MoCloudReplayEnv(CloudReplayEnv):
-    """The same with a reward for each of OBJECTIVES: -dt / T_ref, -d$ / C_ref, minus the waste, and the share of
-    service levels met.
-    """
+    """The same with a reward for each of OBJECTIVES: -dt / T_ref, -d$ / C_ref, -waste, service levels met."""
 
     def __init__(
         self, replay: Replay, preference: str = "balanced", seed: int | None = None, render_mode: str | None = None

@@ -33,9 +33,7 @@ STEP_TABLES = {
 
 
 def step_tables(rows: Sequence[Mapping[str, Any]], policy: str) -> dict[str, pd.DataFrame]:
-    """Return STEP_TABLES by name; rows: KEY, the values of `step_values` and, if it is not `policy`, `policy_used`:
-    whose policy acted.
-    """
+    """Return STEP_TABLES by name; rows: KEY, values of `step_values`, and `policy_used` if not `policy`."""
     import pandas as pd
 
     whole = pd.DataFrame(rows)
@@ -69,9 +67,7 @@ def step_tables(rows: Sequence[Mapping[str, Any]], policy: str) -> dict[str, pd.
 def seen_values(
     record: Mapping[str, Any], action: int, reward: float, objectives: Mapping[str, float], state: np.ndarray
 ) -> dict[str, Any]:
-    """Return the values of a step of an environment for `step_tables`; state: all components of the state after it,
-    (26,).
-    """
+    """Return the values of an environment's step for `step_tables`; state: the 26 components after it."""
     seen = state.tolist()
     verdicts = {
         item: Verdict(bool(met), severity) for item, met, severity in zip(ITEMS, seen[MET], seen[SEVERITY], strict=True)

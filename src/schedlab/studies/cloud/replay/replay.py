@@ -52,9 +52,7 @@ class Replay:
     cuts: np.ndarray
 
     def taken(self, interval: int | np.ndarray, numbers: Any) -> Any:
-        """Return what is left of allocations in an interval (or each in its own): those beyond the GPUs to be had are
-        cut down.
-        """
+        """Return what is left of allocations in an interval (or each in its own) when GPUs are taken away."""
         return self.cuts[interval * len(self.cuts) // self.intervals, numbers] if len(self.cuts) else numbers
 
     @cached_property
@@ -74,9 +72,7 @@ class Replay:
 
     @cached_property
     def clock(self) -> np.ndarray:
-        """Time of the training up to the begin of each interval, and its end, on each allocation kept from the begin
-        on, s, (E + 1, n).
-        """
+        """Time to the begin of each interval and the end, on each allocation kept throughout, s, (E + 1, n)."""
         return np.concatenate([np.zeros((1, len(self.lattice))), self.seconds.cumsum(axis=0)])
 
     def after(self, numbers: np.ndarray, progress: np.ndarray, seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -116,18 +112,14 @@ class Replay:
         return costs, self.restart * rate
 
     def constant(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return time (s), cost ($) and waste (fraction) of each allocation kept from the begin on, (n,); infinite if
-        it does not fit.
-        """
+        """Return each allocation's time (s), cost ($) and waste if kept throughout, (n,); else infinite."""
         time = self.seconds.sum(axis=0)
         cost, waste = time * self.price / SECONDS, 1.0 - self.busy
         return np.where(self.fits, time, np.inf), np.where(self.fits, cost, np.inf), np.where(self.fits, waste, np.inf)
 
 
 def make_replay(scenario: CloudScenario, model: StepModel) -> Replay:
-    """Return a scenario laid out. Raises UserError where no reachable allocation, or not the start, has the memory that
-    the job needs.
-    """
+    """Return a scenario laid out. Raises UserError where the start lacks the memory that the job needs."""
     start = Allocation(*scenario.start.model_dump().values())
     grid = lattice(start, scenario.resource, STEPS if scenario.environment.space == "full27" else (*STEPS[:2], 0))
     gpus, cores, memory = grid.allocations.T
@@ -175,9 +167,7 @@ def _efficiency(scenario: CloudScenario, total: np.ndarray) -> np.ndarray:
 
 
 def _cut(grid: Lattice, slots: int) -> np.ndarray:
-    """What is left of each allocation where only so many GPUs are to be had: as many of them as the lattice holds, the
-    rest as it is.
-    """
+    """What is left of each allocation with at most so many GPUs, as far as the lattice holds fewer."""
     block = len(grid) // len(grid.axes[0])  # GPUs are the first axis
     most = max(place for place, value in enumerate(grid.axes[0]) if value <= slots or place == 0)
     ranks, rest = np.divmod(np.arange(len(grid)), block)
@@ -185,9 +175,7 @@ def _cut(grid: Lattice, slots: int) -> np.ndarray:
 
 
 def _limits(scenario: CloudScenario, start: int, found: Performance, time: float, price: float) -> SLAConfig:
-    """The service levels, frozen before anything is learned: as configured, or forecast from the job on its start
-    allocation.
-    """
+    """The service levels, fixed before learning: as configured, or forecast from the start allocation."""
     if scenario.sla_from == "configuration":
         return scenario.sla
     record = {"time_so_far": time, "cost_so_far": time * price / SECONDS, "throughput": float(found.throughput[start])}

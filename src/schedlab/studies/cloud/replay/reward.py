@@ -32,9 +32,7 @@ SMALLEST, INSTEAD = 0.01, 0.5  # a smaller total becomes this
 
 
 def preference_weights(name: str) -> tuple[float, float, float] | None:
-    """Return the weights of cost, time and resource of a preference: a name, or the weights as in `0.1:0.1:0.8`; None:
-    neither.
-    """
+    """Return a preference's weights of cost, time and resource, by name or as `0.1:0.1:0.8`; None: neither."""
     if name in PREFERENCES:
         return PREFERENCES[name]
     try:

@@ -104,9 +104,7 @@ def known(value: Any) -> bool:
 
 
 def require_record(record: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return a record of a log. Raises UserError for what is neither a number, text nor nothing, and for text where a
-    number belongs.
-    """
+    """Return a record of a log. Raises UserError for values of a wrong type, as text for a number."""
     for key, value in record.items():
         measured = key in MEASURED or str(key).startswith(GPU_COLUMN)
         if isinstance(value, list | dict) or (measured and isinstance(value, str)):
@@ -135,9 +133,7 @@ def forecast(history: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class TableVerdict:
-    """What a log says of one item: its value, verdict, and the share of rows in violation. None: the log has no such
-    column.
-    """
+    """What a log says of one item: value, verdict, share of rows in violation; None without its column."""
 
     value: float
     verdict: Verdict

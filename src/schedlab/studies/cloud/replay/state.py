@@ -56,9 +56,8 @@ class CloudEnvironmentState:
 
     Utilisations are fractions, times s, money $, throughput samples/s. Before the first record every item is met. An
     item whose metric is not reported keeps its verdict; the GPUs' utilisation is judged with every record, as 0 where
-    it was never reported, unless
-    `gpus_apply` is false: a job without GPUs can neither meet nor violate it (in the vector, which has no place for
-      that, it is met).
+    it was never reported, unless `gpus_apply` is false: a job without GPUs can neither meet nor violate it (in the
+    vector, which has no place for that, it is met).
     """
 
     def __init__(self, resource: ResourceConfig, sla: SLAConfig, switches: StateSwitches | None = None) -> None:

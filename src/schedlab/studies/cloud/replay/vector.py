@@ -109,9 +109,7 @@ class CloudReplayVectorEnv(VectorEnv):
         return self._observation(), {}
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Take an action, a whole number, in every job and train for an interval. Raises UserError for others, before
-        anything is done.
-        """
+        """Take a whole-number action in every job and train for an interval. Raises UserError before any step."""
         replay, totals, before = self.replay, self._totals, self.here
         here = self.here = replay.taken(self.interval, self._following[before, self._checked(actions)])
         changed, fits = here != before, replay.fits[here]
@@ -162,9 +160,7 @@ class CloudReplayVectorEnv(VectorEnv):
         return given
 
     def action_masks(self) -> np.ndarray:
-        """Return True for each action that leaves the job the memory it needs, (N, 27 or 9); where none does, for the
-        one that keeps.
-        """
+        """Return True for each action that leaves the memory needed, (N, 27 or 9); where none does, for KEEP."""
         return self._allowed[self.here]
 
     def scores(self, place: int) -> dict[str, float]:
@@ -185,9 +181,7 @@ class CloudReplayVectorEnv(VectorEnv):
         }
 
     def _weights(self) -> Mapping[str, float | np.ndarray]:
-        """The weights of the preference, or those that lean towards what is violated in each place, as
-        reward.adapted_weights has them.
-        """
+        """The weights of the preference, or adapted to each place's violations (reward.adapted_weights)."""
         if not self.settings.adaptive:
             return self.weights
         raw = self._leaning()
@@ -210,9 +204,7 @@ class CloudReplayVectorEnv(VectorEnv):
         self._observed[places] = self.replay.tables.first
 
     def _noise(self, fits: np.ndarray) -> np.ndarray | float:
-        """Factors on the intervals' times, and the walk of the prices, each from the job's own generator in the order
-        of CloudReplayEnv.
-        """
+        """Factors on times, and the prices' walk, drawn from each job's generator in CloudReplayEnv's order."""
         sigma, walk = self.settings.time_noise, self.settings.price_walk
         if not sigma and not walk:
             return 1.0

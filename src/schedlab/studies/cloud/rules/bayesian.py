@@ -137,9 +137,7 @@ class BayesianRule:
 
 
 def expected_improvement(mean: np.ndarray, spread: np.ndarray, best: float) -> np.ndarray:
-    """Return by how much values of normal distributions are expected to lie below the best; no more than it where
-    nothing is uncertain.
-    """
+    """Return the expected improvement of normal distributions below the best; exact where nothing is uncertain."""
     from scipy.stats import norm
 
     below = best - mean
@@ -148,9 +146,7 @@ def expected_improvement(mean: np.ndarray, spread: np.ndarray, best: float) -> n
 
 
 def predict(points: np.ndarray, values: np.ndarray, at: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation, (n,), that a Gaussian process fitted to values at points (k, 3) gives at
-    places (n, 3).
-    """
+    """Return mean and deviation (n,) of a Gaussian process fitted at points (k, 3), for places (n, 3)."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import Matern, WhiteKernel

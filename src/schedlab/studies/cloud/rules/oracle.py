@@ -24,9 +24,7 @@ NEAR = 1e-9  # of a cell: what is nearer to a point of the grid is on it
 
 @dataclass(frozen=True)
 class Plan:
-    """The best action in each interval on each allocation, (E, n) int64, and the objective from there on, (E + 1,
-    n).
-    """
+    """The best action in each interval and allocation, (E, n) int64; objective from there on, (E + 1, n)."""
 
     actions: np.ndarray
     values: np.ndarray
@@ -97,9 +95,7 @@ class TimedPlan:
 
 
 def best_timed_plan(replay: Replay, weights: Mapping[str, float]) -> TimedPlan:
-    """Return the plan of the smallest objective. Raises UserError where decisions are too many; weights: of time, cost
-    and resource.
-    """
+    """Return the plan of the smallest objective. Raises UserError where decisions are too many."""
     decisions = math.ceil(replay.clock[-1][replay.fits].max() / replay.span)
     if decisions > MOST_DECISIONS:
         least = replay.clock[-1][replay.fits].max() / MOST_DECISIONS
@@ -116,9 +112,7 @@ def best_timed_plan(replay: Replay, weights: Mapping[str, float]) -> TimedPlan:
 
 
 def _onward(replay: Replay, weights: Mapping[str, float], values: np.ndarray, progress: float) -> np.ndarray:
-    """The objective from `progress` (intervals) on if each allocation is kept, or newly taken, for the next decision,
-    (2, n).
-    """
+    """The objective from `progress` (intervals) on if each allocation is kept, or newly taken, next, (2, n)."""
     points, n = len(values) - 1, len(replay.lattice)
     rate = replay.rate(weights)
     found = []

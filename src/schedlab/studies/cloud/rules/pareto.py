@@ -35,9 +35,7 @@ def non_dominated(points: np.ndarray) -> np.ndarray:
 
 
 def staying_points(replay: Replay) -> np.ndarray:
-    """Return time (s) and cost ($) of going straight to each allocation and staying, (n, 2); infinite as in
-    oracle.objective_of_staying.
-    """
+    """Return time (s) and cost ($) of going straight to each allocation, (n, 2); infinite if not reached."""
     seconds, dollars, restart = interval_points(replay)
     target = np.arange(len(replay.lattice))
     here = np.full(len(target), replay.lattice.start)
@@ -72,9 +70,7 @@ class Course:
 
 
 def best_course(replay: Replay, share: float) -> Course:
-    """Return the best plan for a share of the weight on time over time_ref, the rest on cost over cost_ref; shares are
-    kept off 0 and 1.
-    """
+    """Return the best plan for a share of the weight on time, the rest on cost; shares are kept off 0 and 1."""
     share = min(max(share, LEAST), 1.0 - LEAST)
     plan: Any = best_plan(replay, {"time": share, "cost": 1.0 - share, "resource": 0.0})
     seconds, dollars, restart = interval_points(replay)
@@ -90,9 +86,7 @@ def best_course(replay: Replay, share: float) -> Course:
 
 
 def best_courses(replay: Replay) -> tuple[list[Course], np.ndarray]:
-    """Return the best plans for WEIGHTS weights, even in the range between the fastest and the cheapest plan, and that
-    range, (2,).
-    """
+    """Return the best plans for WEIGHTS weights, even between the fastest and cheapest plan; that range, (2,)."""
     start = replay.lattice.start
     fastest, cheapest = best_course(replay, 1.0), best_course(replay, 0.0)
     span = np.abs(fastest.points[0, start] - cheapest.points[0, start])
@@ -131,9 +125,7 @@ def front(replay: Replay, epsilon: float = EPSILON) -> np.ndarray:
 
 
 def _may_improve(bounds: np.ndarray, weights: np.ndarray, known: np.ndarray, slack: np.ndarray) -> np.ndarray:
-    """Which partial plans may lead to a point that no known one covers: some corner between known points lies above all
-    their bounds.
-    """
+    """Which partial plans may improve the front: a corner between known points lies above all their bounds."""
     corners = np.stack([np.append(known[1:, 0], np.inf), known[:, 1]], axis=1)[:-1] - slack
     alive, open_ones = np.zeros(len(bounds), dtype=bool), np.arange(len(bounds))
     for corner in corners @ weights.T:

@@ -57,9 +57,7 @@ class HorizontalSettings(Settings):
 
 @dataclass
 class ChosenAction:
-    """A rule that is a function of the environment, with something kept from step to step in `memory`, emptied for each
-    unit.
-    """
+    """A rule as a function of the environment and of `memory`, which is emptied for each unit."""
 
     decide: Callable[[CloudReplayEnv, dict[str, Any]], int]
     memory: dict[str, Any]
@@ -99,9 +97,7 @@ def _at(find: Callable[[CloudProblem], Allocation]) -> CloudRuleMaker:
 
 
 def affordable(problem: CloudProblem, allocation: Allocation) -> int:
-    """Return the number of the allocation of the lattice that is nearest, with as much more memory as the job needs
-    there.
-    """
+    """Return the number of the nearest allocation, with as much more memory as the job needs there."""
     grid, fits = problem.replay.lattice, problem.replay.fits
     number = grid.nearest(allocation)
     enough = [

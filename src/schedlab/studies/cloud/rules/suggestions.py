@@ -57,9 +57,7 @@ class Option:
 
 
 def options(metrics: Mapping[str, Any], now: Allocation, limits: ResourceConfig, throughput_min: float) -> list[Option]:
-    """Return the options after the latest record, in the order time, cost, resource, balanced. Throughput:
-    samples/s.
-    """
+    """Return options after a record, in the order time, cost, resource, balanced (throughput: samples/s)."""
     found = gpu_utilisations(metrics)
     utilisation = sum(found) / max(1, len(found))
     throughput = metrics.get("throughput", 0)
@@ -137,9 +135,7 @@ def _size(gpus: int, cores: int, option: Option) -> tuple[float, float]:
 
 
 def estimates(options: list[Option], baseline: Mapping[str, Any]) -> dict[str, Estimate]:
-    """Return estimates of time, cost and balanced by priority; one that is missing has the published factors on the
-    baseline.
-    """
+    """Return estimates by priority; a missing one has the published factors on the baseline."""
     given = {option.priority: estimate(option, baseline) for option in options}
     found = {}
     for priority, (time, cost, throughput) in MISSING.items():
@@ -151,9 +147,7 @@ def estimates(options: list[Option], baseline: Mapping[str, Any]) -> dict[str, E
 
 
 def options_without_records(use: float, now: Allocation, limits: ResourceConfig) -> list[Option]:
-    """Return the options where nothing was recorded but the mean use of the GPUs (percent), in the order time, cost,
-    resource, balanced.
-    """
+    """Return the options where only the GPUs' mean use (percent) is known, in the order of `options`."""
     gpus, cores, memory = now
     least, most = limits.least, limits.most
     share = 0.75 if use < 30 else 0.5 if use < 50 else 0.25 if use < 70 else 0.1
@@ -179,9 +173,7 @@ def options_without_records(use: float, now: Allocation, limits: ResourceConfig)
 
 
 def batch_without_records(gpus: int, baseline_batch: int | None = None, baseline_gpus: int = 1) -> int:
-    """Return the batch of an option of `options_without_records`: on each GPU as many as in the baseline, or
-    UNKNOWN_BATCH.
-    """
+    """Return an option's batch: on each GPU as many samples as in the baseline, or UNKNOWN_BATCH."""
     each = UNKNOWN_BATCH if baseline_batch is None else baseline_batch / max(1, baseline_gpus)
     return round(each * max(1, gpus))
 

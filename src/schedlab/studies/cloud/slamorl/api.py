@@ -275,9 +275,7 @@ class CloudEnvironment:
         return self.resources.adjustments
 
     def observe(self, record: Mapping[str, Any]) -> np.ndarray:
-        """Take over a record of the job's log and return the state. Raises UserError for text where a number
-        belongs.
-        """
+        """Take a record of the job's log and return the state. Raises UserError for text in a number's place."""
         self.history.append(require_record(record, "record"))
         return self.state()
 
@@ -297,17 +295,13 @@ class CloudEnvironment:
         return state
 
     def decision_due(self) -> bool:
-        """Tell whether an action should be taken: at the first record, then where a watched component moved by more
-        than 0.1.
-        """
+        """Return whether to act: at the first record, then where a watched component moved by over 0.1."""
         if not self.history:
             return False
         return self._decided is None or significant_change(self._decided, self.state())
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, dict[str, Any]]:
-        """Take an action after the records so far; returns state, published reward, whether the episode is over, and
-        its parts.
-        """
+        """Take an action; return state, published reward, whether the episode is over, and its parts."""
         limits = self.resources.limits, self.sla
         taken = published_step(
             require_action(action), self.resources.allocation, self.history, self.preference, limits, compat=False
@@ -383,9 +377,7 @@ class RLMetricsTracker:
 
 
 class TrainingModuleManager:
-    """A user's training script: what its text tells, and runs of it within limits. Raises UserError where it is no
-    Python.
-    """
+    """A user's training script: what its text says, and runs of it. Raises UserError where it is no Python."""
 
     def __init__(self, script: Path | str, folder: Path | str, limits: ResourceConfig | None = None) -> None:
         self.script, self.folder, self.limits = Path(script), Path(folder), limits or machine_resources()
@@ -430,9 +422,7 @@ class CloudResourceOptimizer:
         self.found: Optimization | None = None
 
     def optimize(self, script: Path | str, dataset: Path | str | None = None) -> dict[str, Any]:
-        """Optimise the training of a script; returns the report, and writes it with the tables to `output_dir`. Raises
-        ScriptFailed.
-        """
+        """Optimise a script's training; return the report, written with tables to `output_dir`. Raises ScriptFailed."""
         runs_so_far(self.output_dir)  # a damaged one is told before anything runs
         path, data = Path(script), Path(dataset) if dataset is not None else None
         self.found = optimize(path, self.settings, data, self.analyser, new_folder(self.output_dir / "work"))

@@ -49,9 +49,7 @@ NUMBER = "a number"
 
 
 def replay(path: Path, compat: bool) -> dict[str, Any]:
-    """Return the document of a case file with our results. compat: as the published program computes them. Raises
-    UserError.
-    """
+    """Return a case file with our results; compat: as the published program has them. Raises UserError."""
     if path.stem not in KINDS:
         raise UserError(
             f"there is no kind of case '{path.stem}'",
@@ -309,9 +307,7 @@ def _rewarded(case: Case, limits: tuple[ResourceConfig, SLAConfig], compat: bool
 
 
 def _without_records(case: Case, allocation: Allocation, limits: ResourceConfig) -> list[dict[str, Any]]:
-    """The options of a case without a history, each with its batch, by `baseline`, a record of the baseline's log, if
-    the case has it.
-    """
+    """The options of a case without history, each with its batch, by `baseline`, a log record, if given."""
     record = case.inner("baseline") if "baseline" in case.values else Case({}, case.where)
     used = gpu_utilisations(record.metrics())
     batch, gpus = record.count("batch_size", least=1), record.count("gpu_count", least=0)

@@ -23,9 +23,7 @@ MOST_SEVERE = 3  # severe violations that end an episode
 
 @dataclass(frozen=True)
 class Step:
-    """What an action led to: the allocation, the reward and its parts, whether the episode is over, the next state
-    (float32, 26).
-    """
+    """What an action led to: allocation, reward and its parts, end of the episode, next state (float32, 26)."""
 
     allocation: Allocation
     changed: bool
