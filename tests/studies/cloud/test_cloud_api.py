@@ -84,7 +84,6 @@ def test_any_number_of_preferences_with_weights_of_sum_1():
         own.weights("gren")
     with pytest.raises(UserError, match="all"):
         validate(api.MultiObjectiveConfig, {"preferences": {"all": [1, 1, 1]}})
-    assert api.RLConfig().hidden == 256 and api.RLConfig().reset_interval == 200
 
 
 def test_actions_are_named_and_applied_within_limits():
@@ -98,21 +97,6 @@ def test_actions_are_named_and_applied_within_limits():
             api.ResourceAction(wrong)
     with pytest.raises(UserError):
         api.ResourceAction.of(gpus=2)
-
-
-def test_the_ring_buffer_keeps_the_last_and_samples_by_its_seed():
-    buffers = [api.ReplayBuffer(4, seed=1) for _ in range(2)]
-    for buffer in buffers:
-        for number in range(6):
-            buffer.add(np.full(26, number), number, float(number), np.full(26, number + 1), number == 5)
-    assert len(buffers[0]) == 4
-    first, second = (buffer.sample(4) for buffer in buffers)
-    assert sorted(first.reward.tolist()) == [2.0, 3.0, 4.0, 5.0] and first.reward.tolist() == second.reward.tolist()
-    assert first.action.shape == (4, 27) and first.action.argmax(1).tolist() == first.reward.tolist()
-    with pytest.raises(UserError):
-        buffers[0].sample(5)
-    buffers[0].clear()
-    assert len(buffers[0]) == 0
 
 
 def test_the_monitor_tells_new_rows_once_and_waits_for_them(tmp_path):

@@ -186,6 +186,5 @@ def _range_text(metric: str, values: np.ndarray) -> str:
     form = {"time": "{:.0f}", "sla_met": "{:.1f}"}.get(metric, "{:.3f}")
     mean = helpers.number_text(float(values.mean()), form)
     ends = [helpers.number_text(float(end), form) for end in (values.min(), values.max())]
-    return (
-        mean if ends[0] == ends[1] else f"{mean}\n({ends[0]} to {ends[1]})"
-    )  # beside each other they are wider than a page
+    # beside each other they are wider than a page
+    return mean if ends[0] == ends[1] else f"{mean}\n({ends[0]} to {ends[1]})"

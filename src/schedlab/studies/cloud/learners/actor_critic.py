@@ -43,9 +43,8 @@ def action_values(critic: nn.Sequential, seen: torch.Tensor, actions: int) -> to
     """Return what a critic says of every single action, (N, A)."""
     width = seen.shape[1]
     weights, bias = critic[0].weight, critic[0].bias
-    first = (seen @ weights[:, :width].T + bias)[:, None] + weights[:, width:].T[
-        None
-    ]  # [state, one-hot] through the first layer
+    # [state, one-hot] through the first layer
+    first = (seen @ weights[:, :width].T + bias)[:, None] + weights[:, width:].T[None]
     return critic[1:](first)[..., 0].reshape(len(seen), actions)
 
 
@@ -169,9 +168,8 @@ class ActorCritic:
 
     def _learn_actor(self, batch: Mapping[str, torch.Tensor], left: float) -> None:
         """Move the actor towards actions that the critic values, and, as long as it explores, away from certainty."""
-        self.critic.train(
-            False
-        )  # dropout is drawn for what learns alone; it is most of the cost where all actions are valued
+        # dropout is drawn for what learns alone; it is most of the cost where all actions are valued
+        self.critic.train(False)
         self.critic.requires_grad_(False)
         chances = probabilities(self.actor, batch["seen"], batch["masks"])
         loss = -self._value(self.critic, chances, batch["seen"]).mean()

@@ -119,15 +119,13 @@ def _measured(replay: Replay, numbers: list[int]) -> tuple[StepParameters, float
         rows.append({"nodes": nodes, "gpus": int(gpus), "batch": float(on_gpu), "step_time": iteration})
         rows[-1]["sync_time"] = iteration * (1.0 - at.gpu_util[number])
     cores, used = replay.lattice.allocations[numbers, 1], at.cpu_util[numbers]
-    work = float(
-        np.median(used * cores / at.throughput[numbers])
-    )  # seconds of a core on a sample, as its utilisation tells
+    # seconds of a core on a sample, as its utilisation tells
+    work = float(np.median(used * cores / at.throughput[numbers]))
     bound = [
         n
         for n, row in enumerate(rows)
         if row["step_time"] < 1.5 * rows[n]["batch"] * row["gpus"] * work / cores[n] ** CORE_EXPONENT
     ]
-    kept = [
-        row for n, row in enumerate(rows) if n not in bound
-    ] or rows  # where the cores were short, the step tells nothing of the GPUs
+    # where the cores were short, the step tells nothing of the GPUs
+    kept = [row for n, row in enumerate(rows) if n not in bound] or rows
     return fit(pd.DataFrame(kept)).parameters, work

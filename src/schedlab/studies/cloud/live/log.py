@@ -65,9 +65,8 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
     measured = [_of_epoch(row, ended.samples, request.allocation.cpu_count) for row in range(len(table))]
     table = _completed(table, request, measured, log)
     table["memory_private_gb"] = max((sample.private_bytes for sample in ended.samples), default=0) / (1 << 30)
-    of_script = [
-        name for name in table.columns if name in OF_SCRIPT or str(name).startswith(GPU_COLUMN)
-    ]  # others were measured
+    # others were measured
+    of_script = [name for name in table.columns if name in OF_SCRIPT or str(name).startswith(GPU_COLUMN)]
     _add_gpus(table, readings, request.allocation.gpu_count)
     table = check_training_log(table, log).drop(columns="run")
     warn_of_units(table[of_script], log)

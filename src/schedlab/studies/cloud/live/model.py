@@ -61,9 +61,8 @@ class JobFacts:
 
 def job_facts(table: pd.DataFrame, overheads: Sequence[float], per_gpu: bool, fit: CoreFit) -> JobFacts:
     """Return what the epochs of a job tell; overheads: of its runs, s."""
-    largest = table.loc[
-        table["gpu_count"].idxmax()
-    ]  # its batch is the baseline's, which a script may keep on fewer GPUs
+    # its batch is the baseline's, which a script may keep on fewer GPUs
+    largest = table.loc[table["gpu_count"].idxmax()]
     counts = table["data_count"].dropna().tolist() if "data_count" in table.columns else []
     samples = counts[-1] if counts else largest["throughput"] * largest["epoch_time"]
     gpus = max(1, int(largest["gpu_count"]))
@@ -165,9 +164,8 @@ def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) 
     price = plan.resource.hourly_price(gpus, cores, memory)
     time = seconds.sum(axis=0) + facts.overhead
     cost = time * price / SECONDS
-    seconds[0, grid.start] += (
-        facts.overhead
-    )  # the first start; where the first action changes the allocation, the change pays for it
+    # the first start; where the first action changes the allocation, the change pays for it
+    seconds[0, grid.start] += facts.overhead
     busy = np.where(gpus > 0, (found.gpu_util + found.cpu_util) / 2.0, found.cpu_util)
     return Replay(
         scenario=_scenario(fit, facts, plan, preference),

@@ -127,6 +127,11 @@ def first_allocation(limits: ResourceConfig) -> Allocation:
     return Allocation._make(min(most, max(least, usual)) for least, usual, most in bounds)
 
 
+def held_in(record: Mapping[str, Any]) -> Allocation:
+    """Return the allocation in a record."""
+    return Allocation._make(record[name] for name in Allocation._fields)
+
+
 def allocation_from(values: Mapping[str, float], where: str) -> Allocation:
     """Return a mapping's allocation; missing keys count 0. Raises UserError for what is no amount."""
     found = []

@@ -22,7 +22,7 @@ from schedlab.studies.cloud.live.learn import Learned, Taken, learn, unit_of, wa
 from schedlab.studies.cloud.live.model import JobFacts, LivePlan, anchored, constant_totals, job_facts, live_replay
 from schedlab.studies.cloud.live.run import LiveRequest, LiveRun
 from schedlab.studies.cloud.live.script import ScriptFacts, script_facts
-from schedlab.studies.cloud.model.allocation import KEEP, Allocation, ResourceConfig
+from schedlab.studies.cloud.model.allocation import KEEP, Allocation, ResourceConfig, held_in
 from schedlab.studies.cloud.model.analyser import UNKNOWN, Key, OfflineDataAnalyzer
 from schedlab.studies.cloud.model.fit_cores import CoreFit, fit_table
 from schedlab.studies.cloud.model.fit_report import fit_warnings
@@ -304,7 +304,7 @@ def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple
     if resumes:
         return walk(learned.policy, env, unit_of(learned.preference), seed, seen), tables
     last = learned.course[-1]
-    settled = Allocation(*(last.record[name] for name in Allocation._fields))
+    settled = held_in(last.record)
     env.job = replace(env.job, interval=env.job.epochs, start=settled)
     env.reset(seed=seed)
     taken, over = [], False

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from schedlab.studies.cloud.live.model import constant_totals
-from schedlab.studies.cloud.model.allocation import Allocation, whole
+from schedlab.studies.cloud.model.allocation import Allocation, held_in, whole
 from schedlab.studies.cloud.optimize.flow import Optimization, percent_change
 from schedlab.studies.cloud.replay.env import weights_of
 from schedlab.studies.cloud.rules.suggestions import NAMES, estimates, options
@@ -39,7 +39,7 @@ def recommendations(found: Optimization, new: Mapping[str, Any]) -> list[dict[st
     candidate.
     """
     last = found.live[-1].record
-    held = Allocation(*(last[name] for name in Allocation._fields))
+    held = held_in(last)
     stepped = {option.priority: option for option in options(last, held, found.resource, found.sla.throughput_min)}
     guesses = estimates(list(stepped.values()), found.baseline)
     kept, run = kept_row(found), _row(found, held, new, RUN, "measured")
@@ -48,7 +48,7 @@ def recommendations(found: Optimization, new: Mapping[str, Any]) -> list[dict[st
         aimed, candidates = stepped[priority].allocation, [kept, run]
         if found.cut_off:
             candidates.remove(run)
-        if aimed not in (held, Allocation(*(kept[name] for name in Allocation._fields))):
+        if aimed not in (held, held_in(kept)):
             if modelled := by_model(found, aimed):
                 candidates.append(_row(found, aimed, modelled, STEP, "model"))
             elif not _reached(found, aimed):  # where the model reaches, its None says that the memory does not suffice
@@ -64,7 +64,7 @@ def kept_row(found: Optimization) -> dict[str, Any]:
     """Return what was there as a recommendation: the allocation and the values of the baseline."""
     base = found.baseline
     source = "model" if base["source"] == "model" else "baseline"
-    return _row(found, Allocation(*(base[name] for name in Allocation._fields)), base, KEEP, source)
+    return _row(found, held_in(base), base, KEEP, source)
 
 
 def best_constants(found: Optimization) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from schedlab.studies.cloud.model.allocation import Allocation
+from schedlab.studies.cloud.model.allocation import Allocation, held_in
 from schedlab.studies.cloud.model.cost import check_batch, diagnose_idle_gpus
 from schedlab.studies.cloud.model.fit_cores import CoreFit
 from schedlab.studies.cloud.optimize.flow import Optimization, optimized_values, percent_change
@@ -146,15 +146,12 @@ def _fit_values(fit: CoreFit) -> dict[str, Any]:
 
 def _time_of_run(found: Optimization) -> float | None:
     """The model's prediction of the run's time before it ran, s; None where the run held something else."""
-    held = [
-        [tuple(taken.record[name] for name in Allocation._fields) for taken in course]
-        for course in (found.learned.course, found.live)
-    ]
+    held = [[held_in(taken.record) for taken in course] for course in (found.learned.course, found.live)]
     if found.cut_off:
         return None
     if found.resumes:
         return float(found.learned.course[-1].record["time_so_far"]) if held[0] == held[1] else None
-    told = by_model(found, Allocation(*held[1][-1]))
+    told = by_model(found, held[1][-1])
     return told["time"] if told else None
 
 

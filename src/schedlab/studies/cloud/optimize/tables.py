@@ -16,7 +16,7 @@ import numpy as np
 from schedlab.config.files import atomic_path
 from schedlab.studies.cloud.live.learn import Taken
 from schedlab.studies.cloud.live.model import constant_objectives, constant_totals
-from schedlab.studies.cloud.model.allocation import Allocation, whole
+from schedlab.studies.cloud.model.allocation import Allocation, held_in, whole
 from schedlab.studies.cloud.model.logs import read_table
 from schedlab.studies.cloud.optimize.flow import optimized_values, percent_change
 from schedlab.studies.cloud.optimize.report import verdicts
@@ -52,9 +52,7 @@ def tables(found: Optimization) -> dict[str, pd.DataFrame]:
         for step, taken in enumerate(course)
     ]
     made = step_tables(rows, found.settings.preference)
-    held = [
-        [Allocation(*(taken.record[name] for name in Allocation._fields)) for taken in course] for course in courses
-    ]
+    held = [[held_in(taken.record) for taken in course] for course in courses]
     begins = found.start, found.start if found.resumes else held[1][0]  # run once, it began where it stayed
     done = [told for begin, course in zip(begins, held, strict=True) for told in changes_told([begin, *course])]
     for name, column, beside in (

@@ -241,12 +241,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
 
     def objective(self) -> float:
         """Return J so far, with the weights of the preference as they are."""
-        of = {
-            "time": self.time / self.replay.time_ref,
-            "cost": self.cost / self.replay.cost_ref,
-            "resource": self.waste,
-        }
-        return sum(weight * of[name] for name, weight in self.weights.items())
+        return self.replay.objective(self.weights, self.time, self.cost, self.waste)
 
     def scores(self) -> dict[str, float]:
         """Return what the episode is scored by so far."""

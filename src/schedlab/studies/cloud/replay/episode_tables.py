@@ -37,9 +37,8 @@ def step_tables(rows: Sequence[Mapping[str, Any]], policy: str) -> dict[str, pd.
     import pandas as pd
 
     whole = pd.DataFrame(rows)
-    whole = whole.astype(
-        {name: "int64" for name in COUNTS if (whole[name] % 1 == 0).all()}
-    )  # 2 GPUs, not 2.0; half an epoch stays one
+    # 2 GPUs, not 2.0; half an epoch stays one
+    whole = whole.astype({name: "int64" for name in COUNTS if (whole[name] % 1 == 0).all()})
     met, severe = [f"sla_{item}_met" for item in ITEMS], [f"sla_{item}_severity" for item in ITEMS]
     held, rewards = list(Allocation._fields), ["reward", *COMPONENTS.values()]
     measured = ["throughput", "time_so_far", "cost_so_far"]

@@ -96,6 +96,11 @@ class Replay:
         """Paid time of a change, s."""
         return self.scenario.environment.restart
 
+    def objective(self, weights: Mapping[str, float], time: float, cost: float, waste: float) -> float:
+        """Return J, the weighted sum of time (s) and cost ($) over their references, and waste."""
+        of = {"time": time / self.time_ref, "cost": cost / self.cost_ref, "resource": waste}
+        return sum(weight * of[name] for name, weight in weights.items())
+
     def rate(self, weights: Mapping[str, float]) -> np.ndarray:
         """Return what the objective grows by in a second on each allocation, waste aside, (n,)."""
         return weights["time"] / self.time_ref + weights["cost"] * (self.price / SECONDS) / self.cost_ref
@@ -139,9 +144,8 @@ def make_replay(scenario: CloudScenario, model: StepModel) -> Replay:
         allowed = allowed & np.isin(np.arange(ACTIONS), PAPER_ACTIONS)
     time = seconds.sum(axis=0)
     time_ref = float(time[found.fits].min())
-    cost_ref = (
-        float((time * price / SECONDS)[found.fits].min()) or 1.0
-    )  # what is free weighs nothing, whatever it is divided by
+    # what is free weighs nothing, whatever it is divided by
+    cost_ref = float((time * price / SECONDS)[found.fits].min()) or 1.0
     busy = (found.gpu_util + found.cpu_util) / 2.0
     sla = _limits(scenario, grid.start, found, float(time[grid.start]), float(price[grid.start]))
     cuts = np.array([_cut(grid, slots) for slots in settings.slots], dtype=np.int64).reshape(

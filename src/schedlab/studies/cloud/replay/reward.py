@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from schedlab.config.errors import UserError, did_you_mean
 
-PREFERENCES: dict[
-    str, tuple[float, float, float]
-] = {  # weights of cost, time, resource; the order is that of the policies
+# weights of cost, time, resource; the order is that of the policies
+PREFERENCES: dict[str, tuple[float, float, float]] = {
     "balanced": (0.33, 0.33, 0.34),
     "cost": (0.6, 0.2, 0.2),
     "time": (0.2, 0.6, 0.2),

@@ -166,13 +166,8 @@ class CloudReplayVectorEnv(VectorEnv):
     def scores(self, place: int) -> dict[str, float]:
         """Return what the episode of one place is scored by so far, as CloudReplayEnv.scores does."""
         total = {name: float(values[place]) for name, values in self._totals.items()}
-        of = {
-            "time": total["time"] / self.replay.time_ref,
-            "cost": total["cost"] / self.replay.cost_ref,
-            "resource": total["waste"],
-        }
         return {
-            "objective": sum(weight * of[name] for name, weight in self.weights.items()),
+            "objective": self.replay.objective(self.weights, total["time"], total["cost"], total["waste"]),
             **{name: total[name] for name in ("time", "cost", "gpu_hours", "waste")},
             "sla_met": total["met"],
             "severity": total["severity"] / total["time"] if total["time"] else 0.0,

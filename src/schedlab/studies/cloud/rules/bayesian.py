@@ -60,9 +60,8 @@ class BayesianRule:
     def __init__(self, problem: CloudProblem, settings: BayesianSettings, seed: int) -> None:
         self.problem, self.settings, self.seed = problem, settings, seed
         values = problem.replay.lattice.allocations
-        self.places = (values - values.min(axis=0)) / np.maximum(
-            np.ptp(values, axis=0), 1e-12
-        )  # 0 to 1 in each resource
+        # 0 to 1 in each resource
+        self.places = (values - values.min(axis=0)) / np.maximum(np.ptp(values, axis=0), 1e-12)
         self.ranks = np.stack([np.unique(column, return_inverse=True)[1] for column in values.T], axis=1)
         self.budget = max(1, int(settings.share * problem.replay.intervals))
 

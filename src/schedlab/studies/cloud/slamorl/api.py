@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import model_validator
@@ -20,7 +20,6 @@ from schedlab.studies.cloud.live.monitor import CSVMonitor
 from schedlab.studies.cloud.live.run import LiveRequest, LiveRun, new_folder, run_script, script_environment
 from schedlab.studies.cloud.live.script import ScriptFacts, script_facts
 from schedlab.studies.cloud.model.allocation import (
-    ACTIONS,
     Allocation,
     action_of,
     changes,
@@ -58,9 +57,7 @@ __all__ = [
     "CloudResourceOptimizer",
     "MultiObjectiveConfig",
     "OfflineDataAnalyzer",
-    "RLConfig",
     "RLMetricsTracker",
-    "ReplayBuffer",
     "ResourceAction",
     "ResourceConfig",
     "ResourceCostCalculator",
@@ -77,24 +74,6 @@ __all__ = [
 
 
 COMPONENTS = ("cost", "performance", "efficiency", "sla")  # of the published reward
-
-
-class RLConfig(Settings):
-    """A record of the published learners' constants; what ours learn with are settings (`rl` of
-    CloudResourceOptimizer).
-    """
-
-    hidden: int = setting(256, doc="units of a hidden layer", ge=1)
-    gamma: float = setting(0.99, doc="discount of an interval's reward", ge=0, le=1)
-    tau: float = setting(0.005, doc="share of the online network that a target takes over in an update", gt=0, le=1)
-    lr_actor: float = setting(3e-4, doc="learning rate of actors", gt=0, le=1)
-    lr_critic: float = setting(3e-4, doc="learning rate of critics", gt=0, le=1)
-    batch: int = setting(64, doc="transitions of an update", ge=1)
-    buffer: int = setting(100_000, doc="transitions that are kept", ge=1)
-    exploration_noise: float = setting(0.1, doc="standard deviation added to probabilities", ge=0)
-    train_freq: int = setting(10, doc="steps between updates", ge=1)
-    reset_interval: int = setting(200, doc="steps between chances of a critic's reset", ge=1)
-    reset_probability: float = setting(0.3, doc="chance of a critic's reset", ge=0, le=1)
 
 
 class MultiObjectiveConfig(Settings):
@@ -168,55 +147,6 @@ class ResourceAction:
     def apply(self, allocation: Allocation, limits: ResourceConfig) -> Allocation:
         """Return the allocation after the action, within the limits."""
         return moved(allocation, self.number, limits)
-
-
-class Transition(NamedTuple):
-    """What a ring buffer holds of a step; `action` is one-hot."""
-
-    state: np.ndarray
-    action: np.ndarray
-    reward: float
-    next_state: np.ndarray
-    done: bool
-
-
-class ReplayBuffer:
-    """The last `capacity` transitions; which ones are sampled follows from the seed."""
-
-    def __init__(self, capacity: int = 100_000, seed: int = 0) -> None:
-        if capacity < 1:
-            raise UserError(f"{capacity}", where="capacity", expected="1 or more transitions")
-        self.capacity, self._rng = capacity, np.random.default_rng(seed)
-        self._kept: list[Transition] = []
-        self._next = 0
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def add(self, state: np.ndarray, action: int, reward: float, next_state: np.ndarray, done: bool) -> None:
-        """Keep a transition; the oldest goes where the buffer is full."""
-        one_hot = np.zeros(ACTIONS, dtype=np.float32)
-        one_hot[require_action(action)] = 1.0
-        kept = Transition(
-            np.array(state, np.float32), one_hot, float(reward), np.array(next_state, np.float32), bool(done)
-        )
-        if len(self._kept) < self.capacity:
-            self._kept.append(kept)
-        else:
-            self._kept[self._next] = kept
-        self._next = (self._next + 1) % self.capacity
-
-    def sample(self, count: int) -> Transition:
-        """Return `count` different transitions, each field stacked. Raises UserError where there are fewer."""
-        if not 0 < count <= len(self._kept):
-            raise UserError(f"{count} transitions asked for", where="replay buffer", expected=f"1 to {len(self._kept)}")
-        chosen = [self._kept[number] for number in self._rng.choice(len(self._kept), count, replace=False)]
-        return Transition._make(np.stack(list(map(np.asarray, values))) for values in zip(*chosen, strict=True))
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._kept.clear()
-        self._next = 0
 
 
 class ResourceManager:

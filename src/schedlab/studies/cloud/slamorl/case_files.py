@@ -235,9 +235,8 @@ def _similarity(document: Case, path: Path, compat: bool) -> dict[str, Any]:
 
 def _query(case: Case) -> Mapping[str, Any]:
     query = case.inner("model_info")
-    return require_query(
-        {key: query.number(key) for key in QUERY if query.values.get(key) is not None}, query.where
-    )  # null: nothing
+    # null: nothing
+    return require_query({key: query.number(key) for key in QUERY if query.values.get(key) is not None}, query.where)
 
 
 def _sla(document: Case, path: Path, compat: bool) -> dict[str, Any]:
