@@ -23,9 +23,7 @@ CLAIMS |= {"sla": ("balanced", "more service levels met, balanced")}
 
 def draw_outcomes(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A panel a measure, a group a workload, a bar a preference: learned, as a share of the static allocation; service
-    levels of 6.
-
-    Settings: OutcomesSettings.
+    levels of 6. Settings: OutcomesSettings.
     """
     settings = helpers.settings_of(spec, OutcomesSettings)
     found = _learned_and_baseline(tables, spec, settings)

@@ -40,9 +40,7 @@ class Pace:
 
 def pace(runs: Sequence[LiveRun]) -> Pace:
     """Return the pace of runs on one allocation: the median of their starts, the means of their first epochs and of
-    their later ones.
-
-    Where no run has a second epoch, the first ones stand for all.
+    their later ones. Where no run has a second epoch, the first ones stand for all.
     """
     times = [run.table["epoch_time"].to_numpy(float) for run in runs]
     first = float(np.mean([each[0] for each in times]))
@@ -134,9 +132,7 @@ def probe(
 
 def baseline_values(samples: Sequence[LiveRun], epochs: int, probes: Sequence[LiveRun] = ()) -> dict[str, Any]:
     """Return what samples say of the whole training, under the names of the reports; probes: of their allocation, where
-    samples are short.
-
-    time_by_ratio, cost_by_ratio: their epochs divided by their share of the training, as published.
+    samples are short. time_by_ratio, cost_by_ratio: their epochs divided by their share of the training, as published.
     """
     allocation, runs = samples[0].request.allocation, [*samples, *probes]
     price = samples[0].request.prices.hourly_price(*allocation) / 3600.0

@@ -63,10 +63,8 @@ class Setting(NamedTuple):
 
 def module_settings(tree: ast.Module) -> Iterator[Setting]:
     """Yield what `name = ...` and `config["name"] = ...` set, and each key of a literal `config = {...}`, in the order
-    of the text.
-
-    Not what is worked out from the value so far, and of loops only literals in a `for`: what changes from turn to turn
-    is no setting, and a `while` that waits for it would never end.
+    of the text. Not what is worked out from the value so far, and of loops only literals in a `for`: what changes from
+    turn to turn is no setting, and a `while` that waits for it would never end.
     """
     for setting, looped in _all_settings(tree):
         if not (looped and not isinstance(setting.value, ast.Constant)) and not _reads_itself(setting):
@@ -108,9 +106,7 @@ def with_settings(tree: ast.Module, values: Mapping[str, Any]) -> ast.Module:
 
 def _statements(body: list[ast.stmt], looped: bool = False) -> Iterator[tuple[ast.Assign | ast.AnnAssign, bool]]:
     """Assignments that run with the module, each with whether a `for` is around it: also those within if, try, with and
-    match.
-
-    Nothing of the body of a `while`.
+    match. Nothing of the body of a `while`.
     """
     for node in body:
         if isinstance(node, ast.Assign | ast.AnnAssign):
@@ -166,11 +162,9 @@ def _required(arguments: ast.arguments) -> bool:
 
 def guard(parent: int | None) -> int | None:
     """Fork: None in the process that is to run the script; in the other, which waits for it and ends all that it
-    leaves, its exit status.
-
-    Orphans of the script become children of the one that waits, whatever their group, session or environment. It also
-    ends them all where it is told to (SIGTERM) and where `parent`, who started it, is gone. Elsewhere than on Linux
-    nothing is forked.
+    leaves, its exit status. Orphans of the script become children of the one that waits, whatever their group, session
+    or environment. It also ends them all where it is told to (SIGTERM) and where `parent`, who started it, is gone.
+    Elsewhere than on Linux nothing is forked.
     """
     if not GUARDED:
         return None

@@ -14,9 +14,7 @@ UNKNOWN = (float("nan"), float("nan"))
 
 def gpu_readings() -> dict[str, tuple[float, float]]:
     """Return number -> (utilisation in percent, memory used in GB) of every GPU that may be used; what it cannot tell
-    is NaN.
-
-    A part of a GPU (MIG) stands there by its name.
+    is NaN. A part of a GPU (MIG) stands there by its name.
     """
     command = shutil.which("nvidia-smi")
     if command is None:

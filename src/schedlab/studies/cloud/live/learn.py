@@ -122,10 +122,8 @@ def walk(
 
 def uncertainty(policy: Policy, observation: np.ndarray, mask: np.ndarray, seed: int) -> float:
     """Return the mean over actions of the standard deviation of their probabilities over PASSES with dropout after
-    hidden layers.
-
-    A policy that has an `uncertainty` of its own is asked for it; NaN, which is unknown, for one without a network of
-    layers.
+    hidden layers. A policy that has an `uncertainty` of its own is asked for it; NaN, which is unknown, for one without
+    a network of layers.
     """
     if hasattr(policy, "uncertainty"):
         return float(policy.uncertainty(observation, mask))

@@ -85,9 +85,8 @@ def job_facts(table: pd.DataFrame, overheads: Sequence[float], per_gpu: bool, fi
 
 def anchored(facts: JobFacts, fit: CoreFit, allocation: Allocation, found: Pace, gpus_per_node: int) -> JobFacts:
     """Return the facts by which the model says of an allocation what was measured there: its start and the time of an
-    epoch.
-
-    What is compared with the baseline then differs from it by what it holds alone, and not by how the two were told.
+    epoch. What is compared with the baseline then differs from it by what it holds alone, and not by how the two were
+    told.
     """
     gpus, cores, memory = np.array(allocation, float)[:, None]
     modelled = _performance(fit, replace(facts, anchor=1.0), gpus, cores, memory, gpus_per_node)

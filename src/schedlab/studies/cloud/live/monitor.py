@@ -76,10 +76,8 @@ class CSVMonitor:
 
     def append(self, epoch: float, metrics: Mapping[str, Any]) -> None:
         """Fill in the extended columns of an epoch's row; keys without the prefix `rl_` get it, unknown ones are
-        ignored.
-
-        For a finished log: the file is replaced, and a script that still has it open would go on writing into the old
-        one. Raises UserError where no row is of this epoch.
+        ignored. For a finished log: the file is replaced, and a script that still has it open would go on writing into
+        the old one. Raises UserError where no row is of this epoch.
         """
         import pandas as pd
 

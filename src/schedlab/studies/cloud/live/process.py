@@ -141,9 +141,7 @@ def _watch(
 
 class _Meter:
     """Reads what a process and all that came of it use: CPU seconds, bytes in memory, bytes that the hungriest asked
-    for to itself.
-
-    On Linux the process is live_child's waiting one, whose own few bytes are none of the script's.
+    for to itself. On Linux the process is live_child's waiting one, whose own few bytes are none of the script's.
     """
 
     def __init__(self, process: psutil.Process) -> None:

@@ -61,10 +61,8 @@ def require_within(grid: Grid, limits: ResourceConfig) -> None:
 
 def sweep(request: LiveRequest, grid: Grid, folder: Path) -> pd.DataFrame:
     """Return the completed logs of a script on every point of a grid, a row an epoch, with the number of the point
-    (`sample`).
-
-    A point that breaks a limit is left out, and said so; each run has a folder of its own below `folder`. Raises
-    ScriptFailed where no point could be run.
+    (`sample`). A point that breaks a limit is left out, and said so; each run has a folder of its own below `folder`.
+    Raises ScriptFailed where no point could be run.
     """
     import pandas as pd
 

@@ -130,11 +130,9 @@ class OfflineDataAnalyzer:
 
     def update_with_result(self, table: pd.DataFrame, name: str, gpu_type: str | None = None) -> bool:
         """Take the log of a finished run, and keep it in the store; False where its content is there already, which
-        changes nothing.
-
-        What `predict` and `performance` say takes it into account from now on. gpu_type: gpu or cpu (None: as its rows
-        have GPUs or not). Raises UserErrors for what is wrong in it, before anything is kept; units of a run that was
-        measured here are only warned of.
+        changes nothing. What `predict` and `performance` say takes it into account from now on. gpu_type: gpu or cpu
+        (None: as its rows have GPUs or not). Raises UserErrors for what is wrong in it, before anything is kept; units
+        of a run that was measured here are only warned of.
         """
         import pandas as pd
 
@@ -159,10 +157,8 @@ class OfflineDataAnalyzer:
         self, model: str, gpus_per_node: int = 4, dataset: str | None = None, gpu_type: str | None = None
     ) -> CoreFit:
         """Return the performance model fitted to all rows of a model's logs, or those of a dataset and of one type,
-        `gpu` or `cpu`.
-
-        Each log is a run of its own, or several, as its column `sample` tells; epochs that two logs have in common are
-        two measurements. Raises UserErrors where there is none of them, and for unfit rows.
+        `gpu` or `cpu`. Each log is a run of its own, or several, as its column `sample` tells; epochs that two logs
+        have in common are two measurements. Raises UserErrors where there is none of them, and for unfit rows.
         """
         import pandas as pd
 
@@ -222,9 +218,7 @@ class OfflineDataAnalyzer:
 
     def analyze(self) -> dict[str, Any]:
         """Return the mean time (s) and cost ($) of all rows, and per model the rows of best throughput and best
-        throughput per dollar.
-
-        Raises UserError without logs.
+        throughput per dollar. Raises UserError without logs.
         """
         if not self.tables:
             raise UserError("there is no log", where="offline logs", expected="one at least")
@@ -242,12 +236,10 @@ class OfflineDataAnalyzer:
         self, query: Mapping[str, Any], dataset: str | None = None, gpu_type: str | None = None
     ) -> dict[str, Any]:
         """Return GPUs, cores, memory (GB), batch size, estimated time (s) and cost ($) for a job, and the similarity
-        that they rest on.
-
-        query: model_params, model_layers, data_size_mb; what it lacks, or is None, counts 0, a lacking size as alike.
-        Logs of a model, its data and a kind of device are asked together, and the rows of the most alike answer; of
-        equally alike ones those of `dataset` and `gpu_type` (gpu or cpu) come first, then the earliest. Raises
-        UserError for what is no number of 0 or more.
+        that they rest on. query: model_params, model_layers, data_size_mb; what it lacks, or is None, counts 0, a
+        lacking size as alike. Logs of a model, its data and a kind of device are asked together, and the rows of the
+        most alike answer; of equally alike ones those of `dataset` and `gpu_type` (gpu or cpu) come first, then the
+        earliest. Raises UserError for what is no number of 0 or more.
         """
         query = require_query(query, "job")
         scores = {key: similarity(query, facts) for key, facts in self.models.items()}

@@ -46,9 +46,7 @@ class Fit:
 @dataclass(frozen=True)
 class LeftOut:
     """Errors on placements that were left out of the fit, one at a time: the median of those between measured ones and
-    of those beyond.
-
-    None where there is no such placement. placements: how many were left out.
+    of those beyond. None where there is no such placement. placements: how many were left out.
     """
 
     placements: int
@@ -58,10 +56,8 @@ class LeftOut:
 
 def fit(rows: pd.DataFrame) -> Fit:
     """Fit the model to rows of logs.read_step_times (columns nodes, gpus, batch, step_time, sync_time). Raises
-    UserError without rows.
-
-    Where what is told of synchronisation leaves the step time far off (CONTRADICTED), as the utilisation that a probe
-    reports may, the step time is fitted alone, by its absolute error, if that is nearer.
+    UserError without rows. Where what is told of synchronisation leaves the step time far off (CONTRADICTED), as the
+    utilisation that a probe reports may, the step time is fitted alone, by its absolute error, if that is nearer.
     """
     if not len(rows):
         raise UserError("no row with a GPU", where="step times", expected="at least one measured step on a GPU")
@@ -145,9 +141,7 @@ class _Data:
 
     def loss(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
         """Root mean squared errors of the logarithms of gradient and step time, with penalties on overlap and growth;
-        and its slope.
-
-        The slope is that in the logarithms of the parameters; a test holds it against differences.
+        and its slope. The slope is that in the logarithms of the parameters; a test holds it against differences.
         """
         values = np.exp(logs)
         a_c, b_c, a_n, b_n, a_r, b_r, y = values

@@ -31,10 +31,9 @@ STARTS = (0.9, 0.5, 0.1)  # share of the shortest time that the first guess give
 @dataclass(frozen=True)
 class CoreFit:
     """Parameters of the GPU step (without GPUs: what cores do not speed up), work of a core on a sample (s), and errors
-    of the time.
-
-    rows, settings: of the log, how many were fitted, and how many settings they are of, each of which counts by its
-    median. free: how many of the parameters these decided on; with as many settings, the errors say nothing.
+    of the time. rows, settings: of the log, how many were fitted, and how many settings they are of, each of which
+    counts by its median. free: how many of the parameters these decided on; with as many settings, the errors say
+    nothing.
     """
 
     step: StepParameters
@@ -75,9 +74,7 @@ def iteration_time(step: StepParameters, core_seconds: float, rows: pd.DataFrame
 
 def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None) -> CoreFit:
     """Fit the work of a core on a sample; without `step`, to rows without GPUs, also the part that cores do not speed
-    up.
-
-    Raises UserError without rows.
+    up. Raises UserError without rows.
     """
     from scipy.optimize import minimize
 
@@ -154,9 +151,7 @@ def core_report(rows: pd.DataFrame) -> dict[str, object]:
 
 def cores_beside(rows: pd.DataFrame, step: StepParameters) -> dict[str, object] | None:
     """Return the work of a core on a sample beside a known step of the GPUs, with the errors of the time, from core
-    times.
-
-    None where no two rows differ in their cores alone: the logs then do not tell it.
+    times. None where no two rows differ in their cores alone: the logs then do not tell it.
     """
     rows = rows[rows["gpus"] > 0]
     if not (rows.groupby(["nodes", "gpus", "batch"])["cores"].nunique() > 1).any():

@@ -218,13 +218,11 @@ def _twice(epoch: float, row: int, path: Path) -> UserError:
 
 def read_step_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
     """Return measured step times: columns model, nodes, gpus, batch (a GPU), step_time and sync_time (s; NaN where not
-    recorded), rows.
-
-    Reads tables of placements (`placement`, digits = GPUs on each node, or `num_nodes`, `num_replicas`; `local_bsz`,
-    `step_time`, `sync_time`) and training logs, whose first epoch of each run is left out where there are more, since
-    it warms up; there, nodes are filled with `gpus_per_node`, and the time in synchronisation is what the GPUs'
-    utilisation leaves. Raises UserError, also for a time in synchronisation that is no part of the step; that of single
-    rows (STRAY) counts as not recorded. rows: of the log, that each stands for.
+    recorded), rows. Reads tables of placements (`placement`, digits = GPUs on each node, or `num_nodes`,
+    `num_replicas`; `local_bsz`, `step_time`, `sync_time`) and training logs, whose first epoch of each run is left out
+    where there are more, since it warms up; there, nodes are filled with `gpus_per_node`, and the time in
+    synchronisation is what the GPUs' utilisation leaves. Raises UserError, also for a time in synchronisation that is
+    no part of the step; that of single rows (STRAY) counts as not recorded. rows: of the log, that each stands for.
     """
     table = read_table(path)
     if "step_time" in table.columns:
@@ -308,11 +306,9 @@ def of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
 
 def _computing(settings: pd.DataFrame) -> pd.Series:
     """The share of its time that a job computes on its GPUs: their use as a share of what one GPU alone shows with as
-    large a batch.
-
-    NaN where it is not told, or several GPUs show no less: probes that count waiting for the others as use do not tell
-    it. Neither does use of less than a percent where no GPU is alone: it may be a share of 1, and GPUs that idle do not
-    wait for each other.
+    large a batch. NaN where it is not told, or several GPUs show no less: probes that count waiting for the others as
+    use do not tell it. Neither does use of less than a percent where no GPU is alone: it may be a share of 1, and GPUs
+    that idle do not wait for each other.
     """
     import numpy as np
 

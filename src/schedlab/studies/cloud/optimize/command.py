@@ -115,10 +115,8 @@ def write_all(found: Optimization, folder: Path, logs: Path, analyser: OfflineDa
 
 def keep_logs(found: Optimization, folder: Path, now: datetime.datetime) -> None:
     """Keep the completed logs of baseline and run as `<script>_<baseline|optimized>_<unix time>.csv`, s (specification,
-    A5).
-
-    Only what was measured here and cannot be repeated is named by the clock. Nothing is overwritten: where logs of this
-    second are there, the next free one counts.
+    A5). Only what was measured here and cannot be repeated is named by the clock. Nothing is overwritten: where logs of
+    this second are there, the next free one counts.
     """
     import pandas as pd
 

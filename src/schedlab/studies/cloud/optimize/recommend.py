@@ -33,10 +33,8 @@ SOUGHT = {
 
 def recommendations(found: Optimization, new: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return three recommendations: for time and for cost the best of what was there, what was run and a step further;
-    the run, balanced.
-
-    A step further is told by the model, where that reaches it, else as published; a run that was cut off is no
-    candidate.
+    the run, balanced. A step further is told by the model, where that reaches it, else as published; a run that was cut
+    off is no candidate.
     """
     last = found.live[-1].record
     held = held_in(last)
@@ -69,9 +67,7 @@ def kept_row(found: Optimization) -> dict[str, Any]:
 
 def best_constants(found: Optimization) -> list[dict[str, Any]]:
     """Return the allocations to stay on from the begin that are fastest, cheapest and best for the preference, by the
-    model.
-
-    `best_for` names what each one is best for; one that is best for several stands there once.
+    model. `best_for` names what each one is best for; one that is best for several stands there once.
     """
     time, cost = constant_totals(found.replay)
     preference, replay = found.settings.preference, found.replay

@@ -46,9 +46,7 @@ MOST_FAILURES = 100  # intervals without memory after which an episode is cut of
 
 def weights_of(preference: str) -> dict[str, float]:
     """Return the weights of time, cost and resource of a preference: a name, or weights of cost, time and resource as
-    in `0.1:0.1:0.8`.
-
-    Raises UserError for what is neither.
+    in `0.1:0.1:0.8`. Raises UserError for what is neither.
     """
     if (found := preference_weights(preference)) is None:
         remedy = did_you_mean(str(preference), PREFERENCES)
@@ -123,9 +121,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Submit the job anew; the first reset uses the seed of the construction. `options={"preference": name}`
-        changes the preference.
-
-        Raises UserError for a preference that is none.
+        changes the preference. Raises UserError for a preference that is none.
         """
         super().reset(seed=self._seed if seed is None else seed)
         self._seed = None

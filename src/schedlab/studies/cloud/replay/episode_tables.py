@@ -83,9 +83,7 @@ def step_values(
     record: Mapping[str, Any], action: int, rewards: Mapping[str, float], verdicts: Mapping[str, Verdict]
 ) -> dict[str, Any]:
     """Return the values of a step for `step_tables`: its record (with the allocation), action, reward and components,
-    verdicts.
-
-    An item without a verdict has none in the tables either.
+    verdicts. An item without a verdict has none in the tables either.
     """
     used = gpu_utilisations(record)
     return {

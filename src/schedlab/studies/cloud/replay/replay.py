@@ -77,9 +77,7 @@ class Replay:
 
     def after(self, numbers: np.ndarray, progress: np.ndarray, seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return how far the training gets on allocations in a time, and the time that it takes to: less where the
-        training ends.
-
-        All of one shape (N,); progress in intervals, 0 to E; time in s, without restarts.
+        training ends. All of one shape (N,); progress in intervals, 0 to E; time in s, without restarts.
         """
         places, number = np.arange(len(numbers)), self.intervals
         clock, speeds = self.clock[:, numbers], self.seconds[:, numbers]
@@ -107,9 +105,7 @@ class Replay:
 
     def step_costs(self, weights: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray]:
         """Return what the objective grows by: (E, n) in an interval on each allocation, (n,) more where it is newly
-        taken.
-
-        weights: of time, cost and resource. Infinite where the memory does not suffice.
+        taken. weights: of time, cost and resource. Infinite where the memory does not suffice.
         """
         rate = self.rate(weights)
         waste = weights["resource"] * (1.0 - self.busy) / self.intervals
@@ -156,10 +152,8 @@ def make_replay(scenario: CloudScenario, model: StepModel) -> Replay:
 
 def _efficiency(scenario: CloudScenario, total: np.ndarray) -> np.ndarray:
     """Progress of a sample in each interval, (E, n), on allocations with these total batches, (n,), as a share of that
-    in the base batch.
-
-    It is 1 where the total batch stays (`fixed_global`): all allocations then need the same samples (specification,
-    B1).
+    in the base batch. It is 1 where the total batch stays (`fixed_global`): all allocations then need the same samples
+    (specification, B1).
     """
     job = scenario.job
     if job.batching == "fixed_global":

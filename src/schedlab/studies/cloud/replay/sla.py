@@ -119,9 +119,7 @@ def gpu_utilisations(metrics: Mapping[str, Any]) -> list[float]:
 
 def forecast(history: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """Return limits for a job from records {time_so_far, cost_so_far, throughput}: 10 % beyond their means, or beyond
-    the fallbacks.
-
-    Raises UserError for a value that is no number.
+    the fallbacks. Raises UserError for a value that is no number.
     """
     records = [require_record(record, "history") for record in history]
     limits = {}

@@ -36,12 +36,10 @@ from schedlab.studies.cloud.replay.state import SIZE
 
 class CloudReplayVectorEnv(VectorEnv):
     """A number of CloudReplayEnv side by side; each does what a CloudReplayEnv of its seed does, number i of seed s
-    that of seed s + i.
-
-    Observations (N, 26 or 21) float32, actions (N,), rewards (N,) float64; `action_masks` is (N, 27 or 9). A job that
-    ends is replaced by a
-    new one in the same step: `final_obs` and `final_info` (its scores) tell how it ended. Only the scalar reward, its
-    weights fixed or adapted, and intervals that are shares of the training. Raises UserError for others.
+    that of seed s + i. Observations (N, 26 or 21) float32, actions (N,), rewards (N,) float64; `action_masks` is (N, 27
+    or 9). A job that ends is replaced by a new one in the same step: `final_obs` and `final_info` (its scores) tell how
+    it ended. Only the scalar reward, its weights fixed or adapted, and intervals that are shares of the training.
+    Raises UserError for others.
     """
 
     def __init__(
@@ -96,9 +94,7 @@ class CloudReplayVectorEnv(VectorEnv):
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Submit every job anew; the first reset uses the construction's seed. `options={"preference": name}` changes
-        the preference.
-
-        Raises UserError for a preference that is none.
+        the preference. Raises UserError for a preference that is none.
         """
         if options and "preference" in options:
             self.weights, self.preference = weights_of(options["preference"]), options["preference"]

@@ -117,10 +117,8 @@ class BayesianRule:
 
     def _reachable(self, env: CloudReplayEnv) -> np.ndarray:
         """The allocations not yet measured that what is left of the budget leads to; an action moves each resource by
-        one step.
-
-        A decision is taken to train as much as those before did in the mean: an interval, unless decisions come by
-        time.
+        one step. A decision is taken to train as much as those before did in the mean: an interval, unless decisions
+        come by time.
         """
         away = np.abs(self.ranks - self.ranks[env.here]).max(axis=1)
         near = env.replay.fits & (away * env.progress / env.decisions <= self.budget - env.progress)

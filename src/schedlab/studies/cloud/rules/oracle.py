@@ -36,9 +36,7 @@ class Plan:
 
 def best_plan(replay: Replay, weights: Mapping[str, float]) -> Plan | TimedPlan:
     """Return the plan of the smallest objective, by backward induction over intervals and allocations; ties: the lowest
-    action.
-
-    Exact for the objective, which is a sum over intervals, where these are shares of the training; see
+    action. Exact for the objective, which is a sum over intervals, where these are shares of the training; see
     `best_timed_plan` for stretches of time. weights: of time, cost and resource.
     """
     if replay.span:

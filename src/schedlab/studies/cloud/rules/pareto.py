@@ -170,10 +170,8 @@ def measures(points: np.ndarray, of: np.ndarray) -> dict[str, float]:
 
 def attainment_surface(sets: Sequence[np.ndarray], share: float) -> np.ndarray:
     """Return the corners (k, 2), by rising time, of what at least a share of the sets of points (n, 2) attains: 0.5 the
-    median, 1 all.
-
-    That is the empirical attainment function (Grunert da Fonseca, Fonseca and Hall 2001): a set attains whatever one of
-    its points beats.
+    median, 1 all. That is the empirical attainment function (Grunert da Fonseca, Fonseca and Hall 2001): a set attains
+    whatever one of its points beats.
     """
     numbers = np.repeat(np.arange(len(sets)), [len(points) for points in sets])
     found = moocore.eaf(np.concatenate(sets), sets=numbers, percentiles=[100.0 * share])

@@ -176,9 +176,7 @@ def _gpus(env: CloudReplayEnv, memory: dict[str, Any], way: int) -> int:
 
 def make_greedy(params: Mapping[str, Any], problem: CloudProblem, seed: int) -> ChosenAction:
     """Return the rule that takes the neighbour of the best objective if it were kept to the end, as far as the model
-    tells.
-
-    A restart counts; what the next change would bring does not (goodput-greedy).
+    tells. A restart counts; what the next change would bring does not (goodput-greedy).
     """
     del seed
     validate(NoSettings, params)

@@ -105,9 +105,8 @@ class MultiObjectiveConfig(Settings):
 
     def text(self, name: str) -> str:
         """Return a preference as learners, Gymnasium environments and CloudResourceOptimizer take any: weights of cost,
-        time and resource.
-
-        Not CloudEnvironment, whose reward is the published one, with weights for the four names alone.
+        time and resource. Not CloudEnvironment, whose reward is the published one, with weights for the four names
+        alone.
         """
         self.weights(name)
         return ":".join(map(repr, self.preferences[name]))
@@ -178,11 +177,9 @@ class ResourceManager:
 
 class CloudEnvironment:
     """A job as records of its log tell it: decisions when something changed, the published reward, and a log of
-    adjustments.
-
-    Records come from outside (`observe`): what follows from an action is seen in the records that come after it. To
-    learn, use the environments schedlab/CloudReplay-v0 and schedlab/CloudLive-v0, in which it is computed or run.
-    Raises UserError where the preference is none of the four names.
+    adjustments. Records come from outside (`observe`): what follows from an action is seen in the records that come
+    after it. To learn, use the environments schedlab/CloudReplay-v0 and schedlab/CloudLive-v0, in which it is computed
+    or run. Raises UserError where the preference is none of the four names.
     """
 
     def __init__(
@@ -271,10 +268,8 @@ class RLMetricsTracker:
         critic_reset: bool = False,
     ) -> None:
         """Take a step: record with epoch and allocation, action, reward, verdicts, components (cost, performance,
-        efficiency, sla).
-
-        Items without a verdict have empty cells. Raises UserError for a record without these, and for names that are
-        none.
+        efficiency, sla). Items without a verdict have empty cells. Raises UserError for a record without these, and for
+        names that are none.
         """
         record = require_record(record, "track")
         if missing := {"epoch", *Allocation._fields} - set(record):

@@ -34,9 +34,7 @@ class Step:
 
 def trimmed(allocation: Allocation, metrics: Mapping[str, Any]) -> Allocation:
     """Return the allocation without the GPUs that idle: one GPU where all reported are below 5 %, else those at 10 % or
-    more.
-
-    Meant by the published program, which reads the utilisations under a name that nothing writes.
+    more. Meant by the published program, which reads the utilisations under a name that nothing writes.
     """
     found = gpu_utilisations(metrics)
     if len(found) <= 1:
