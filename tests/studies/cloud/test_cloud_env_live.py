@@ -12,9 +12,9 @@ from live_scripts import plain_script, script
 import schedlab.environments  # noqa: F401
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.live.env import CloudLiveEnv, LiveJob
+from schedlab.studies.cloud.live.machine import machine_limits, machine_resources
 from schedlab.studies.cloud.live.process import ScriptFailed, available_cpus
 from schedlab.studies.cloud.model.allocation import KEEP, Allocation, ResourceConfig, action_of
-from schedlab.studies.cloud.model.machine import machine_limits, machine_resources
 from schedlab.studies.cloud.replay.env import make as make_replay_env
 from schedlab.studies.cloud.replay.sla import SLAConfig
 from schedlab.studies.cloud.replay.state import COMPONENTS

@@ -10,14 +10,13 @@ import pytest
 from live_scripts import COLUMNS, fake_nvidia_smi, logging_script, plain_script, script
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.live.gpu import gpu_numbers
+from schedlab.studies.cloud.live.machine import gpu_numbers, machine_resources
 from schedlab.studies.cloud.live.process import ScriptFailed
 from schedlab.studies.cloud.live.run import LiveRequest, Watch, find_log, run_script, script_environment
 from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
 from schedlab.studies.cloud.model.fit_cores import fit_table
 from schedlab.studies.cloud.model.logs import COLUMNS as ALL
 from schedlab.studies.cloud.model.logs import read_training_log
-from schedlab.studies.cloud.model.machine import machine_resources
 
 ONE = Allocation(0, 1, 1)
 PRICES = ResourceConfig(cost_per_gpu_hour=2.5, cost_per_cpu_hour=0.1, cost_per_gb_hour=0.02)

@@ -25,10 +25,10 @@ def test_prices_that_are_not_given_are_the_realistic_ones():
 def test_limits_that_are_not_given_are_those_of_the_machine(monkeypatch):
     """In the API alone: what the pipeline computes must not rest on its host."""
     monkeypatch.setattr(
-        "schedlab.studies.cloud.model.machine.psutil.virtual_memory", lambda: SimpleNamespace(total=7 << 29)
+        "schedlab.studies.cloud.live.machine.psutil.virtual_memory", lambda: SimpleNamespace(total=7 << 29)
     )
-    monkeypatch.setattr("schedlab.studies.cloud.model.machine.available_cpus", lambda: tuple(range(5)))
-    monkeypatch.setattr("schedlab.studies.cloud.model.machine.gpu_readings", lambda: {"0": (6.0, 1.0), "1": (2.0, 1.0)})
+    monkeypatch.setattr("schedlab.studies.cloud.live.machine.available_cpus", lambda: tuple(range(5)))
+    monkeypatch.setattr("schedlab.studies.cloud.live.machine.gpu_readings", lambda: {"0": (6.0, 1.0), "1": (2.0, 1.0)})
     resource, sla = api.ResourceConfig(), api.SLAConfig()
     assert resource.most == Allocation(2, 5, 3) and resource.least == Allocation(1, 1, 3)
     assert (
@@ -53,6 +53,6 @@ def test_limits_that_are_not_given_are_those_of_the_machine(monkeypatch):
 )
 def test_gpus_that_idle_are_asked_for_little(monkeypatch, uses, wanted):
     monkeypatch.setattr(
-        "schedlab.studies.cloud.model.machine.gpu_readings", lambda: {str(n): (use, 1.0) for n, use in enumerate(uses)}
+        "schedlab.studies.cloud.live.machine.gpu_readings", lambda: {str(n): (use, 1.0) for n, use in enumerate(uses)}
     )
     assert api.SLAConfig().gpu_util_min == pytest.approx(wanted)

@@ -45,7 +45,9 @@ def draw_outcomes(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.legend_outside(figure, columns=3)
     told = "; ".join(f"{name} {value:.0f} %" for name, value in settings.published.items())
     shown = "Bars: means over seeds; thin lines: smallest to largest seed." if _seeds(found) > 1 else "One seed."
-    caption = f"{spec.caption} {shown} {_best_told(found, settings)} Claimed reductions (improvement for sla): {told}."
+    caption = (
+        f"{spec.caption} {shown} {_best_gains_text(found, settings)} Claimed reductions (improvement for sla): {told}."
+    )
     return Drawing(figure, caption, left_out=left_out(tables, spec, found, settings.learned, settings.baseline))
 
 
@@ -66,7 +68,7 @@ def draw_headline(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.text_table(axes, cells, ["% of the static allocation", *found, "published"], row_height=1.7)
     seeds = _seeds(found)
     shown = f"Means of {seeds} seeds, smallest to largest in brackets." if seeds > 1 else "One seed."
-    caption = f"{spec.caption} {shown} {_best_told(found, settings)}"
+    caption = f"{spec.caption} {shown} {_best_gains_text(found, settings)}"
     return Drawing(figure, caption, left_out=left_out(tables, spec, found, settings.learned, settings.baseline))
 
 
@@ -130,7 +132,7 @@ def _bars(axes: Axes, group: int, values: tuple, settings: OutcomesSettings, sha
         axes.plot([group - 0.45, group + 0.45], [first, first], color=INK, linewidth=0.8, linestyle="--")
 
 
-def _best_told(found: dict[str, dict[str, tuple]], settings: OutcomesSettings) -> str:
+def _best_gains_text(found: dict[str, dict[str, tuple]], settings: OutcomesSettings) -> str:
     told = []
     for claim, (_, words) in _claims(settings).items():
         mean = {scenario: float(gains(values, claim).mean()) for scenario, values in found.items()}

@@ -20,9 +20,9 @@ import numpy as np
 from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import derive_seed
+from schedlab.studies.cloud.live.machine import machine_limits, machine_resources
 from schedlab.studies.cloud.live.run import LiveRequest, LiveRun, run_script
 from schedlab.studies.cloud.model.allocation import ACTIONS, KEEP, Allocation, ResourceConfig, action_at, moved
-from schedlab.studies.cloud.model.machine import machine_limits, machine_resources
 from schedlab.studies.cloud.replay.env import OBJECTIVES, scores_of, weights_of
 from schedlab.studies.cloud.replay.sla import SLAConfig, gpu_utilisations
 from schedlab.studies.cloud.replay.state import SIZE, CloudEnvironmentState

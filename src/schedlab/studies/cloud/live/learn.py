@@ -25,7 +25,7 @@ NAME = "live"
 
 
 @dataclass(frozen=True)
-class Taken:
+class EpisodeStep:
     """One step of an episode: what was seen after it and before it, what was done, what it brought.
 
     objectives   of env.OBJECTIVES, before weights          uncertainty  mean over actions of the deviation of their
@@ -53,7 +53,7 @@ class Learned:
 
     policy: Policy
     preference: str
-    course: list[Taken]
+    course: list[EpisodeStep]
     objective: float
     best: float
     best_constant: float
@@ -102,7 +102,7 @@ def walk(
     unit: Unit,
     seed: int,
     seen: Callable[[Mapping[str, Any]], None] = lambda info: None,
-) -> list[Taken]:
+) -> list[EpisodeStep]:
     """Run an episode by a policy's most probable actions; `seen` gets each step's `info`."""
     policy.reset(unit)
     observation, _ = env.reset(seed=seed)
@@ -115,7 +115,7 @@ def walk(
         seen(info)
         used = getattr(policy, "acting", env.preference)
         after = observation.copy(), doubt, env.vector.copy(), used
-        taken.append(Taken(env.actions[action], float(reward), info["record"], info["objectives"], *after))
+        taken.append(EpisodeStep(env.actions[action], float(reward), info["record"], info["objectives"], *after))
         over = done or cut
     return taken
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.live import child as live_child
-from schedlab.studies.cloud.live.gpu import gpu_numbers, gpu_readings
 from schedlab.studies.cloud.live.log import completed, require_log_size
+from schedlab.studies.cloud.live.machine import gpu_numbers, gpu_readings
 from schedlab.studies.cloud.live.process import How, Limits, ScriptFailed, available_cpus, run_limited
 from schedlab.studies.cloud.live.script import (
     BATCH_NAMES,
@@ -146,7 +146,7 @@ def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
 def _own_batch(script: Path) -> int | None:
     """OPTIMIZER_BATCH_SIZE where none is given (ScriptFacts); the run reports a script that cannot be read."""
     with suppress(UserError):
-        return script_facts(script).untold_batch
+        return script_facts(script).unset_batch
     return UNKNOWN_BATCH
 
 
@@ -269,11 +269,11 @@ def _checked(request: LiveRequest) -> LiveRequest:
         raise UserError(f"{request.epochs} epochs", where="live run", expected="1 or more")
     if request.batch is not None and request.batch < 1:
         raise UserError(f"{request.batch}", where="live run: batch", expected="1 or more samples")
-    gpus, cores, memory = _there(request.allocation)
+    gpus, cores, memory = _require_available(request.allocation)
     return replace(request, script=script, allocation=Allocation(int(gpus), int(cores), memory))
 
 
-def _there(allocation: Allocation) -> Allocation:
+def _require_available(allocation: Allocation) -> Allocation:
     """Return an allocation. Raises UserError for one that limits nothing or is more than there is here."""
     gpus, cores = len(gpu_numbers()) if allocation.gpu_count > 0 else 0, len(available_cpus())
     for wrong, what, expected in (

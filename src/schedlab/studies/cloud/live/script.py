@@ -154,7 +154,7 @@ class ScriptFacts:
     epochs, batch_size  the first whole number that a module-level name or a key of `config` gets, in blocks, too, as
                         with_settings finds them; else what it takes where the environment variable for it is not set.
                         Arithmetic on whole numbers counts, and so do names that one assignment sets to such
-    untold_batch        what OPTIMIZER_BATCH_SIZE says where no batch is given; None: it has to stay unset, as the
+    unset_batch        what OPTIMIZER_BATCH_SIZE says where no batch is given; None: it has to stay unset, as the
                         script has a default for it that its text does not tell
     function            what is called after it is loaded; None where it trains by itself
     """
@@ -165,7 +165,7 @@ class ScriptFacts:
     epochs: int | None
     batch_size: int | None
     function: str | None
-    untold_batch: int | None
+    unset_batch: int | None
 
 
 def script_facts(path: Path) -> ScriptFacts:
@@ -191,7 +191,7 @@ def script_facts(path: Path) -> ScriptFacts:
         epochs=_own(tree, EPOCH_NAMES, EPOCHS_TOLD),
         batch_size=batch_size,
         function=entry_function(tree),
-        untold_batch=_untold(tree, batch_size),
+        unset_batch=_unset_batch(tree, batch_size),
     )
 
 
@@ -203,7 +203,7 @@ def _own(tree: ast.Module, names: tuple[str, ...], variable: str) -> int | None:
     return next((number for number in chain(set_here, by_default) if number is not None), None)
 
 
-def _untold(tree: ast.Module, batch_size: int | None) -> int | None:
+def _unset_batch(tree: ast.Module, batch_size: int | None) -> int | None:
     """What OPTIMIZER_BATCH_SIZE says without a given batch, so that the script trains with its own default."""
     if not mentions(tree, BATCH_TOLD) or needs(tree, BATCH_TOLD):
         return batch_size or UNKNOWN_BATCH

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from schedlab.config.errors import UserError
 from schedlab.config.files import atomic_path
+from schedlab.studies.cloud.live.machine import machine_resources
 from schedlab.studies.cloud.live.process import ScriptFailed
 from schedlab.studies.cloud.live.run import LiveRequest, new_folder, run_script
 from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
 from schedlab.studies.cloud.model.fit_report import fit_report, print_report
-from schedlab.studies.cloud.model.machine import machine_resources
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -120,7 +120,7 @@ def print_report(report: Mapping[str, Any], as_json: bool) -> None:
         return
     print(json.dumps(report, indent=1, allow_nan=False))
     for one in report["models"].values() if "models" in report else [report]:
-        for told in (*_not_told(one), *fit_warnings(one)):
+        for told in (*_undetermined(one), *fit_warnings(one)):
             log.warning("%s", told)
 
 
@@ -136,7 +136,7 @@ def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"{', '.join(_counted(one[name], name) for name in ('rows', 'settings', 'placements'))}: {errors}"
         if one.get("step_times_alone"):
             yield "fitted to step times alone: with the part in synchronisation as told they are farther off"
-        yield from _not_told(one)
+        yield from _undetermined(one)
         if cores := one.get("cores"):
             error = f"median relative error {cores['median_relative_error']:.2%}"
             work = f"core_seconds {cores['core_seconds']:.4g}{UNITS['core_seconds']}"
@@ -148,7 +148,7 @@ def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"WARNING: {told}" for told in fit_warnings(one))
 
 
-def _not_told(one: Mapping[str, Any]) -> Iterator[str]:
+def _undetermined(one: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a fit's rows do not tell, however small its error."""
     if lowest := _on_bound(one["parameters"]):
         yield f"not told by these rows, on the lowest bound: {', '.join(lowest)}"

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from schedlab.config.files import atomic_path
 from schedlab.studies.cloud.live.baseline import PROBE_EPOCHS, baseline_values, combined, measure, pace
 from schedlab.studies.cloud.live.env import CloudLiveEnv, LiveJob
-from schedlab.studies.cloud.live.learn import Learned, Taken, learn, unit_of, walk
+from schedlab.studies.cloud.live.learn import EpisodeStep, Learned, learn, unit_of, walk
+from schedlab.studies.cloud.live.machine import machine_limits
 from schedlab.studies.cloud.live.model import JobFacts, LivePlan, anchored, constant_totals, job_facts, live_replay
 from schedlab.studies.cloud.live.run import LiveRequest, LiveRun
 from schedlab.studies.cloud.live.script import ScriptFacts, script_facts
@@ -26,7 +27,6 @@ from schedlab.studies.cloud.model.allocation import KEEP, Allocation, ResourceCo
 from schedlab.studies.cloud.model.analyser import UNKNOWN, Key, OfflineDataAnalyzer
 from schedlab.studies.cloud.model.fit_cores import CoreFit, fit_table
 from schedlab.studies.cloud.model.fit_report import fit_warnings
-from schedlab.studies.cloud.model.machine import machine_limits
 from schedlab.studies.cloud.optimize.settings import OptimizeSettings
 from schedlab.studies.cloud.replay.replay import Replay
 from schedlab.studies.cloud.replay.sla import SLAConfig, forecast, known
@@ -68,7 +68,7 @@ class Optimization:
     start: Allocation
     prediction: dict[str, Any] | None
     learned: Learned
-    live: list[Taken]
+    live: list[EpisodeStep]
     live_tables: list[pd.DataFrame]
     refits: list[CoreFit]
     scores: dict[str, float]
@@ -292,7 +292,7 @@ def _live_job(
     )
 
 
-def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple[list[Taken], list[pd.DataFrame]]:
+def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple[list[EpisodeStep], list[pd.DataFrame]]:
     """Run the learned policy; a script without checkpoints runs once, on the allocation it settles on."""
     tables: list[pd.DataFrame] = []
 
@@ -312,7 +312,7 @@ def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple
         observation, reward, done, cut, info = env.step(KEEP)
         seen(info)
         after = observation.copy(), last.uncertainty, env.vector.copy(), last.policy_used
-        taken.append(Taken(KEEP, reward, info["record"], info["objectives"], *after))
+        taken.append(EpisodeStep(KEEP, reward, info["record"], info["objectives"], *after))
         over = done or cut
     return taken, tables
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from schedlab.figures.html import table
 from schedlab.studies.cloud.optimize.flow import percent_change
 from schedlab.studies.cloud.optimize.report import (
-    baseline_told,
-    batch_told,
+    baseline_text,
+    batch_text,
     change,
-    doubt_told,
-    idle_told,
+    idle_text,
     model_error,
     money,
     recommended,
-    source_told,
+    source_text,
+    uncertainty_text,
 )
 
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ def html_report(values: Mapping[str, Any], pictures: Sequence[Picture]) -> str:
         *_warnings(values),
         "<h2>Baseline and run</h2>",
         _compared(values),
-        f"<p>{escape(batch_told(values['batch']))}</p>",
+        f"<p>{escape(batch_text(values['batch']))}</p>",
         "<h2>Service levels</h2>",
         _services(values),
         f"<p>Fixed: {_listed(values['sla_fixed'])}; newly violated: {_listed(values['sla_newly_violated'])}.</p>",
         *(
-            f'<figure><img alt="{escape(each.told)}" '
+            f'<figure><img alt="{escape(each.alternative)}" '
             f'src="{escape(each.address)}"><figcaption>{escape(each.caption)}</figcaption></figure>'
             for each in pictures
         ),
@@ -72,7 +72,7 @@ def html_report(values: Mapping[str, Any], pictures: Sequence[Picture]) -> str:
 
 
 def _warnings(values: Mapping[str, Any]) -> list[str]:
-    told = [*values["warnings"], *idle_told(values)]
+    told = [*values["warnings"], *idle_text(values)]
     if values["run"]["cut_off"]:
         told.append("the run broke its limits again and again and was cut off: the training is unfinished")
     if values["uncertainty"]["warning"]:
@@ -152,7 +152,7 @@ def _recommendations(values: Mapping[str, Any]) -> str:
             change(each["change_percent"]["time"]),
             money(each["cost"]),
             change(each["change_percent"]["cost"]),
-            source_told(each, values),
+            source_text(each, values),
         )
         for label, each in recommended(values)
     ]
@@ -162,11 +162,11 @@ def _recommendations(values: Mapping[str, Any]) -> str:
 
 def _method(values: Mapping[str, Any]) -> str:
     base, policy = values["baseline"], values["policy"]
-    begin = f"The baseline is extrapolated {baseline_told(base)}. " if "time_by_ratio" in base else ""
+    begin = f"The baseline is extrapolated {baseline_text(base)}. " if "time_by_ratio" in base else ""
     return (
         f"<p>{escape(values['method'])}</p><p>{begin}Model: {model_error(values)}. "
         f"Objective of the policy: {policy['objective']:.4f} by the model, {policy['objective_measured']:.4f} "
         "measured; "
         f"of the best plan by the model: {policy['objective_of_best_plan']:.4f}. "
-        f"Uncertainty: {doubt_told(values['uncertainty'])}.</p>"
+        f"Uncertainty: {uncertainty_text(values['uncertainty'])}.</p>"
     )

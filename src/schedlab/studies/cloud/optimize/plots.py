@@ -32,7 +32,7 @@ class Picture:
     """A picture of the report: caption, alternative text, and address, which holds the whole SVG image."""
 
     caption: str
-    told: str
+    alternative: str
     address: str
 
 

@@ -40,7 +40,7 @@ def recommendations(found: Optimization, new: Mapping[str, Any]) -> list[dict[st
     held = held_in(last)
     stepped = {option.priority: option for option in options(last, held, found.resource, found.sla.throughput_min)}
     guesses = estimates(list(stepped.values()), found.baseline)
-    kept, run = kept_row(found), _row(found, held, new, RUN, "measured")
+    kept, run = baseline_row(found), _row(found, held, new, RUN, "measured")
     result = []
     for priority in ("time", "cost", "balanced"):
         aimed, candidates = stepped[priority].allocation, [kept, run]
@@ -58,7 +58,7 @@ def recommendations(found: Optimization, new: Mapping[str, Any]) -> list[dict[st
     return result
 
 
-def kept_row(found: Optimization) -> dict[str, Any]:
+def baseline_row(found: Optimization) -> dict[str, Any]:
     """Return what was there as a recommendation: the allocation and the values of the baseline."""
     base = found.baseline
     source = "model" if base["source"] == "model" else "baseline"

@@ -10,7 +10,7 @@ from schedlab.studies.cloud.model.allocation import Allocation, held_in
 from schedlab.studies.cloud.model.cost import check_batch, diagnose_idle_gpus
 from schedlab.studies.cloud.model.fit_cores import CoreFit
 from schedlab.studies.cloud.optimize.flow import Optimization, optimized_values, percent_change
-from schedlab.studies.cloud.optimize.recommend import COMPARED, best_constants, by_model, kept_row, recommendations
+from schedlab.studies.cloud.optimize.recommend import COMPARED, baseline_row, best_constants, by_model, recommendations
 from schedlab.studies.cloud.replay.sla import COLUMN_OF, GPU_COLUMN, ITEMS, LIMIT_OF, Verdict, judge
 from schedlab.studies.cloud.rules.suggestions import batch_size
 
@@ -72,7 +72,7 @@ def report_values(found: Optimization) -> dict[str, Any]:
             "optimized": idle_gpus(found.live_tables[-1] if found.live_tables else None),
         },
         "recommendations": recommendations(found, new),
-        "what_was_there": kept_row(found),
+        "what_was_there": baseline_row(found),
         "best_constants": best_constants(found),
         "uncertainty": _doubt(doubts),
         "warnings": found.warnings,
@@ -158,9 +158,9 @@ def _time_of_run(found: Optimization) -> float | None:
 def model_error(values: Mapping[str, Any]) -> str:
     """Return the model's error in words: as learned on, as refitted with the run, and on the run."""
     model = values["model"]
-    told = fit_told(model)
+    told = fit_text(model)
     if model["refitted"]:
-        told += f"; fitted anew with the run: {fit_told(model['refitted'][-1])}"
+        told += f"; fitted anew with the run: {fit_text(model['refitted'][-1])}"
     if model["time_of_run"] is not None:
         said, took = model["time_of_run"], values["optimized"]["time"]
         told += (
@@ -170,7 +170,7 @@ def model_error(values: Mapping[str, Any]) -> str:
     return told
 
 
-def fit_told(fit: Mapping[str, Any]) -> str:
+def fit_text(fit: Mapping[str, Any]) -> str:
     """Return the error of a fit in words; with as many parameters as settings it says nothing."""
     if fit["settings"] <= fit["free_parameters"]:
         return f"{fit['free_parameters']} parameters for {fit['settings']} settings, so that their error says nothing"
@@ -208,25 +208,25 @@ def _service(
     }
 
 
-def batch_told(batch: Mapping[str, Any]) -> str:
+def batch_text(batch: Mapping[str, Any]) -> str:
     """Return the batches in words, whether they go with the GPUs, and the published rule's suggestion."""
     suggested = batch["suggested_batch_size"]
     if suggested is None or suggested == batch["optimized_batch_size"]:
-        return _batch_kept(batch)
+        return _unchanged_batch_text(batch)
     return (
-        f"{_batch_kept(batch)} The published rule of thumb suggests {suggested} for "
+        f"{_unchanged_batch_text(batch)} The published rule of thumb suggests {suggested} for "
         f"{_counted(int(batch['optimized_gpu_count']), 'GPU')}."
     )
 
 
-def idle_told(values: Mapping[str, Any]) -> Iterator[str]:
+def idle_text(values: Mapping[str, Any]) -> Iterator[str]:
     """Yield what may be wrong with idle GPUs, a sentence each for baseline and run, where something is."""
     for name, label in (("baseline", "baseline"), ("optimized", "run")):
         if issues := values["idle_gpus"][name]:
             yield f"GPUs of the {label}: {'; '.join(issues)}"
 
 
-def _batch_kept(batch: Mapping[str, Any]) -> str:
+def _unchanged_batch_text(batch: Mapping[str, Any]) -> str:
     if (
         batch["baseline_batch_size"] == batch["optimized_batch_size"]
         and batch["baseline_gpu_count"] == batch["optimized_gpu_count"]
@@ -238,7 +238,7 @@ def _batch_kept(batch: Mapping[str, Any]) -> str:
     return f"Batch: {sizes} samples, on each device {each}. {verdicts}."
 
 
-def baseline_told(part: Mapping[str, Any]) -> str:
+def baseline_text(part: Mapping[str, Any]) -> str:
     """Return how a measured baseline was extrapolated, as a sentence, and what the published way would have said."""
     runs = f"from {_counted(part['samples'], 'short run')} of {_counted(part['sample_epochs'], 'epoch')}"
     each = f"a start of {part['start_up_seconds']:.1f} s and epochs of {part['epoch_seconds']:.2f} s"
@@ -253,7 +253,7 @@ def _counted(number: int, word: str) -> str:
     return f"{number} {word}{'s' * (number != 1)}"
 
 
-def doubt_told(doubt: Mapping[str, Any]) -> str:
+def uncertainty_text(doubt: Mapping[str, Any]) -> str:
     """Return the uncertainty of the policy in words: of what, and how much would be much."""
     if doubt["mean"] is None:
         return "unknown"
@@ -297,24 +297,24 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
         time = f"time {part['time']:.1f} s (starts {part['start_up_seconds']:.1f} s)"
         yield f"  {time}, cost {money(part['cost'])}, {part['throughput']:.0f} samples/s"
         if "time_by_ratio" in part:
-            yield f"  {baseline_told(part)}"
+            yield f"  {baseline_text(part)}"
     yield ""
     yield "Changes: " + ", ".join(f"{name} {change(value)}" for name, value in values["change_percent"].items())
     yield "Resources: " + ", ".join(f"{name} {value:+g}" for name, value in values["resource_change"].items())
-    yield batch_told(values["batch"])
+    yield batch_text(values["batch"])
     yield from _service_lines(values)
     yield ""
     yield "Recommendations:"
     for label, each in recommended(values):
         held = f"{each['gpu_count']:g} GPUs, {each['cpu_count']:g} cores, {each['memory_gb']:g} GB"
-        how = source_told(each, values)
+        how = source_text(each, values)
         changes = "; " + ", ".join(f"{name} {change(value)}" for name, value in each["change_percent"].items())
         told = "" if each is values["what_was_there"] else changes
         yield f"  {label}: {held}; {each['time']:.1f} s, {money(each['cost'])} ({how}){told}"
     model, policy = values["model"], values["policy"]
     yield ""
-    yield f"Uncertainty of the policy: {doubt_told(values['uncertainty'])}"
-    for warning in (*values["warnings"], *idle_told(values)):
+    yield f"Uncertainty of the policy: {uncertainty_text(values['uncertainty'])}"
+    for warning in (*values["warnings"], *idle_text(values)):
         yield f"WARNING: {warning}"
     start = f"start-up {model['start_up_seconds']:.1f} s"
     yield f"Model: {model_error(values)}; {start}"
@@ -355,7 +355,7 @@ def recommended(values: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, A
         yield f"Best to stay on from the begin, for {' and '.join(each['best_for'])}", each
 
 
-def source_told(each: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+def source_text(each: Mapping[str, Any], values: Mapping[str, Any]) -> str:
     """Return a recommendation's source; of the fastest also that it is slower than the run, if so."""
     run, told = values["optimized"], TOLD[each["source"]]
     fastest = each.get("priority") == "time" or "time" in each.get("best_for", ())

@@ -11,8 +11,8 @@ from schedlab.config.readers import read_json, read_yaml
 from schedlab.config.schema import Settings, merged, section, setting, validate
 from schedlab.config.settings import LONGEST
 from schedlab.studies.cloud.learners.settings import LEARNER_SETTINGS
+from schedlab.studies.cloud.live.machine import machine_resources
 from schedlab.studies.cloud.model.allocation import PRICES, ResourceConfig
-from schedlab.studies.cloud.model.machine import machine_resources
 from schedlab.studies.cloud.scenario import Preference
 
 

@@ -137,7 +137,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         before = self.here
         self.here = self._tables.following[before][action_at(self.actions, action)]
         if self.settings.slots:
-            self.here = int(self.replay.taken(self.interval, self.here))
+            self.here = int(self.replay.cut_to_slots(self.interval, self.here))
         changed = self.here != before
         fits = self._tables.fits[self.here]
         restart = self.replay.restart if changed else 0.0

@@ -51,7 +51,7 @@ class Replay:
     sla: SLAConfig
     cuts: np.ndarray
 
-    def taken(self, interval: int | np.ndarray, numbers: Any) -> Any:
+    def cut_to_slots(self, interval: int | np.ndarray, numbers: Any) -> Any:
         """Return what is left of allocations in an interval (or each in its own) when GPUs are taken away."""
         return self.cuts[interval * len(self.cuts) // self.intervals, numbers] if len(self.cuts) else numbers
 

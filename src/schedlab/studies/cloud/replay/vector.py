@@ -107,7 +107,7 @@ class CloudReplayVectorEnv(VectorEnv):
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Take a whole-number action in every job and train for an interval. Raises UserError before any step."""
         replay, totals, before = self.replay, self._totals, self.here
-        here = self.here = replay.taken(self.interval, self._following[before, self._checked(actions)])
+        here = self.here = replay.cut_to_slots(self.interval, self._following[before, self._checked(actions)])
         changed, fits = here != before, replay.fits[here]
         seconds = np.where(fits, replay.seconds[self.interval, here] * self._noise(fits), self.settings.out_of_memory)
         seconds = seconds + np.where(changed, replay.restart, 0.0)

@@ -46,7 +46,7 @@ def best_plan(replay: Replay, weights: Mapping[str, float]) -> Plan | TimedPlan:
     values = np.zeros((replay.intervals + 1, n))
     actions = np.zeros((replay.intervals, n), dtype=np.int64)
     for interval in range(replay.intervals - 1, -1, -1):
-        there = replay.taken(interval, following)
+        there = replay.cut_to_slots(interval, following)
         extra = np.where(there != np.arange(n)[:, None], restarts[there], 0.0)
         onward = np.where(replay.allowed, (costs[interval] + values[interval + 1])[there] + extra, np.inf)
         actions[interval] = onward.argmin(axis=1)
@@ -66,7 +66,7 @@ def objective_of_staying(replay: Replay, weights: Mapping[str, float]) -> np.nda
     here = np.full(len(target), replay.lattice.start)
     found = np.where(replay.fits, 0.0, np.inf)
     for interval in range(replay.intervals):
-        there = replay.taken(interval, replay.lattice.following[here, towards(replay, here, target)])
+        there = replay.cut_to_slots(interval, replay.lattice.following[here, towards(replay, here, target)])
         found += costs[interval, there] + np.where(there != here, restarts[there], 0.0)
         here = there
     return np.where(here == target, found, np.inf)

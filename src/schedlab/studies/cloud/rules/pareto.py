@@ -41,7 +41,7 @@ def staying_points(replay: Replay) -> np.ndarray:
     here = np.full(len(target), replay.lattice.start)
     found = np.where(replay.fits[:, None], 0.0, np.inf) * np.ones(2)
     for interval in range(replay.intervals):
-        there = replay.taken(interval, replay.lattice.following[here, towards(replay, here, target)])
+        there = replay.cut_to_slots(interval, replay.lattice.following[here, towards(replay, here, target)])
         found += np.stack([seconds[interval, there], dollars[interval, there]], axis=1)
         found += np.where((there != here)[:, None], restart[there], 0.0)
         here = there
@@ -77,7 +77,7 @@ def best_course(replay: Replay, share: float) -> Course:
     here = np.arange(len(replay.lattice))
     points = np.zeros((replay.intervals + 1, len(here), 2))
     for interval in range(replay.intervals - 1, -1, -1):
-        there = replay.taken(interval, replay.lattice.following[here, plan.actions[interval]])
+        there = replay.cut_to_slots(interval, replay.lattice.following[here, plan.actions[interval]])
         points[interval] = (
             np.stack([seconds[interval, there], dollars[interval, there]], axis=1) + points[interval + 1, there]
         )
@@ -111,7 +111,7 @@ def front(replay: Replay, epsilon: float = EPSILON) -> np.ndarray:
     nodes, labels = np.array([start]), np.zeros((1, 2))
     for interval in range(replay.intervals):
         rows, actions = np.nonzero(replay.allowed[nodes])
-        there = replay.taken(interval, replay.lattice.following[nodes[rows], actions])
+        there = replay.cut_to_slots(interval, replay.lattice.following[nodes[rows], actions])
         spent = labels[rows] + np.stack([seconds[interval, there], dollars[interval, there]], axis=1)
         spent += np.where((there != nodes[rows])[:, None], restart[there], 0.0)
         nodes, labels = _best_labels(there, spent)

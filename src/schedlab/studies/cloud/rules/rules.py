@@ -167,7 +167,7 @@ def _gpus(env: CloudReplayEnv, memory: dict[str, Any], way: int) -> int:
     """The action that adds or takes a GPU (and memory with it, where the job would run out); notes when."""
     grid = env.replay.lattice
     for action in (action_of((way, 0, 0)), action_of((way, 0, 1))):
-        there = int(env.replay.taken(env.interval, grid.following[env.here, action]))
+        there = int(env.replay.cut_to_slots(env.interval, grid.following[env.here, action]))
         if env.replay.allowed[env.here, action] and grid.allocations[there, 0] != grid.allocations[env.here, 0]:
             memory["changed"] = env.decisions
             return action
@@ -185,7 +185,7 @@ def make_greedy(params: Mapping[str, Any], problem: CloudProblem, seed: int) -> 
         if "costs" not in memory:
             memory["costs"] = problem.step_costs(env.preference)
         costs, restarts = memory["costs"]
-        there = env.replay.taken(env.interval, env.replay.lattice.following[env.here])
+        there = env.replay.cut_to_slots(env.interval, env.replay.lattice.following[env.here])
         left = costs[env.interval :].copy()
         left[0] *= 1.0 - (env.progress - env.interval)
         onward = left.sum(axis=0)[there] + np.where(there != env.here, restarts[there], 0.0)

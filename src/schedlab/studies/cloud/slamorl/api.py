@@ -16,6 +16,9 @@ from pydantic import model_validator
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import atomic_path
 from schedlab.config.schema import Settings, setting
+from schedlab.studies.cloud.live.machine import MachineLimits as SLAConfig
+from schedlab.studies.cloud.live.machine import MachineResources as ResourceConfig
+from schedlab.studies.cloud.live.machine import machine_limits, machine_resources
 from schedlab.studies.cloud.live.monitor import CSVMonitor
 from schedlab.studies.cloud.live.run import LiveRequest, LiveRun, new_folder, run_script, script_environment
 from schedlab.studies.cloud.live.script import ScriptFacts, script_facts
@@ -30,9 +33,6 @@ from schedlab.studies.cloud.model.allocation import (
 )
 from schedlab.studies.cloud.model.analyser import OfflineDataAnalyzer
 from schedlab.studies.cloud.model.cost import ResourceCostCalculator, check_batch, diagnose_idle_gpus
-from schedlab.studies.cloud.model.machine import MachineLimits as SLAConfig
-from schedlab.studies.cloud.model.machine import MachineResources as ResourceConfig
-from schedlab.studies.cloud.model.machine import machine_limits, machine_resources
 from schedlab.studies.cloud.optimize.command import write_all
 from schedlab.studies.cloud.optimize.flow import optimize
 from schedlab.studies.cloud.optimize.report import report_values
