@@ -92,8 +92,8 @@ def test_a_policy_ends_as_the_best_episode_seen(tmp_path, monkeypatch):
     seen, add = {}, BestEpisodes.add
 
     def kept(best, new):
-        add(best, new)
         seen[id(best)] = best
+        return add(best, new)
 
     monkeypatch.setattr(BestEpisodes, "add", kept)
     here, missed = problem(preferences=WEIGHTS), {}

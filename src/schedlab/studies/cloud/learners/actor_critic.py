@@ -18,6 +18,7 @@ from schedlab.learning.adam import Adam
 from schedlab.learning.checkpoints import load_module, module_arrays
 from schedlab.learning.reinforce import entropy
 from schedlab.learning.seeding import torch_stream
+from schedlab.studies.cloud.learners.common import descend
 from schedlab.studies.cloud.learners.settings import DROPOUT, PASSES, MultiPolicySettings
 
 LEAST = 1e-12  # probability whose logarithm is taken for those of invalid actions, which are 0
@@ -163,7 +164,7 @@ class ActorCritic:
         taken = torch.nn.functional.one_hot(batch["actions"], self.sizes[1]).float()
         said = self.critic(torch.cat([batch["seen"], taken], dim=1))[:, 0]
         loss = torch.mean((said - goal) ** 2)
-        _descend(self.of_critic, loss)
+        descend(self.of_critic, loss)
         return float(loss.detach())
 
     def _learn_actor(self, batch: Mapping[str, torch.Tensor], left: float) -> None:
@@ -175,7 +176,7 @@ class ActorCritic:
         loss = -self._value(self.critic, chances, batch["seen"]).mean()
         if self.settings.entropy:
             loss = loss - self.settings.entropy * left * entropy(torch.log(chances.clamp(min=LEAST))).mean()
-        _descend(self.of_actor, loss)
+        descend(self.of_actor, loss)
         self.critic.requires_grad_(True)
 
     def _value(self, critic: nn.Sequential, chances: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
@@ -205,9 +206,3 @@ class ActorCritic:
             load_module(getattr(self, part), parts[part], where)
         for part in ("of_actor", "of_critic", "memory"):
             getattr(self, part).load(parts[part])
-
-
-def _descend(optimizer: Adam, loss: torch.Tensor) -> None:
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()

@@ -1,14 +1,16 @@
-"""What the study's own learners ask of their problems: spaces that agree, and the preferences to learn."""
+"""What the study's own learners share: spaces that agree, the preferences to learn, gradient steps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError
+from schedlab.learning.adam import Adam
 from schedlab.learning.checkpoints import Checkpoint, read_checkpoint
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
 
@@ -28,6 +30,20 @@ def read_policy(checkpoint: Path, kind: str, problem: CloudProblem) -> tuple[Che
         what = f"it was learned for {kept.meta['sizes'][0]} components and {kept.meta['sizes'][1]} actions"
         raise UserError(what, where=str(checkpoint), expected=f"{sizes[0]} and {sizes[1]}, as in this scenario")
     return kept, sizes
+
+
+def require_learned(preference: str, known: Iterable[str]) -> None:
+    """Raise UserError where a policy knows no such preference."""
+    if preference not in known:
+        what = f"the policy knows no preference {preference}"
+        raise UserError(what, where="learned policy", expected=f"one of {', '.join(known)}")
+
+
+def descend(optimizer: Adam, loss: torch.Tensor) -> None:
+    """Take a gradient step."""
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
 
 
 def trained_preferences(problems: Mapping[str, CloudProblem]) -> tuple[list[int], list[str]]:

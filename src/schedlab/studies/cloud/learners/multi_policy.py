@@ -15,14 +15,13 @@ import numpy as np
 import torch
 
 from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Unit
-from schedlab.config.errors import UserError
 from schedlab.config.hashes import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.checkpoints import load_module, module_arrays, read_checkpoint, read_progress, write_checkpoint
 from schedlab.learning.seeding import use_one_thread
 from schedlab.studies.cloud.learners.actor_critic import ActorCritic, build_network, probabilities, uncertainty
-from schedlab.studies.cloud.learners.common import read_policy, trained_preferences
+from schedlab.studies.cloud.learners.common import read_policy, require_learned, trained_preferences
 from schedlab.studies.cloud.learners.exploration import committed_actions
 from schedlab.studies.cloud.learners.settings import MultiPolicySettings
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
@@ -62,11 +61,8 @@ class MultiPolicy:
     def reset(self, unit: Unit) -> None:
         """Take the unit's preference. Raises UserError where none was learned."""
         self.preference = preference_of(unit)
-        if self.preference not in self.actors and self.choice != "balanced":
-            known = ", ".join(self.actors)
-            raise UserError(
-                f"the policy knows no preference {self.preference}", where="learned policy", expected=f"one of {known}"
-            )
+        if self.choice != "balanced":
+            require_learned(self.preference, self.actors)
 
     def actor(self, observation: np.ndarray) -> torch.nn.Sequential:
         """Return the actor that is chosen in a state; where no such preference was learned, that of the user's."""

@@ -27,7 +27,7 @@ from schedlab.learning.checkpoints import load_module, module_arrays, read_check
 from schedlab.learning.reinforce import entropy
 from schedlab.learning.seeding import torch_stream, use_one_thread
 from schedlab.studies.cloud.learners.chebyshev import Distance, ends_of
-from schedlab.studies.cloud.learners.common import read_policy, trained_preferences
+from schedlab.studies.cloud.learners.common import descend, read_policy, require_learned, trained_preferences
 from schedlab.studies.cloud.learners.exploration import BestEpisodes, Branches, Episodes, committed_actions
 from schedlab.studies.cloud.learners.initialisation import guides
 from schedlab.studies.cloud.learners.settings import ReinforceSettings
@@ -67,11 +67,7 @@ class PreferencePolicy:
     def reset(self, unit: Unit) -> None:
         """Take the network of the unit's preference. Raises UserError where none was learned."""
         preference = preference_of(unit)
-        if preference not in self.networks:
-            known = ", ".join(self.networks)
-            raise UserError(
-                f"the policy knows no preference {preference}", where="learned policy", expected=f"one of {known}"
-            )
+        require_learned(preference, self.networks)
         self.network = self.networks[preference]
 
     @torch.no_grad()
@@ -216,7 +212,7 @@ class _Run:
         advantages = torch.from_numpy(((own.returns - baseline) / scale).astype(np.float32))
         loss = -(_chosen(logs, own.actions) * advantages).mean() - settings.entropy * left * entropy(logs).mean()
         optimizer.learning_rate = settings.learning_rate * left
-        _descend(optimizer, loss)
+        descend(optimizer, loss)
         if settings.imitated and settings.imitations:
             kept = self._best(scenario, preference).add(seen)
             for other in self.networks if far else ():
@@ -250,7 +246,7 @@ class _Run:
         """Imitate the first committed episode, which goes to where the initialisation points."""
         seen, masks = torch.from_numpy(guided.observations), torch.from_numpy(guided.masks)
         for _ in range(self.settings.warm_start):
-            _descend(optimizer, -_chosen(masked_logs(network(seen), masks), guided.actions).mean())
+            descend(optimizer, -_chosen(masked_logs(network(seen), masks), guided.actions).mean())
 
     def _greedy(self, scenario: str, preference: str) -> CloudReplayEnv:
         """The environment after an episode of most probable actions."""
@@ -269,7 +265,7 @@ class _Run:
         seen, masks = torch.from_numpy(best.observations), torch.from_numpy(best.masks)
         gains = torch.from_numpy(np.clip((best.returns - baseline) / scale, 0.0, 1.0).astype(np.float32))
         for _ in range(self.settings.imitations):
-            _descend(optimizer, -(_chosen(masked_logs(network(seen), masks), best.actions) * gains).mean())
+            descend(optimizer, -(_chosen(masked_logs(network(seen), masks), best.actions) * gains).mean())
 
     def _distil(self, scenarios: Sequence[str], preferences: Sequence[str]) -> None:
         """Imitate each preference's best episode alone: of several at once, networks learn a mixture."""
@@ -283,7 +279,7 @@ class _Run:
                 chosen = [self._logs(network, of) for of in best]
                 if min(float(of.detach().min()) for of in chosen) > SURE:
                     break
-                _descend(optimizer, -torch.stack([of.mean() for of in chosen]).mean())
+                descend(optimizer, -torch.stack([of.mean() for of in chosen]).mean())
 
     def _logs(self, network: nn.Sequential, of: Episodes) -> torch.Tensor:
         """The log-probabilities of the episodes' actions."""
@@ -366,12 +362,6 @@ def sample_episodes(
 def _chosen(logs: torch.Tensor, actions: np.ndarray) -> torch.Tensor:
     """The log-probabilities of the actions taken."""
     return logs.gather(-1, torch.from_numpy(actions)[..., None])[..., 0]
-
-
-def _descend(optimizer: Adam, loss: torch.Tensor) -> None:
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
 
 
 def discounted(rewards: np.ndarray, gamma: float) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from schedlab.studies.cloud.live.model import constant_totals
+from schedlab.studies.cloud.live.model import constant_objectives, constant_totals
 from schedlab.studies.cloud.model.allocation import Allocation, held_in, whole
 from schedlab.studies.cloud.optimize.flow import Optimization, percent_change
 from schedlab.studies.cloud.replay.env import weights_of
@@ -71,13 +71,7 @@ def best_constants(found: Optimization) -> list[dict[str, Any]]:
     """
     time, cost = constant_totals(found.replay)
     preference, replay = found.settings.preference, found.replay
-    weights = weights_of(preference)
-    waste = replay.constant()[2]
-    objective = (
-        weights["time"] * time / replay.time_ref
-        + weights["cost"] * cost / replay.cost_ref
-        + weights["resource"] * waste
-    )
+    objective = constant_objectives(replay, weights_of(preference))
     sought = {
         "time": np.lexsort((cost, time)),
         "cost": np.lexsort((time, cost)),
