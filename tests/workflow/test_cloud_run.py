@@ -58,6 +58,7 @@ def checkout(repository, tmp_path) -> Checkout:
     return made
 
 
+@pytest.mark.slow
 def test_a_run_with_the_profile_for_tests_scores_every_rule_and_gives_the_same_bytes_each_time(checkout):
     checkout.run(*PROFILE, "cloud")
     made = checkout.hashes()

@@ -1,7 +1,7 @@
-"""Runs one training script within limits: the program of the subprocess that `live_process` starts. Standard library
+"""Runs one training script within limits: the program of the subprocess that `process` starts. Standard library
 only.
 
-`python live_child.py SPEC.json` takes its limits upon itself before anything of the script is read, sets the script's
+`python child.py SPEC.json` takes its limits upon itself before anything of the script is read, sets the script's
 module-level settings, and runs it as `__main__`. Exit status MEMORY: the script ran out of memory and said so; 128 + n:
 signal n ended it (Linux).
 """

@@ -29,7 +29,7 @@ RUN_VARIABLE = "SCHEDLAB_RUN"  # a secret word in the environment of all that a 
 TAIL = 64 * 1024  # bytes of output that are kept: the last ones
 SAMPLE_EVERY = 0.1  # s
 METERING = 0.05  # share of the time that measuring shared memory may take
-PATIENCE = 5.0  # s that live_child may take to end what a script started
+PATIENCE = 5.0  # s that child.py may take to end what a script started
 PASSES = 20  # over all processes: what is found may have started another meanwhile
 OUT_OF_MEMORY = ("MemoryError", "bad_alloc", "an't allocate memory", "annot allocate memory", "out of memory")
 How = Literal["done", "error", "memory", "time"]
@@ -92,7 +92,7 @@ def run_limited(
     """Run a command without a shell in a folder and an environment of its own, until it ends or breaks a limit.
 
     The memory of all its processes together is watched; cores and each process's own memory are for the command itself
-    to limit (live_child). Whatever it leaves running is ended, also what left its process group, session and
+    to limit (child.py). Whatever it leaves running is ended, also what left its process group, session and
     environment (Linux; elsewhere what keeps one of these). progress: counted at each sample.
     """
     word = secrets.token_hex(16)
@@ -141,7 +141,7 @@ def _watch(
 
 class _Meter:
     """Reads what a process and all that came of it use: CPU seconds, bytes in memory, bytes that the hungriest asked
-    for to itself. On Linux the process is live_child's waiting one, whose own few bytes are none of the script's.
+    for to itself. On Linux the process is child.py's waiting one, whose own few bytes are none of the script's.
     """
 
     def __init__(self, process: psutil.Process) -> None:

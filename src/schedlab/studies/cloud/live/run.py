@@ -1,7 +1,7 @@
 """One run of a user's training script on an allocation: a subprocess with an environment, a folder and limits of its
 own, and its log.
 
-The script is told what it gets by its environment (`script_environment`) and by its module-level settings (live_child),
+The script is told what it gets by its environment (`script_environment`) and by its module-level settings (child.py),
 and writes a row an epoch to the file that SCHEDLAB_LOG names, or to `log-*.csv` in its folder. Source: specification of
 the study cloud, A5 and B2.
 """
@@ -87,7 +87,7 @@ class LiveRequest:
 class LiveRun:
     """What a run came to. Only `how == "done"` has trained all that was asked for.
 
-    table       the completed log, a row an epoch (live_log.completed)      checkpoint  what the script wrote (None:
+    table       the completed log, a row an epoch (log.completed)      checkpoint  what the script wrote (None:
                 nothing)
     seconds     wall-clock time                                             overhead    what of it no epoch accounts for
     """

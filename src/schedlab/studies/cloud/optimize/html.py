@@ -36,7 +36,7 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def html_report(values: Mapping[str, Any], pictures: Sequence[Picture]) -> str:
-    """Return the page of a report (optimize_report.report_values) with its pictures."""
+    """Return the page of a report (report.report_values) with its pictures."""
     run, met = values["run"], values["sla_met"]
     parts = [
         f"<h1>Training of {escape(str(run['training_file']))}</h1>",
