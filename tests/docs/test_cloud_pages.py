@@ -7,16 +7,13 @@ import shutil
 import subprocess
 import sys
 
+import pytest
 import yaml
-from page_sentences import blocks, text_of
+from page_sentences import blocks
 
 from schedlab.studies.cloud.live.run import LiveRequest, run_script
-from schedlab.studies.cloud.model.allocation import STEPS, Allocation
-from schedlab.studies.cloud.model.fit_report import MISSED
-from schedlab.studies.cloud.optimize.flow import DECISIONS, SHORT
+from schedlab.studies.cloud.model.allocation import Allocation
 from schedlab.studies.cloud.optimize.settings import OptimizeSettings, read_settings
-from schedlab.studies.cloud.replay.env import weights_of
-from schedlab.studies.cloud.replay.reward import PREFERENCES
 from schedlab.studies.cloud.slamorl import api
 
 
@@ -25,9 +22,12 @@ def test_the_program_of_the_library_page_runs(repository, capsys):
     (program,) = blocks(page, "python")
     exec(compile(program, "docs/cloud_api.md", "exec"), {})
     told = capsys.readouterr().out.splitlines()
-    assert told[0].startswith("Increase GPUs by 1") and told[1] == "2" and told[2].split(":")[0] in ("GOOD", "QUESTIONABLE")
-    rows = set(re.findall(r"^\| `(\w+)", page, flags=re.M))
-    assert rows <= set(api.__all__) and len(rows) == 15
+    assert (
+        told[0].startswith("Increase GPUs by 1")
+        and told[1] == "2"
+        and told[2].split(":")[0] in ("GOOD", "QUESTIONABLE")
+    )
+    assert set(re.findall(r"^\| `(\w+)", page, flags=re.M)) <= set(api.__all__)
 
 
 def test_the_program_of_the_study_page_runs(repository):
@@ -45,6 +45,7 @@ def test_the_settings_of_the_page_are_valid(repository, tmp_path):
     assert set(yaml.safe_load(settings)) <= set(OptimizeSettings.model_fields)
 
 
+@pytest.mark.slow
 def test_the_program_of_the_live_page_runs(repository, tmp_path):
     _, program = blocks((repository / "docs/cloud_live.md").read_text(), "python")
     shutil.copy(repository / "resources/examples/train_mlp.py", tmp_path / "train.py")
@@ -59,17 +60,3 @@ def test_the_log_of_the_live_page_is_all_that_a_script_needs(repository, tmp_pat
     (tmp_path / "mine.py").write_text(text)
     run = run_script(LiveRequest(tmp_path / "mine.py", Allocation(0, 1, 1), epochs=2, seconds=60.0), tmp_path / "run")
     assert run.table["epoch"].tolist() == [1, 2] and set(run.table["batch_size"]) == {8}
-
-
-def test_the_live_page_tells_the_weights_of_each_preference(repository):
-    page = (repository / "docs/cloud_live.md").read_text()
-    for name, weights in PREFERENCES.items():
-        assert f"| `{name}` | {' | '.join(map(str, weights))} |" in page
-    assert "`0:1:0`" in page and weights_of("0:1:0") == {"cost": 0.0, "time": 1.0, "resource": 0.0}
-
-
-def test_the_live_page_tells_the_steps_of_an_action_and_the_share_of_a_start():
-    page = text_of("cloud_live")
-    assert "A step moves a GPU, {1} cores and {2} GB".format(*STEPS) in page
-    assert DECISIONS == 4 and "four decisions" in page and SHORT == 0.25 and "more than a quarter is warned of" in page
-    assert f"misses half of its rows by more than {100 * MISSED:g} %" in page

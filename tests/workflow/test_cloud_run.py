@@ -1,4 +1,6 @@
-"""The cloud study through the workflow: jobs pinned and fitted, every rule scored against the best plan, the same bytes each time."""
+"""The cloud study through the workflow: jobs pinned and fitted, every rule scored against the best plan, the same bytes
+each time.
+"""
 
 from __future__ import annotations
 
@@ -56,6 +58,7 @@ def checkout(repository, tmp_path) -> Checkout:
     return made
 
 
+@pytest.mark.slow
 def test_a_run_with_the_profile_for_tests_scores_every_rule_and_gives_the_same_bytes_each_time(checkout):
     checkout.run(*PROFILE, "cloud")
     made = checkout.hashes()
@@ -83,7 +86,9 @@ def test_a_run_with_the_profile_for_tests_scores_every_rule_and_gives_the_same_b
 
 
 def test_mistakes_in_a_scenario_are_told_with_file_and_key(checkout):
-    checkout.edit("conf/scenario/cloud/synthetic.yaml", "name: synthetic", "name: synthetic\nenvironment: {interval: 7.0}")
+    checkout.edit(
+        "conf/scenario/cloud/synthetic.yaml", "name: synthetic", "name: synthetic\nenvironment: {interval: 7.0}"
+    )
     checkout.edit("conf/training_job/cifar10.yaml", "epochs: 20.0", "epoch: 20.0")
     output = checkout.run(*PROFILE, "--dry-run", status=1)
     assert "environment.interval" in output and "no whole number of intervals" in output

@@ -32,7 +32,8 @@ PLAIN = """
                     pass
                 took = time.perf_counter() - began
                 row = {"epoch": epoch + 1, "batch_size": batch_size, "epoch_time": took, "throughput": samples / took,
-                       "data_count": samples, "model_params": 1000, "model_layers": 3, "model_name": "plain", "time_so_far": took,
+                       "data_count": samples, "model_params": 1000, "model_layers": 3, "model_name": "plain",
+                       "time_so_far": took,
                        "cost_so_far": 99.0, "dataset": dataset_path, "train_loss": 1.0 / (epoch + 1)}
                 writer.writerow([row[name] for name in COLUMNS])
                 file.flush()
@@ -65,7 +66,12 @@ def plain_script(
     seconds: str = "(0.02 + 0.0002 * batch_size) * (0.4 + 0.6 / cores)",
 ) -> Path:
     """Write a script whose epochs take the longer the larger the batch and the fewer its cores."""
-    text = textwrap.dedent(PLAIN).replace("LOG,", f"{log},").replace("CHECKPOINTS", str(checkpoints)).replace("SECONDS", seconds)
+    text = (
+        textwrap.dedent(PLAIN)
+        .replace("LOG,", f"{log},")
+        .replace("CHECKPOINTS", str(checkpoints))
+        .replace("SECONDS", seconds)
+    )
     path = folder / name
     path.write_text(f"COLUMNS = {columns!r}\n" + text)
     return path
@@ -89,8 +95,22 @@ def training_log(throughput: float = 500.0, name: str = "net", epochs: int = 3) 
     for cores in (1, 2):
         for epoch in range(1, epochs + 1):
             rate = throughput * cores**0.9
-            row = {"epoch": epoch, "model_name": name, "model_params": 1e6, "model_layers": 10, "data_size_mb": 50, "dataset": "d"}
-            row |= {"batch_size": 32, "gpu_count": 0, "cpu_count": cores, "throughput": rate, "epoch_time": 1000 / rate, "data_count": 1000}
+            row = {
+                "epoch": epoch,
+                "model_name": name,
+                "model_params": 1e6,
+                "model_layers": 10,
+                "data_size_mb": 50,
+                "dataset": "d",
+            }
+            row |= {
+                "batch_size": 32,
+                "gpu_count": 0,
+                "cpu_count": cores,
+                "throughput": rate,
+                "epoch_time": 1000 / rate,
+                "data_count": 1000,
+            }
             rows.append({**row, "time_so_far": epoch * 1000 / rate, "cost_so_far": 0.01 * epoch, "memory_used_gb": 2.0})
     return pd.DataFrame(rows)
 

@@ -55,7 +55,9 @@ def test_it_stays_on_the_best_that_it_measured(here):
     policy = rule(here, first=3, probes=3, share=0.6)
     here.rollout(policy, here.units("test")[0])
     assert policy.settled and policy.tried == 3
-    assert policy.measured[policy.target] <= min(policy.measured.values()) * 1.1  # the job's noise changes what is measured later
+    assert (
+        policy.measured[policy.target] <= min(policy.measured.values()) * 1.1
+    )  # the job's noise changes what is measured later
 
 
 def test_it_probes_more_where_less_improvement_suffices(here):
@@ -93,5 +95,5 @@ def test_what_it_measures_is_the_interval_without_the_restart(here):
 
 
 def test_more_first_probes_than_probes_are_refused(here):
-    with pytest.raises(UserError, match="at most `probes`"):
+    with pytest.raises(UserError, match="probes"):
         rule(here, first=5, probes=4)

@@ -12,9 +12,9 @@ from live_scripts import plain_script, script
 import schedlab.environments  # noqa: F401
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.live.env import CloudLiveEnv, LiveJob
+from schedlab.studies.cloud.live.machine import machine_limits, machine_resources
 from schedlab.studies.cloud.live.process import ScriptFailed, available_cpus
 from schedlab.studies.cloud.model.allocation import KEEP, Allocation, ResourceConfig, action_of
-from schedlab.studies.cloud.model.machine import machine_limits, machine_resources
 from schedlab.studies.cloud.replay.env import make as make_replay_env
 from schedlab.studies.cloud.replay.sla import SLAConfig
 from schedlab.studies.cloud.replay.state import COMPONENTS
@@ -28,7 +28,9 @@ FEWER = action_of((0, -1, -1))
 
 
 def job(path, **changed) -> LiveJob:
-    return LiveJob(path, **{"epochs": 4, "interval": 2, "batch": 16, "resource": LIMITS, "sla": SLA, "seconds": 60.0, **changed})
+    return LiveJob(
+        path, **{"epochs": 4, "interval": 2, "batch": 16, "resource": LIMITS, "sla": SLA, "seconds": 60.0, **changed}
+    )
 
 
 def test_an_episode_trains_the_job_once_and_pays_for_every_interval(tmp_path):
@@ -62,7 +64,9 @@ def test_without_a_gpu_its_item_is_neither_met_nor_violated(tmp_path):
     observation, _, _, _, info = env.step(KEEP)
     cores = env.state.status["cpu_util"].met
     assert env.scores()["sla_met"] == cores and info["objectives"]["sla"] == pytest.approx(cores / 5 / 2)
-    assert observation[COMPONENTS.index("gpu_util_met")] == 1 and observation[COMPONENTS.index("gpu_util_severity")] == 0
+    assert (
+        observation[COMPONENTS.index("gpu_util_met")] == 1 and observation[COMPONENTS.index("gpu_util_severity")] == 0
+    )
     assert observation[COMPONENTS.index("gpu_count")] == 0
 
 
@@ -104,7 +108,9 @@ def test_a_script_that_fails_ends_the_episode_with_a_sentence(tmp_path):
             env.step(KEEP)
 
 
-@pytest.mark.parametrize("changed", [{"epochs": 0}, {"interval": 0}, {"start": Allocation(1, 1, 4)}, {"start": Allocation(0, 1, 64)}])
+@pytest.mark.parametrize(
+    "changed", [{"epochs": 0}, {"interval": 0}, {"start": Allocation(1, 1, 4)}, {"start": Allocation(0, 1, 64)}]
+)
 def test_a_job_that_cannot_be_is_refused(tmp_path, changed):
     with pytest.raises(UserError):
         CloudLiveEnv(job(plain_script(tmp_path), **changed), folder=tmp_path / "runs")
@@ -126,6 +132,7 @@ def test_the_machine_is_what_can_be_allocated():
     assert limits.memory_max <= resource.memory_max
 
 
+@pytest.mark.slow
 def test_the_bundled_example_runs_in_two_points_and_obeys_its_limits():
     """The live smoke test: two allocations of the example, with its checkpoint between them."""
     env = gymnasium.make("schedlab/CloudLive-v0", epochs=2, interval=1, batch=128, sla=SLA, resource=LIMITS, seed=0)
@@ -138,7 +145,10 @@ def test_the_bundled_example_runs_in_two_points_and_obeys_its_limits():
         assert run.table["memory_used_gb"].max() < info["record"]["memory_gb"]
         assert info["record"]["cpu_count"] == cores
         bounds = json.loads((run.folder / "run.json").read_text())
-        assert bounds["cpus"] == list(available_cpus()[:cores]) and bounds["memory_bytes"] == info["record"]["memory_gb"] * 2**30
+        assert (
+            bounds["cpus"] == list(available_cpus()[:cores])
+            and bounds["memory_bytes"] == info["record"]["memory_gb"] * 2**30
+        )
         losses.append(float(run.table["train_loss"].iloc[-1]))
     assert done and losses[1] < losses[0]
     assert info["record"]["model_params"] == 669_706

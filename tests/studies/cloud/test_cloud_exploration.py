@@ -1,4 +1,5 @@
-"""Committed episodes go straight to their targets without running out of memory; the best episodes are kept, each once."""
+"""Committed episodes go straight to their targets without running out of memory; the best episodes are kept,
+each once."""
 
 from __future__ import annotations
 

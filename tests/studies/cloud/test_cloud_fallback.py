@@ -1,4 +1,5 @@
-"""Fallback models of the step time: throughputs by hand, interpolation of what was measured, and what lies beyond it."""
+"""Fallback models of the step time: throughputs by hand, interpolation of what was measured, and what lies
+beyond it."""
 
 from __future__ import annotations
 
@@ -16,11 +17,15 @@ from schedlab.studies.cloud.model.fallback import MeasuredSteps, Scaling
 from schedlab.studies.cloud.model.goodput import PipelineSettings, Placement, performance
 from schedlab.studies.cloud.replay.replay import make_replay
 
-QUICK = PipelineSettings(core_seconds=1e-9, sample_bytes=1e-3, dataset_gb=1e-3, workers=0, prefetch=0)  # the pipeline takes no time
+QUICK = PipelineSettings(
+    core_seconds=1e-9, sample_bytes=1e-3, dataset_gb=1e-3, workers=0, prefetch=0
+)  # the pipeline takes no time
 
 
 def at(nodes, gpus, batch) -> Placement:
-    values = (np.array(each, float) for each in (nodes, gpus, [8] * len(gpus), [64] * len(gpus), batch, [0] * len(gpus)))
+    values = (
+        np.array(each, float) for each in (nodes, gpus, [8] * len(gpus), [64] * len(gpus), batch, [0] * len(gpus))
+    )
     return Placement(*values)
 
 
@@ -39,11 +44,15 @@ def measured(*rows: tuple[float, ...]) -> MeasuredSteps:
     return MeasuredSteps.of(pd.DataFrame(rows, columns=["nodes", "gpus", "batch", "step_time", "sync_time"]))
 
 
-PLANE = [(1, k, b, 0.1 + 0.02 * k + 0.001 * b, 0.02) for k in (1, 2, 4) for b in (10, 30)]  # linear in both, so that linear hits it
+PLANE = [
+    (1, k, b, 0.1 + 0.02 * k + 0.001 * b, 0.02) for k in (1, 2, 4) for b in (10, 30)
+]  # linear in both, so that linear hits it
 
 
 def test_a_table_gives_back_its_rows_and_lines_between_batches():
-    model = measured((1, 1, 10, 0.1, 0.0), (1, 1, 10, 0.2, 0.0), (1, 1, 30, 0.35, 0.0), (1, 2, 10, 0.4, 0.1), (1, 2, 20, 0.6, 0.1))
+    model = measured(
+        (1, 1, 10, 0.1, 0.0), (1, 1, 10, 0.2, 0.0), (1, 1, 30, 0.35, 0.0), (1, 2, 10, 0.4, 0.1), (1, 2, 20, 0.6, 0.1)
+    )
     gradient, whole = model.times(at([1, 1, 1, 1], [1, 1, 2, 2], [10, 20, 10, 15]))
     assert whole == pytest.approx([0.15, 0.25, 0.4, 0.5])  # twice measured: the mean
     assert gradient == pytest.approx([0.15, 0.25, 0.3, 0.4])
@@ -55,8 +64,7 @@ def test_a_table_interpolates_placements_that_were_not_measured():
 
 
 @pytest.mark.parametrize(
-    ("nodes", "gpus", "batch", "told"),
-    [(1, 5, 20, "5 GPUs"), (1, 2, 40, "a batch of 40"), (2, 4, 20, "on 2 nodes"), (1, 1, 9, "a batch of 9")],
+    ("nodes", "gpus", "batch", "told"), [(1, 5, 20, "5"), (1, 2, 40, "40"), (2, 4, 20, "2 nodes"), (1, 1, 9, "9")]
 )
 def test_what_lies_beyond_the_table_is_refused(nodes, gpus, batch, told):
     with pytest.raises(UserError, match=told):
@@ -85,10 +93,13 @@ def test_a_job_is_replayed_by_each_model(tmp_path, repository, monkeypatch):
 def test_a_table_too_small_for_the_limits_is_refused(tmp_path, repository, monkeypatch):
     monkeypatch.chdir(repository)
     scenario = prepare.scenario_of(
-        {**EXAMPLE, "job": {"name": "table", "model": "table", "logs": ["resources/step_times/synthetic.csv"], "batch": 512}}
+        {
+            **EXAMPLE,
+            "job": {"name": "table", "model": "table", "logs": ["resources/step_times/synthetic.csv"], "batch": 512},
+        }
     )
     model = prepare.read_model(model_of(scenario, tmp_path))
-    with pytest.raises(UserError, match="a batch of 512"):
+    with pytest.raises(UserError, match="512"):
         make_replay(scenario, model)
 
 

@@ -1,4 +1,6 @@
-"""Fits of logs that were not recorded here: drawn jobs on many designs, and training logs of whatever form a probe or a script gives."""
+"""Fits of logs that were not recorded here: drawn jobs on many designs, and training logs of whatever form a probe or a
+script gives.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from threadpoolctl import threadpool_limits
 
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.model.fit import _Data, fit, relative_errors
-from schedlab.studies.cloud.model.fit_report import fit_report, report_lines
+from schedlab.studies.cloud.model.fit_report import fit_report
 from schedlab.studies.cloud.model.goodput import StepParameters, step_time
 from schedlab.studies.cloud.model.logs import read_step_times
 
@@ -21,6 +22,7 @@ JOBS = {
     "middling": StepParameters(0.0174, 7e-4, 0.1221, 2.64e-3, 0.0329, 8.75e-4, 2.07),
     "slow links": StepParameters(7e-3, 6e-7, 1.46e-2, 5.4e-4, 3.9e-3, 4.3e-4, 1.0),
 }
+EVERY_JOB = [pytest.param(job, marks=() if job == "middling" else pytest.mark.slow) for job in JOBS]
 NOISE = 0.03  # of an epoch's time
 Use = Callable[[float, np.random.Generator], float]
 AS_RECORDED: Use = lambda share, rng: 100 * share  # noqa: E731
@@ -35,15 +37,6 @@ PROBES: dict[str, Use | None] = {
 }
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """As the command runs: the optimiser's small matrices are slower on several threads."""
-    import scipy.optimize  # noqa: F401  (so that its library is there to be limited)
-
-    with threadpool_limits(1):
-        yield
-
-
 def training_log(
     step: StepParameters,
     use: Use | None = AS_RECORDED,
@@ -52,7 +45,9 @@ def training_log(
     epochs: int = 5,
     others: float | None = None,
 ) -> pd.DataFrame:
-    """A log in the form of the recorded ones; batches: on a GPU; others: what is written for GPUs that the job does not hold."""
+    """A log in the form of the recorded ones; batches: on a GPU; others: what is written for GPUs that the job does not
+    hold.
+    """
     rng, rows = np.random.default_rng(0), []
     for count in gpus:
         for batch in batches:
@@ -60,7 +55,13 @@ def training_log(
             share = (step.a_c + step.b_c * batch) / exact
             for epoch in range(epochs):
                 seconds = exact * np.exp(NOISE * rng.standard_normal()) * 50_000 / (batch * count)
-                row = {"epoch": epoch, "model_name": "net", "data_count": 50_000, "batch_size": batch * count, "cpu_count": 8 * count}
+                row = {
+                    "epoch": epoch,
+                    "model_name": "net",
+                    "data_count": 50_000,
+                    "batch_size": batch * count,
+                    "cpu_count": 8 * count,
+                }
                 row |= {"gpu_count": count, "epoch_time": seconds, "throughput": 50_000 / seconds, "exact": exact}
                 for place in range(8 if use else 0):
                     row[f"gpu_utilization_{place}"] = use(share, rng) if place < count else others
@@ -82,9 +83,9 @@ def exact_errors(report: dict, table: pd.DataFrame) -> pd.Series:
     return (predicted / table["exact"] - 1).abs().groupby(table["gpu_count"]).max()
 
 
-@pytest.mark.parametrize("batches", [(32,), (16, 32, 64, 128)])
+@pytest.mark.parametrize("batches", [(32,), pytest.param((16, 32, 64, 128), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("probe", PROBES)
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", EVERY_JOB)
 def test_step_times_are_fitted_whatever_a_probe_takes_for_use(tmp_path, job, probe, batches):
     """A probe's use is no share of computing; taken for one, it put the step on one GPU off by up to 70 %."""
     table = training_log(JOBS[job], PROBES[probe], batches=batches)
@@ -102,9 +103,9 @@ def test_gpus_that_a_job_does_not_hold_tell_nothing_of_it(tmp_path):
 def test_use_as_shares_of_one_is_told_and_changes_nothing(tmp_path, caplog):
     percents, shares = training_log(JOBS["middling"]), training_log(JOBS["middling"], lambda share, rng: share)
     expected = report_of(percents, tmp_path)["parameters"]
-    assert "shares of 1" not in caplog.text
+    assert "gpu_utilization" not in caplog.text
     assert report_of(shares, tmp_path)["parameters"] == pytest.approx(expected, rel=0.02)
-    assert "columns gpu_utilization_<i>: the largest value is 1; expected percent" in caplog.text and "shares of 1" in caplog.text
+    assert "gpu_utilization_<i>" in caplog.text
     idle = training_log(JOBS["middling"], lambda share, rng: 0.04 * share)  # a GPU that is hardly used
     assert report_of(idle, tmp_path)["median_relative_error"] < 0.1
 
@@ -121,7 +122,7 @@ def test_use_as_shares_of_one_is_told_and_changes_nothing(tmp_path, caplog):
         {"gpus": (1, 2, 3, 4, 6, 8, 12, 16), "batches": (4, 64, 1024)},
     ],
 )
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", EVERY_JOB)
 def test_logs_of_other_shapes_are_fitted(tmp_path, job, shape):
     table = training_log(JOBS[job], **shape)
     found = report_of(table, tmp_path)
@@ -133,7 +134,10 @@ def test_columns_that_may_be_missing_or_empty_are_not_needed(tmp_path):
     whole = report_of(table, tmp_path)
     named = report_of(table.assign(model_name=None), tmp_path)
     bare = report_of(table.drop(columns=["model_name", "data_count", "cpu_count"]), tmp_path)
-    assert named["parameters"] == bare["parameters"] == whole["parameters"] and (named["rows"], named["settings"]) == (16, 4)
+    assert named["parameters"] == bare["parameters"] == whole["parameters"] and (named["rows"], named["settings"]) == (
+        16,
+        4,
+    )
 
 
 def test_epochs_that_count_on_over_allocations_leave_none_out(tmp_path):
@@ -175,7 +179,7 @@ def test_a_stray_time_in_synchronisation_counts_as_not_recorded(tmp_path):
     found = read_step_times(table_of_placements(tmp_path, stray=1))
     assert found["sync_time"].isna().tolist() == [False] * 29 + [True]
     assert fit(found).median_error < 0.01
-    with pytest.raises(UserError, match="row 29: sync_time is not below step_time"):
+    with pytest.raises(UserError, match="row 29: sync_time"):
         read_step_times(table_of_placements(tmp_path, stray=3))
 
 
@@ -203,27 +207,30 @@ DESIGNS = {
 def test_drawn_jobs_are_fitted_as_well_as_by_their_own_parameters(design, told):
     """A job of this form is found again from any start: what error is left is the noise's."""
     rng = np.random.default_rng(1)
-    for _ in range(3):
+    for _ in range(2):
         step, batches = drawn_job(rng)
-        rows = pd.DataFrame([(*place, float(b)) for place in DESIGNS[design] for b in batches], columns=["nodes", "gpus", "batch"])
+        rows = pd.DataFrame(
+            [(*place, float(b)) for place in DESIGNS[design] for b in batches], columns=["nodes", "gpus", "batch"]
+        )
         times = step_time(step, rows["nodes"].to_numpy(), rows["gpus"].to_numpy(), rows["batch"].to_numpy())
         measured = times * np.exp(0.05 * rng.standard_normal(len(rows)))
-        computing = np.minimum((step.a_c + step.b_c * rows["batch"]) * np.exp(0.05 * rng.standard_normal(len(rows))), measured)
+        computing = np.minimum(
+            (step.a_c + step.b_c * rows["batch"]) * np.exp(0.05 * rng.standard_normal(len(rows))), measured
+        )
         rows = rows.assign(model="", step_time=measured, sync_time=(measured - computing) if told else np.nan)
         assert fit(rows).median_error < np.median(relative_errors(step, rows)) + 0.03
 
 
 def test_a_contradicted_part_is_left_out_and_said_to_be():
     step, rng = JOBS["small batches"], np.random.default_rng(0)
-    rows = pd.DataFrame([(1, k, float(b)) for k in (1, 2, 4) for b in (16, 32, 64, 128)], columns=["nodes", "gpus", "batch"])
+    rows = pd.DataFrame(
+        [(1, k, float(b)) for k in (1, 2, 4) for b in (16, 32, 64, 128)], columns=["nodes", "gpus", "batch"]
+    )
     times = step_time(step, 1, rows["gpus"].to_numpy(), rows["batch"].to_numpy())
     rows = rows.assign(model="net", step_time=times, sync_time=times * rng.uniform(0.1, 0.9, len(rows)))
     found = fit(rows)
     assert found.alone and found.median_error < 0.02
     assert not fit(rows.assign(sync_time=times - (step.a_c + step.b_c * rows["batch"]))).alone
-    report = {"model": None, "parameters": found.parameters.values(), "rows": 12, "settings": 12, "free_parameters": 5, "placements": 3}
-    report |= {"step_times_alone": True, "median_relative_error": found.median_error, "largest_relative_error": found.largest_error}
-    assert any("step times alone" in line for line in report_lines(report))
 
 
 def test_the_slope_of_the_absolute_loss_is_that_of_its_differences():

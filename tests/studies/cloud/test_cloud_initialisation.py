@@ -1,4 +1,6 @@
-"""What learning begins with: a model of earlier logs or of short probes leads to good allocations where it knows the gradient's noise."""
+"""What learning begins with: a model of earlier logs or of short probes leads to good allocations where it knows the
+gradient's noise.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,17 @@ def test_the_similarity_route_begins_with_the_row_of_most_throughput_for_its_mon
     here = problem(job=BERT, environment={"interval": 0.1})
     replay, fits = here.replay, np.flatnonzero(here.replay.fits)
     logged = [replay.lattice.start, int(fits[0]), int(fits[-1])]
-    first_cost = {number: replay.seconds[0, number] * replay.price[number] / 3600 for number in logged}  # money only grows
+    first_cost = {
+        number: replay.seconds[0, number] * replay.price[number] / 3600 for number in logged
+    }  # money only grows
     best = max(logged, key=lambda number: replay.performance.throughput[number] / (first_cost[number] + 0.1))
     gpus, cores, _ = replay.lattice.allocations[best]
     found = guides(here, "similar")
-    assert found.intervals == 0 and set(found.targets) == set(here.scenario.preferences) and len(set(found.targets.values())) == 1
+    assert (
+        found.intervals == 0
+        and set(found.targets) == set(here.scenario.preferences)
+        and len(set(found.targets.values())) == 1
+    )
     target = next(iter(found.targets.values()))
     assert replay.fits[target] and replay.lattice.allocations[target, :2].tolist() == [gpus, cores]
     wanted = int(1.2 * replay.performance.memory_used[best])

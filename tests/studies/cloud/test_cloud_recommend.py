@@ -22,7 +22,14 @@ def test_no_allocation_is_recommended_that_cannot_hold_the_job(monkeypatch, need
     time = np.where(grid.allocations[:, 2] >= needed, 100.0, np.inf)
     cost = time * [LIMITS.hourly_price(*each) for each in grid.allocations.tolist()] / 3600
     monkeypatch.setattr(recommend, "constant_totals", lambda replay: (time, cost))
-    base = {**HELD._asdict(), "batch_size": 64, "time": 100.0, "cost": cost[grid.number(HELD)], "throughput": 2000.0, "source": "measured"}
+    base = {
+        **HELD._asdict(),
+        "batch_size": 64,
+        "time": 100.0,
+        "cost": cost[grid.number(HELD)],
+        "throughput": 2000.0,
+        "source": "measured",
+    }
     found = SimpleNamespace(
         live=[SimpleNamespace(record={**HELD._asdict(), "throughput": 2000.0})],
         resource=LIMITS,

@@ -18,9 +18,13 @@ WRITTEN = {
     "plain": "batch_size = 32\nepochs = 7",
     "a key of a literal config": "config = {'lr': 0.1, 'batch_size': 32, 'epochs': 7}",
     "a key that is set": "config = load()\nconfig['batch_size'] = 32\nCONFIG['epochs'] = 7",
-    "in a try": "try:\n    import yaml\n    batch_size = 32\nexcept ImportError:\n    batch_size = 16\nfinally:\n    epochs = 7",
+    "in a try": (
+        "try:\n    import yaml\n    batch_size = 32\nexcept ImportError:\n    batch_size = 16\nfinally:\n    epochs = 7"
+    ),
     "in an except": "try:\n    batch_size = given()\nexcept ValueError:\n    batch_size = 32\n    epochs = 7",
-    "in an if": "import os\nif os.name == 'nt':\n    pass\nelse:\n    if True:\n        batch_size = 32\n    epochs: int = 7",
+    "in an if": (
+        "import os\nif os.name == 'nt':\n    pass\nelse:\n    if True:\n        batch_size = 32\n    epochs: int = 7"
+    ),
     "in a with": "with open('x'):\n    batch_size = BATCH_SIZE = 32\n    epochs = 7",
     "in a match": "match mode:\n    case 1:\n        batch_size = 32\n    case _:\n        epochs = 7",
     "in the environment": (
@@ -33,7 +37,9 @@ WRITTEN = {
         "import os\nDEFAULT = '32'\nTURNS = 6\nsize = int(os.environ.get('OPTIMIZER_BATCH_SIZE', default=DEFAULT))\n"
         "for epoch in range(int(os.getenv('OPTIMIZER_EPOCHS') or str(TURNS + 1))):\n    pass"
     ),
-    "before a loop": "batch_size = 32\nwhile batch_size < grown():\n    batch_size = 64\nfor _ in runs:\n    epochs = 7",
+    "before a loop": (
+        "batch_size = 32\nwhile batch_size < grown():\n    batch_size = 64\nfor _ in runs:\n    epochs = 7"
+    ),
 }
 
 
@@ -45,18 +51,26 @@ def test_settings_are_read_wherever_they_get_other_values(tmp_path, name):
 
 NOT_TOLD = {
     "computed": "batch_size = 4 * len(x)\nepochs = count()",
-    "of names with two values": "base = 16\nif small:\n    base = 8\nbatch_size = base\nfor turns in (1, 2):\n    epochs = turns",
-    "of names that others set": "from mine import base\ndef train(turns=1):\n    pass\nbatch_size = base\nepochs = turns",
+    "of names with two values": (
+        "base = 16\nif small:\n    base = 8\nbatch_size = base\nfor turns in (1, 2):\n    epochs = turns"
+    ),
+    "of names that others set": (
+        "from mine import base\ndef train(turns=1):\n    pass\nbatch_size = base\nepochs = turns"
+    ),
     "of names in a circle": "base = start\nstart = base\nbatch_size = base\nepochs = 1 // 0",
     "too large to hold": "batch_size = 9 ** 9 ** 9\nepochs = 10 ** 18 * 10",
     "within a while": "while more():\n    batch_size = 32\n    epochs = 7",
-    "a chain without end": "x0 = 1\n" + "\n".join(f"x{i + 1} = x{i}" for i in range(500)) + "\nbatch_size = x500\nepochs = x499",
+    "a chain without end": "x0 = 1\n"
+    + "\n".join(f"x{i + 1} = x{i}" for i in range(500))
+    + "\nbatch_size = x500\nepochs = x499",
     "in a function": "def train():\n    batch_size = 32\n    epochs = 7",
     "of a class": "class Job:\n    batch_size = 32\n    epochs = 7",
     "of something else": "import os\nsettings['batch_size'] = 32\nx = os.environ.get('BATCHES', 32)",
     "of an environment alone": "import os\nepochs = os.environ.get('OPTIMIZER_EPOCHS')",
     "no whole number above 0": "batch_size = True\nepochs = 0\nconfig = {'batch_size': 1.5, 'epochs': '7'}",
-    "a default that is none": "import os\nx = os.environ.get('OPTIMIZER_BATCH_SIZE', 'all')\nepochs = os.getenv('OPTIMIZER_EPOCHS', 0)",
+    "a default that is none": (
+        "import os\nx = os.environ.get('OPTIMIZER_BATCH_SIZE', 'all')\nepochs = os.getenv('OPTIMIZER_EPOCHS', 0)"
+    ),
     "a default without end": f"import os\nbatch_size = os.getenv('OPTIMIZER_BATCH_SIZE', '{'1' * 5000}')",
     "declared alone": "batch_size: int\nepochs: int",
 }
@@ -80,7 +94,7 @@ TOO_DEEP = {  # beyond the parser's own stack, whatever limit of recursion the p
 def test_a_script_that_no_parser_can_hold_is_refused(tmp_path, request, text, limit):
     request.addfinalizer(partial(sys.setrecursionlimit, sys.getrecursionlimit()))
     sys.setrecursionlimit(limit)
-    with pytest.raises(UserError, match="nested too deeply"):
+    with pytest.raises(UserError, match=r"script\.py"):
         script_facts(script(tmp_path, text))
 
 
@@ -90,10 +104,15 @@ def told_batch(path: Path, batch: int | None = None) -> str | None:
 
 def test_the_batch_size_is_told_where_no_script_has_another_default(tmp_path):
     """The one that is given, else the script's own, else that of a script of which nothing is known."""
-    own, computed = script(tmp_path, "batch_size = 32", "own.py"), script(tmp_path, "batch_size = count()", "computed.py")
+    own, computed = (
+        script(tmp_path, "batch_size = 32", "own.py"),
+        script(tmp_path, "batch_size = count()", "computed.py"),
+    )
     assert (told_batch(own, 8), told_batch(own)) == ("8", "32")
     assert (told_batch(computed, 8), told_batch(computed)) == ("8", str(UNKNOWN_BATCH))
-    assert told_batch(script(tmp_path, "train the net", "no_python.py")) == str(UNKNOWN_BATCH), "the run itself says what is wrong"
+    assert told_batch(script(tmp_path, "train the net", "no_python.py")) == str(UNKNOWN_BATCH), (
+        "the run itself says what is wrong"
+    )
 
 
 ASKS = "import os\nsize = int(os.environ.get('OPTIMIZER_BATCH_SIZE', {}))\n"
@@ -108,7 +127,10 @@ UNTOLD = {
         "import os\nsize = int(os.environ['OPTIMIZER_BATCH_SIZE']) if 'OPTIMIZER_BATCH_SIZE' in os.environ else 9",
         None,
     ),
-    "one of an exception": ("import os\ntry:\n    size = os.environ['OPTIMIZER_BATCH_SIZE']\nexcept KeyError:\n    size = 9", None),
+    "one of an exception": (
+        "import os\ntry:\n    size = os.environ['OPTIMIZER_BATCH_SIZE']\nexcept KeyError:\n    size = 9",
+        None,
+    ),
     "none, and it has to be there": ("import os\nsize = int(os.environ['OPTIMIZER_BATCH_SIZE'])", "64"),
 }
 
@@ -146,4 +168,7 @@ def test_a_script_that_asks_its_environment_trains_with_the_batch_that_it_is_tol
 def test_a_key_that_is_set_in_a_block_is_the_batch_of_a_log_without_one(tmp_path):
     text = "import os\nconfig = dict(lr=0.1)\nif True:\n    config['batch_size'] = 24\n"
     path = script(tmp_path, text + logging_script("epoch,epoch_time,throughput\n1,0.001,100\n"))
-    assert run_script(LiveRequest(path, Allocation(0, 1, 1), 1, seconds=60.0), tmp_path / "run").summary["batch_size"] == 24
+    assert (
+        run_script(LiveRequest(path, Allocation(0, 1, 1), 1, seconds=60.0), tmp_path / "run").summary["batch_size"]
+        == 24
+    )

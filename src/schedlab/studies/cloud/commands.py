@@ -1,54 +1,113 @@
-"""The sub-commands of `schedlab cloud`. What a command needs is imported when it runs."""
+"""The arguments of `schedlab cloud`; what a command needs is imported when it runs."""
 
 from __future__ import annotations
 
 import argparse
-import json
+from functools import partial
 from pathlib import Path
 
-from schedlab.config.errors import UserError
+from schedlab.config.plugins import load_object
 from schedlab.config.runtime.job_log import one_thread
-from schedlab.studies.cloud.live.commands import add_live_commands
-from schedlab.studies.cloud.model.fit_report import fit_report, print_report
-from schedlab.studies.cloud.slamorl.case_files import replay
+from schedlab.config.runtime.termination import STATUS, Terminated, unwinding
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
     """Add the commands, each of which sets `run` to a function (arguments) -> exit status."""
-    about = "answer a case file (its kind by its name: actions, change, cost, reward, similarity, sla) and print it as one JSON document"
+    about = "answer a case file (its kind by its name: actions, change, cost, reward, similarity, sla) "
+    about += "and print it as one JSON document"
     parser = commands.add_parser("replay", help=about, description=about)
-    parser.add_argument(
-        "file", type=Path, metavar="FILE.json", help="cases; the similarity's logs lie beside it as similarity_logs.csv"
-    )
+    what = "cases; the similarity's logs lie beside it as similarity_logs.csv"
+    parser.add_argument("file", type=Path, metavar="FILE.json", help=what)
     parser.add_argument("--compat", action="store_true", help="as the published program computes it, defects included")
-    parser.set_defaults(run=_replay)
-    about = "fit the performance model to logs and print parameters, number of rows and median relative error of the step time"
+    parser.set_defaults(run="schedlab.studies.cloud.slamorl.case_files:print_answer")
+    _add_fit(commands)
+    _add_sweep(commands)
+    _add_optimize(commands)
+
+
+def _add_fit(commands: argparse._SubParsersAction) -> None:
+    about = "fit the performance model to logs and print parameters, number of rows and median relative error "
+    about += "of the step time"
     parser = commands.add_parser("fit", help=about, description=about)
-    parser.add_argument(
-        "logs", type=Path, nargs="+", metavar="LOG.csv", help="training logs, or tables of measured placements"
-    )
-    parser.add_argument(
-        "--gpus-per-node", type=int, default=4, metavar="G", help="of training logs, which name no nodes (default: 4)"
-    )
-    parser.add_argument(
-        "--leave-out", action="store_true", help="also fit without each placement in turn and predict it"
-    )
+    what = "training logs, or tables of measured placements"
+    parser.add_argument("logs", type=Path, nargs="+", metavar="LOG.csv", help=what)
+    what = "of training logs, which name no nodes (default: 4)"
+    parser.add_argument("--gpus-per-node", type=int, default=4, metavar="G", help=what)
+    what = "also fit without each placement in turn and predict it"
+    parser.add_argument("--leave-out", action="store_true", help=what)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON document (default)")
     form.add_argument("--text", action="store_true", help="lines of text with units instead")
-    parser.set_defaults(run=_fit)
-    add_live_commands(commands)
+    parser.set_defaults(run=partial(_on_one_thread, "schedlab.studies.cloud.model.fit_report:run_fit"))
 
 
-def _replay(arguments: argparse.Namespace) -> int:
-    print(json.dumps(replay(arguments.file, arguments.compat), indent=1, allow_nan=False))
-    return 0
+def _add_sweep(commands: argparse._SubParsersAction) -> None:
+    about = "run a training script on a grid of allocations, write its epochs as CSV and fit the performance model "
+    about += "to them"
+    parser = commands.add_parser("sweep", help=about, description=about)
+    add = parser.add_argument
+    add("--training_file", type=Path, required=True, metavar="FILE.py", help="the script")
+    what = "table to write; runs lie beside it in FILE-runs"
+    add("--output", type=Path, required=True, metavar="FILE.csv", help=what)
+    add("--gpus", type=_numbers, metavar="0,1,2", help="GPUs to try (default: one, two, all)")
+    add("--cores", type=_numbers, metavar="1,2,4", help="cores to try (default: one, half, all)")
+    add("--memory", type=_numbers, metavar="4,8", help="memory to try, GB (default: all)")
+    add("--batches", type=_numbers, metavar="32,64", help="batch sizes to try (default: the script's own)")
+    add("--epochs", type=int, default=2, metavar="N", help="epochs of each run; the first warms up (default: 2)")
+    add("--dataset_path", type=Path, metavar="DIR", help="data of the script")
+    add("--time_limit", type=float, default=600.0, metavar="S", help="wall-clock limit of a run (default: 600)")
+    add("--seed", type=int, default=0, help="seed of the script (default: 0)")
+    add("--gpus-per-node", type=int, default=4, metavar="G", help="for the fit (default: 4)")
+    add("--json", action="store_true", help="one JSON document instead of lines")
+    parser.set_defaults(run=partial(_until_terminated, "schedlab.studies.cloud.live.sweep:run_sweep"))
 
 
-def _fit(arguments: argparse.Namespace) -> int:
-    one_thread()  # before NumPy is loaded: the optimiser's small matrices are ten times slower on several threads
+def _add_optimize(commands: argparse._SubParsersAction) -> None:
+    about = "measure a training script, learn what to give it, train it so, and report"
+    parser = commands.add_parser("optimize", help=about, description=about)
+    add = parser.add_argument
+    add("--training_file", type=Path, nargs="+", required=True, metavar="FILE.py", help="one or more scripts")
+    add("--dataset_path", type=Path, metavar="DIR", help="data of the script (default: ./data, if it exists)")
+    what = "logs of earlier runs, or folders of them"
+    add("--offline_logs", type=Path, nargs="+", metavar="LOG.csv", help=what)
+    add("--config", type=Path, metavar="FILE", help="settings in YAML or JSON; options win over them")
+    what = "what matters most: balanced, cost, time, resource, or weights of cost, time and resource "
+    add("--preference", metavar="NAME|0.1:0.1:0.8", help=what + "(default: balanced)")
+    add("--epochs", type=int, metavar="N", help="length of the training (default: the script's own)")
+    add("--time_max", type=float, metavar="S", help="longest training time, s")
+    add("--time_target", type=float, metavar="MIN", help="the same in minutes")
+    add("--cost_max", type=float, metavar="USD", help="highest cost, $")
+    add("--cost_target", type=float, metavar="USD", help="the same")
+    add("--throughput_min", type=float, metavar="N", help="lowest throughput, samples/s")
+    add("--baseline_samples", type=int, metavar="N", help="short runs on the whole machine (default: 4)")
+    what = "their length as a share of the training (default: 0.2)"
+    add("--baseline_ratio", type=float, metavar="SHARE", help=what)
+    what = "measure no baseline; the model's estimate takes its place"
+    add("--skip_baseline", action="store_true", help=what)
+    output = Path("cloud-optimize")
+    what = f"for reports and tables (default: {output})"
+    add("--output_dir", type=Path, default=output, metavar="DIR", help=what)
+    add("--log_dir", type=Path, metavar="DIR", help="for logs of baseline and run (default: OUTPUT_DIR/logs)")
+    parser.set_defaults(run=partial(_until_terminated, "schedlab.studies.cloud.optimize.command:run"))
 
-    if arguments.gpus_per_node < 1:
-        raise UserError(f"{arguments.gpus_per_node} GPUs", where="--gpus-per-node", expected="1 or more")
-    print_report(fit_report(arguments.logs, arguments.gpus_per_node, arguments.leave_out), as_json=not arguments.text)
-    return 0
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no list of whole numbers, as in 1,2,4") from None
+
+
+def _on_one_thread(function: str, arguments: argparse.Namespace) -> int:
+    """Run a command that fits: the optimiser's small matrices are ten times slower on several threads."""
+    one_thread()  # before anything heavy is imported
+    return load_object(function)(arguments)
+
+
+def _until_terminated(function: str, arguments: argparse.Namespace) -> int:
+    """Run a command that runs scripts; SIGTERM ends it with the status 143, and the script's processes, too."""
+    try:
+        with unwinding():
+            return _on_one_thread(function, arguments)
+    except Terminated:
+        return STATUS

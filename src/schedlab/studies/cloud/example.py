@@ -1,6 +1,4 @@
-"""The example of the documentation and of the environments that are made without a scenario: a small network on small
-pictures.
-"""
+"""The example of the documentation and of environments made without a scenario: a small image network."""
 
 from __future__ import annotations
 
@@ -35,6 +33,7 @@ def example_scenario(**changed: Any) -> CloudScenario:
 def example_replay(**changed: Any) -> Replay:
     """Return the example laid out; `changed` as in `example_scenario`."""
     scenario = example_scenario(**changed)
+    assert scenario.job.step is not None, "a fitted job has no example"
     return make_replay(scenario, scenario.job.step.parameters())
 
 
@@ -44,9 +43,7 @@ SPREAD = 0.03  # standard deviation of the logarithm of a measured time
 
 
 def synthetic_step_times(seed: int = 0) -> pd.DataFrame:
-    """Return step times as a user would measure them, drawn from the example's model
-    (resources/step_times/synthetic.csv).
-    """
+    """Return step times drawn from the example's model, as a user would measure them (resources/step_times)."""
     import pandas as pd
 
     rng, step = generator(seed, "synthetic step times"), StepParameters(**STEP)

@@ -51,10 +51,8 @@ SOURCE = "logs of your own training runs, or the traces of Pollux (branch osdi21
 
 def ingest_logs(part: Path, steps: Path, cores: Path, report: Path) -> None:
     """Check the logs of a job; write the rows that a fit reads as two tables (`fit_report.read_logs`), and what each
-    log is as JSON.
-
-    steps: a row a step time; cores: a row a core time, none where no log tells its cores. Raises UserError for a wrong
-      log.
+    log is as JSON. steps: a row a step time; cores: a row a core time, none where no log tells its cores. Raises
+    UserError for a wrong log.
     """
     import pandas as pd
 
@@ -69,10 +67,8 @@ def ingest_logs(part: Path, steps: Path, cores: Path, report: Path) -> None:
 
 def fit_performance(part: Path, model: Path, steps: Path | None = None, cores: Path | None = None) -> None:
     """Write the step-time model of a job (JSON): its pinned parameters, or those fitted to its logs with the errors of
-    the fit.
-
-    steps, cores: what ingest_logs wrote, for a job with logs; core times tell the work of a core, which then takes the
-      place of the job's.
+    the fit. steps, cores: what ingest_logs wrote, for a job with logs; core times tell the work of a core, which then
+    takes the place of the job's.
     """
     values = read_part(part)
     if (scaling := values["scaling"]) is not None:
@@ -93,9 +89,7 @@ def fit_performance(part: Path, model: Path, steps: Path | None = None, cores: P
 
 def solve_oracle(part: Path, model: Path, oracle: Path) -> None:
     """Write the objectives of the oracles and of random actions for each preference (JSON), what they are normalised
-    by, and the fronts.
-
-    All are those of the job without noise. No fronts where decisions come by time.
+    by, and the fronts. All are those of the job without noise. No fronts where decisions come by time.
     """
     scenario = with_fitted_cores(scenario_of(read_part(part)), model)
     calm = scenario.environment.model_copy(update={"time_noise": 0.0, "price_walk": 0.0})
@@ -107,7 +101,7 @@ def solve_oracle(part: Path, model: Path, oracle: Path) -> None:
         "allocations": len(replay.lattice),
     }
     found["preferences"] = {name: objectives_of(problem, name) for name in scenario.preferences}
-    write_json(oracle, found if replay.span else found | front_report(replay))
+    write_json(oracle, found if replay.span else {**found, **front_report(replay)})
 
 
 def objectives_of(problem: CloudProblem, preference: str) -> dict[str, float]:
@@ -164,9 +158,7 @@ def _fitted(logs: Sequence[str], steps: pd.DataFrame, cores: pd.DataFrame) -> di
 
 
 def parts(scenario: CloudScenario) -> dict[str, Part]:
-    """Return what each prepare rule reads; scenarios of one job share its logs and its model, and pinned jobs have no
-    logs to ingest.
-    """
+    """Return what each prepare rule reads; scenarios share a job's logs and model, pinned jobs have no logs."""
     values, files = scenario.model_dump(mode="json"), tuple(scenario.job.logs)
     logs, job = ({key: values["job"][key] for key in keys} for keys in (INGESTED, FITTED))
     ingested = {"ingest_logs": Part(logs, shared=True, files=files)} if files else {}

@@ -1,6 +1,4 @@
-"""The typed scenario of the cloud study: a training job, what can be allocated to it, its service levels, and the
-environment.
-"""
+"""The typed scenario of the cloud study: training job, resources, service levels, environment."""
 
 from __future__ import annotations
 
@@ -67,7 +65,8 @@ class TrainingJobSettings(Settings):
     name: str = setting(doc="equal to the file's name")
     model: Literal["goodput", "amdahl", "power", "table"] = setting(
         "goodput",
-        doc="of the step time: fitted; Amdahl's law or a power of the GPUs (`scaling`); or the logs' measurements, interpolated",
+        doc="of the step time: fitted; Amdahl's law or a power of the GPUs (`scaling`); or the logs' "
+        "measurements, interpolated",
     )
     step: StepSettings | None = setting(None, doc="parameters of the step time; null: fitted to the logs")
     scaling: ScalingSettings | None = setting(None, doc="for the models `amdahl` and `power`")
@@ -136,7 +135,8 @@ class EnvironmentSettings(Settings):
     )
     slots: tuple[int, ...] = setting(
         (),
-        doc="GPUs to be had in equal stretches of the training; what the job holds beyond is taken, a restart; empty: all, always",
+        doc="GPUs to be had in equal stretches of the training; what the job holds beyond is taken, a restart; "
+        "empty: all, always",
     )
     reward: Literal["scalar", "reference"] = setting(
         "scalar", doc="minus what the objective grows by; or the published reward"
@@ -167,7 +167,8 @@ class CloudScenario(ScenarioSettings):
     environment: EnvironmentSettings = section(EnvironmentSettings, doc="what learners act in")
     preferences: tuple[Preference, ...] = setting(
         ("balanced", "cost", "time", "resource"),
-        doc="what the user prefers; each is scored apart; a name, or weights of cost, time and resource as in `0.1:0.1:0.8`",
+        doc="what the user prefers; each is scored apart; a name, or weights of cost, time and resource as in "
+        "`0.1:0.1:0.8`",
         min_length=1,
     )
     replicates: ReplicateSettings = section(ReplicateSettings, doc="runs of each preference")
@@ -180,9 +181,7 @@ class CloudScenario(ScenarioSettings):
 
     @property
     def intervals(self) -> int:
-        """Number of intervals that the training is laid out in: of decisions until it ends, unless these come by
-        time.
-        """
+        """Number of intervals of the training's layout: of decisions, unless these come by time."""
         return round(self.job.epochs / self.environment.interval)
 
 
@@ -199,9 +198,7 @@ class CloudScale(Settings):
 
 
 def check(scenario: CloudScenario) -> Iterator[UserError]:
-    """Yield mistakes that types cannot see: an interval that does not divide the job, a start beyond the limits, no
-    GPU.
-    """
+    """Yield mistakes beyond types: intervals that do not divide the job, a start beyond limits, no GPU."""
     intervals, job = scenario.intervals, scenario.job
     if intervals < 1 or abs(intervals * scenario.environment.interval - job.epochs) > 1e-9 * job.epochs:
         what = f"{job.epochs:g} epochs are no whole number of intervals of {scenario.environment.interval:g}"
@@ -235,11 +232,14 @@ def check(scenario: CloudScenario) -> Iterator[UserError]:
 
 TERMS = {
     "preference": "what the user weighs most: time, cost, use of what is paid for, or all alike (balanced)",
-    "objective": "weighted sum of training time, cost (each over that of the best constant allocation for it) and waste",
+    "objective": "weighted sum of training time, cost (each over that of the best constant allocation for it) "
+    "and waste",
     "waste": "mean share of GPUs and cores that is paid for and not used",
-    "regret": "objective beyond that of the best plan, over that of random actions beyond the best plan: 0 is best, 1 is random",
+    "regret": "objective beyond that of the best plan, over that of random actions beyond the best plan: 0 is "
+    "best, 1 is random",
     "front": "the plans that no other one beats in both training time and cost",
-    "hypervolume": "area that policies cover between them and a reference point, as a share of the front's: 1 is the front itself",
+    "hypervolume": "area that policies cover between them and a reference point, as a share of the front's: 1 is "
+    "the front itself",
     "service level": "a limit on time, cost, throughput, memory, or the use of GPUs or cores",
     "severity": "by how much a service level is violated, as a share of its limit; 0 where it is met",
     "restart": "a change of the allocation stops the job for 30 s that are paid for",
@@ -250,9 +250,11 @@ TERMS = {
     "random": "rule: any action that leaves the job the memory it needs",
     "threshold": "rule: an autoscaler; a GPU more where they are busy and the job is late, one fewer where they idle",
     "horizontal": "rule: an autoscaler; as many GPUs as bring their utilisation to 80 %",
-    "goodput_greedy": "rule: the neighbour of the smallest objective, were it kept to the end, by the performance model",
+    "goodput_greedy": "rule: the neighbour of the smallest objective, were it kept to the end, by the "
+    "performance model",
     "options": "rule: a step towards what the published rules of thumb offer for the preference",
-    "bayesian": "rule: Bayesian optimisation over constant allocations, a probe an interval; then stays on the best one",
+    "bayesian": "rule: Bayesian optimisation over constant allocations, a probe an interval; then stays on the "
+    "best one",
     "oracle_static": "oracle: goes to the allocation that is best to go to and stay on",
     "oracle_dynamic": "oracle: the best plan, found by dynamic programming over intervals and allocations",
 }

@@ -1,6 +1,4 @@
-"""What parts of a learner bring: the table of ablations, weights fixed or adapted to severities, and learning from
-three beginnings.
-"""
+"""Figures of a learner's parts: ablations, fixed or adapted weights, learning from three beginnings."""
 
 from __future__ import annotations
 
@@ -24,9 +22,7 @@ def episodes_until(
     points: Sequence[tuple[float, float]], random: float, final: float, share: float = 0.95
 ) -> float | None:
     """Return the episodes after which the objective first is `share` of the way from random actions' down to the final
-    one; None: never.
-
-    points: (episodes, objective), by rising episodes.
+    one; None: never. points: (episodes, objective), by rising episodes.
     """
     enough = random - share * (random - final)
     return next((episodes for episodes, objective in points if objective <= enough), None)
@@ -45,9 +41,7 @@ CURVE = "greedy objective "  # of the learner `reinforce`, with the preference b
 
 def draw_ablations(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A table: a row a variant of a learner, a column a measure; mean of preferences and seeds, and the range of the
-    seeds.
-
-    Settings: VariantsSettings.
+    seeds. Settings: VariantsSettings.
     """
     settings = helpers.settings_of(spec, VariantsSettings)
     found = {label: _scenario_of(tables, spec, policy) for label, policy in settings.variants.items()}
@@ -70,9 +64,7 @@ def draw_ablations(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_weights(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a measure, a group a preference, a bar a variant; thin lines are the range of the seeds. Settings:
-    VariantsSettings.
-    """
+    """A panel a measure, a group a preference, a bar a variant, a line the seeds' range (VariantsSettings)."""
     settings = helpers.settings_of(spec, VariantsSettings)
     shown = {
         label: scenario
@@ -104,9 +96,8 @@ def draw_weights(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 def draw_beginnings(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A panel a preference, a line a beginning: the objective of the most probable actions over episodes. Settings:
-    VariantsSettings.
-
-    The first variant is the cold start, whose final gain over random actions the others are counted against.
+    VariantsSettings. The first variant is the cold start, whose final gain over random actions the others are counted
+    against.
     """
     settings = helpers.settings_of(spec, VariantsSettings)
     curves = {
@@ -145,10 +136,8 @@ def draw_beginnings(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 def speed(rows: pd.DataFrame, cold: pd.DataFrame, randoms: dict[str, float]) -> list[float | None]:
     """Return for each seed and preference the episodes until 95 % of the final gain of the cold start with the same
-    seed.
-
-    rows, cold: points of the curves table of two policies; randoms: preference -> objective of random actions. None:
-      never.
+    seed. rows, cold: points of the curves table of two policies; randoms: preference -> objective of random actions.
+    None: never.
     """
     found = []
     for seed in sorted(set(rows["policy_seed"]) & set(cold["policy_seed"])):
@@ -190,6 +179,5 @@ def _range_text(metric: str, values: np.ndarray) -> str:
     form = {"time": "{:.0f}", "sla_met": "{:.1f}"}.get(metric, "{:.3f}")
     mean = helpers.number_text(float(values.mean()), form)
     ends = [helpers.number_text(float(end), form) for end in (values.min(), values.max())]
-    return (
-        mean if ends[0] == ends[1] else f"{mean}\n({ends[0]} to {ends[1]})"
-    )  # beside each other they are wider than a page
+    # beside each other they are wider than a page
+    return mean if ends[0] == ends[1] else f"{mean}\n({ends[0]} to {ends[1]})"

@@ -21,9 +21,7 @@ def learned_name(policy: str, scenario: str) -> str:
 
 
 def preference_colour(preference: str, place: int) -> str:
-    """Return the colour of a preference: the same in all figures for one with a name, by its place among those shown
-    for other weights.
-    """
+    """Return the colour of a preference: fixed for one with a name, else by its place among those shown."""
     return theme.colour(PREFERENCES.index(preference) if preference in PREFERENCES else len(PREFERENCES) + 1 + place)
 
 
@@ -41,9 +39,7 @@ def preference_scores(tables: StudyTables, scenario: str, policy: str, metric: s
 
 
 def left_out(tables: StudyTables, spec: FigureSpec, shown: Container[str], learned: str, *rules: str) -> dict[str, str]:
-    """Return the scenarios of a figure that are not among those shown -> which of the policies it needs they did not
-    score.
-    """
+    """Return each scenario that a figure leaves out with the policies it needs that have no scores there."""
     scored = tables.scores.groupby("scenario")["policy"].unique()
     found = {}
     for name in spec.scenarios:

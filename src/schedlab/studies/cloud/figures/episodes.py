@@ -1,6 +1,4 @@
-"""Figures of single episodes: allocations over time, what the objective is made of, service levels and their
-severities.
-"""
+"""Figures of single episodes: allocations over time, parts of the objective, severities."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ WORDS = {
 
 
 def draw_allocations(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A column a workload, a row a resource, a line a preference: what the learned policy holds. Settings:
-    ShownSettings.
-    """
+    """A column a workload, a row a resource, a line a preference: what the policy holds (ShownSettings)."""
     settings = helpers.settings_of(spec, ShownSettings)
     shown = _with_episodes(tables, spec, settings.learned, settings.preferences[0])
     if not shown:
@@ -69,9 +65,7 @@ def draw_allocations(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_objective_parts(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a workload: what each interval adds to the objective, learned above and static below zero. Settings:
-    EpisodeSettings.
-    """
+    """A panel a workload: what each interval adds, learned above and static below zero (EpisodeSettings)."""
     settings = helpers.settings_of(spec, EpisodeSettings)
     shown = _with_episodes(tables, spec, settings.learned, settings.preference)
     if not shown:
@@ -101,9 +95,7 @@ def draw_objective_parts(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def objective_parts(rows: pd.DataFrame, references: dict[str, Any], preference: str) -> dict[str, np.ndarray]:
-    """Return what time, cost and waste add to the objective in each interval (performance_metrics of an episode without
-    noise).
-    """
+    """Return what time, cost and waste add to the objective in each interval of an episode without noise."""
     weights = weights_of(preference)
     busy = (rows["gpu_util"].to_numpy() + rows["cpu_util"].to_numpy()) / 200.0
     return {
@@ -114,15 +106,14 @@ def objective_parts(rows: pd.DataFrame, references: dict[str, Any], preference: 
 
 
 def draw_service_levels(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A column a workload, learned above and static below: the severity of each item in each interval. Settings:
-    EpisodeSettings.
-    """
+    """A column a workload, learned above, static below: each item's severity over time (EpisodeSettings)."""
     settings = helpers.settings_of(spec, EpisodeSettings)
     shown = _with_episodes(tables, spec, settings.learned, settings.preference)
     if not shown:
         return nothing(spec, "no policy is learned at this scale")
     figure, grid = theme.new_figure(2, len(shown), height_mm=88, squeeze=False, sharex="col", sharey=True)
-    told, image = [], None
+    told: list[str] = []
+    image: Any = None
     for column, scenario in enumerate(shown):
         for row, policy in enumerate((learned_name(settings.learned, scenario), settings.baseline)):
             rows = episode(tables, "sla_metrics", scenario, policy, settings.preference)

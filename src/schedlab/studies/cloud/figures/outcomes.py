@@ -1,6 +1,4 @@
-"""Figures of what policies come to: time, money and service levels beside a static allocation, and the paper's headline
-claims.
-"""
+"""Figures of outcomes: time, money and service levels beside a static allocation; the headline claims."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ CLAIMS |= {"sla": ("balanced", "more service levels met, balanced")}
 
 def draw_outcomes(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A panel a measure, a group a workload, a bar a preference: learned, as a share of the static allocation; service
-    levels of 6.
-
-    Settings: OutcomesSettings.
+    levels of 6. Settings: OutcomesSettings.
     """
     settings = helpers.settings_of(spec, OutcomesSettings)
     found = _learned_and_baseline(tables, spec, settings)
@@ -49,14 +45,14 @@ def draw_outcomes(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.legend_outside(figure, columns=3)
     told = "; ".join(f"{name} {value:.0f} %" for name, value in settings.published.items())
     shown = "Bars: means over seeds; thin lines: smallest to largest seed." if _seeds(found) > 1 else "One seed."
-    caption = f"{spec.caption} {shown} {_best_told(found, settings)} Claimed reductions (improvement for sla): {told}."
+    caption = (
+        f"{spec.caption} {shown} {_best_gains_text(found, settings)} Claimed reductions (improvement for sla): {told}."
+    )
     return Drawing(figure, caption, left_out=left_out(tables, spec, found, settings.learned, settings.baseline))
 
 
 def draw_headline(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """The table of the paper's claims, in percent of the static allocation; a column a workload. Settings:
-    OutcomesSettings.
-    """
+    """The paper's claims in percent of the static allocation, a column a workload (OutcomesSettings)."""
     settings = helpers.settings_of(spec, OutcomesSettings)
     found = _learned_and_baseline(tables, spec, settings)
     if not found:
@@ -72,7 +68,7 @@ def draw_headline(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.text_table(axes, cells, ["% of the static allocation", *found, "published"], row_height=1.7)
     seeds = _seeds(found)
     shown = f"Means of {seeds} seeds, smallest to largest in brackets." if seeds > 1 else "One seed."
-    caption = f"{spec.caption} {shown} {_best_told(found, settings)}"
+    caption = f"{spec.caption} {shown} {_best_gains_text(found, settings)}"
     return Drawing(figure, caption, left_out=left_out(tables, spec, found, settings.learned, settings.baseline))
 
 
@@ -136,7 +132,7 @@ def _bars(axes: Axes, group: int, values: tuple, settings: OutcomesSettings, sha
         axes.plot([group - 0.45, group + 0.45], [first, first], color=INK, linewidth=0.8, linestyle="--")
 
 
-def _best_told(found: dict[str, dict[str, tuple]], settings: OutcomesSettings) -> str:
+def _best_gains_text(found: dict[str, dict[str, tuple]], settings: OutcomesSettings) -> str:
     told = []
     for claim, (_, words) in _claims(settings).items():
         mean = {scenario: float(gains(values, claim).mean()) for scenario, values in found.items()}
@@ -146,7 +142,8 @@ def _best_told(found: dict[str, dict[str, tuple]], settings: OutcomesSettings) -
             told.append(f"{words}: {overall} %")
         else:
             told.append(
-                f"{words}: {overall} % in the mean of workloads, at best {helpers.number_text(mean[best], '{:.1f}')} % ({best})"
+                f"{words}: {overall} % in the mean of workloads, at best "
+                f"{helpers.number_text(mean[best], '{:.1f}')} % ({best})"
             )
     return f"Here, beside {settings.baseline}: {'; '.join(told) or 'no preference that the claims are about'}."
 

@@ -31,9 +31,7 @@ RULE_RANGE = 3.0  # a rule farther than this many ranges of the front is left ou
 
 
 def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a workload that has a front: training time against cost; the caption tells the measures. Settings:
-    ShownSettings.
-    """
+    """A panel a workload with a front: time against cost; the caption holds the measures (ShownSettings)."""
     settings = helpers.settings_of(spec, ShownSettings)
     learned = [
         name
@@ -73,9 +71,8 @@ def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.set_title(scenario)
         axes.margins(0.08)
         far_text = f"; out of view: {', '.join(far)}" if far else ""
-        told.append(
-            f"{scenario} {_told_measures([measures(points, front) for points in found], measures(best, front))}{far_text}"
-        )
+        measured = _told_measures([measures(points, front) for points in found], measures(best, front))
+        told.append(f"{scenario} {measured}{far_text}")
     for line in lines:
         line[0].set_ylabel("cost ($)")
     helpers.shared_xlabel(lines[-1], "training time (s)")
@@ -104,7 +101,7 @@ def _draw_attained(axes: Axes, corners: np.ndarray, **style: Any) -> None:
 def _draw_few(axes: Axes, found: Sequence[np.ndarray], best: np.ndarray, preferences: Sequence[str]) -> None:
     """The points of each preference in its colour: rings, as many policies and seeds agree."""
     for number, preference in enumerate(preferences):
-        ring = {
+        ring: dict[str, Any] = {
             "markeredgecolor": preference_colour(preference, number),
             "markeredgewidth": 1.6,
             "markersize": 12 - 3 * number,
@@ -124,7 +121,7 @@ def _draw_few(axes: Axes, found: Sequence[np.ndarray], best: np.ndarray, prefere
 
 def _draw_many(axes: Axes, found: Sequence[np.ndarray], best: np.ndarray, preferences: Sequence[str]) -> None:
     """The points of all preferences in one colour, as a list of so many tells nothing."""
-    ring = {"markeredgecolor": theme.colour(len(PREFERENCES)), "markeredgewidth": 0.9, "markersize": 5}
+    ring: dict[str, Any] = {"markeredgecolor": theme.colour(len(PREFERENCES)), "markeredgewidth": 0.9, "markersize": 5}
     axes.plot(
         *np.concatenate(found).T,
         "o",
@@ -149,7 +146,8 @@ def _told_measures(seeds: Sequence[Mapping[str, float]], best: Mapping[str, floa
     means = {name: float(np.mean([found[name] for found in seeds])) for name in best}
     spread = f"{min(volumes):.2f} to {max(volumes):.2f}; " if len(seeds) > 1 else ""
     return (
-        f"{means['hypervolume']:.2f} ({spread}{best['hypervolume']:.2f}), {means['igd_plus']:.3f}, {means['additive_epsilon']:.2f}, "
+        f"{means['hypervolume']:.2f} ({spread}{best['hypervolume']:.2f}), {means['igd_plus']:.3f}, "
+        f"{means['additive_epsilon']:.2f}, "
         f"{means['utility']:.3f}"
     )
 

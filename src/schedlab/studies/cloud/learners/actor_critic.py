@@ -18,6 +18,7 @@ from schedlab.learning.adam import Adam
 from schedlab.learning.checkpoints import load_module, module_arrays
 from schedlab.learning.reinforce import entropy
 from schedlab.learning.seeding import torch_stream
+from schedlab.studies.cloud.learners.common import descend
 from schedlab.studies.cloud.learners.settings import DROPOUT, PASSES, MultiPolicySettings
 
 LEAST = 1e-12  # probability whose logarithm is taken for those of invalid actions, which are 0
@@ -43,9 +44,8 @@ def action_values(critic: nn.Sequential, seen: torch.Tensor, actions: int) -> to
     """Return what a critic says of every single action, (N, A)."""
     width = seen.shape[1]
     weights, bias = critic[0].weight, critic[0].bias
-    first = (seen @ weights[:, :width].T + bias)[:, None] + weights[:, width:].T[
-        None
-    ]  # [state, one-hot] through the first layer
+    # [state, one-hot] through the first layer
+    first = (seen @ weights[:, :width].T + bias)[:, None] + weights[:, width:].T[None]
     return critic[1:](first)[..., 0].reshape(len(seen), actions)
 
 
@@ -63,9 +63,7 @@ def uncertainty(actor: nn.Sequential, seen: np.ndarray, mask: np.ndarray, seed: 
 
 
 class Memory:
-    """A ring of decisions: what was seen, its mask and action, the reward, what was seen next with its mask, whether
-    the job was done.
-    """
+    """A ring of decisions: observation, mask, action and reward, the next observation and mask, end of job."""
 
     NAMES = ("seen", "masks", "actions", "rewards", "seen_next", "masks_next", "done")
 
@@ -102,9 +100,7 @@ class Memory:
 
 
 class ActorCritic:
-    """The agent of one preference: actor, critic, their targets, an Adam each, its memory, and how often its critic was
-    drawn anew.
-    """
+    """The agent of one preference: actor, critic, their targets and optimisers, memory, number of resets."""
 
     def __init__(self, sizes: tuple[int, int], settings: MultiPolicySettings, seed: int, preference: str) -> None:
         self.sizes, self.settings, self.seed, self.preference = sizes, settings, seed, preference
@@ -168,20 +164,19 @@ class ActorCritic:
         taken = torch.nn.functional.one_hot(batch["actions"], self.sizes[1]).float()
         said = self.critic(torch.cat([batch["seen"], taken], dim=1))[:, 0]
         loss = torch.mean((said - goal) ** 2)
-        _descend(self.of_critic, loss)
+        descend(self.of_critic, loss)
         return float(loss.detach())
 
     def _learn_actor(self, batch: Mapping[str, torch.Tensor], left: float) -> None:
         """Move the actor towards actions that the critic values, and, as long as it explores, away from certainty."""
-        self.critic.train(
-            False
-        )  # dropout is drawn for what learns alone; it is most of the cost where all actions are valued
+        # dropout is drawn for what learns alone; it is most of the cost where all actions are valued
+        self.critic.train(False)
         self.critic.requires_grad_(False)
         chances = probabilities(self.actor, batch["seen"], batch["masks"])
         loss = -self._value(self.critic, chances, batch["seen"]).mean()
         if self.settings.entropy:
             loss = loss - self.settings.entropy * left * entropy(torch.log(chances.clamp(min=LEAST))).mean()
-        _descend(self.of_actor, loss)
+        descend(self.of_actor, loss)
         self.critic.requires_grad_(True)
 
     def _value(self, critic: nn.Sequential, chances: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
@@ -211,9 +206,3 @@ class ActorCritic:
             load_module(getattr(self, part), parts[part], where)
         for part in ("of_actor", "of_critic", "memory"):
             getattr(self, part).load(parts[part])
-
-
-def _descend(optimizer: Adam, loss: torch.Tensor) -> None:
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()

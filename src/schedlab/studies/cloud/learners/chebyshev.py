@@ -2,11 +2,9 @@
 distances.
 
 Distances are those in time from the fastest policy and in cost from the cheapest one, each as a share of what lies
-between these two, which
-are learned first: no model and no front is asked. A small share of both distances' sum is added, so that of equally far
-  plans the better
-one is found. Sources: Steuer and Choo 1983 (augmented weighted Chebyshev); Van Moffaert, Drugan and Nowe 2013 (in
-  reinforcement learning).
+between these two, which are learned first: no model and no front is asked. A small share of both distances' sum is
+added, so that of equally far plans the better one is found. Sources: Steuer and Choo 1983 (augmented weighted
+Chebyshev); Van Moffaert, Drugan and Nowe 2013 (in reinforcement learning).
 """
 
 from __future__ import annotations
@@ -54,9 +52,7 @@ class Distance:
         return Distance(points.min(axis=0), np.where(span > 0, span, 1.0))
 
     def of(self, preference: str, points: np.ndarray) -> np.ndarray:
-        """Return the larger weighted distance of times and costs, (N, 2), for a preference, and a little of both
-        distances' sum, (N,).
-        """
+        """Return the larger weighted distance of times and costs (N, 2), plus a little of both, (N,)."""
         shares = (points - self.origin) / self.span
         weights = weights_of(preference)
         return (shares * [weights["time"], weights["cost"]]).max(axis=1) + AUGMENTATION * shares.sum(axis=1)

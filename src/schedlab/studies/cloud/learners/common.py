@@ -1,12 +1,16 @@
-"""What the study's own learners ask of their problems: spaces that agree, and the preferences to learn."""
+"""What the study's own learners share: spaces that agree, the preferences to learn, gradient steps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
+import torch
 
 from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError
+from schedlab.learning.adam import Adam
 from schedlab.learning.checkpoints import Checkpoint, read_checkpoint
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
 
@@ -15,19 +19,31 @@ def problem_sizes(problem: CloudProblem) -> list[int]:
     """Return how many components are observed and how many actions offered."""
     units: Sequence[Unit] = [unit for split in ("train", "test") for unit in problem.units(split)]
     env = problem.env(units[0], 0)
-    return [env.observation_space.shape[0], int(env.action_space.n)]
+    return [int(np.prod(env.observation_space.shape or ())), len(env.actions)]
 
 
 def read_policy(checkpoint: Path, kind: str, problem: CloudProblem) -> tuple[Checkpoint, list[int]]:
-    """Return a learned policy's file and sizes as problem_sizes does. Raises UserError where it was learned for other
-    spaces.
-    """
+    """Return a policy's file and sizes (problem_sizes). Raises UserError where it has other spaces."""
     kept = read_checkpoint(checkpoint, kind)
     sizes = problem_sizes(problem)
     if list(kept.meta["sizes"]) != sizes:
         what = f"it was learned for {kept.meta['sizes'][0]} components and {kept.meta['sizes'][1]} actions"
         raise UserError(what, where=str(checkpoint), expected=f"{sizes[0]} and {sizes[1]}, as in this scenario")
     return kept, sizes
+
+
+def require_learned(preference: str, known: Iterable[str]) -> None:
+    """Raise UserError where a policy knows no such preference."""
+    if preference not in known:
+        what = f"the policy knows no preference {preference}"
+        raise UserError(what, where="learned policy", expected=f"one of {', '.join(known)}")
+
+
+def descend(optimizer: Adam, loss: torch.Tensor) -> None:
+    """Take a gradient step."""
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
 
 
 def trained_preferences(problems: Mapping[str, CloudProblem]) -> tuple[list[int], list[str]]:

@@ -15,15 +15,14 @@ import numpy as np
 
 from schedlab.studies.cloud.model.allocation import KEEP
 from schedlab.studies.cloud.model.lattice import Lattice
-from schedlab.studies.cloud.replay.moves import step_numbers
+from schedlab.studies.cloud.replay.replay import step_numbers
 
 
 def committed_actions(lattice: Lattice, here: np.ndarray, targets: np.ndarray, allowed: np.ndarray) -> np.ndarray:
     """Return the actions (of 27) of committed episodes: straight on towards the targets, int64 (N,).
 
     Where the mask forbids that, memory is taken and GPUs are given back first; where it forbids that too, and at the
-    target, the episode
-    stays. allowed: (N, 27), True for actions that leave the memory which the job needs.
+    target, the episode stays. allowed: (N, 27), True for actions that leave the memory which the job needs.
     """
     places = np.arange(len(here))
     steps = lattice.steps_to(here, targets)
@@ -36,9 +35,7 @@ def committed_actions(lattice: Lattice, here: np.ndarray, targets: np.ndarray, a
 
 @dataclass(frozen=True)
 class Branches:
-    """Courses to follow before a committed episode goes to its own target: actions (E, B), and in which interval it
-    leaves them, (B,).
-    """
+    """Courses to follow before a committed episode goes its way: actions (E, B), the interval of leaving (B,)."""
 
     actions: np.ndarray
     until: np.ndarray
@@ -50,9 +47,7 @@ class Branches:
         return Branches(best.actions[:, rng.integers(kept, size=number)], rng.integers(intervals, size=number))
 
     def followed(self, interval: int, actions: np.ndarray) -> np.ndarray:
-        """Return the actions of committed episodes (C,) in an interval: the last B of them follow their courses as long
-        as they do.
-        """
+        """Return actions of committed episodes (C,) in an interval; the last B follow their courses at first."""
         begin = len(actions) - len(self.until)
         own = np.where(interval < self.until, self.actions[interval], actions[begin:])
         return np.concatenate([actions[:begin], own])
@@ -60,16 +55,14 @@ class Branches:
 
 @dataclass
 class Episodes:
-    """Episodes side by side: observations (E, N, size), masks (E, N, actions), actions (E, N), returns from each
-    interval on (E, N).
-    """
+    """Episodes side by side: observations (E, N, size), masks (E, N, actions), actions and returns (E, N)."""
 
     observations: np.ndarray
     masks: np.ndarray
     actions: np.ndarray
     returns: np.ndarray
 
-    def take(self, places: np.ndarray | list[int]) -> Episodes:
+    def take(self, places: np.ndarray | list[int] | slice) -> Episodes:
         """Return the episodes of some places."""
         return Episodes(*(values[:, places] for values in self.arrays().values()))
 
@@ -90,20 +83,22 @@ class BestEpisodes:
     most: int
     kept: Episodes | None = field(default=None)
 
-    def add(self, new: Episodes) -> None:
-        """Take in episodes; of equal returns the older ones stay in front."""
-        joined = new if self.kept is None else Episodes(*(np.concatenate(pair, axis=1) for pair in self._pairs(new)))
+    def add(self, new: Episodes) -> Episodes:
+        """Take in episodes and return the best; of equal returns the older ones stay in front."""
+        joined = new
+        if self.kept is not None:
+            pairs = zip(self.kept.arrays().values(), new.arrays().values(), strict=True)
+            joined = Episodes(*(np.concatenate(pair, axis=1) for pair in pairs))
         once: dict[bytes, int] = {}
         for place in np.argsort(-joined.returns[0], kind="stable").tolist():
             once.setdefault(joined.actions[:, place].tobytes(), place)
             if len(once) == self.most:
                 break
         self.kept = joined.take(list(once.values()))
+        return self.kept
 
     def add_shared(self, new: Episodes, values: np.ndarray) -> None:
-        """Take in the best of episodes that were run for another preference, by what they are worth for this one,
-        (N,).
-        """
+        """Take in the best of another preference's episodes, by their values (N,) for this one."""
         chosen = np.argsort(-values, kind="stable")[: self.most]
         own = new.take(chosen.tolist())
         self.add(Episodes(own.observations, own.masks, own.actions, np.tile(values[chosen], (len(own.returns), 1))))
@@ -111,6 +106,3 @@ class BestEpisodes:
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Put stored episodes back."""
         self.kept = Episodes(**arrays) if arrays else None
-
-    def _pairs(self, new: Episodes) -> zip:
-        return zip(self.kept.arrays().values(), new.arrays().values(), strict=True)

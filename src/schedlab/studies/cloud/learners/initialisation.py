@@ -38,9 +38,7 @@ PROBES = (
 
 @dataclass(frozen=True)
 class Guides:
-    """For each preference the number of the allocation to begin with, and how many intervals of training it took to
-    know them.
-    """
+    """Each preference's allocation to begin with, and the intervals of training that it took to know them."""
 
     targets: dict[str, int]
     intervals: int
@@ -50,10 +48,9 @@ def guides(problem: CloudProblem, mode: Mode) -> Guides:
     """Return what a mode begins with; nothing when cold.
 
     historical: from logs of earlier runs of this job, on its start allocation and on the largest and the smallest that
-      hold it; these cost
-    this run nothing. similar: from the same logs, what the published predictor says of a job that is like one of them,
-      whatever the
-    preference. baseline: from an interval on each of PROBES, whose gradient noise is that of the training's begin.
+    hold it; these cost this run nothing. similar: from the same logs, what the published predictor says of a job that
+    is like one of them, whatever the preference. baseline: from an interval on each of PROBES, whose gradient noise is
+    that of the training's begin.
     """
     if mode == "cold":
         return Guides({}, 0)
@@ -77,9 +74,7 @@ def _logged(replay: Replay) -> list[int]:
 
 
 def _similar(problem: CloudProblem) -> int:
-    """What the analyser predicts from logs of earlier runs, as near as the lattice has it (specification of the study
-    cloud, A3).
-    """
+    """The analyser's prediction from logs of earlier runs, as near as the lattice has it (A3)."""
     job, replay = problem.scenario.job, problem.replay
     facts = {"model_params": job.parameters, "model_layers": 1, "data_size_mb": job.pipeline.dataset_gb * 1000.0}
     analyser = OfflineDataAnalyzer()
@@ -99,9 +94,7 @@ def _log(replay: Replay, number: int, facts: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _probed(replay: Replay) -> list[int]:
-    """The allocations of the probes, each with many cores so that GPUs are measured, and one GPU with few, so that
-    cores are.
-    """
+    """The allocations of the probes: with many cores, so that GPUs are measured, and one GPU with few."""
     allocations, found = replay.lattice.allocations, []
     for nodes, gpus in PROBES:
         same = np.flatnonzero((allocations[:, 0] == gpus) & replay.fits)
@@ -113,9 +106,7 @@ def _probed(replay: Replay) -> list[int]:
 
 
 def _measured(replay: Replay, numbers: list[int]) -> tuple[StepParameters, float]:
-    """The step-time model and the core seconds of a sample, from throughput and utilisation on allocations, as a log
-    tells them.
-    """
+    """The step-time model and a sample's core seconds, from throughput and utilisation as a log has them."""
     import pandas as pd
 
     job, at = replay.scenario.job, replay.performance
@@ -128,15 +119,13 @@ def _measured(replay: Replay, numbers: list[int]) -> tuple[StepParameters, float
         rows.append({"nodes": nodes, "gpus": int(gpus), "batch": float(on_gpu), "step_time": iteration})
         rows[-1]["sync_time"] = iteration * (1.0 - at.gpu_util[number])
     cores, used = replay.lattice.allocations[numbers, 1], at.cpu_util[numbers]
-    work = float(
-        np.median(used * cores / at.throughput[numbers])
-    )  # seconds of a core on a sample, as its utilisation tells
+    # seconds of a core on a sample, as its utilisation tells
+    work = float(np.median(used * cores / at.throughput[numbers]))
     bound = [
         n
         for n, row in enumerate(rows)
         if row["step_time"] < 1.5 * rows[n]["batch"] * row["gpus"] * work / cores[n] ** CORE_EXPONENT
     ]
-    kept = [
-        row for n, row in enumerate(rows) if n not in bound
-    ] or rows  # where the cores were short, the step tells nothing of the GPUs
+    # where the cores were short, the step tells nothing of the GPUs
+    kept = [row for n, row in enumerate(rows) if n not in bound] or rows
     return fit(pd.DataFrame(kept)).parameters, work

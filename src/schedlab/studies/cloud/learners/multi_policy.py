@@ -15,14 +15,13 @@ import numpy as np
 import torch
 
 from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Unit
-from schedlab.config.errors import UserError
 from schedlab.config.hashes import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.checkpoints import load_module, module_arrays, read_checkpoint, read_progress, write_checkpoint
 from schedlab.learning.seeding import use_one_thread
 from schedlab.studies.cloud.learners.actor_critic import ActorCritic, build_network, probabilities, uncertainty
-from schedlab.studies.cloud.learners.common import read_policy, trained_preferences
+from schedlab.studies.cloud.learners.common import read_policy, require_learned, trained_preferences
 from schedlab.studies.cloud.learners.exploration import committed_actions
 from schedlab.studies.cloud.learners.settings import MultiPolicySettings
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
@@ -39,8 +38,7 @@ def chosen_preference(state: Mapping[str, float], preference: str, choice: str) 
     """Return the preference whose agent acts in a state (components by name; what a space lacks counts as met).
 
     `violations`: balanced where more than two items are violated; `sla_first`: what is violated or nearly so, time
-      before cost before use;
-    `balanced`: always balanced; there is one policy for all.
+    before cost before use; `balanced`: always balanced; there is one policy for all.
     """
     if choice == "balanced":
         return choice
@@ -63,11 +61,8 @@ class MultiPolicy:
     def reset(self, unit: Unit) -> None:
         """Take the unit's preference. Raises UserError where none was learned."""
         self.preference = preference_of(unit)
-        if self.preference not in self.actors and self.choice != "balanced":
-            known = ", ".join(self.actors)
-            raise UserError(
-                f"the policy knows no preference {self.preference}", where="learned policy", expected=f"one of {known}"
-            )
+        if self.choice != "balanced":
+            require_learned(self.preference, self.actors)
 
     def actor(self, observation: np.ndarray) -> torch.nn.Sequential:
         """Return the actor that is chosen in a state; where no such preference was learned, that of the user's."""
@@ -88,9 +83,7 @@ class MultiPolicy:
 
 
 class MultiPolicyLearner:
-    """Learns an agent for each preference of the training units. A phase's steps are episodes of each preference.
-    Resumes bit for bit.
-    """
+    """Learns an agent for each preference; a phase's steps are episodes of each. Resumes bit for bit."""
 
     def learn(
         self, problems: Mapping[str, CloudProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
@@ -121,7 +114,7 @@ class MultiPolicyLearner:
         kept, sizes = read_policy(checkpoint, KIND, problem)
         actors = {}
         for name in kept.meta["preferences"]:
-            actors[name] = build_network(tuple(sizes), kept.meta["hidden"], 0, name)
+            actors[name] = build_network((sizes[0], sizes[1]), kept.meta["hidden"], 0, name)
             load_module(actors[name], kept.group(name), checkpoint)
         return MultiPolicy(actors, problem.component_names(), kept.meta["choice"])
 
@@ -138,7 +131,7 @@ class _Run:
         self.severities = [
             n for n, name in enumerate(next(iter(problems.values())).component_names()) if name.endswith("_severity")
         ]
-        self.agents = {name: ActorCritic(tuple(self.sizes), self.settings, seed, name) for name in wanted}
+        self.agents = {name: ActorCritic((self.sizes[0], self.sizes[1]), self.settings, seed, name) for name in wanted}
         if paths.start is not None:
             parent = read_checkpoint(paths.start, KIND)
             for name, agent in self.agents.items():
@@ -198,9 +191,7 @@ class _Run:
     def _collect(
         self, scenario: str, preference: str, agent: ActorCritic, rng: np.random.Generator
     ) -> tuple[float, float]:
-        """Run episodes into memory; returns the mean objective of the actor's, and how many items they violate severely
-        in the end.
-        """
+        """Run episodes into memory; return the actor's mean objective and its severely violated items."""
         settings = self.settings
         if (scenario, preference) not in self.envs:
             self.envs[scenario, preference] = CloudReplayVectorEnv(

@@ -27,7 +27,7 @@ from schedlab.learning.checkpoints import load_module, module_arrays, read_check
 from schedlab.learning.reinforce import entropy
 from schedlab.learning.seeding import torch_stream, use_one_thread
 from schedlab.studies.cloud.learners.chebyshev import Distance, ends_of
-from schedlab.studies.cloud.learners.common import read_policy, trained_preferences
+from schedlab.studies.cloud.learners.common import descend, read_policy, require_learned, trained_preferences
 from schedlab.studies.cloud.learners.exploration import BestEpisodes, Branches, Episodes, committed_actions
 from schedlab.studies.cloud.learners.initialisation import guides
 from schedlab.studies.cloud.learners.settings import ReinforceSettings
@@ -67,11 +67,7 @@ class PreferencePolicy:
     def reset(self, unit: Unit) -> None:
         """Take the network of the unit's preference. Raises UserError where none was learned."""
         preference = preference_of(unit)
-        if preference not in self.networks:
-            known = ", ".join(self.networks)
-            raise UserError(
-                f"the policy knows no preference {preference}", where="learned policy", expected=f"one of {known}"
-            )
+        require_learned(preference, self.networks)
         self.network = self.networks[preference]
 
     @torch.no_grad()
@@ -104,7 +100,7 @@ class ReinforceLearner:
         kept, sizes = read_policy(checkpoint, KIND, problem)
         networks = {}
         for name in kept.meta["preferences"]:
-            networks[name] = build_network(*sizes, kept.meta["hidden"], 0, name)
+            networks[name] = build_network(sizes[0], sizes[1], kept.meta["hidden"], 0, name)
             load_module(networks[name], kept.group(name), checkpoint)
         return PreferencePolicy(networks)
 
@@ -116,7 +112,9 @@ class _Run:
         self.settings = validate(ReinforceSettings, spec.params)
         self.problems, self.spec, self.seed, self.progress = problems, spec, seed, paths.progress / "reinforce.zip"
         self.sizes, wanted = trained_preferences(problems)
-        self.networks = {name: build_network(*self.sizes, self.settings.hidden, seed, name) for name in wanted}
+        observed, actions = self.sizes
+        hidden = self.settings.hidden
+        self.networks = {name: build_network(observed, actions, hidden, seed, name) for name in wanted}
         if paths.start is not None:
             parent = read_checkpoint(paths.start, KIND)
             for name, network in self.networks.items():
@@ -160,9 +158,7 @@ class _Run:
             self.distances.clear()
 
     def _legs(self) -> list[tuple[int, list[str]]]:
-        """The number of each phase with its preferences; where distances from the ends are learned, twice: the ends
-        come first.
-        """
+        """The number of each phase with its preferences; with distances twice, the ends first."""
         groups = [list(self.networks)]
         if self.ends:
             groups = [list(self.ends), [name for name in self.networks if name not in self.ends]]
@@ -216,13 +212,13 @@ class _Run:
         advantages = torch.from_numpy(((own.returns - baseline) / scale).astype(np.float32))
         loss = -(_chosen(logs, own.actions) * advantages).mean() - settings.entropy * left * entropy(logs).mean()
         optimizer.learning_rate = settings.learning_rate * left
-        _descend(optimizer, loss)
+        descend(optimizer, loss)
         if settings.imitated and settings.imitations:
-            self._best(scenario, preference).add(seen)
+            kept = self._best(scenario, preference).add(seen)
             for other in self.networks if far else ():
                 if other != preference and (of_other := self._distance(scenario, other)):
                     self._best(scenario, other).add_shared(seen, -of_other(reached))
-            self._imitate(self._best(scenario, preference).kept, baseline, scale, network, optimizer)
+            self._imitate(kept, baseline, scale, network, optimizer)
         if self.update % settings.record_every == 0:
             episode = (self.update + 1) * settings.episodes_per_update
             place = {
@@ -238,9 +234,7 @@ class _Run:
             self.points.append({"metric": f"greedy objective {preference}", "value": greedy, **place})
 
     def _distance(self, scenario: str, preference: str) -> Callable[[np.ndarray], np.ndarray] | None:
-        """The distance that a preference learns, from where the policies of the ends have come to; none: its weighted
-        sum.
-        """
+        """The distance that a preference learns, from where the ends' policies are now; None: its weighted sum."""
         if not self.ends or preference in self.ends:
             return None
         if scenario not in self.distances:
@@ -252,7 +246,7 @@ class _Run:
         """Imitate the first committed episode, which goes to where the initialisation points."""
         seen, masks = torch.from_numpy(guided.observations), torch.from_numpy(guided.masks)
         for _ in range(self.settings.warm_start):
-            _descend(optimizer, -_chosen(masked_logs(network(seen), masks), guided.actions).mean())
+            descend(optimizer, -_chosen(masked_logs(network(seen), masks), guided.actions).mean())
 
     def _greedy(self, scenario: str, preference: str) -> CloudReplayEnv:
         """The environment after an episode of most probable actions."""
@@ -267,18 +261,14 @@ class _Run:
     def _imitate(
         self, best: Episodes, baseline: np.ndarray, scale: float, network: nn.Sequential, optimizer: Adam
     ) -> None:
-        """Raise the chances of the best episodes' actions where these episodes get more from there on than the policy's
-        own do.
-        """
+        """Raise the chances of the best episodes' actions where they return more than the policy's own."""
         seen, masks = torch.from_numpy(best.observations), torch.from_numpy(best.masks)
         gains = torch.from_numpy(np.clip((best.returns - baseline) / scale, 0.0, 1.0).astype(np.float32))
         for _ in range(self.settings.imitations):
-            _descend(optimizer, -(_chosen(masked_logs(network(seen), masks), best.actions) * gains).mean())
+            descend(optimizer, -(_chosen(masked_logs(network(seen), masks), best.actions) * gains).mean())
 
     def _distil(self, scenarios: Sequence[str], preferences: Sequence[str]) -> None:
-        """Imitate the best episode of each preference alone: of several at once, networks learn a mixture that is none
-        of them.
-        """
+        """Imitate each preference's best episode alone: of several at once, networks learn a mixture."""
         for preference in preferences:
             network, optimizer = (
                 self.networks[preference],
@@ -289,7 +279,7 @@ class _Run:
                 chosen = [self._logs(network, of) for of in best]
                 if min(float(of.detach().min()) for of in chosen) > SURE:
                     break
-                _descend(optimizer, -torch.stack([of.mean() for of in chosen]).mean())
+                descend(optimizer, -torch.stack([of.mean() for of in chosen]).mean())
 
     def _logs(self, network: nn.Sequential, of: Episodes) -> torch.Tensor:
         """The log-probabilities of the episodes' actions."""
@@ -315,7 +305,8 @@ class _Run:
         for name, optimizer in self.optimizers.items():
             arrays |= {f"optimizer {name}/{key}": array for key, array in optimizer.arrays().items()}
         for name, best in self.best.items():
-            arrays |= {f"best {name}/{key}": array for key, array in best.kept.arrays().items()}
+            if best.kept is not None:
+                arrays |= {f"best {name}/{key}": array for key, array in best.kept.arrays().items()}
         write_checkpoint(self.progress, meta, arrays)
 
     def _resume(self) -> None:
@@ -341,8 +332,7 @@ def sample_episodes(
     """Run episodes side by side by sampled valid actions, the first ones committed to targets (numbers of allocations).
 
     The same ones for the same seed and parameters. Also returns their time (s) and cost ($), (N, 2). Returns are
-    discounted by gamma;
-    branches: courses that the last of the committed episodes follow first.
+    discounted by gamma; branches: courses that the last of the committed episodes follow first.
     """
     rng, grid, committed = generator(seed, "actions"), env.replay.lattice, len(targets)
     observation, _ = env.reset(seed=derive_seed(seed, "episodes") % 2**31)
@@ -372,12 +362,6 @@ def sample_episodes(
 def _chosen(logs: torch.Tensor, actions: np.ndarray) -> torch.Tensor:
     """The log-probabilities of the actions taken."""
     return logs.gather(-1, torch.from_numpy(actions)[..., None])[..., 0]
-
-
-def _descend(optimizer: Adam, loss: torch.Tensor) -> None:
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
 
 
 def discounted(rewards: np.ndarray, gamma: float) -> np.ndarray:

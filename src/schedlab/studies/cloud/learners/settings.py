@@ -23,7 +23,8 @@ class ReinforceSettings(Settings):
     )
     scalarisation: Literal["sum", "chebyshev"] = setting(
         "sum",
-        doc="what is learned for a preference: its weighted sum; or the larger of its weighted distances in time and in cost from the "
+        doc="what is learned for a preference: its weighted sum; or the larger of its weighted distances in time "
+        "and in cost from the "
         "policies for each alone, which are learned first (weights of time and cost only)",
     )
     entropy: float = setting(
@@ -37,7 +38,8 @@ class ReinforceSettings(Settings):
     )
     initialisation: Literal["cold", "similar", "historical", "baseline"] = setting(
         "cold",
-        doc="where half of the committed episodes go: anywhere; what the published predictor takes from logs; the best by a model of logs, "
+        doc="where half of the committed episodes go: anywhere; what the published predictor takes from logs; "
+        "the best by a model of logs, "
         "or of short probes",
     )
     warm_start: int = setting(
@@ -52,7 +54,8 @@ class ReinforceSettings(Settings):
     imitations: int = setting(4, doc="gradient steps of imitation after each of REINFORCE", ge=0, le=MOST)
     distilled: int = setting(
         0,
-        doc="most gradient steps at the end of a phase that imitate the best episode seen alone, until the policy takes its actions "
+        doc="most gradient steps at the end of a phase that imitate the best episode seen alone, until the "
+        "policy takes its actions "
         "(where noise is luck, leave it 0)",
         ge=0,
         le=100_000,
@@ -99,11 +102,13 @@ class MultiPolicySettings(Settings):
     )
     policy_value: Literal["expected", "mixed"] = setting(
         "expected",
-        doc="value of an actor's choice: mean of the actions' values, or of the probabilities fed as an action (published)",
+        doc="value of an actor's choice: mean of the actions' values, or of the probabilities fed as an action "
+        "(published)",
     )
     choice: Literal["preference", "violations", "sla_first", "balanced"] = setting(
         "preference",
-        doc="who acts: the user's agent; balanced where over 2 items are violated (published); what is violated first; or balanced",
+        doc="who acts: the user's agent; balanced where over 2 items are violated (published); what is violated "
+        "first; or balanced",
     )
     record_every: int = setting(2, doc="rounds between two points of the curves", ge=1, le=MOST)
     save_every: int = setting(50, doc="rounds between two states that an interrupted job can go on from", ge=1)

@@ -2,8 +2,7 @@
 is fitted to.
 
 A short run is not a whole run divided by its share: the first epoch warms up, and the start is paid once. Both numbers
-are kept.
-Source: specification of the study cloud, A11 (3, 4), A14 (5) and B3.
+are kept. Source: specification of the study cloud, A11 (3, 4), A14 (5) and B3.
 """
 
 from __future__ import annotations
@@ -29,9 +28,7 @@ PROBE_EPOCHS = 2
 
 @dataclass(frozen=True)
 class Pace:
-    """What runs on one allocation take: start_up, s of a start with what the first epoch takes longer; epoch, s of each
-    that is warm.
-    """
+    """Times on one allocation, s: start_up, with what the first epoch takes longer; epoch, of each warm one."""
 
     start_up: float
     epoch: float
@@ -43,9 +40,7 @@ class Pace:
 
 def pace(runs: Sequence[LiveRun]) -> Pace:
     """Return the pace of runs on one allocation: the median of their starts, the means of their first epochs and of
-    their later ones.
-
-    Where no run has a second epoch, the first ones stand for all.
+    their later ones. Where no run has a second epoch, the first ones stand for all.
     """
     times = [run.table["epoch_time"].to_numpy(float) for run in runs]
     first = float(np.mean([each[0] for each in times]))
@@ -78,9 +73,7 @@ def sample_baseline(request: LiveRequest, count: int, epochs: int, folder: Path)
 
 
 def probe_allocations(limits: ResourceConfig) -> list[Allocation]:
-    """Return where to measure on one node: 1, 2 and all GPUs with all cores; one core and half of them with the fewest
-    GPUs (B3).
-    """
+    """Return where to measure: 1, 2, all GPUs with all cores; 1 and half the cores with the fewest GPUs (B3)."""
     least, most = limits.least, limits.most
     gpus = [
         Allocation(max(least.gpu_count, min(count, most.gpu_count)), most.cpu_count, most.memory_gb)
@@ -121,9 +114,7 @@ def measure(
 def probe(
     request: LiveRequest, allocations: Sequence[Allocation], folder: Path, on_gpu: int | None = None
 ) -> list[LiveRun]:
-    """Run a script shortly on each allocation; one that breaks a limit is left out. on_gpu: batch on each GPU (None:
-    the request's).
-    """
+    """Run a script shortly on each allocation; broken limits leave it out. on_gpu: batch on each GPU, or None."""
     runs = []
     for allocation in allocations:
         name = f"probe-{allocation.gpu_count}g-{allocation.cpu_count}c-{allocation.memory_gb:g}m"
@@ -141,9 +132,7 @@ def probe(
 
 def baseline_values(samples: Sequence[LiveRun], epochs: int, probes: Sequence[LiveRun] = ()) -> dict[str, Any]:
     """Return what samples say of the whole training, under the names of the reports; probes: of their allocation, where
-    samples are short.
-
-    time_by_ratio, cost_by_ratio: their epochs divided by their share of the training, as published.
+    samples are short. time_by_ratio, cost_by_ratio: their epochs divided by their share of the training, as published.
     """
     allocation, runs = samples[0].request.allocation, [*samples, *probes]
     price = samples[0].request.prices.hourly_price(*allocation) / 3600.0

@@ -1,7 +1,7 @@
-"""Runs one training script within limits: the program of the subprocess that `live_process` starts. Standard library
+"""Runs one training script within limits: the program of the subprocess that `process` starts. Standard library
 only.
 
-`python live_child.py SPEC.json` takes its limits upon itself before anything of the script is read, sets the script's
+`python child.py SPEC.json` takes its limits upon itself before anything of the script is read, sets the script's
 module-level settings, and runs it as `__main__`. Exit status MEMORY: the script ran out of memory and said so; 128 + n:
 signal n ended it (Linux).
 """
@@ -35,9 +35,7 @@ FIXED_NAMES = (
 
 
 class SettingLoader(importlib.machinery.SourceFileLoader):
-    """Loads a script with other values in its module-level assignments; the file itself stays as it is, and no bytecode
-    is kept.
-    """
+    """Loads a script with other values of module-level settings; the file stays, no bytecode is written."""
 
     def __init__(self, path: str, values: Mapping[str, Any]) -> None:
         super().__init__("__main__", path)
@@ -65,10 +63,8 @@ class Setting(NamedTuple):
 
 def module_settings(tree: ast.Module) -> Iterator[Setting]:
     """Yield what `name = ...` and `config["name"] = ...` set, and each key of a literal `config = {...}`, in the order
-    of the text.
-
-    Not what is worked out from the value so far, and of loops only literals in a `for`: what changes from turn to turn
-    is no setting, and a `while` that waits for it would never end.
+    of the text. Not what is worked out from the value so far, and of loops only literals in a `for`: what changes from
+    turn to turn is no setting, and a `while` that waits for it would never end.
     """
     for setting, looped in _all_settings(tree):
         if not (looped and not isinstance(setting.value, ast.Constant)) and not _reads_itself(setting):
@@ -101,9 +97,7 @@ def _reads_itself(setting: Setting) -> bool:
 
 
 def with_settings(tree: ast.Module, values: Mapping[str, Any]) -> ast.Module:
-    """Return a module whose settings of these names get these values. Names that the module does not set are left
-    alone.
-    """
+    """Return a module whose settings of these names get these values; names that it does not set are ignored."""
     for setting in module_settings(tree):
         if setting.name in values and setting.put is not None:
             setting.put(ast.Constant(values[setting.name]))
@@ -112,9 +106,7 @@ def with_settings(tree: ast.Module, values: Mapping[str, Any]) -> ast.Module:
 
 def _statements(body: list[ast.stmt], looped: bool = False) -> Iterator[tuple[ast.Assign | ast.AnnAssign, bool]]:
     """Assignments that run with the module, each with whether a `for` is around it: also those within if, try, with and
-    match.
-
-    Nothing of the body of a `while`.
+    match. Nothing of the body of a `while`.
     """
     for node in body:
         if isinstance(node, ast.Assign | ast.AnnAssign):
@@ -170,11 +162,9 @@ def _required(arguments: ast.arguments) -> bool:
 
 def guard(parent: int | None) -> int | None:
     """Fork: None in the process that is to run the script; in the other, which waits for it and ends all that it
-    leaves, its exit status.
-
-    Orphans of the script become children of the one that waits, whatever their group, session or environment. It also
-    ends them all where it is told to (SIGTERM) and where `parent`, who started it, is gone. Elsewhere than on Linux
-    nothing is forked.
+    leaves, its exit status. Orphans of the script become children of the one that waits, whatever their group, session
+    or environment. It also ends them all where it is told to (SIGTERM) and where `parent`, who started it, is gone.
+    Elsewhere than on Linux nothing is forked.
     """
     if not GUARDED:
         return None

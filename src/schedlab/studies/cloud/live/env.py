@@ -2,8 +2,7 @@
 user's script.
 
 Timing on a real machine cannot be repeated: record it once (`schedlab cloud sweep`), fit the model, and learn in the
-replay.
-Source: specification of the study cloud, B2.
+replay. Source: specification of the study cloud, B2.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ import numpy as np
 from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import derive_seed
+from schedlab.studies.cloud.live.machine import machine_limits, machine_resources
 from schedlab.studies.cloud.live.run import LiveRequest, LiveRun, run_script
 from schedlab.studies.cloud.model.allocation import ACTIONS, KEEP, Allocation, ResourceConfig, action_at, moved
-from schedlab.studies.cloud.model.machine import machine_limits, machine_resources
 from schedlab.studies.cloud.replay.env import OBJECTIVES, scores_of, weights_of
 from schedlab.studies.cloud.replay.sla import SLAConfig, gpu_utilisations
 from schedlab.studies.cloud.replay.state import SIZE, CloudEnvironmentState
@@ -67,7 +66,7 @@ class LiveJob:
         return self.batch * max(1, gpus) if self.batch and self.per_gpu else self.batch
 
 
-class CloudLiveEnv(gym.Env[np.ndarray, int]):
+class CloudLiveEnv(gym.Env[np.ndarray, Any]):
     """Observations, actions, rewards and `info` as of CloudReplayEnv with its defaults; time and money are those of the
     runs.
 
@@ -125,9 +124,7 @@ class CloudLiveEnv(gym.Env[np.ndarray, int]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Submit the job anew; the script's seed follows from ours. `options={"preference": name}` changes the
-        preference.
-        """
+        """Submit the job again, with a script seed derived from ours. `options`: {"preference": name}."""
         super().reset(seed=self._seed if seed is None else seed)
         self._root = seed if seed is not None else self._seed if self._seed is not None else 0
         self._seed = None
@@ -242,9 +239,7 @@ class CloudLiveEnv(gym.Env[np.ndarray, int]):
         return scores_of(self, sum(self.state.status[item].met for item in self.state.items))
 
     def action_masks(self) -> np.ndarray:
-        """Return True for each action that leaves `memory_needed`; where none does, for the one that keeps the
-        allocation.
-        """
+        """Return True for each action that leaves `memory_needed`; where none does, for KEEP."""
         after = [moved(self.allocation, action, self.job.resource) for action in self.actions]
         mask = np.array([allocation.memory_gb >= self.job.memory_needed for allocation in after])
         mask[KEEP] |= not mask.any()

@@ -1,6 +1,4 @@
-"""Learning how to run a real job on its replay, and walking a policy through it: what is learned here is what is
-run.
-"""
+"""Learning how to run a real job on its replay, and walking the learned policy through an environment."""
 
 from __future__ import annotations
 
@@ -17,7 +15,6 @@ from schedlab.config.seeds import derive_seed
 from schedlab.learning.seeding import torch_stream
 from schedlab.studies.cloud.learners.settings import DROPOUT, PASSES, STOCK
 from schedlab.studies.cloud.live.env import CloudLiveEnv
-from schedlab.studies.cloud.model.goodput import StepParameters
 from schedlab.studies.cloud.problem import UNIT_KIND, CloudProblem
 from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.replay.replay import Replay
@@ -28,7 +25,7 @@ NAME = "live"
 
 
 @dataclass(frozen=True)
-class Taken:
+class EpisodeStep:
     """One step of an episode: what was seen after it and before it, what was done, what it brought.
 
     objectives   of env.OBJECTIVES, before weights          uncertainty  mean over actions of the deviation of their
@@ -56,7 +53,7 @@ class Learned:
 
     policy: Policy
     preference: str
-    course: list[Taken]
+    course: list[EpisodeStep]
     objective: float
     best: float
     best_constant: float
@@ -66,7 +63,9 @@ class _LiveProblem(CloudProblem):
     """A problem whose replay was measured, not configured."""
 
     def __init__(self, replay: Replay) -> None:
-        super().__init__(replay.scenario, StepParameters(**replay.scenario.job.step.model_dump()), {})
+        step = replay.scenario.job.step
+        assert step is not None, "live.model pins it"
+        super().__init__(replay.scenario, step.parameters(), {})
         self.replay = replay  # instead of one made from the scenario
 
 
@@ -103,7 +102,7 @@ def walk(
     unit: Unit,
     seed: int,
     seen: Callable[[Mapping[str, Any]], None] = lambda info: None,
-) -> list[Taken]:
+) -> list[EpisodeStep]:
     """Run an episode by a policy's most probable actions; `seen` gets each step's `info`."""
     policy.reset(unit)
     observation, _ = env.reset(seed=seed)
@@ -116,17 +115,15 @@ def walk(
         seen(info)
         used = getattr(policy, "acting", env.preference)
         after = observation.copy(), doubt, env.vector.copy(), used
-        taken.append(Taken(env.actions[action], float(reward), info["record"], info["objectives"], *after))
+        taken.append(EpisodeStep(env.actions[action], float(reward), info["record"], info["objectives"], *after))
         over = done or cut
     return taken
 
 
 def uncertainty(policy: Policy, observation: np.ndarray, mask: np.ndarray, seed: int) -> float:
     """Return the mean over actions of the standard deviation of their probabilities over PASSES with dropout after
-    hidden layers.
-
-    A policy that has an `uncertainty` of its own is asked for it; NaN, which is unknown, for one without a network of
-    layers.
+    hidden layers. A policy that has an `uncertainty` of its own is asked for it; NaN, which is unknown, for one without
+    a network of layers.
     """
     if hasattr(policy, "uncertainty"):
         return float(policy.uncertainty(observation, mask))

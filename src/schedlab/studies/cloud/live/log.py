@@ -37,11 +37,9 @@ Readings = Sequence[tuple[int, dict[str, tuple[float, float]]]]  # rows of the l
 
 def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path | None) -> pd.DataFrame:
     """Return the log with every column of logs.COLUMNS that can be told, a row an epoch, epochs counted from
-    `first_epoch` on.
-
-    Raises ScriptFailed where a script that ended by itself wrote none, and for what is wrong in it. A run that a limit
-    ended may have
-    none: the table is then empty. One that ended by itself has as many epochs as were asked for.
+    `first_epoch` on. Raises ScriptFailed where a script that ended by itself wrote none, and for what is wrong in it. A
+    run that a limit ended may have none: the table is then empty. One that ended by itself has as many epochs as were
+    asked for.
     """
     import pandas as pd
 
@@ -50,7 +48,10 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
     if log is None or (ended.how != "done" and log.read_bytes().count(b"\n") < 2):
         if ended.how != "done":
             return pd.DataFrame()
-        expected = "a row an epoch in the file that the environment variable SCHEDLAB_LOG names, or in log-*.csv in its working directory"
+        expected = (
+            "a row an epoch in the file that the environment variable SCHEDLAB_LOG names, or in log-*.csv in its "
+            "working directory"
+        )
         raise ScriptFailed("the script wrote no log", where=str(request.script), expected=expected)
     table = read_table(log)
     if ended.how != "done":
@@ -63,9 +64,8 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
     measured = [_of_epoch(row, ended.samples, request.allocation.cpu_count) for row in range(len(table))]
     table = _completed(table, request, measured, log)
     table["memory_private_gb"] = max((sample.private_bytes for sample in ended.samples), default=0) / (1 << 30)
-    of_script = [
-        name for name in table.columns if name in OF_SCRIPT or str(name).startswith(GPU_COLUMN)
-    ]  # others were measured
+    # others were measured
+    of_script = [name for name in table.columns if name in OF_SCRIPT or str(name).startswith(GPU_COLUMN)]
     _add_gpus(table, readings, request.allocation.gpu_count)
     table = check_training_log(table, log).drop(columns="run")
     warn_of_units(table[of_script], log)
@@ -75,12 +75,13 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
 
 
 def _require_epochs(logged: int, request: LiveRequest) -> None:
-    """Raise ScriptFailed for fewer epochs than were asked for: the rest of the training would be taken from nowhere.
-    More are told.
-    """
+    """Raise ScriptFailed for fewer epochs than were asked for; log a warning of more."""
     told = f"the script logged {logged} epoch{'s' * (logged > 1)} of {request.epochs} that it was asked for"
     if logged < request.epochs:
-        expected = "a row for each epoch, as many as the module-level name epochs or the environment variable OPTIMIZER_EPOCHS says"
+        expected = (
+            "a row for each epoch, as many as the module-level name epochs or the environment variable "
+            "OPTIMIZER_EPOCHS says"
+        )
         raise ScriptFailed(told, where=str(request.script), expected=expected)
     if logged > request.epochs:
         log_of_runs.warning("%s: %s; short runs are as long as it makes them", request.script.name, told)
@@ -96,9 +97,7 @@ def require_log_size(log: Path) -> Path:
 
 
 def _with_times(table: pd.DataFrame, log: Path) -> pd.DataFrame:
-    """The table with `epoch_time` in s, from `time_so_far` where it lacks it, and with throughput or the number of
-    samples.
-    """
+    """The table with `epoch_time`, s, from `time_so_far` if needed, and with throughput or sample counts."""
     if "epoch_time" not in table.columns and "time_so_far" in table.columns:
         require_numbers(table, ["time_so_far"], log)
         table = table.assign(epoch_time=table["time_so_far"].diff().fillna(table["time_so_far"]))
@@ -145,7 +144,11 @@ def _completed(
         "cpu_percent": [cpu for cpu, _ in measured],
         "memory_used_gb": [used for _, used in measured],
     }
-    lacking = {"model_name": request.script.stem, "dataset": "unknown", "device_type": "cuda" if gpus else "cpu"}
+    lacking: dict[str, object] = {
+        "model_name": request.script.stem,
+        "dataset": "unknown",
+        "device_type": "cuda" if gpus else "cpu",
+    }
     if "batch_size" not in table.columns:
         lacking["batch_size"] = request.batch or _module_batch(request.script)
         if lacking["batch_size"] is None:
@@ -168,9 +171,7 @@ def _module_batch(script: Path) -> int | None:
 
 
 def _of_epoch(row: int, samples: Sequence[Sample], cpus: int) -> tuple[float, float]:
-    """CPU use in percent of the cores, and the largest resident memory, GB, while an epoch ran; of the whole run where
-    none was sampled.
-    """
+    """CPU use (percent) and largest resident memory (GB) during an epoch; of the whole run where not sampled."""
     own = [sample for sample in samples if sample.progress == row]
     seen = own if len(own) >= 2 else list(samples)
     if len(seen) < 2:

@@ -61,11 +61,10 @@ class JobFacts:
 
 def job_facts(table: pd.DataFrame, overheads: Sequence[float], per_gpu: bool, fit: CoreFit) -> JobFacts:
     """Return what the epochs of a job tell; overheads: of its runs, s."""
-    largest = table.loc[
-        table["gpu_count"].idxmax()
-    ]  # its batch is the baseline's, which a script may keep on fewer GPUs
-    counts = table["data_count"].dropna() if "data_count" in table.columns else ()
-    samples = counts.iloc[-1] if len(counts) else largest["throughput"] * largest["epoch_time"]
+    # its batch is the baseline's, which a script may keep on fewer GPUs
+    largest = table.loc[table["gpu_count"].idxmax()]
+    counts = table["data_count"].dropna().tolist() if "data_count" in table.columns else []
+    samples = counts[-1] if counts else largest["throughput"] * largest["epoch_time"]
     gpus = max(1, int(largest["gpu_count"]))
     batch = round(float(largest["batch_size"]) / gpus) if per_gpu else int(largest["batch_size"])
     facts = JobFacts(
@@ -77,9 +76,8 @@ def job_facts(table: pd.DataFrame, overheads: Sequence[float], per_gpu: bool, fi
     )
     private = float(table["memory_private_gb"].max()) if "memory_private_gb" in table.columns else 0.0
     facts = replace(facts, core_ratios=_core_ratios(table, fit), memory_private=private)
-    modelled = _performance(
-        fit, facts, *table[["gpu_count", "cpu_count", "memory_gb"]].to_numpy(float).T, gpus_per_node=1_000_000
-    )
+    gpu_counts, cores, memory = table[["gpu_count", "cpu_count", "memory_gb"]].to_numpy(float).T
+    modelled = _performance(fit, facts, gpu_counts, cores, memory, gpus_per_node=1_000_000)
     seen = modelled.cpu_util > 0
     ratios = table["cpu_percent"].to_numpy(float)[seen] / 100 / modelled.cpu_util[seen]
     return replace(facts, cpu_share=float(np.median(ratios)) if len(ratios) else 1.0)
@@ -87,11 +85,11 @@ def job_facts(table: pd.DataFrame, overheads: Sequence[float], per_gpu: bool, fi
 
 def anchored(facts: JobFacts, fit: CoreFit, allocation: Allocation, found: Pace, gpus_per_node: int) -> JobFacts:
     """Return the facts by which the model says of an allocation what was measured there: its start and the time of an
-    epoch.
-
-    What is compared with the baseline then differs from it by what it holds alone, and not by how the two were told.
+    epoch. What is compared with the baseline then differs from it by what it holds alone, and not by how the two were
+    told.
     """
-    modelled = _performance(fit, replace(facts, anchor=1.0), *np.array(allocation, float)[:, None], gpus_per_node)
+    gpus, cores, memory = np.array(allocation, float)[:, None]
+    modelled = _performance(fit, replace(facts, anchor=1.0), gpus, cores, memory, gpus_per_node)
     return replace(facts, overhead=found.start_up, anchor=facts.samples / float(modelled.throughput[0]) / found.epoch)
 
 
@@ -141,9 +139,7 @@ def _logs_of(ratios: Sequence[tuple[float, float]]) -> tuple[np.ndarray, np.ndar
 
 @dataclass(frozen=True)
 class LivePlan:
-    """How a job is to run: epochs, epochs between two decisions, the allocation it starts with, what it may hold,
-    service levels.
-    """
+    """How a job is to run: epochs, epochs between decisions, first allocation, limits, service levels."""
 
     epochs: int
     interval: int
@@ -155,9 +151,7 @@ class LivePlan:
 
 
 def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) -> Replay:
-    """Return a job laid out on all allocations that it can reach. Where none holds its memory, all count as if they
-    did.
-    """
+    """Return a job laid out on all allocations it can reach; if none holds its memory, all count as if they did."""
     grid = lattice(plan.start, plan.resource)
     gpus, cores, memory = grid.allocations.T
     found = _performance(fit, facts, gpus, cores, memory, plan.gpus_per_node)
@@ -169,9 +163,8 @@ def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) 
     price = plan.resource.hourly_price(gpus, cores, memory)
     time = seconds.sum(axis=0) + facts.overhead
     cost = time * price / SECONDS
-    seconds[0, grid.start] += (
-        facts.overhead
-    )  # the first start; where the first action changes the allocation, the change pays for it
+    # the first start; where the first action changes the allocation, the change pays for it
+    seconds[0, grid.start] += facts.overhead
     busy = np.where(gpus > 0, (found.gpu_util + found.cpu_util) / 2.0, found.cpu_util)
     return Replay(
         scenario=_scenario(fit, facts, plan, preference),
@@ -190,19 +183,15 @@ def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) 
 
 
 def constant_totals(replay: Replay) -> tuple[np.ndarray, np.ndarray]:
-    """Return time (s) and cost ($) of the job on each allocation from its first start on; infinite where its memory
-    does not suffice.
-    """
+    """Return time (s) and cost ($) of the whole job on each allocation; infinite where it does not fit."""
     time = replay.seconds.sum(axis=0) + np.where(
         np.arange(len(replay.lattice)) == replay.lattice.start, 0.0, replay.restart
     )
-    return tuple(np.where(replay.fits, values, np.inf) for values in (time, time * replay.price / SECONDS))
+    return np.where(replay.fits, time, np.inf), np.where(replay.fits, time * replay.price / SECONDS, np.inf)
 
 
 def constant_objectives(replay: Replay, weights: Mapping[str, float]) -> np.ndarray:
-    """Return the objective of the job on each allocation from its first start on, (n,); infinite where its memory does
-    not suffice.
-    """
+    """Return the job's objective on each allocation, (n,); infinite where its memory does not suffice."""
     time, cost = constant_totals(replay)
     waste = replay.constant()[2]
     return (

@@ -1,6 +1,4 @@
-"""Watching the log of a running training, and keeping in it what was decided. Source: specification of the study cloud,
-A4.
-"""
+"""Watching the log of a running training, and adding decisions to it (specification of cloud, A4)."""
 
 from __future__ import annotations
 
@@ -67,9 +65,7 @@ class CSVMonitor:
         return table.iloc[start:] if len(table) > start else None
 
     def wait(self, timeout: float) -> pd.DataFrame | None:
-        """Return new rows as soon as there are some, looking every `update_interval` seconds; None after `timeout`
-        seconds.
-        """
+        """Return new rows, looking every `update_interval` seconds; None after `timeout` seconds."""
         until = time.monotonic() + timeout
         while (rows := self.new_rows()) is None:
             left = until - time.monotonic()
@@ -80,10 +76,8 @@ class CSVMonitor:
 
     def append(self, epoch: float, metrics: Mapping[str, Any]) -> None:
         """Fill in the extended columns of an epoch's row; keys without the prefix `rl_` get it, unknown ones are
-        ignored.
-
-        For a finished log: the file is replaced, and a script that still has it open would go on writing into the old
-        one. Raises UserError where no row is of this epoch.
+        ignored. For a finished log: the file is replaced, and a script that still has it open would go on writing into
+        the old one. Raises UserError where no row is of this epoch.
         """
         import pandas as pd
 

@@ -29,7 +29,7 @@ RUN_VARIABLE = "SCHEDLAB_RUN"  # a secret word in the environment of all that a 
 TAIL = 64 * 1024  # bytes of output that are kept: the last ones
 SAMPLE_EVERY = 0.1  # s
 METERING = 0.05  # share of the time that measuring shared memory may take
-PATIENCE = 5.0  # s that live_child may take to end what a script started
+PATIENCE = 5.0  # s that child.py may take to end what a script started
 PASSES = 20  # over all processes: what is found may have started another meanwhile
 OUT_OF_MEMORY = ("MemoryError", "bad_alloc", "an't allocate memory", "annot allocate memory", "out of memory")
 How = Literal["done", "error", "memory", "time"]
@@ -66,9 +66,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a subprocess ended: done, error, memory (above its limit), time (above its limit); exit status; wall-clock s;
-    last output.
-    """
+    """How a subprocess ended (done, error, or the limit on memory or time), its status, seconds, last output."""
 
     how: How
     status: int
@@ -94,7 +92,7 @@ def run_limited(
     """Run a command without a shell in a folder and an environment of its own, until it ends or breaks a limit.
 
     The memory of all its processes together is watched; cores and each process's own memory are for the command itself
-    to limit (live_child). Whatever it leaves running is ended, also what left its process group, session and
+    to limit (child.py). Whatever it leaves running is ended, also what left its process group, session and
     environment (Linux; elsewhere what keeps one of these). progress: counted at each sample.
     """
     word = secrets.token_hex(16)
@@ -143,9 +141,7 @@ def _watch(
 
 class _Meter:
     """Reads what a process and all that came of it use: CPU seconds, bytes in memory, bytes that the hungriest asked
-    for to itself.
-
-    On Linux the process is live_child's waiting one, whose own few bytes are none of the script's.
+    for to itself. On Linux the process is child.py's waiting one, whose own few bytes are none of the script's.
     """
 
     def __init__(self, process: psutil.Process) -> None:
@@ -169,9 +165,7 @@ class _Meter:
         return cpu, self._memory(resident), max(private)
 
     def _memory(self, resident: list[tuple[psutil.Process, int]]) -> int:
-        """What processes hold together: of several, their proportional shares, which take long to read and are read the
-        less often.
-        """
+        """Memory that processes hold together; shared memory of several is read less often, as it is slow to read."""
         if len(resident) < 2:
             return sum(rss for _, rss in resident)
         if (began := time.monotonic()) >= self.again:
@@ -191,9 +185,7 @@ def _share(process: psutil.Process, rss: int) -> int:
 
 
 def _end_all(process: subprocess.Popen, word: str) -> None:
-    """End the process, which ends what it started; then its group, and every process that carries the run's word in its
-    environment.
-    """
+    """End the process and what it started; then its group and every process with the run's word in its environment."""
     if process.poll() is None:
         process.terminate()
         with suppress(subprocess.TimeoutExpired):

@@ -1,13 +1,14 @@
 """One run of a user's training script on an allocation: a subprocess with an environment, a folder and limits of its
 own, and its log.
 
-The script is told what it gets by its environment (`script_environment`) and by its module-level settings (live_child),
+The script is told what it gets by its environment (`script_environment`) and by its module-level settings (child.py),
 and writes a row an epoch to the file that SCHEDLAB_LOG names, or to `log-*.csv` in its folder. Source: specification of
 the study cloud, A5 and B2.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -19,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.live import child as live_child
-from schedlab.studies.cloud.live.gpu import gpu_numbers, gpu_readings
 from schedlab.studies.cloud.live.log import completed, require_log_size
+from schedlab.studies.cloud.live.machine import gpu_numbers, gpu_readings
 from schedlab.studies.cloud.live.process import How, Limits, ScriptFailed, available_cpus, run_limited
 from schedlab.studies.cloud.live.script import (
     BATCH_NAMES,
@@ -86,7 +87,7 @@ class LiveRequest:
 class LiveRun:
     """What a run came to. Only `how == "done"` has trained all that was asked for.
 
-    table       the completed log, a row an epoch (live_log.completed)      checkpoint  what the script wrote (None:
+    table       the completed log, a row an epoch (log.completed)      checkpoint  what the script wrote (None:
                 nothing)
     seconds     wall-clock time                                             overhead    what of it no epoch accounts for
     """
@@ -107,9 +108,7 @@ class LiveRun:
 
 
 def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
-    """Return the environment of a script: what a Python program needs of ours, and what it gets to know. Its home is
-    its folder.
-    """
+    """Return a script's environment: what Python needs of ours, and its allocation. Its home is its folder."""
     gpus, cpus, memory = request.allocation
     workers = min(8 if request.gpu_util is not None and request.gpu_util < IDLE_GPU else 4, cpus)
     prices = request.prices
@@ -145,18 +144,14 @@ def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
 
 
 def _own_batch(script: Path) -> int | None:
-    """What a script is told of its batch size where none is given (ScriptFacts); of what cannot be read, its run says
-    what is wrong.
-    """
+    """OPTIMIZER_BATCH_SIZE where none is given (ScriptFacts); the run reports a script that cannot be read."""
     with suppress(UserError):
-        return script_facts(script).untold_batch
+        return script_facts(script).unset_batch
     return UNKNOWN_BATCH
 
 
 def module_settings(request: LiveRequest) -> dict[str, Any]:
-    """Return the module-level names of a script that get other values; a batch size that is not given leaves the script
-    its own.
-    """
+    """Return the module-level names that get other values; without a batch size the script keeps its own."""
     values: dict[str, Any] = dict.fromkeys(EPOCH_NAMES, request.epochs)
     if request.batch:
         values |= dict.fromkeys(BATCH_NAMES, request.batch)
@@ -184,17 +179,28 @@ class Watch:
         return rows
 
     def _read_on(self, log: Path | None) -> None:
-        """Count the lines that a log got since the last time; another log, or one that was cut, is read from its
-        begin.
-        """
+        """Count the lines that a log got since the last time; a new or shortened one is read from its begin."""
         size = require_log_size(log).stat().st_size if log else 0
         if log != self.log or size < self.read:
             self.log, self.read, self.lines = log, 0, 0
-        if size > self.read:
+        if log and size > self.read:
             with log.open("rb") as file:
                 file.seek(self.read)
                 piece = file.read(size - self.read)
             self.read, self.lines = self.read + len(piece), self.lines + piece.count(b"\n")
+
+
+def new_folder(parent: Path) -> Path:
+    """Make and return the folder `parent/NNN` of the lowest number, from 001 on, that is not there yet."""
+    parent.mkdir(parents=True, exist_ok=True)
+    for number in itertools.count(1):
+        folder = parent / f"{number:03d}"
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        return folder
+    raise AssertionError("numbers do not end")
 
 
 def find_log(folder: Path) -> Path | None:
@@ -263,14 +269,12 @@ def _checked(request: LiveRequest) -> LiveRequest:
         raise UserError(f"{request.epochs} epochs", where="live run", expected="1 or more")
     if request.batch is not None and request.batch < 1:
         raise UserError(f"{request.batch}", where="live run: batch", expected="1 or more samples")
-    gpus, cores, memory = _there(request.allocation)
+    gpus, cores, memory = _require_available(request.allocation)
     return replace(request, script=script, allocation=Allocation(int(gpus), int(cores), memory))
 
 
-def _there(allocation: Allocation) -> Allocation:
-    """Return an allocation. Raises UserError for one that would be no limit (no cores, no memory), and for more than
-    there is here.
-    """
+def _require_available(allocation: Allocation) -> Allocation:
+    """Return an allocation. Raises UserError for one that limits nothing or is more than there is here."""
     gpus, cores = len(gpu_numbers()) if allocation.gpu_count > 0 else 0, len(available_cpus())
     for wrong, what, expected in (
         (allocation.cpu_count % 1 != 0, f"{allocation.cpu_count} cores", "a whole number of cores"),

@@ -1,6 +1,4 @@
-"""What the text of a training script tells about it, without running it. Source: specification of the study cloud,
-A5.
-"""
+"""What a training script's text says of it, without running it (specification of cloud, A5)."""
 
 from __future__ import annotations
 
@@ -17,7 +15,8 @@ from schedlab.studies.cloud.live.child import entry_function, module_settings
 
 LARGEST = 10**18  # of a number, which an environment variable then holds in 18 digits
 DIGITS = 18
-DEEPEST = 40  # expressions within expressions and names behind names: also what a chain of names that leads back to itself ends at
+# expressions within expressions and names behind names: also what a chain of names that leads back to itself ends at
+DEEPEST = 40
 OPERATIONS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: lambda one, other: one + other,
     ast.Sub: lambda one, other: one - other,
@@ -29,9 +28,7 @@ GETTERS = ("get", "getenv", "setdefault", "pop")  # of os.environ or os
 
 
 class KnownNumbers:
-    """What expressions of a module come to. A name counts where one plain assignment in the whole text is all that sets
-    it.
-    """
+    """Values of a module's expressions. A name counts where one plain assignment is all that sets it."""
 
     def __init__(self, tree: ast.Module) -> None:
         bound: Counter[str] = Counter()
@@ -48,9 +45,7 @@ class KnownNumbers:
         self.values = {name: value for name, value in self.values.items() if bound[name] == 1}
 
     def whole_number(self, node: ast.expr | None, text: bool = False) -> int | None:
-        """Return the whole number above 0 that an expression comes to, None where the text does not tell; text: also
-        one in quotes.
-        """
+        """Return an expression's whole number above 0, None where unknown; text: also one in quotes."""
         found = self._value(node, text, DEEPEST)
         return found if found is not None and 0 < found < LARGEST else None
 
@@ -62,13 +57,20 @@ class KnownNumbers:
         if isinstance(node, ast.Name):
             return self._value(self.values.get(node.id), text, deep - 1)
         if isinstance(node, ast.BinOp):
-            sides = [self._value(side, False, deep - 1) for side in (node.left, node.right)]
+            left, right = (self._value(side, False, deep - 1) for side in (node.left, node.right))
             operation = OPERATIONS.get(type(node.op))
-            return None if operation is None or None in sides or max(map(abs, sides)) > LARGEST else operation(*sides)
-        called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
-        if called == "int" or (called == "str" and text):
-            return self._value(node.args[0], True, deep - 1) if len(node.args) == 1 and not node.keywords else None
-        return None
+            if operation is None or left is None or right is None or max(abs(left), abs(right)) > LARGEST:
+                return None
+            return operation(left, right)
+        if (
+            not isinstance(node, ast.Call)
+            or not isinstance(node.func, ast.Name)
+            or len(node.args) != 1
+            or node.keywords
+        ):
+            return None
+        converts = node.func.id == "int" or (node.func.id == "str" and text)
+        return self._value(node.args[0], True, deep - 1) if converts else None
 
 
 def _names_set(node: ast.AST) -> Iterator[str]:
@@ -92,18 +94,17 @@ def _literal(value: object, text: bool) -> int | None:
 
 
 def defaults(tree: ast.Module, variable: str) -> Iterator[ast.expr]:
-    """Yield what stands for an environment variable that is not set: second arguments of `get` and its like, and
-    `get(...) or this`.
-    """
+    """Yield defaults of an environment variable: second arguments of `get` and its like, `get(...) or this`."""
     for node in ast.walk(tree):
-        if _asks(node, variable):
+        if isinstance(node, ast.Call) and _asks(node, variable):
             yield from node.args[1:2]
             yield from (each.value for each in node.keywords if each.arg == "default")
         elif (
             isinstance(node, ast.BoolOp)
             and isinstance(node.op, ast.Or)
-            and _asks(node.values[0], variable)
-            and len(node.values[0].args) == 1
+            and isinstance(asked := node.values[0], ast.Call)
+            and _asks(asked, variable)
+            and len(asked.args) == 1
         ):
             yield node.values[1]
 
@@ -116,9 +117,7 @@ def _asks(node: ast.AST, variable: str) -> bool:
 
 
 def needs(tree: ast.Module, variable: str) -> bool:
-    """Return whether a module takes an environment variable as given: by `os.environ[variable]` alone, and not within a
-    `try`.
-    """
+    """Return whether a module requires an environment variable: `os.environ[variable]` outside any `try`."""
     tried = {
         id(part)
         for node in ast.walk(tree)
@@ -155,7 +154,7 @@ class ScriptFacts:
     epochs, batch_size  the first whole number that a module-level name or a key of `config` gets, in blocks, too, as
                         with_settings finds them; else what it takes where the environment variable for it is not set.
                         Arithmetic on whole numbers counts, and so do names that one assignment sets to such
-    untold_batch        what OPTIMIZER_BATCH_SIZE says where no batch is given; None: it has to stay unset, as the
+    unset_batch        what OPTIMIZER_BATCH_SIZE says where no batch is given; None: it has to stay unset, as the
                         script has a default for it that its text does not tell
     function            what is called after it is loaded; None where it trains by itself
     """
@@ -166,7 +165,7 @@ class ScriptFacts:
     epochs: int | None
     batch_size: int | None
     function: str | None
-    untold_batch: int | None
+    unset_batch: int | None
 
 
 def script_facts(path: Path) -> ScriptFacts:
@@ -192,7 +191,7 @@ def script_facts(path: Path) -> ScriptFacts:
         epochs=_own(tree, EPOCH_NAMES, EPOCHS_TOLD),
         batch_size=batch_size,
         function=entry_function(tree),
-        untold_batch=_untold(tree, batch_size),
+        unset_batch=_unset_batch(tree, batch_size),
     )
 
 
@@ -204,10 +203,8 @@ def _own(tree: ast.Module, names: tuple[str, ...], variable: str) -> int | None:
     return next((number for number in chain(set_here, by_default) if number is not None), None)
 
 
-def _untold(tree: ast.Module, batch_size: int | None) -> int | None:
-    """What OPTIMIZER_BATCH_SIZE says where no batch is given, so that the script trains with its own as if the variable
-    were not set.
-    """
+def _unset_batch(tree: ast.Module, batch_size: int | None) -> int | None:
+    """What OPTIMIZER_BATCH_SIZE says without a given batch, so that the script trains with its own default."""
     if not mentions(tree, BATCH_TOLD) or needs(tree, BATCH_TOLD):
         return batch_size or UNKNOWN_BATCH
     numbers = KnownNumbers(tree)

@@ -1,21 +1,24 @@
-"""Measuring a training script over a grid of allocations, and the performance model that is fitted to it (`schedlab
-cloud sweep`).
-"""
+"""`schedlab cloud sweep`: a training script measured over a grid of allocations, and the model fitted to it."""
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import logging
+import math
+import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from schedlab.config.errors import UserError
+from schedlab.config.files import atomic_path
+from schedlab.studies.cloud.live.machine import machine_resources
 from schedlab.studies.cloud.live.process import ScriptFailed
-from schedlab.studies.cloud.live.run import LiveRequest, run_script
+from schedlab.studies.cloud.live.run import LiveRequest, new_folder, run_script
 from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
-from schedlab.studies.cloud.model.fit_report import fit_report
+from schedlab.studies.cloud.model.fit_report import fit_report, print_report
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,13 +61,9 @@ def require_within(grid: Grid, limits: ResourceConfig) -> None:
 
 def sweep(request: LiveRequest, grid: Grid, folder: Path) -> pd.DataFrame:
     """Return the completed logs of a script on every point of a grid, a row an epoch, with the number of the point
-    (`sample`).
-
-    A point that breaks a limit is left out, and said so; each run has a folder of its own below `folder`. Raises
-    ScriptFailed where no point could be run.
+    (`sample`). A point that breaks a limit is left out, and said so; each run has a folder of its own below `folder`.
+    Raises ScriptFailed where no point could be run.
     """
-    from dataclasses import replace
-
     import pandas as pd
 
     tables = []
@@ -75,9 +74,7 @@ def sweep(request: LiveRequest, grid: Grid, folder: Path) -> pd.DataFrame:
             log.warning("%s, batch %s: left out, the limit on %s was broken", held, batch or "as it is", run.how)
             continue
         log.info("%s, batch %d: %.0f samples/s", held, run.summary["batch_size"], run.table["throughput"].iloc[-1])
-        tables.append(
-            run.table.assign(sample=number)
-        )  # where the script keeps its own batch, points are alike but for it
+        tables.append(run.table.assign(sample=number))  # points may be alike: a script may keep its own batch
     if not tables:
         raise ScriptFailed(
             "no point of the grid could be run", where=str(request.script), expected="a larger limit on time or memory"
@@ -85,6 +82,37 @@ def sweep(request: LiveRequest, grid: Grid, folder: Path) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def sweep_report(table_path: Path, gpus_per_node: int) -> dict[str, Any]:
-    """Return the fit of a sweep's table, as `schedlab cloud fit` prints it."""
-    return fit_report([table_path], gpus_per_node)
+def run_sweep(arguments: argparse.Namespace) -> int:
+    """Run `schedlab cloud sweep`; the exit status is 1 where no point of the grid could be run."""
+    limits = machine_resources()
+    usual = default_grid(limits)
+    given = (arguments.gpus or usual.gpus, arguments.cores or usual.cores, arguments.memory or usual.memory)
+    grid = Grid(*given, arguments.batches or (None,))
+    require_within(grid, limits)
+    for name in ("epochs", "time_limit", "gpus_per_node"):
+        value = getattr(arguments, name)
+        if not (value > 0 and math.isfinite(value)):
+            where = "--gpus-per-node" if name == "gpus_per_node" else f"--{name}"
+            raise UserError(f"{value:g}", where=where, expected="a finite number above 0")
+    for batch in arguments.batches or ():
+        if batch < 1:
+            raise UserError(f"{batch}", where="--batches", expected="1 or more samples")
+    request = LiveRequest(
+        script=arguments.training_file,
+        allocation=limits.most,
+        epochs=arguments.epochs,
+        seed=arguments.seed,
+        prices=limits,
+        dataset_path=arguments.dataset_path,
+        seconds=arguments.time_limit,
+    )
+    folder = new_folder(arguments.output.with_name(f"{arguments.output.stem}-runs"))
+    try:
+        table = sweep(request, grid, folder)
+    except ScriptFailed as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    with atomic_path(arguments.output) as temporary:
+        table.to_csv(temporary, index=False)
+    print_report(fit_report([arguments.output], arguments.gpus_per_node), arguments.json)
+    return 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from operator import index
-from typing import NamedTuple, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex
 
 from pydantic import model_validator
 
@@ -66,8 +66,8 @@ class ResourceConfig(Settings):
         """The largest allocation."""
         return Allocation(self.gpu_count_max, self.cpu_count_max, whole(self.memory_max))
 
-    def hourly_price(self, gpu_count: float, cpu_count: float, memory_gb: float) -> float:
-        """Return what an allocation costs, $/h."""
+    def hourly_price(self, gpu_count: Any, cpu_count: Any, memory_gb: Any) -> Any:
+        """Return what an allocation costs, $/h: a number, or an array where amounts are arrays."""
         return (
             gpu_count * self.cost_per_gpu_hour + cpu_count * self.cost_per_cpu_hour + memory_gb * self.cost_per_gb_hour
         )
@@ -79,18 +79,14 @@ def whole(value: float) -> float:
 
 
 def require_action(action: int) -> int:
-    """Return the action, an integer of Python or NumPy, as one of Python. Raises UserError where there is no such
-    action.
-    """
+    """Return the action, an integer of Python or NumPy, as Python's. Raises UserError for another one."""
     if isinstance(action, bool) or not isinstance(action, Integral) or not 0 <= action < ACTIONS:
         raise UserError(f"action {action!r}", expected=f"a whole number from 0 to {ACTIONS - 1}")
     return int(action)
 
 
 def action_at(actions: Sequence[int], place: SupportsIndex) -> int:
-    """Return the action at a place of an action space. Raises UserError for what is no whole number or beyond the
-    space.
-    """
+    """Return the action at a place of an action space. Raises UserError for what is no place of it."""
     try:
         number = -1 if isinstance(place, bool) else index(place)
     except TypeError:  # a fraction, which would be cut
@@ -121,27 +117,27 @@ def describe(action: int) -> str:
 def moved(allocation: Allocation, action: int, limits: ResourceConfig) -> Allocation:
     """Return the allocation after an action, kept within the limits."""
     aimed = (have + way * step for have, way, step in zip(allocation, changes(action), STEPS, strict=True))
-    return Allocation(
-        *(max(least, min(value, most)) for least, value, most in zip(limits.least, aimed, limits.most, strict=True))
-    )
+    bounded = zip(limits.least, aimed, limits.most, strict=True)
+    return Allocation._make(max(least, min(value, most)) for least, value, most in bounded)
 
 
 def first_allocation(limits: ResourceConfig) -> Allocation:
-    """Return the allocation that the published environment starts an episode with: a GPU, a core and 4 GB, within the
-    limits.
-    """
+    """Return the published environment's first allocation: a GPU, a core and 4 GB, within the limits."""
     bounds = zip(limits.least, (1, 1, 4), limits.most, strict=True)
-    return Allocation(*(min(most, max(least, usual)) for least, usual, most in bounds))
+    return Allocation._make(min(most, max(least, usual)) for least, usual, most in bounds)
+
+
+def held_in(record: Mapping[str, Any]) -> Allocation:
+    """Return the allocation in a record."""
+    return Allocation._make(record[name] for name in Allocation._fields)
 
 
 def allocation_from(values: Mapping[str, float], where: str) -> Allocation:
-    """Return the allocation of a mapping; what it lacks counts 0. Raises UserError for what is no number of 0 or
-    more.
-    """
+    """Return a mapping's allocation; missing keys count 0. Raises UserError for what is no amount."""
     found = []
     for key in Allocation._fields:
         value = values.get(key, 0)
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
             raise UserError(f"'{key}' is {value!r}", where=where, expected="a number of 0 or more")
         found.append(value)
-    return Allocation(*found)
+    return Allocation._make(found)

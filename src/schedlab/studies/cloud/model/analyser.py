@@ -45,9 +45,7 @@ class ModelFacts:
 
 
 def read_store(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a store of results; none where there is no such file. Raises UserError for a line that is
-    damaged.
-    """
+    """Return the lines of a store of results, none without a file. Raises UserError for a damaged line."""
     if not path.exists():
         return []
     found = []
@@ -75,7 +73,7 @@ def require_query(query: Mapping[str, Any], where: str) -> dict[str, float]:
     """Return what is known of a job (QUERY). Raises UserError for what is no number of 0 or more."""
     found = {key: query[key] for key in QUERY if known(query.get(key))}
     for key, value in found.items():
-        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < math.inf:
+        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
             raise UserError(f"'{key}' is {value!r}", where=where, expected="a number of 0 or more")
     return found
 
@@ -121,9 +119,7 @@ class OfflineDataAnalyzer:
             self.add(pd.DataFrame(line["rows"]), line["key"][0], line["key"][2])
 
     def add_log(self, path: Path | str) -> None:
-        """Take a training log, checked, in the place of an earlier one of its name. Raises UserErrors for what is wrong
-        in it.
-        """
+        """Take a training log in place of an earlier one of its name. Raises UserErrors for mistakes in it."""
         path = Path(path)
         table = read_training_log(path).drop(columns="run")
         require_columns(table, NEEDED, path)
@@ -134,11 +130,9 @@ class OfflineDataAnalyzer:
 
     def update_with_result(self, table: pd.DataFrame, name: str, gpu_type: str | None = None) -> bool:
         """Take the log of a finished run, and keep it in the store; False where its content is there already, which
-        changes nothing.
-
-        What `predict` and `performance` say takes it into account from now on. gpu_type: gpu or cpu (None: as its rows
-        have GPUs or not). Raises UserErrors for what is wrong in it, before anything is kept; units of a run that was
-        measured here are only warned of.
+        changes nothing. What `predict` and `performance` say takes it into account from now on. gpu_type: gpu or cpu
+        (None: as its rows have GPUs or not). Raises UserErrors for what is wrong in it, before anything is kept; units
+        of a run that was measured here are only warned of.
         """
         import pandas as pd
 
@@ -163,10 +157,8 @@ class OfflineDataAnalyzer:
         self, model: str, gpus_per_node: int = 4, dataset: str | None = None, gpu_type: str | None = None
     ) -> CoreFit:
         """Return the performance model fitted to all rows of a model's logs, or those of a dataset and of one type,
-        `gpu` or `cpu`.
-
-        Each log is a run of its own, or several, as its column `sample` tells; epochs that two logs have in common are
-        two measurements. Raises UserErrors where there is none of them, and for unfit rows.
+        `gpu` or `cpu`. Each log is a run of its own, or several, as its column `sample` tells; epochs that two logs
+        have in common are two measurements. Raises UserErrors where there is none of them, and for unfit rows.
         """
         import pandas as pd
 
@@ -209,9 +201,7 @@ class OfflineDataAnalyzer:
         return found
 
     def add(self, table: pd.DataFrame, name: str, gpu_type: str | None = None) -> None:
-        """Take a log; `name` stands for the model where the log does not name it, what it was given for the type
-        (None).
-        """
+        """Take a log; `name` is the model where the log has none, what it was given for the type (None)."""
         names = table["model_name"].astype(object).fillna(name).astype(str) if "model_name" in table.columns else name
         data = table["dataset"].astype(object).fillna(UNKNOWN).astype(str) if "dataset" in table.columns else UNKNOWN
         self.tables.append(table.assign(model_name=names, dataset=data))
@@ -228,9 +218,7 @@ class OfflineDataAnalyzer:
 
     def analyze(self) -> dict[str, Any]:
         """Return the mean time (s) and cost ($) of all rows, and per model the rows of best throughput and best
-        throughput per dollar.
-
-        Raises UserError without logs.
+        throughput per dollar. Raises UserError without logs.
         """
         if not self.tables:
             raise UserError("there is no log", where="offline logs", expected="one at least")
@@ -248,12 +236,10 @@ class OfflineDataAnalyzer:
         self, query: Mapping[str, Any], dataset: str | None = None, gpu_type: str | None = None
     ) -> dict[str, Any]:
         """Return GPUs, cores, memory (GB), batch size, estimated time (s) and cost ($) for a job, and the similarity
-        that they rest on.
-
-        query: model_params, model_layers, data_size_mb; what it lacks, or is None, counts 0, a lacking size as alike.
-        Logs of a model, its data and a kind of device are asked together, and the rows of the most alike answer; of
-        equally alike ones those of `dataset` and `gpu_type` (gpu or cpu) come first, then the earliest. Raises
-        UserError for what is no number of 0 or more.
+        that they rest on. query: model_params, model_layers, data_size_mb; what it lacks, or is None, counts 0, a
+        lacking size as alike. Logs of a model, its data and a kind of device are asked together, and the rows of the
+        most alike answer; of equally alike ones those of `dataset` and `gpu_type` (gpu or cpu) come first, then the
+        earliest. Raises UserError for what is no number of 0 or more.
         """
         query = require_query(query, "job")
         scores = {key: similarity(query, facts) for key, facts in self.models.items()}
@@ -296,9 +282,7 @@ def _type_of(table: pd.DataFrame) -> str:
 
 
 def _run_numbers(table: pd.DataFrame) -> pd.Series:
-    """The number of each row's run: an epoch that does not rise begins another one, and so does another baseline sample
-    or model.
-    """
+    """The number of each row's run: one begins where the epoch does not rise or sample or model change."""
     begins = table["epoch"].diff().fillna(1) <= 0
     for name in {"sample", "model_name"} & set(table.columns):
         begins |= table[name].ne(table[name].shift().fillna(table[name]))

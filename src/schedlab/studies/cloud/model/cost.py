@@ -21,9 +21,7 @@ def percent(change: float, base: float) -> float:
 
 
 class ResourceCostCalculator:
-    """Compares allocations at given prices, $/h for a GPU, a core and a gigabyte. Raises UserErrors for a price below
-    0.
-    """
+    """Compares allocations at prices in $/h of a GPU, a core, a GB. Raises UserErrors for negative prices."""
 
     def __init__(
         self, cost_per_gpu_hour: float = 2.5, cost_per_cpu_hour: float = 0.1, cost_per_gb_hour: float = 0.02

@@ -34,9 +34,7 @@ class Scaling:
     constant: float
 
     def times(self, at: Placement, slowdown: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-        """Return s of a pass and of an iteration on the GPUs. Interference is not known here, so that `slowdown`
-        changes nothing.
-        """
+        """Return s of a pass and of an iteration on the GPUs; `slowdown` is not known here and changes nothing."""
         del slowdown
         gpus = np.asarray(at.gpus, float)
         speed = gpus / (1.0 + self.constant * (gpus - 1.0)) if self.law == "amdahl" else gpus**self.constant
@@ -50,20 +48,16 @@ class Scaling:
 
 @dataclass(frozen=True)
 class MeasuredSteps:
-    """Measured step times, interpolated and never extrapolated. rows: nodes, gpus, batch (a GPU), s of a step and of
-    its pass; sorted.
-    """
+    """Measured step times, interpolated only. rows, sorted: nodes, gpus, batch (a GPU), s of step and pass."""
 
     rows: tuple[Row, ...]
 
     @classmethod
     def of(cls, rows: pd.DataFrame) -> MeasuredSteps:
-        """Return the model of a table as logs.read_step_times gives it; what was measured several times counts by its
-        mean.
-        """
+        """Return the model of a table of logs.read_step_times; repeated measurements count by their mean."""
         table = rows.assign(pass_time=rows["step_time"] - rows["sync_time"].fillna(0.0))
         means = table.groupby(list(KEYS), as_index=False)[["step_time", "pass_time"]].mean().sort_values(list(KEYS))
-        return cls(tuple(tuple(map(float, row)) for row in means.to_numpy()))
+        return cls(tuple(map(tuple, means.to_numpy(float).tolist())))
 
     def times(self, at: Placement, slowdown: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
         """Return s of a pass and of an iteration on the GPUs, of an array of placements without accumulation.
@@ -99,9 +93,7 @@ class MeasuredSteps:
 
 
 def _between(table: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """Linear interpolation over what varies in the table; NaN outside of its hull, and where the table spans too
-    little.
-    """
+    """Linear interpolation over what varies in the table; NaN outside its hull or where it spans too little."""
     from scipy.interpolate import LinearNDInterpolator
     from scipy.spatial import QhullError
 

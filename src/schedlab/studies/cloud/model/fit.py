@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,8 @@ PINNED = 1e-8  # of a regime that was not observed
 FARTHER = 1.1  # between nodes at least this factor of within a node, where only the latter was measured
 SMOOTH = 1e-3  # relative error below which the loss is quadratic instead of linear
 SMOOTH_ALONE = 0.03  # the same, of the absolute error
-CONTRADICTED = 0.08  # median relative error beyond which the part in synchronisation is not believed: what the fit is meant to reach
+# median relative error beyond which the part in synchronisation is not believed: what the fit is meant to reach
+CONTRADICTED = 0.08
 OVERLAP_PENALTY, GROWTH_PENALTY = 1e-3, 1e-2  # on (y - 1)^2 and on (b_n/a_n)^2 + (b_r/a_r)^2, as Pollux has them
 STARTS = ((1.0, 1.0), (0.3, 2.0), (3.0, 4.0))  # factor on the synchronisation of the first guess, and y
 
@@ -45,9 +46,7 @@ class Fit:
 @dataclass(frozen=True)
 class LeftOut:
     """Errors on placements that were left out of the fit, one at a time: the median of those between measured ones and
-    of those beyond.
-
-    None where there is no such placement. placements: how many were left out.
+    of those beyond. None where there is no such placement. placements: how many were left out.
     """
 
     placements: int
@@ -57,10 +56,8 @@ class LeftOut:
 
 def fit(rows: pd.DataFrame) -> Fit:
     """Fit the model to rows of logs.read_step_times (columns nodes, gpus, batch, step_time, sync_time). Raises
-    UserError without rows.
-
-    Where what is told of synchronisation leaves the step time far off (CONTRADICTED), as the utilisation that a probe
-    reports may, the step time is fitted alone, by its absolute error, if that is nearer.
+    UserError without rows. Where what is told of synchronisation leaves the step time far off (CONTRADICTED), as the
+    utilisation that a probe reports may, the step time is fitted alone, by its absolute error, if that is nearer.
     """
     if not len(rows):
         raise UserError("no row with a GPU", where="step times", expected="at least one measured step on a GPU")
@@ -77,7 +74,7 @@ def _fitted(data: _Data, rows: pd.DataFrame) -> Fit:
     from scipy.optimize import minimize
 
     bounds, first = data.bounds(), data.first_guess()
-    best = None
+    best: Any = None
     for factor, overlap in STARTS:
         start = np.array([*first[:2], *(value * factor for value in first[2:]), overlap])
         low, high = np.array(bounds).T
@@ -103,9 +100,7 @@ def relative_errors(parameters: StepParameters, rows: pd.DataFrame) -> np.ndarra
 
 
 class _Data:
-    """Measurements as arrays, with the loss of a set of log parameters: by squared errors, or `absolute`, which few
-    rows rule less.
-    """
+    """Measurements as arrays, with the loss of log parameters: by squares, or `absolute`, robust to outliers."""
 
     def __init__(self, rows: pd.DataFrame, absolute: bool = False) -> None:
         self.mean = _mean_absolute if absolute else _rms
@@ -133,9 +128,7 @@ class _Data:
         return [of[name] for name in NAMES]
 
     def first_guess(self) -> list[float]:
-        """Parameters to start from: a line through the gradient times, and the mean time that is left for
-        synchronisation.
-        """
+        """Initial parameters: a line through the gradient times, the mean time left for synchronisation."""
         slope = float(np.polyfit(self.batch, self.gradient, 1)[0]) if len(np.unique(self.batch)) > 1 else 0.0
         slope = max(slope, 0.1 * float((self.gradient / self.batch).min()))
         base = max(float(np.mean(self.gradient) - slope * np.mean(self.batch)), 0.1 * float(self.gradient.min()))
@@ -148,9 +141,7 @@ class _Data:
 
     def loss(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
         """Root mean squared errors of the logarithms of gradient and step time, with penalties on overlap and growth;
-        and its slope.
-
-        The slope is that in the logarithms of the parameters; a test holds it against differences.
+        and its slope. The slope is that in the logarithms of the parameters; a test holds it against differences.
         """
         values = np.exp(logs)
         a_c, b_c, a_n, b_n, a_r, b_r, y = values
@@ -192,9 +183,7 @@ class _Data:
         return float(loss), slope
 
     def completed(self, p: StepParameters) -> StepParameters:
-        """The parameters with what was not measured set by what was: between nodes it takes at least a tenth longer
-        than within one.
-        """
+        """The parameters with unmeasured ones derived: between nodes at least a tenth slower than within one."""
         values = p.values()
         if not self.between.any():
             values |= {"a_n": max(p.a_n, FARTHER * p.a_r), "b_n": max(p.b_n, FARTHER * p.b_r)}

@@ -3,15 +3,14 @@ a CPU.
 
 T = (T_gpu^d + T_data^d)^(1/d), T_data = M w / c^.95 (goodput). With GPUs, T_gpu is known from their fit and w alone is
 free; without, the computing of the CPU that more cores do not speed up takes the place of the GPU step, a + b M, and
-all three are free.
-Source: specification of the study cloud, B1 and B3 ("vary c at (1,1) for w_c").
+all three are free. Source: specification of the study cloud, B1 and B3 ("vary c at (1,1) for w_c").
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,11 +31,9 @@ STARTS = (0.9, 0.5, 0.1)  # share of the shortest time that the first guess give
 @dataclass(frozen=True)
 class CoreFit:
     """Parameters of the GPU step (without GPUs: what cores do not speed up), work of a core on a sample (s), and errors
-    of the time.
-
-    rows, settings: of the log, how many were fitted, and how many settings they are of, each of which counts by its
-      median.
-    free: how many of the parameters these decided on; with as many settings, the errors say nothing.
+    of the time. rows, settings: of the log, how many were fitted, and how many settings they are of, each of which
+    counts by its median. free: how many of the parameters these decided on; with as many settings, the errors say
+    nothing.
     """
 
     step: StepParameters
@@ -77,9 +74,7 @@ def iteration_time(step: StepParameters, core_seconds: float, rows: pd.DataFrame
 
 def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None) -> CoreFit:
     """Fit the work of a core on a sample; without `step`, to rows without GPUs, also the part that cores do not speed
-    up.
-
-    Raises UserError without rows.
+    up. Raises UserError without rows.
     """
     from scipy.optimize import minimize
 
@@ -101,7 +96,7 @@ def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None) -> CoreFit
 
     each = float((measured / rows["batch"]).min())
     cores = float(rows["cores"].mean()) ** CORE_EXPONENT
-    best = None
+    best: Any = None
     for share in STARTS:
         start = np.log([each * share * cores, max(LEAST, 0.1 * measured.min()), each * (1 - share)][: 1 if step else 3])
         bounds = np.log([(LEAST, MOST)] * len(start))
@@ -116,9 +111,7 @@ def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None) -> CoreFit
 
 
 def fit_table(table: pd.DataFrame, path: Path, gpus_per_node: int = 4) -> CoreFit:
-    """Return the model of a training log: the step by its GPUs, where it has any, and what goes by cores. `path` names
-    it in UserErrors.
-    """
+    """Return a training log's model: the step by its GPUs, if any, and the part by cores. `path`: for errors."""
     log = check_rows(table, path)  # units are judged where a log is taken: nothing that was measured is lost by them
     require_columns(log, ("cpu_count",), path)
     rows = core_times(require_numbers(log, ("cpu_count",), path), gpus_per_node)
@@ -130,9 +123,7 @@ def fit_table(table: pd.DataFrame, path: Path, gpus_per_node: int = 4) -> CoreFi
 
 
 def free_of_step(steps: pd.DataFrame) -> int:
-    """Return how many parameters of the step rows of `logs.read_step_times` decide on: those of what was measured
-    (fit.bounds).
-    """
+    """Return how many step parameters the rows of `logs.read_step_times` decide on (fit.bounds)."""
     within, between = (steps["nodes"] == 1) & (steps["gpus"] > 1), steps["nodes"] > 1
     found = 1 + (steps["batch"].nunique() > 1) + bool(within.any() or between.any())  # b_c, a_c, y
     return int(found + sum(1 + (steps["gpus"][which].max() > 2) for which in (within, between) if which.any()))
@@ -160,9 +151,7 @@ def core_report(rows: pd.DataFrame) -> dict[str, object]:
 
 def cores_beside(rows: pd.DataFrame, step: StepParameters) -> dict[str, object] | None:
     """Return the work of a core on a sample beside a known step of the GPUs, with the errors of the time, from core
-    times.
-
-    None where no two rows differ in their cores alone: the logs then do not tell it.
+    times. None where no two rows differ in their cores alone: the logs then do not tell it.
     """
     rows = rows[rows["gpus"] > 0]
     if not (rows.groupby(["nodes", "gpus", "batch"])["cores"].nunique() > 1).any():

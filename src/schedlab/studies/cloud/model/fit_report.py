@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schedlab.config.errors import UserError
 from schedlab.studies.cloud.model.fit import PINNED, fit, leave_one_placement_out
 from schedlab.studies.cloud.model.fit_cores import LEAST as LEAST_OF_CORES
 from schedlab.studies.cloud.model.fit_cores import core_report, core_times, cores_beside, free_of_step
@@ -30,6 +32,14 @@ UNITS = {
 }
 ON_BOUND = 1.01  # factor of a lowest bound up to which a parameter lies on it
 MISSED = 0.2  # median relative error above which a fit says little
+
+
+def run_fit(arguments: argparse.Namespace) -> int:
+    """Print the report of `schedlab cloud fit`."""
+    if arguments.gpus_per_node < 1:
+        raise UserError(f"{arguments.gpus_per_node} GPUs", where="--gpus-per-node", expected="1 or more")
+    print_report(fit_report(arguments.logs, arguments.gpus_per_node, arguments.leave_out), as_json=not arguments.text)
+    return 0
 
 
 def fit_report(logs: Sequence[Path], gpus_per_node: int = 4, leave_out: bool = False) -> dict[str, Any]:
@@ -110,7 +120,7 @@ def print_report(report: Mapping[str, Any], as_json: bool) -> None:
         return
     print(json.dumps(report, indent=1, allow_nan=False))
     for one in report["models"].values() if "models" in report else [report]:
-        for told in (*_not_told(one), *fit_warnings(one)):
+        for told in (*_undetermined(one), *fit_warnings(one)):
             log.warning("%s", told)
 
 
@@ -126,10 +136,11 @@ def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"{', '.join(_counted(one[name], name) for name in ('rows', 'settings', 'placements'))}: {errors}"
         if one.get("step_times_alone"):
             yield "fitted to step times alone: with the part in synchronisation as told they are farther off"
-        yield from _not_told(one)
+        yield from _undetermined(one)
         if cores := one.get("cores"):
-            error = f"median relative error {cores['median_relative_error']:.2%} over {_counted(cores['settings'], 'settings')}"
-            yield f"core_seconds {cores['core_seconds']:.4g}{UNITS['core_seconds']}: {error}"
+            error = f"median relative error {cores['median_relative_error']:.2%}"
+            work = f"core_seconds {cores['core_seconds']:.4g}{UNITS['core_seconds']}"
+            yield f"{work}: {error} over {_counted(cores['settings'], 'settings')}"
         for name in ("interpolation", "extrapolation"):
             value = one.get("left_out", {}).get(f"{name}_median_relative_error")
             if value is not None:
@@ -137,7 +148,7 @@ def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"WARNING: {told}" for told in fit_warnings(one))
 
 
-def _not_told(one: Mapping[str, Any]) -> Iterator[str]:
+def _undetermined(one: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a fit's rows do not tell, however small its error."""
     if lowest := _on_bound(one["parameters"]):
         yield f"not told by these rows, on the lowest bound: {', '.join(lowest)}"

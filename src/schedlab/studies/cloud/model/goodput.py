@@ -16,14 +16,12 @@ from schedlab.config.schema import Settings, setting
 
 OVERLAP = 4.0  # d of the specification: how nearly the longer of step and input pipeline hides the other
 CORE_EXPONENT = 0.95  # of throughput over cores: what cores share (memory bandwidth, locks) keeps it below 1
-Number = float | np.ndarray
+Number = Any  # a number or an array of them
 
 
 @dataclass(frozen=True)
 class StepParameters:
-    """The parameters of a GPU step, s (b_c: s a sample, b_n and b_r: s a GPU), and the overlap of computing and
-    synchronising, y.
-    """
+    """Parameters of a GPU step, s (b_c a sample, b_n, b_r a GPU); y: overlap of computing and synchronising."""
 
     a_c: float
     b_c: float
@@ -38,9 +36,7 @@ class StepParameters:
         return asdict(self)
 
     def times(self, at: Placement, slowdown: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-        """Return s of a pass and of an iteration on the GPUs; slowdown: factor on the speed of synchronisation between
-        nodes.
-        """
+        """Return s of a pass and of an iteration; slowdown: factor on the synchronisation speed between nodes."""
         gradient = gradient_time(self, at.batch)
         sync = synchronisation_time(self, at.nodes, at.gpus) / np.where(np.asarray(at.nodes) > 1, slowdown, 1.0)
         return gradient, at.accumulation * gradient + (gradient**self.y + sync**self.y) ** (1.0 / self.y)
@@ -77,9 +73,7 @@ def gradient_time(p: StepParameters, batch: Number) -> Number:
 
 
 def synchronisation_time(p: StepParameters, nodes: Number, gpus: Number) -> Number:
-    """Return the time in all-reduce, s: none on one GPU, else by GPUs beyond the second, within a node or between
-    nodes.
-    """
+    """Return the time in all-reduce, s: none on one GPU, else by GPUs beyond two, within or between nodes."""
     nodes, gpus = np.asarray(nodes), np.asarray(gpus)
     more = np.maximum(gpus - 2, 0)
     return np.where(gpus <= 1, 0.0, np.where(nodes > 1, p.a_n + p.b_n * more, p.a_r + p.b_r * more))
@@ -121,9 +115,7 @@ class Performance:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a job runs: arrays of nodes, GPUs, cores, memory (GB), samples on each GPU and a pass, further passes an
-    iteration.
-    """
+    """Where a job runs, as arrays: nodes, GPUs, cores, memory (GB), samples a GPU and pass, further passes."""
 
     nodes: np.ndarray
     gpus: np.ndarray

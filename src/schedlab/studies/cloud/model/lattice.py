@@ -41,12 +41,10 @@ class Lattice:
             axis[int(np.abs(np.asarray(axis) - value).argmin())]
             for axis, value in zip(self.axes, allocation, strict=True)
         ]
-        return self.number(Allocation(*near))
+        return self.number(Allocation._make(near))
 
     def steps_to(self, here: np.ndarray, there: np.ndarray) -> np.ndarray:
-        """Return the first steps (-1, 0 or 1 of each resource) of the shortest ways from allocations to others; shape
-        (..., 3).
-        """
+        """Return the first steps (-1, 0, 1 of each resource) of the shortest ways between allocations, (..., 3)."""
         sizes = [len(axis) for axis in self.axes]
         places = zip(self.ways, np.unravel_index(here, sizes), np.unravel_index(there, sizes), strict=True)
         return np.stack([way[at, to] for way, at, to in places], axis=-1)

@@ -29,7 +29,8 @@ PAUSE, START = (
     180.0,
 )  # between two rows there may be so many times the epoch and so many seconds more: starts, validation
 PAUSED = 0.25  # share of rows whose pause may be longer
-LONGER = 100.0  # factor of what a step takes longer elsewhere over the time in synchronisation there that no load of the data explains
+# factor of what a step takes longer elsewhere over the time in synchronisation there that no load of the data explains
+LONGER = 100.0
 SPREAD = 0.03  # of the step times, at least, for that to be told
 WHOLE = 100.5  # percent; what is beyond 100 to there is rounding
 USED = 1.0  # percent; what is used is busier, unless it waits
@@ -43,9 +44,7 @@ def is_share(name: object) -> bool:
 
 
 def require_units(table: pd.DataFrame, path: Path) -> None:
-    """Raise UserError where a checked training log (with its column `run`) has values that cannot be in the units of
-    their columns.
-    """
+    """Raise UserError for values of a checked training log that cannot be in their columns' units."""
     table = table.reset_index(drop=True)
     _require_throughput(table, path)
     if OWN not in table.columns:
@@ -62,9 +61,7 @@ def require_units(table: pd.DataFrame, path: Path) -> None:
 
 
 def judge_result(table: pd.DataFrame, path: Path) -> None:
-    """Judge the units of a run that is over: as `require_units`, but one that was measured here, and is not repeated,
-    is only warned of.
-    """
+    """As `require_units`, but units of a finished run that was measured here are only warned of."""
     try:
         require_units(table, path)
     except UserError as error:
@@ -109,7 +106,10 @@ def _warn_of_throughput(table: pd.DataFrame, path: Path) -> None:
     if len(off) and (off > AGREE).all():
         row = int(off.index[0])
         what = f"throughput {table['throughput'].iloc[row]:g}, but data_count / epoch_time is {expected.iloc[row]:g}"
-        may = "validation in epoch_time, a data_count of more or less than is trained on, the samples of one GPU of several"
+        may = (
+            "validation in epoch_time, a data_count of more or less than is trained on, the samples of one GPU of "
+            "several"
+        )
         log.warning("%s: row %d: %s; it may be %s; a fit goes by throughput", path, row + 2, what, may)
 
 
@@ -173,9 +173,7 @@ def _warn_of_memory(table: pd.DataFrame, path: Path) -> None:
 
 
 def _require_time_so_far(table: pd.DataFrame, path: Path) -> None:
-    """Between two epochs of a run passes what the later one took, or more: starts and validation; where it falls, it is
-    counted anew.
-    """
+    """A run's time between epochs is at least the later epoch's time; where it falls, counting restarted."""
     passed = table["time_so_far"].diff().where(table["run"].diff().eq(0) & table["epoch"].diff().eq(1))
     passed = passed[passed >= 0]
     took = table.loc[passed.index, "epoch_time"]
@@ -201,9 +199,7 @@ def require_step_units(rows: pd.DataFrame, path: Path) -> None:
 
 
 def warn_of_units(table: pd.DataFrame, path: Path) -> None:
-    """Warn of values of a checked training log that are likely, but not surely, in another unit than that of their
-    columns.
-    """
+    """Warn of values of a checked training log that are probably in another unit than their column's."""
     table = table.reset_index(drop=True)
     _warn_of_throughput(table, path)
     if OWN not in table.columns:

@@ -75,9 +75,7 @@ STRAY = 0.05  # most of a table's rows that may tell no less in synchronisation 
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Return a CSV file with a header. Raises UserError for a missing, empty or unreadable file and for a column given
-    twice.
-    """
+    """Return a CSV file with a header. Raises UserError for a missing or bad file and a repeated column."""
     return parse_table(read_text(path, TABLE), path)
 
 
@@ -112,9 +110,7 @@ def require_columns(table: pd.DataFrame, names: Iterable[str], path: Path) -> No
 
 
 def meant_column(name: str, columns: Iterable[object]) -> str:
-    """Return which column was probably meant by a missing one: none that has a meaning of its own, as `epoch` beside
-    `epoch_time`.
-    """
+    """Return the column probably meant by a missing one; not one with a meaning, as `epoch` for `epoch_time`."""
     names = [str(column) for column in columns]
     if near := nearest(name, [each for each in names if each not in {*COLUMNS, *SPEED}]):
         return f"its column '{near}' is near: call it '{name}'"
@@ -147,9 +143,7 @@ def require_numbers(table: pd.DataFrame, names: Iterable[str], path: Path, optio
 
 
 def _numbers(column: pd.Series) -> np.ndarray:
-    """The values as floats, NaN for what is no number; a column of text may hold whole numbers that no float can stand
-    for.
-    """
+    """The values as floats, NaN for what is no number; text may hold integers beyond the range of floats."""
     import pandas as pd
 
     return pd.to_numeric(column if column.dtype.kind in "iuf" else column.astype(str), errors="coerce").to_numpy(float)
@@ -176,9 +170,7 @@ def check_training_log(table: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 
 def check_rows(table: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Return a training log with its column `run`; raises as `read_training_log`, naming `path`, but judges no
-    units.
-    """
+    """Return a training log with its column `run`; raises as `read_training_log`, but judges no units."""
     require_columns(table, TRAINING, path)
     if table.empty:
         raise UserError("has no rows", where=str(path), expected="a row an epoch")
@@ -190,9 +182,7 @@ def check_rows(table: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 
 def _runs(table: pd.DataFrame, path: Path) -> list[int]:
-    """The number of each row's run. Raises UserError for an epoch that stands twice in one, or alone after one, as a
-    copy of its row.
-    """
+    """The number of each row's run. Raises UserError for an epoch that occurs twice in one, or a copied row."""
     settings = [
         name
         for name in ("model_name", "sample", "gpu_count", "cpu_count", "memory_gb", "batch_size")
@@ -228,13 +218,11 @@ def _twice(epoch: float, row: int, path: Path) -> UserError:
 
 def read_step_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
     """Return measured step times: columns model, nodes, gpus, batch (a GPU), step_time and sync_time (s; NaN where not
-    recorded), rows.
-
-    Reads tables of placements (`placement`, digits = GPUs on each node, or `num_nodes`, `num_replicas`; `local_bsz`,
-    `step_time`, `sync_time`) and training logs, whose first epoch of each run is left out where there are more, since
-    it warms up; there, nodes are filled with `gpus_per_node`, and the time in synchronisation is what the GPUs'
-    utilisation leaves. Raises UserError, also for a time in synchronisation that is no part of the step; that of single
-    rows (STRAY) counts as not recorded. rows: of the log, that each stands for.
+    recorded), rows. Reads tables of placements (`placement`, digits = GPUs on each node, or `num_nodes`,
+    `num_replicas`; `local_bsz`, `step_time`, `sync_time`) and training logs, whose first epoch of each run is left out
+    where there are more, since it warms up; there, nodes are filled with `gpus_per_node`, and the time in
+    synchronisation is what the GPUs' utilisation leaves. Raises UserError, also for a time in synchronisation that is
+    no part of the step; that of single rows (STRAY) counts as not recorded. rows: of the log, that each stands for.
     """
     table = read_table(path)
     if "step_time" in table.columns:
@@ -243,9 +231,7 @@ def read_step_times(path: Path, gpus_per_node: int = 4) -> pd.DataFrame:
 
 
 def of_placements(table: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Return the step times of a table of placements, as `read_step_times` gives them and raising as it does, naming
-    `path`.
-    """
+    """Return a table of placements as step times; results and errors as of `read_step_times`."""
     import numpy as np
 
     require_columns(table, SPEED, path)
@@ -284,9 +270,7 @@ def _placement(value: object, path: Path, row: int) -> str:
 
 
 def warmed(log: pd.DataFrame) -> pd.DataFrame:
-    """Return a training log without the first epoch of each run on an allocation and batch that has more there: it
-    warms up.
-    """
+    """Return a training log without warm-up: the first of several epochs of a run's allocation and batch."""
     setting = [name for name in ("run", "gpu_count", "cpu_count", "batch_size") if name in log.columns]
     epochs = log.groupby(setting, dropna=False)["epoch"]
     return log[(epochs.cumcount() > 0) | (epochs.transform("size") == 1)]
@@ -322,11 +306,9 @@ def of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
 
 def _computing(settings: pd.DataFrame) -> pd.Series:
     """The share of its time that a job computes on its GPUs: their use as a share of what one GPU alone shows with as
-    large a batch.
-
-    NaN where it is not told, or several GPUs show no less: probes that count waiting for the others as use do not tell
-    it. Neither does use of less than a percent where no GPU is alone: it may be a share of 1, and GPUs that idle do not
-    wait for each other.
+    large a batch. NaN where it is not told, or several GPUs show no less: probes that count waiting for the others as
+    use do not tell it. Neither does use of less than a percent where no GPU is alone: it may be a share of 1, and GPUs
+    that idle do not wait for each other.
     """
     import numpy as np
 
@@ -339,9 +321,7 @@ def _computing(settings: pd.DataFrame) -> pd.Series:
 
 
 def _use_of_own(rows: pd.DataFrame, gpus: np.ndarray) -> np.ndarray:
-    """The mean utilisation of the GPUs that each row's job holds, the first ones, as a share; NaN where none is told,
-    or nothing but 0.
-    """
+    """The mean utilisation of each row's own GPUs, as a share; NaN where unknown or nothing but 0."""
     import numpy as np
 
     columns = sorted(

@@ -1,12 +1,9 @@
-"""What `schedlab cloud optimize` does with its options: one training after another, its report, and what is learned for
-the next time.
-"""
+"""`schedlab cloud optimize`: one training after another, its report, and the history for the next time."""
 
 from __future__ import annotations
 
 import argparse
 import datetime
-import itertools
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +12,7 @@ from typing import Any
 from schedlab.config.errors import UserError
 from schedlab.config.files import atomic_path, write_bytes, write_json, write_text
 from schedlab.studies.cloud.live.process import ScriptFailed
+from schedlab.studies.cloud.live.run import new_folder
 from schedlab.studies.cloud.model.analyser import OfflineDataAnalyzer
 from schedlab.studies.cloud.optimize.flow import Optimization, optimize
 from schedlab.studies.cloud.optimize.html import html_report
@@ -22,20 +20,6 @@ from schedlab.studies.cloud.optimize.plots import plots
 from schedlab.studies.cloud.optimize.report import report_lines, report_values
 from schedlab.studies.cloud.optimize.settings import OptimizeSettings, read_settings
 from schedlab.studies.cloud.optimize.tables import runs_so_far, write_tables
-
-
-def new_folder(parent: Path) -> Path:
-    """Make and return the folder `parent/NNN` of the lowest number, from 001 on, that is not there yet."""
-    parent.mkdir(parents=True, exist_ok=True)
-    for number in itertools.count(1):
-        folder = parent / f"{number:03d}"
-        try:
-            folder.mkdir()
-        except FileExistsError:
-            continue
-        return folder
-    raise AssertionError("numbers do not end")
-
 
 log = logging.getLogger(__name__)
 HISTORY = "history.jsonl"
@@ -63,9 +47,7 @@ def settings_of(arguments: argparse.Namespace) -> OptimizeSettings:
 
 
 def read_logs(given: Sequence[Path], store: Path) -> OfflineDataAnalyzer:
-    """Return the analyser of earlier runs: those that the store holds, and those that were given as files or folders.
-    Raises UserErrors.
-    """
+    """Return the analyser of earlier runs, from the store and from given files or folders. Raises UserErrors."""
     analyser = OfflineDataAnalyzer(store)
     for path in given:
         if path.is_dir():
@@ -133,10 +115,8 @@ def write_all(found: Optimization, folder: Path, logs: Path, analyser: OfflineDa
 
 def keep_logs(found: Optimization, folder: Path, now: datetime.datetime) -> None:
     """Keep the completed logs of baseline and run as `<script>_<baseline|optimized>_<unix time>.csv`, s (specification,
-    A5).
-
-    Only what was measured here and cannot be repeated is named by the clock. Nothing is overwritten: where logs of this
-    second are there, the next free one counts.
+    A5). Only what was measured here and cannot be repeated is named by the clock. Nothing is overwritten: where logs of
+    this second are there, the next free one counts.
     """
     import pandas as pd
 

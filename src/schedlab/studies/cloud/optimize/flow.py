@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 from schedlab.config.files import atomic_path
 from schedlab.studies.cloud.live.baseline import PROBE_EPOCHS, baseline_values, combined, measure, pace
 from schedlab.studies.cloud.live.env import CloudLiveEnv, LiveJob
-from schedlab.studies.cloud.live.learn import Learned, Taken, learn, unit_of, walk
+from schedlab.studies.cloud.live.learn import EpisodeStep, Learned, learn, unit_of, walk
+from schedlab.studies.cloud.live.machine import machine_limits
 from schedlab.studies.cloud.live.model import JobFacts, LivePlan, anchored, constant_totals, job_facts, live_replay
 from schedlab.studies.cloud.live.run import LiveRequest, LiveRun
 from schedlab.studies.cloud.live.script import ScriptFacts, script_facts
-from schedlab.studies.cloud.model.allocation import KEEP, Allocation, ResourceConfig
+from schedlab.studies.cloud.model.allocation import KEEP, Allocation, ResourceConfig, held_in
 from schedlab.studies.cloud.model.analyser import UNKNOWN, Key, OfflineDataAnalyzer
 from schedlab.studies.cloud.model.fit_cores import CoreFit, fit_table
 from schedlab.studies.cloud.model.fit_report import fit_warnings
-from schedlab.studies.cloud.model.machine import machine_limits
 from schedlab.studies.cloud.optimize.settings import OptimizeSettings
 from schedlab.studies.cloud.replay.replay import Replay
 from schedlab.studies.cloud.replay.sla import SLAConfig, forecast, known
@@ -68,7 +68,7 @@ class Optimization:
     start: Allocation
     prediction: dict[str, Any] | None
     learned: Learned
-    live: list[Taken]
+    live: list[EpisodeStep]
     live_tables: list[pd.DataFrame]
     refits: list[CoreFit]
     scores: dict[str, float]
@@ -213,9 +213,7 @@ def _prediction(table: pd.DataFrame, analyser: OfflineDataAnalyzer, key: Key) ->
 
 
 def _start(prediction: dict[str, Any] | None, resource: ResourceConfig, job: JobFacts) -> Allocation:
-    """Where the training starts: what earlier logs suggest, within this machine and with the memory that the job needs;
-    else all of it.
-    """
+    """The first allocation: what earlier logs suggest, within machine and memory needed; else the machine."""
     if prediction is None:
         return resource.most
     wanted = (
@@ -223,12 +221,8 @@ def _start(prediction: dict[str, Any] | None, resource: ResourceConfig, job: Job
         prediction["cpu_count"],
         max(prediction["memory_gb"], -(-job.memory_needed // 1)),
     )
-    return Allocation(
-        *(
-            max(least, min(value, most))
-            for least, value, most in zip(resource.least, wanted, resource.most, strict=True)
-        )
-    )
+    bounded = zip(resource.least, wanted, resource.most, strict=True)
+    return Allocation._make(max(least, min(value, most)) for least, value, most in bounded)
 
 
 def _modelled(fit: CoreFit, job: JobFacts, plan: LivePlan, settings: OptimizeSettings) -> dict[str, Any]:
@@ -298,10 +292,8 @@ def _live_job(
     )
 
 
-def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple[list[Taken], list[pd.DataFrame]]:
-    """Run the learned policy: while the script trains, or (where it keeps no checkpoint) at once on the allocation that
-    it settles on.
-    """
+def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple[list[EpisodeStep], list[pd.DataFrame]]:
+    """Run the learned policy; a script without checkpoints runs once, on the allocation it settles on."""
     tables: list[pd.DataFrame] = []
 
     def seen(info: Mapping[str, Any]) -> None:
@@ -312,7 +304,7 @@ def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple
     if resumes:
         return walk(learned.policy, env, unit_of(learned.preference), seed, seen), tables
     last = learned.course[-1]
-    settled = Allocation(*(last.record[name] for name in Allocation._fields))
+    settled = held_in(last.record)
     env.job = replace(env.job, interval=env.job.epochs, start=settled)
     env.reset(seed=seed)
     taken, over = [], False
@@ -320,23 +312,19 @@ def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple
         observation, reward, done, cut, info = env.step(KEEP)
         seen(info)
         after = observation.copy(), last.uncertainty, env.vector.copy(), last.policy_used
-        taken.append(Taken(KEEP, reward, info["record"], info["objectives"], *after))
+        taken.append(EpisodeStep(KEEP, reward, info["record"], info["objectives"], *after))
         over = done or cut
     return taken, tables
 
 
 def _refitted(measured: list[pd.DataFrame], live: list[pd.DataFrame], where: Path, gpus_per_node: int) -> list[CoreFit]:
-    """The model fitted anew after each interval, a run of its own, whose first epoch warms up as that of a probe
-    does.
-    """
+    """The model fitted again after each interval, whose first epoch warms up as that of a probe does."""
     runs = [table.assign(epoch=range(1, len(table) + 1)) for table in live]
     return [fit_table(combined([*measured, *runs[: number + 1]]), where, gpus_per_node) for number in range(len(runs))]
 
 
 def _of_training(table: pd.DataFrame, env: CloudLiveEnv) -> pd.DataFrame:
-    """The log of an interval with time and cost since the training began, starts included: so far that its last row is
-    what was charged.
-    """
+    """An interval's log with time and cost since the training's begin, starts included."""
     totals = {"time_so_far": env.time, "cost_so_far": env.cost}
     return table.assign(**{name: table[name] + (total - table[name].iloc[-1]) for name, total in totals.items()})
 
@@ -346,7 +334,7 @@ def optimized_values(found: Optimization) -> dict[str, Any]:
     import pandas as pd
 
     last = found.live[-1].record
-    whole = pd.concat(found.live_tables, ignore_index=True) if found.live_tables else None
+    whole: Any = pd.concat(found.live_tables, ignore_index=True) if found.live_tables else None
     columns = [name for name in whole.columns if str(name).startswith("gpu_utilization_")] if whole is not None else []
     return {
         **{name: last[name] for name in Allocation._fields},
@@ -368,14 +356,13 @@ def percent_change(new: float, old: float) -> float | None:
 
 
 def short_warnings(base: Mapping[str, Any], start_up: float) -> list[str]:
-    """Return that a training is short against the time that a start takes, s, where it is: what differs may then be the
-    start alone.
-    """
+    """Return a warning where starts (s) are a large part of a training: changes may then be noise."""
     if start_up <= SHORT * base["time"]:
         return []
     told = f"the training is short: of {base['time']:.1f} s a start takes {start_up:.1f} s"
     return [
-        f"{told}, which differs from run to run, and changes of time and cost may be no more than that; more epochs tell more"
+        f"{told}, which differs from run to run, and changes of time and cost may be no more than that; more "
+        "epochs tell more"
     ]
 
 

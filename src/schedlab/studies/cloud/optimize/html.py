@@ -1,6 +1,4 @@
-"""The report of an optimised training as one HTML file: no script, no network; all text that comes from elsewhere is
-escaped.
-"""
+"""The report of an optimised training as one HTML file: no script, no network, foreign text escaped."""
 
 from __future__ import annotations
 
@@ -11,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from schedlab.figures.html import table
 from schedlab.studies.cloud.optimize.flow import percent_change
 from schedlab.studies.cloud.optimize.report import (
-    baseline_told,
-    batch_told,
+    baseline_text,
+    batch_text,
     change,
-    doubt_told,
-    idle_told,
+    idle_text,
     model_error,
     money,
     recommended,
-    source_told,
+    source_text,
+    uncertainty_text,
 )
 
 if TYPE_CHECKING:
@@ -28,29 +26,33 @@ if TYPE_CHECKING:
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #262626; max-width: 58rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-table { border-collapse: collapse; } th, td { text-align: left; padding: .25rem 1rem .25rem 0; border-bottom: 1px solid #d9d9d9; }
+table { border-collapse: collapse; }
+th, td { text-align: left; padding: .25rem 1rem .25rem 0; border-bottom: 1px solid #d9d9d9; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.bad { color: #a3260b; } .good { color: #1b6e3a; } figure { margin: 1rem 0; } img { max-width: 100%; } figcaption { color: #767676; }
+.bad { color: #a3260b; } .good { color: #1b6e3a; }
+figure { margin: 1rem 0; } img { max-width: 100%; } figcaption { color: #767676; }
 """
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def html_report(values: Mapping[str, Any], pictures: Sequence[Picture]) -> str:
-    """Return the page of a report (optimize_report.report_values) with its pictures."""
+    """Return the page of a report (report.report_values) with its pictures."""
     run, met = values["run"], values["sla_met"]
     parts = [
         f"<h1>Training of {escape(str(run['training_file']))}</h1>",
         f"<p>Preference {escape(run['preference'])}, {run['epochs']} epochs, seed {run['seed']}. "
-        f"Service levels met: {met['baseline']}/{met['of']} &rarr; <strong>{met['optimized']}/{met['of']}</strong>.</p>",
+        f"Service levels met: {met['baseline']}/{met['of']} &rarr; "
+        f"<strong>{met['optimized']}/{met['of']}</strong>.</p>",
         *_warnings(values),
         "<h2>Baseline and run</h2>",
         _compared(values),
-        f"<p>{escape(batch_told(values['batch']))}</p>",
+        f"<p>{escape(batch_text(values['batch']))}</p>",
         "<h2>Service levels</h2>",
         _services(values),
         f"<p>Fixed: {_listed(values['sla_fixed'])}; newly violated: {_listed(values['sla_newly_violated'])}.</p>",
         *(
-            f'<figure><img alt="{escape(each.told)}" src="{escape(each.address)}"><figcaption>{escape(each.caption)}</figcaption></figure>'
+            f'<figure><img alt="{escape(each.alternative)}" '
+            f'src="{escape(each.address)}"><figcaption>{escape(each.caption)}</figcaption></figure>'
             for each in pictures
         ),
         "<h2>Recommendations</h2>",
@@ -58,7 +60,10 @@ def html_report(values: Mapping[str, Any], pictures: Sequence[Picture]) -> str:
         "<h2>How this was found</h2>",
         _method(values),
     ]
-    head = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}"><title>Training report</title>'
+    head = (
+        f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}"><title>Training '
+        "report</title>"
+    )
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>{STYLE}</style></head>\n<body>\n'
         + "\n".join(parts)
@@ -67,7 +72,7 @@ def html_report(values: Mapping[str, Any], pictures: Sequence[Picture]) -> str:
 
 
 def _warnings(values: Mapping[str, Any]) -> list[str]:
-    told = [*values["warnings"], *idle_told(values)]
+    told = [*values["warnings"], *idle_text(values)]
     if values["run"]["cut_off"]:
         told.append("the run broke its limits again and again and was cut off: the training is unfinished")
     if values["uncertainty"]["warning"]:
@@ -84,7 +89,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _compared(values: Mapping[str, Any]) -> str:
     base, new, changes = values["baseline"], values["optimized"], values["change_percent"]
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for label, name in (
         ("GPUs", "gpu_count"),
         ("cores", "cpu_count"),
@@ -147,7 +152,7 @@ def _recommendations(values: Mapping[str, Any]) -> str:
             change(each["change_percent"]["time"]),
             money(each["cost"]),
             change(each["change_percent"]["cost"]),
-            source_told(each, values),
+            source_text(each, values),
         )
         for label, each in recommended(values)
     ]
@@ -157,10 +162,11 @@ def _recommendations(values: Mapping[str, Any]) -> str:
 
 def _method(values: Mapping[str, Any]) -> str:
     base, policy = values["baseline"], values["policy"]
-    begin = f"The baseline is extrapolated {baseline_told(base)}. " if "time_by_ratio" in base else ""
+    begin = f"The baseline is extrapolated {baseline_text(base)}. " if "time_by_ratio" in base else ""
     return (
         f"<p>{escape(values['method'])}</p><p>{begin}Model: {model_error(values)}. "
-        f"Objective of the policy: {policy['objective']:.4f} by the model, {policy['objective_measured']:.4f} measured; "
+        f"Objective of the policy: {policy['objective']:.4f} by the model, {policy['objective_measured']:.4f} "
+        "measured; "
         f"of the best plan by the model: {policy['objective_of_best_plan']:.4f}. "
-        f"Uncertainty: {doubt_told(values['uncertainty'])}.</p>"
+        f"Uncertainty: {uncertainty_text(values['uncertainty'])}.</p>"
     )

@@ -29,12 +29,10 @@ NAMES = {"gpu_count": "GPUs", "cpu_count": "cores", "memory_gb": "memory (GB)"}
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of the report: its caption, what it shows for who cannot see it, and its address, an SVG image that
-    holds all of it.
-    """
+    """A picture of the report: caption, alternative text, and address, which holds the whole SVG image."""
 
     caption: str
-    told: str
+    alternative: str
     address: str
 
 

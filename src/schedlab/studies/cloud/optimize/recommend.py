@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from schedlab.studies.cloud.live.model import constant_totals
-from schedlab.studies.cloud.model.allocation import Allocation, whole
+from schedlab.studies.cloud.live.model import constant_objectives, constant_totals
+from schedlab.studies.cloud.model.allocation import Allocation, held_in, whole
 from schedlab.studies.cloud.optimize.flow import Optimization, percent_change
 from schedlab.studies.cloud.replay.env import weights_of
-from schedlab.studies.cloud.rules.suggestion_estimates import estimates
-from schedlab.studies.cloud.rules.suggestions import NAMES, options
+from schedlab.studies.cloud.rules.suggestions import NAMES, estimates, options
 
 COMPARED = ("time", "cost", "throughput")
 KEEP, RUN, STEP = (
@@ -34,22 +33,20 @@ SOUGHT = {
 
 def recommendations(found: Optimization, new: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return three recommendations: for time and for cost the best of what was there, what was run and a step further;
-    the run, balanced.
-
-    A step further is told by the model, where that reaches it, else as published; a run that was cut off is no
-    candidate.
+    the run, balanced. A step further is told by the model, where that reaches it, else as published; a run that was cut
+    off is no candidate.
     """
     last = found.live[-1].record
-    held = Allocation(*(last[name] for name in Allocation._fields))
+    held = held_in(last)
     stepped = {option.priority: option for option in options(last, held, found.resource, found.sla.throughput_min)}
     guesses = estimates(list(stepped.values()), found.baseline)
-    kept, run = kept_row(found), _row(found, held, new, RUN, "measured")
+    kept, run = baseline_row(found), _row(found, held, new, RUN, "measured")
     result = []
     for priority in ("time", "cost", "balanced"):
         aimed, candidates = stepped[priority].allocation, [kept, run]
         if found.cut_off:
             candidates.remove(run)
-        if aimed not in (held, Allocation(*(kept[name] for name in Allocation._fields))):
+        if aimed not in (held, held_in(kept)):
             if modelled := by_model(found, aimed):
                 candidates.append(_row(found, aimed, modelled, STEP, "model"))
             elif not _reached(found, aimed):  # where the model reaches, its None says that the memory does not suffice
@@ -61,28 +58,20 @@ def recommendations(found: Optimization, new: Mapping[str, Any]) -> list[dict[st
     return result
 
 
-def kept_row(found: Optimization) -> dict[str, Any]:
+def baseline_row(found: Optimization) -> dict[str, Any]:
     """Return what was there as a recommendation: the allocation and the values of the baseline."""
     base = found.baseline
     source = "model" if base["source"] == "model" else "baseline"
-    return _row(found, Allocation(*(base[name] for name in Allocation._fields)), base, KEEP, source)
+    return _row(found, held_in(base), base, KEEP, source)
 
 
 def best_constants(found: Optimization) -> list[dict[str, Any]]:
     """Return the allocations to stay on from the begin that are fastest, cheapest and best for the preference, by the
-    model.
-
-    `best_for` names what each one is best for; one that is best for several stands there once.
+    model. `best_for` names what each one is best for; one that is best for several stands there once.
     """
     time, cost = constant_totals(found.replay)
     preference, replay = found.settings.preference, found.replay
-    weights = weights_of(preference)
-    waste = replay.constant()[2]
-    objective = (
-        weights["time"] * time / replay.time_ref
-        + weights["cost"] * cost / replay.cost_ref
-        + weights["resource"] * waste
-    )
+    objective = constant_objectives(replay, weights_of(preference))
     sought = {
         "time": np.lexsort((cost, time)),
         "cost": np.lexsort((time, cost)),

@@ -1,6 +1,4 @@
-"""The report of an optimised training: what was measured, what was done, what it came to; as values (JSON) and as
-text.
-"""
+"""The report of an optimised training, what was measured, done and reached: as values and as text."""
 
 from __future__ import annotations
 
@@ -8,13 +6,13 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from schedlab.studies.cloud.model.allocation import Allocation
+from schedlab.studies.cloud.model.allocation import Allocation, held_in
 from schedlab.studies.cloud.model.cost import check_batch, diagnose_idle_gpus
 from schedlab.studies.cloud.model.fit_cores import CoreFit
 from schedlab.studies.cloud.optimize.flow import Optimization, optimized_values, percent_change
-from schedlab.studies.cloud.optimize.recommend import COMPARED, best_constants, by_model, kept_row, recommendations
+from schedlab.studies.cloud.optimize.recommend import COMPARED, baseline_row, best_constants, by_model, recommendations
 from schedlab.studies.cloud.replay.sla import COLUMN_OF, GPU_COLUMN, ITEMS, LIMIT_OF, Verdict, judge
-from schedlab.studies.cloud.rules.suggestion_estimates import batch_size
+from schedlab.studies.cloud.rules.suggestions import batch_size
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +27,8 @@ DOUBT = 0.3  # uncertainty above which the report warns
 UNITS = {"time": "s", "cost": "$", "throughput": "samples/s", "memory": "GB", "gpu_util": "%", "cpu_util": "%"}
 VALUE_OF = COLUMN_OF | {"time": "time", "cost": "cost"}
 METHOD = (
-    "Short runs on a few allocations; the performance model fitted to them; a policy learned on it; the training run by that policy. "
+    "Short runs on a few allocations; the performance model fitted to them; a policy learned on it; the training "
+    "run by that policy. "
     "Service levels were frozen before anything was learned and are the same for baseline and run."
 )
 
@@ -52,18 +51,7 @@ def report_values(found: Optimization) -> dict[str, Any]:
     doubts = [taken.uncertainty for taken in found.live if not math.isnan(taken.uncertainty)]
     learned = found.learned
     return {
-        "run": {
-            "training_file": found.script.name,
-            "preference": found.settings.preference,
-            "epochs": found.epochs,
-            "epochs_between_decisions": found.interval,
-            "goes_on_from_checkpoints": found.resumes,
-            "model_type": found.facts.model_type,
-            "dataset_type": found.facts.dataset_type,
-            "seed": found.settings.seed,
-            "minutes": found.minutes,
-            "cut_off": found.cut_off,
-        },
+        "run": _run_values(found),
         "thresholds": {
             item: {"limit": found.sla.limit(item), "unit": UNITS[item], "from": _origin(item, found)} for item in ITEMS
         },
@@ -84,7 +72,7 @@ def report_values(found: Optimization) -> dict[str, Any]:
             "optimized": idle_gpus(found.live_tables[-1] if found.live_tables else None),
         },
         "recommendations": recommendations(found, new),
-        "what_was_there": kept_row(found),
+        "what_was_there": baseline_row(found),
         "best_constants": best_constants(found),
         "uncertainty": _doubt(doubts),
         "warnings": found.warnings,
@@ -108,10 +96,24 @@ def report_values(found: Optimization) -> dict[str, Any]:
     }
 
 
+def _run_values(found: Optimization) -> dict[str, Any]:
+    """What was run, and how."""
+    return {
+        "training_file": found.script.name,
+        "preference": found.settings.preference,
+        "epochs": found.epochs,
+        "epochs_between_decisions": found.interval,
+        "goes_on_from_checkpoints": found.resumes,
+        "model_type": found.facts.model_type,
+        "dataset_type": found.facts.dataset_type,
+        "seed": found.settings.seed,
+        "minutes": found.minutes,
+        "cut_off": found.cut_off,
+    }
+
+
 def _suggested(found: Optimization, base: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, int | None]:
-    """The batch that the published rule suggests for the GPUs that the run held at its end (A11, 8); None where it held
-    none.
-    """
+    """The batch that the published rule suggests for the run's last GPUs (A11, 8); None without a GPU."""
     if new["gpu_count"] < 1:
         return {"suggested_batch_size": None}
     rule = (
@@ -125,11 +127,10 @@ def _suggested(found: Optimization, base: Mapping[str, Any], new: Mapping[str, A
 
 
 def idle_gpus(table: pd.DataFrame | None) -> list[str]:
-    """Return what may be wrong where a log, of runs on one allocation, tells the use of its GPUs and that there is none
-    (A12).
-    """
-    columns = [name for name in table.columns if str(name).startswith(GPU_COLUMN)] if table is not None else []
-    told = table[columns].mean().dropna() if columns else {}
+    """Return what may be wrong where a log of one allocation reports that its GPUs idle (A12)."""
+    if table is None:
+        return []
+    told = table[[name for name in table.columns if str(name).startswith(GPU_COLUMN)]].mean().dropna()
     if not len(told):
         return []
     metrics = {**told, "cpu_percent": float(table["cpu_percent"].mean())}
@@ -144,39 +145,33 @@ def _fit_values(fit: CoreFit) -> dict[str, Any]:
 
 
 def _time_of_run(found: Optimization) -> float | None:
-    """What the model, fitted before the run, says of its time, s; None where the run held something else than the
-    course by the model.
-    """
-    held = [
-        [tuple(taken.record[name] for name in Allocation._fields) for taken in course]
-        for course in (found.learned.course, found.live)
-    ]
+    """The model's prediction of the run's time before it ran, s; None where the run held something else."""
+    held = [[held_in(taken.record) for taken in course] for course in (found.learned.course, found.live)]
     if found.cut_off:
         return None
     if found.resumes:
         return float(found.learned.course[-1].record["time_so_far"]) if held[0] == held[1] else None
-    told = by_model(found, Allocation(*held[1][-1]))
+    told = by_model(found, held[1][-1])
     return told["time"] if told else None
 
 
 def model_error(values: Mapping[str, Any]) -> str:
-    """Return the error of the model as it was learned on, of the one that was fitted anew with what the run measured,
-    and on the run.
-    """
+    """Return the model's error in words: as learned on, as refitted with the run, and on the run."""
     model = values["model"]
-    told = fit_told(model)
+    told = fit_text(model)
     if model["refitted"]:
-        told += f"; fitted anew with the run: {fit_told(model['refitted'][-1])}"
+        told += f"; fitted anew with the run: {fit_text(model['refitted'][-1])}"
     if model["time_of_run"] is not None:
         said, took = model["time_of_run"], values["optimized"]["time"]
-        told += f"; of the run, which it had not seen, it said {said:.1f} s, and it took {took:.1f} s ({(said - took) / took:+.1%})"
+        told += (
+            f"; of the run, which it had not seen, it said {said:.1f} s, and it took {took:.1f} s "
+            f"({(said - took) / took:+.1%})"
+        )
     return told
 
 
-def fit_told(fit: Mapping[str, Any]) -> str:
-    """Return the error of a fit in words; one with as many parameters as settings passes through them, whatever it says
-    of others.
-    """
+def fit_text(fit: Mapping[str, Any]) -> str:
+    """Return the error of a fit in words; with as many parameters as settings it says nothing."""
     if fit["settings"] <= fit["free_parameters"]:
         return f"{fit['free_parameters']} parameters for {fit['settings']} settings, so that their error says nothing"
     return f"median error {fit['median_relative_error']:.1%} over {fit['settings']} settings"
@@ -213,26 +208,25 @@ def _service(
     }
 
 
-def batch_told(batch: Mapping[str, Any]) -> str:
-    """Return the batch of baseline and run, whether it goes with the GPUs, and what else the published rule suggests,
-    in words.
-    """
+def batch_text(batch: Mapping[str, Any]) -> str:
+    """Return the batches in words, whether they go with the GPUs, and the published rule's suggestion."""
     suggested = batch["suggested_batch_size"]
     if suggested is None or suggested == batch["optimized_batch_size"]:
-        return _batch_kept(batch)
-    return f"{_batch_kept(batch)} The published rule of thumb suggests {suggested} for {_counted(int(batch['optimized_gpu_count']), 'GPU')}."
+        return _unchanged_batch_text(batch)
+    return (
+        f"{_unchanged_batch_text(batch)} The published rule of thumb suggests {suggested} for "
+        f"{_counted(int(batch['optimized_gpu_count']), 'GPU')}."
+    )
 
 
-def idle_told(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what may be wrong with GPUs that nothing uses, a sentence for the baseline and one for the run, where
-    something is.
-    """
+def idle_text(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what may be wrong with idle GPUs, a sentence each for baseline and run, where something is."""
     for name, label in (("baseline", "baseline"), ("optimized", "run")):
         if issues := values["idle_gpus"][name]:
             yield f"GPUs of the {label}: {'; '.join(issues)}"
 
 
-def _batch_kept(batch: Mapping[str, Any]) -> str:
+def _unchanged_batch_text(batch: Mapping[str, Any]) -> str:
     if (
         batch["baseline_batch_size"] == batch["optimized_batch_size"]
         and batch["baseline_gpu_count"] == batch["optimized_gpu_count"]
@@ -244,11 +238,14 @@ def _batch_kept(batch: Mapping[str, Any]) -> str:
     return f"Batch: {sizes} samples, on each device {each}. {verdicts}."
 
 
-def baseline_told(part: Mapping[str, Any]) -> str:
+def baseline_text(part: Mapping[str, Any]) -> str:
     """Return how a measured baseline was extrapolated, as a sentence, and what the published way would have said."""
     runs = f"from {_counted(part['samples'], 'short run')} of {_counted(part['sample_epochs'], 'epoch')}"
     each = f"a start of {part['start_up_seconds']:.1f} s and epochs of {part['epoch_seconds']:.2f} s"
-    published = f"by the published way, the time of their epochs over their share of the training: {part['time_by_ratio']:.1f} s"
+    published = (
+        "by the published way, the time of their epochs over their share of the training: "
+        f"{part['time_by_ratio']:.1f} s"
+    )
     return f"{runs}: {each}; {published}"
 
 
@@ -256,13 +253,16 @@ def _counted(number: int, word: str) -> str:
     return f"{number} {word}{'s' * (number != 1)}"
 
 
-def doubt_told(doubt: Mapping[str, Any]) -> str:
+def uncertainty_text(doubt: Mapping[str, Any]) -> str:
     """Return the uncertainty of the policy in words: of what, and how much would be much."""
     if doubt["mean"] is None:
         return "unknown"
     of = "standard deviation of an action's probability under dropout, from 0 to 0.5, mean of all actions"
     high = "; WARNING: high" if doubt["warning"] else ""
-    return f"{doubt['mean']:.3f} in the mean of the decisions, at most {doubt['largest']:.3f} ({of}; above {DOUBT:g} it is high{high})"
+    return (
+        f"{doubt['mean']:.3f} in the mean of the decisions, at most {doubt['largest']:.3f} ({of}; above {DOUBT:g} it "
+        f"is high{high})"
+    )
 
 
 def change(value: float | None) -> str:
@@ -282,42 +282,39 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
     if not run["goes_on_from_checkpoints"]:
         yield "The script keeps no checkpoint: it was run once, on the allocation that the policy settles on."
     if run["cut_off"]:
-        yield "WARNING: the run broke its limits again and again and was cut off; what follows is of an unfinished training."
+        yield (
+            "WARNING: the run broke its limits again and again and was cut off; what follows is of an unfinished "
+            "training."
+        )
     for name in ("baseline", "optimized"):
         part = values[name]
         told = " (by the model)" if part["source"] == "model" else ""
         yield ""
-        yield f"{name.capitalize()}{told}: {part['gpu_count']:g} GPUs, {part['cpu_count']:g} cores, {part['memory_gb']:g} GB"
+        yield (
+            f"{name.capitalize()}{told}: {part['gpu_count']:g} GPUs, {part['cpu_count']:g} cores, "
+            f"{part['memory_gb']:g} GB"
+        )
         time = f"time {part['time']:.1f} s (starts {part['start_up_seconds']:.1f} s)"
         yield f"  {time}, cost {money(part['cost'])}, {part['throughput']:.0f} samples/s"
         if "time_by_ratio" in part:
-            yield f"  {baseline_told(part)}"
+            yield f"  {baseline_text(part)}"
     yield ""
     yield "Changes: " + ", ".join(f"{name} {change(value)}" for name, value in values["change_percent"].items())
     yield "Resources: " + ", ".join(f"{name} {value:+g}" for name, value in values["resource_change"].items())
-    yield batch_told(values["batch"])
-    yield ""
-    yield "Service levels (limit, baseline, optimised):"
-    for item, levels in values["sla"].items():
-        limit = values["thresholds"][item]
-        if levels is None:
-            yield f"  {item}: not applicable"
-            continue
-        sides = " -> ".join(_side(levels[side]) for side in ("baseline", "optimized"))
-        yield f"  {item}: {limit['limit']:.4g} {limit['unit']} ({limit['from']}): {sides}; severity {levels['severity_change']:+.1%}"
-    yield f"  fixed: {', '.join(values['sla_fixed']) or 'none'}; new: {', '.join(values['sla_newly_violated']) or 'none'}"
+    yield batch_text(values["batch"])
+    yield from _service_lines(values)
     yield ""
     yield "Recommendations:"
     for label, each in recommended(values):
         held = f"{each['gpu_count']:g} GPUs, {each['cpu_count']:g} cores, {each['memory_gb']:g} GB"
-        how = source_told(each, values)
+        how = source_text(each, values)
         changes = "; " + ", ".join(f"{name} {change(value)}" for name, value in each["change_percent"].items())
         told = "" if each is values["what_was_there"] else changes
         yield f"  {label}: {held}; {each['time']:.1f} s, {money(each['cost'])} ({how}){told}"
     model, policy = values["model"], values["policy"]
     yield ""
-    yield f"Uncertainty of the policy: {doubt_told(values['uncertainty'])}"
-    for warning in (*values["warnings"], *idle_told(values)):
+    yield f"Uncertainty of the policy: {uncertainty_text(values['uncertainty'])}"
+    for warning in (*values["warnings"], *idle_text(values)):
         yield f"WARNING: {warning}"
     start = f"start-up {model['start_up_seconds']:.1f} s"
     yield f"Model: {model_error(values)}; {start}"
@@ -330,10 +327,27 @@ def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
     yield f"Summary: SLAs met {met['baseline']}/{met['of']} -> {met['optimized']}/{met['of']}"
 
 
+def _service_lines(values: Mapping[str, Any]) -> Iterator[str]:
+    """The lines about service levels."""
+    yield ""
+    yield "Service levels (limit, baseline, optimised):"
+    for item, levels in values["sla"].items():
+        limit = values["thresholds"][item]
+        if levels is None:
+            yield f"  {item}: not applicable"
+            continue
+        sides = " -> ".join(_side(levels[side]) for side in ("baseline", "optimized"))
+        yield (
+            f"  {item}: {limit['limit']:.4g} {limit['unit']} ({limit['from']}): {sides}; severity "
+            f"{levels['severity_change']:+.1%}"
+        )
+    yield (
+        f"  fixed: {', '.join(values['sla_fixed']) or 'none'}; new: {', '.join(values['sla_newly_violated']) or 'none'}"
+    )
+
+
 def recommended(values: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield what the report recommends, each with its label: what was there first, then the three, then the best to
-    stay on.
-    """
+    """Yield what the report recommends with labels: the baseline, the three, then the best to stay on."""
     yield "What was there", values["what_was_there"]
     for each in values["recommendations"]:
         yield f"{each['name']} ({each['description']})", each
@@ -341,10 +355,8 @@ def recommended(values: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, A
         yield f"Best to stay on from the begin, for {' and '.join(each['best_for'])}", each
 
 
-def source_told(each: Mapping[str, Any], values: Mapping[str, Any]) -> str:
-    """Return what a recommendation's values come from; of the fastest one that it is slower than the whole run, where
-    it is.
-    """
+def source_text(each: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+    """Return a recommendation's source; of the fastest also that it is slower than the run, if so."""
     run, told = values["optimized"], TOLD[each["source"]]
     fastest = each.get("priority") == "time" or "time" in each.get("best_for", ())
     slower = fastest and each["source"] != "measured" and not values["run"]["cut_off"] and each["time"] > run["time"]

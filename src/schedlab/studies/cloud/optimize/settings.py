@@ -1,6 +1,4 @@
-"""The settings of `schedlab cloud optimize`: a configuration file in YAML or JSON, over which options of the command
-line are laid.
-"""
+"""The settings of `schedlab cloud optimize`: a YAML or JSON file, over which options are laid."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ from schedlab.config.readers import read_json, read_yaml
 from schedlab.config.schema import Settings, merged, section, setting, validate
 from schedlab.config.settings import LONGEST
 from schedlab.studies.cloud.learners.settings import LEARNER_SETTINGS
+from schedlab.studies.cloud.live.machine import machine_resources
 from schedlab.studies.cloud.model.allocation import PRICES, ResourceConfig
-from schedlab.studies.cloud.model.machine import machine_resources
 from schedlab.studies.cloud.scenario import Preference
 
 
@@ -43,9 +41,7 @@ class MachineSettings(Settings):
     cost_per_gb_hour: float = setting(PRICES["cost_per_gb_hour"], doc="price of a gigabyte of memory", unit="$/h", ge=0)
 
     def limits(self) -> ResourceConfig:
-        """Return the limits, none above what this machine has; a least one that is not given is at most the most.
-        Raises UserErrors.
-        """
+        """Return the limits within this machine; a least amount not given is at most the most. Raises UserErrors."""
         here = machine_resources(self.cost_per_gpu_hour, self.cost_per_cpu_hour, self.cost_per_gb_hour)
         given = {key: value for key, value in self.model_dump().items() if value is not None}
         for key in ("gpu_count_max", "cpu_count_max", "memory_max"):
@@ -107,9 +103,7 @@ class OptimizeSettings(Settings):
 
 
 def read_settings(config: Path | None, options: Mapping[str, Any]) -> OptimizeSettings:
-    """Return the settings of a file (by its ending YAML or JSON) with the options that were given laid over it. Raises
-    UserErrors.
-    """
+    """Return a file's settings (YAML or JSON) with the given options laid over it. Raises UserErrors."""
     values: dict[str, Any] = {}
     if config is not None:
         if config.suffix.lower() not in (".yaml", ".yml", ".json"):
@@ -131,9 +125,7 @@ def read_settings(config: Path | None, options: Mapping[str, Any]) -> OptimizeSe
 def checked_settings(
     values: Mapping[str, Any], where: Callable[[Sequence[Any]], str] | None = None
 ) -> OptimizeSettings:
-    """Return the settings, those of the learner checked. Raises UserErrors, each told by `where` of its path (else by
-    its path).
-    """
+    """Return the settings, the learner's checked. Raises UserErrors, located by `where` of their path."""
     found = validate(OptimizeSettings, values, where)
     if found.rl.learner not in LEARNER_SETTINGS:
         remedy = did_you_mean(found.rl.learner, LEARNER_SETTINGS)

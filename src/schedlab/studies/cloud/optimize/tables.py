@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from schedlab.config.files import atomic_path
-from schedlab.studies.cloud.live.learn import Taken
+from schedlab.studies.cloud.live.learn import EpisodeStep
 from schedlab.studies.cloud.live.model import constant_objectives, constant_totals
-from schedlab.studies.cloud.model.allocation import Allocation, whole
+from schedlab.studies.cloud.model.allocation import Allocation, held_in, whole
 from schedlab.studies.cloud.model.logs import read_table
 from schedlab.studies.cloud.optimize.flow import optimized_values, percent_change
 from schedlab.studies.cloud.optimize.report import verdicts
@@ -52,11 +52,9 @@ def tables(found: Optimization) -> dict[str, pd.DataFrame]:
         for step, taken in enumerate(course)
     ]
     made = step_tables(rows, found.settings.preference)
-    held = [
-        [Allocation(*(taken.record[name] for name in Allocation._fields)) for taken in course] for course in courses
-    ]
+    held = [[held_in(taken.record) for taken in course] for course in courses]
     begins = found.start, found.start if found.resumes else held[1][0]  # run once, it began where it stayed
-    done = [told for begin, course in zip(begins, held, strict=True) for told in changes_told([begin, *course])]
+    done = [told for begin, course in zip(begins, held, strict=True) for told in allocation_changes([begin, *course])]
     for name, column, beside in (
         ("allocation_history", "change", "action_description"),
         ("rl_action_log", "rl_change", ACTION_LOG),
@@ -65,7 +63,7 @@ def tables(found: Optimization) -> dict[str, pd.DataFrame]:
     return {**made, "pareto_front": pareto_table(found.replay, found.settings.preference)}
 
 
-def changes_told(held: Sequence[Allocation]) -> list[str]:
+def allocation_changes(held: Sequence[Allocation]) -> list[str]:
     """Return in words how each allocation differs from the one before it, one fewer than allocations."""
     told = []
     for before, after in itertools.pairwise(held):
@@ -76,7 +74,7 @@ def changes_told(held: Sequence[Allocation]) -> list[str]:
     return told
 
 
-def _row(taken: Taken, gpus: bool) -> dict[str, Any]:
+def _row(taken: EpisodeStep, gpus: bool) -> dict[str, Any]:
     """The values of a step that every table takes some of; without GPUs nothing is said of their service level."""
     values = seen_values(taken.record, taken.action, taken.reward, taken.objectives, taken.state)
     if not gpus:
@@ -105,9 +103,7 @@ def pareto_table(replay: Replay, preference: str) -> pd.DataFrame:
 
 
 def undominated(time: np.ndarray, cost: np.ndarray) -> list[int]:
-    """Return the numbers of the finite points that no other point is as good as in both and better in one, fastest
-    first.
-    """
+    """Return the numbers of the finite points that no other point dominates, fastest first."""
     order = np.lexsort((cost, time))
     found: list[int] = []
     least = np.inf
@@ -146,9 +142,7 @@ def metrics_row(found: Optimization, now: str) -> dict[str, Any]:
 
 
 def runs_so_far(folder: Path) -> pd.DataFrame | None:
-    """Return the rows of optimization_metrics.csv of a folder, None where there is none. Raises UserError for a damaged
-    one.
-    """
+    """Return a folder's optimization_metrics.csv, None without one. Raises UserError for a damaged one."""
     file = folder / METRICS
     return read_table(file) if file.exists() else None
 

@@ -1,6 +1,4 @@
-"""The replay environments: one episode is a training job, one step an action and the interval of training that follows
-it.
-"""
+"""The replay environments: an episode is a training job, a step an action and the interval after it."""
 
 from __future__ import annotations
 
@@ -48,13 +46,14 @@ MOST_FAILURES = 100  # intervals without memory after which an episode is cut of
 
 def weights_of(preference: str) -> dict[str, float]:
     """Return the weights of time, cost and resource of a preference: a name, or weights of cost, time and resource as
-    in `0.1:0.1:0.8`.
-
-    Raises UserError for what is neither.
+    in `0.1:0.1:0.8`. Raises UserError for what is neither.
     """
     if (found := preference_weights(preference)) is None:
         remedy = did_you_mean(str(preference), PREFERENCES)
-        what = f"there is no preference {preference!r}, and it is no weights of cost, time and resource with the sum 1, as in 0.1:0.1:0.8"
+        what = (
+            f"there is no preference {preference!r}, and it is no weights of cost, time and resource with the sum 1, "
+            "as in 0.1:0.1:0.8"
+        )
         raise UserError(what, where=ENVIRONMENT, remedy=remedy)
     cost, time, resource = found
     return {"time": time, "cost": cost, "resource": resource}
@@ -75,15 +74,14 @@ def scores_of(episode: Any, met: int) -> dict[str, float]:
     }
 
 
-class CloudReplayEnv(gym.Env[np.ndarray, int]):
+class CloudReplayEnv(gym.Env[np.ndarray, Any]):
     """Change GPUs, cores and memory of a training job before each interval of its training.
 
     Observation: float32 vector of state.COMPONENTS (without the memory's in the space `paper9`). Actions: 27 (`paper9`:
     9); `action_masks` tells which ones leave the job the memory that it needs. The action counts for the interval that
     follows, a share of the training or, with `interval_seconds`, a stretch of time; a change costs a restart. Reward:
-    minus what the objective grows by, J = w_t T / T_ref + w_c C / C_ref + w_r (1 - use); or the published one.
-    The episode is terminated when the training is done, and truncated after MOST_FAILURES intervals that ran out of
-    memory.
+    minus what the objective grows by, J = w_t T / T_ref + w_c C / C_ref + w_r (1 - use); or the published one. The
+    episode is terminated when the training is done, and truncated after MOST_FAILURES intervals that ran out of memory.
     `info`: `record` (the interval as a row of a log), `objectives` (see OBJECTIVES) and, at the end, `scores`.
     """
 
@@ -123,9 +121,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Submit the job anew; the first reset uses the seed of the construction. `options={"preference": name}`
-        changes the preference.
-
-        Raises UserError for a preference that is none.
+        changes the preference. Raises UserError for a preference that is none.
         """
         super().reset(seed=self._seed if seed is None else seed)
         self._seed = None
@@ -141,7 +137,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
         before = self.here
         self.here = self._tables.following[before][action_at(self.actions, action)]
         if self.settings.slots:
-            self.here = int(self.replay.taken(self.interval, self.here))
+            self.here = int(self.replay.cut_to_slots(self.interval, self.here))
         changed = self.here != before
         fits = self._tables.fits[self.here]
         restart = self.replay.restart if changed else 0.0
@@ -174,9 +170,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
         return int(self.progress)
 
     def _train(self, restart: float) -> tuple[float, float]:
-        """Time of a decision's training on the allocation held, with its noise and restart, s, and how far it gets, in
-        intervals.
-        """
+        """Time of a decision's training with noise and restart, s, and how far it gets, in intervals."""
         sigma, factor = self.settings.time_noise, 1.0
         if sigma:
             factor = math.exp(sigma * self.np_random.standard_normal() - sigma * sigma / 2)
@@ -220,7 +214,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
         self.met = tables.met[fits][self.here] + (late <= 0.0) + (dear <= 0.0)
         return self.met / len(ITEMS)
 
-    def _reward(self, objectives: Mapping[str, float], before: int, compliance: float) -> float:
+    def _reward(self, objectives: Mapping[str, float], before: int, compliance: float) -> Any:
         weights, vector = self.weights, self.vector
         if self.settings.reward == "reference":
             tables = self._tables
@@ -243,21 +237,14 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
 
     def objective(self) -> float:
         """Return J so far, with the weights of the preference as they are."""
-        of = {
-            "time": self.time / self.replay.time_ref,
-            "cost": self.cost / self.replay.cost_ref,
-            "resource": self.waste,
-        }
-        return sum(weight * of[name] for name, weight in self.weights.items())
+        return self.replay.objective(self.weights, self.time, self.cost, self.waste)
 
     def scores(self) -> dict[str, float]:
         """Return what the episode is scored by so far."""
         return scores_of(self, self.met)
 
     def action_masks(self) -> np.ndarray:
-        """Return True for each action that leaves the job the memory it needs; where none does, for the one that keeps
-        the allocation.
-        """
+        """Return True for each action that leaves the job the memory it needs; where none does, for KEEP."""
         mask = self._tables.allowed[self.here][list(self.actions)]
         if not mask.any():
             mask[self.actions.index(KEEP)] = True
@@ -274,9 +261,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, int]):
 
 
 class MoCloudReplayEnv(CloudReplayEnv):
-    """The same with a reward for each of OBJECTIVES: -dt / T_ref, -d$ / C_ref, minus the waste, and the share of
-    service levels met.
-    """
+    """The same with a reward for each of OBJECTIVES: -dt / T_ref, -d$ / C_ref, -waste, service levels met."""
 
     def __init__(
         self, replay: Replay, preference: str = "balanced", seed: int | None = None, render_mode: str | None = None
@@ -299,15 +284,11 @@ def make(
     replay: Replay | None = None, preference: str = "balanced", seed: int | None = None, render_mode: str | None = None
 ) -> CloudReplayEnv:
     """Return the environment of a replay; without one, of the example (`example.example_replay`)."""
-    return CloudReplayEnv(replay or _example(), preference, seed, render_mode)
+    return CloudReplayEnv(replay or example_replay(), preference, seed, render_mode)
 
 
 def make_vector_reward(
     replay: Replay | None = None, preference: str = "balanced", seed: int | None = None, render_mode: str | None = None
 ) -> MoCloudReplayEnv:
     """Return the environment with a reward for each objective; without a replay, of the example."""
-    return MoCloudReplayEnv(replay or _example(), preference, seed, render_mode)
-
-
-def _example() -> Replay:
-    return example_replay()
+    return MoCloudReplayEnv(replay or example_replay(), preference, seed, render_mode)

@@ -33,15 +33,12 @@ STEP_TABLES = {
 
 
 def step_tables(rows: Sequence[Mapping[str, Any]], policy: str) -> dict[str, pd.DataFrame]:
-    """Return STEP_TABLES by name; rows: KEY, the values of `step_values` and, if it is not `policy`, `policy_used`:
-    whose policy acted.
-    """
+    """Return STEP_TABLES by name; rows: KEY, values of `step_values`, and `policy_used` if not `policy`."""
     import pandas as pd
 
     whole = pd.DataFrame(rows)
-    whole = whole.astype(
-        {name: "int64" for name in COUNTS if (whole[name] % 1 == 0).all()}
-    )  # 2 GPUs, not 2.0; half an epoch stays one
+    # 2 GPUs, not 2.0; half an epoch stays one
+    whole = whole.astype({name: "int64" for name in COUNTS if (whole[name] % 1 == 0).all()})
     met, severe = [f"sla_{item}_met" for item in ITEMS], [f"sla_{item}_severity" for item in ITEMS]
     held, rewards = list(Allocation._fields), ["reward", *COMPONENTS.values()]
     measured = ["throughput", "time_so_far", "cost_so_far"]
@@ -69,9 +66,7 @@ def step_tables(rows: Sequence[Mapping[str, Any]], policy: str) -> dict[str, pd.
 def seen_values(
     record: Mapping[str, Any], action: int, reward: float, objectives: Mapping[str, float], state: np.ndarray
 ) -> dict[str, Any]:
-    """Return the values of a step of an environment for `step_tables`; state: all components of the state after it,
-    (26,).
-    """
+    """Return the values of an environment's step for `step_tables`; state: the 26 components after it."""
     seen = state.tolist()
     verdicts = {
         item: Verdict(bool(met), severity) for item, met, severity in zip(ITEMS, seen[MET], seen[SEVERITY], strict=True)
@@ -88,9 +83,7 @@ def step_values(
     record: Mapping[str, Any], action: int, rewards: Mapping[str, float], verdicts: Mapping[str, Verdict]
 ) -> dict[str, Any]:
     """Return the values of a step for `step_tables`: its record (with the allocation), action, reward and components,
-    verdicts.
-
-    An item without a verdict has none in the tables either.
+    verdicts. An item without a verdict has none in the tables either.
     """
     used = gpu_utilisations(record)
     return {

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.model.allocation import ACTIONS, PAPER_ACTIONS, STEPS, Allocation
+from schedlab.studies.cloud.model.allocation import ACTIONS, PAPER_ACTIONS, STEPS, Allocation, action_of
 from schedlab.studies.cloud.model.goodput import Performance, Placement, StepModel, performance, statistical_efficiency
 from schedlab.studies.cloud.model.lattice import Lattice, lattice
 from schedlab.studies.cloud.replay.observe import Tables
@@ -50,10 +51,8 @@ class Replay:
     sla: SLAConfig
     cuts: np.ndarray
 
-    def taken(self, interval: int | np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """Return what is left of allocations in an interval (or each in its own): those beyond the GPUs to be had are
-        cut down.
-        """
+    def cut_to_slots(self, interval: int | np.ndarray, numbers: Any) -> Any:
+        """Return what is left of allocations in an interval (or each in its own) when GPUs are taken away."""
         return self.cuts[interval * len(self.cuts) // self.intervals, numbers] if len(self.cuts) else numbers
 
     @cached_property
@@ -73,16 +72,12 @@ class Replay:
 
     @cached_property
     def clock(self) -> np.ndarray:
-        """Time of the training up to the begin of each interval, and its end, on each allocation kept from the begin
-        on, s, (E + 1, n).
-        """
+        """Time to the begin of each interval and the end, on each allocation kept throughout, s, (E + 1, n)."""
         return np.concatenate([np.zeros((1, len(self.lattice))), self.seconds.cumsum(axis=0)])
 
     def after(self, numbers: np.ndarray, progress: np.ndarray, seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return how far the training gets on allocations in a time, and the time that it takes to: less where the
-        training ends.
-
-        All of one shape (N,); progress in intervals, 0 to E; time in s, without restarts.
+        training ends. All of one shape (N,); progress in intervals, 0 to E; time in s, without restarts.
         """
         places, number = np.arange(len(numbers)), self.intervals
         clock, speeds = self.clock[:, numbers], self.seconds[:, numbers]
@@ -99,15 +94,18 @@ class Replay:
         """Paid time of a change, s."""
         return self.scenario.environment.restart
 
+    def objective(self, weights: Mapping[str, float], time: float, cost: float, waste: float) -> float:
+        """Return J, the weighted sum of time (s) and cost ($) over their references, and waste."""
+        of = {"time": time / self.time_ref, "cost": cost / self.cost_ref, "resource": waste}
+        return sum(weight * of[name] for name, weight in weights.items())
+
     def rate(self, weights: Mapping[str, float]) -> np.ndarray:
         """Return what the objective grows by in a second on each allocation, waste aside, (n,)."""
         return weights["time"] / self.time_ref + weights["cost"] * (self.price / SECONDS) / self.cost_ref
 
     def step_costs(self, weights: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray]:
         """Return what the objective grows by: (E, n) in an interval on each allocation, (n,) more where it is newly
-        taken.
-
-        weights: of time, cost and resource. Infinite where the memory does not suffice.
+        taken. weights: of time, cost and resource. Infinite where the memory does not suffice.
         """
         rate = self.rate(weights)
         waste = weights["resource"] * (1.0 - self.busy) / self.intervals
@@ -115,19 +113,14 @@ class Replay:
         return costs, self.restart * rate
 
     def constant(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return time (s), cost ($) and waste (fraction) of each allocation kept from the begin on, (n,); infinite if
-        it does not fit.
-        """
+        """Return each allocation's time (s), cost ($) and waste if kept throughout, (n,); else infinite."""
         time = self.seconds.sum(axis=0)
-        return tuple(
-            np.where(self.fits, values, np.inf) for values in (time, time * self.price / SECONDS, 1.0 - self.busy)
-        )
+        cost, waste = time * self.price / SECONDS, 1.0 - self.busy
+        return np.where(self.fits, time, np.inf), np.where(self.fits, cost, np.inf), np.where(self.fits, waste, np.inf)
 
 
 def make_replay(scenario: CloudScenario, model: StepModel) -> Replay:
-    """Return a scenario laid out. Raises UserError where no reachable allocation, or not the start, has the memory that
-    the job needs.
-    """
+    """Return a scenario laid out. Raises UserError where the start lacks the memory that the job needs."""
     start = Allocation(*scenario.start.model_dump().values())
     grid = lattice(start, scenario.resource, STEPS if scenario.environment.space == "full27" else (*STEPS[:2], 0))
     gpus, cores, memory = grid.allocations.T
@@ -147,9 +140,8 @@ def make_replay(scenario: CloudScenario, model: StepModel) -> Replay:
         allowed = allowed & np.isin(np.arange(ACTIONS), PAPER_ACTIONS)
     time = seconds.sum(axis=0)
     time_ref = float(time[found.fits].min())
-    cost_ref = (
-        float((time * price / SECONDS)[found.fits].min()) or 1.0
-    )  # what is free weighs nothing, whatever it is divided by
+    # what is free weighs nothing, whatever it is divided by
+    cost_ref = float((time * price / SECONDS)[found.fits].min()) or 1.0
     busy = (found.gpu_util + found.cpu_util) / 2.0
     sla = _limits(scenario, grid.start, found, float(time[grid.start]), float(price[grid.start]))
     cuts = np.array([_cut(grid, slots) for slots in settings.slots], dtype=np.int64).reshape(
@@ -160,10 +152,8 @@ def make_replay(scenario: CloudScenario, model: StepModel) -> Replay:
 
 def _efficiency(scenario: CloudScenario, total: np.ndarray) -> np.ndarray:
     """Progress of a sample in each interval, (E, n), on allocations with these total batches, (n,), as a share of that
-    in the base batch.
-
-    It is 1 where the total batch stays (`fixed_global`): all allocations then need the same samples (specification,
-    B1).
+    in the base batch. It is 1 where the total batch stays (`fixed_global`): all allocations then need the same samples
+    (specification, B1).
     """
     job = scenario.job
     if job.batching == "fixed_global":
@@ -175,9 +165,7 @@ def _efficiency(scenario: CloudScenario, total: np.ndarray) -> np.ndarray:
 
 
 def _cut(grid: Lattice, slots: int) -> np.ndarray:
-    """What is left of each allocation where only so many GPUs are to be had: as many of them as the lattice holds, the
-    rest as it is.
-    """
+    """What is left of each allocation with at most so many GPUs, as far as the lattice holds fewer."""
     block = len(grid) // len(grid.axes[0])  # GPUs are the first axis
     most = max(place for place, value in enumerate(grid.axes[0]) if value <= slots or place == 0)
     ranks, rest = np.divmod(np.arange(len(grid)), block)
@@ -185,10 +173,26 @@ def _cut(grid: Lattice, slots: int) -> np.ndarray:
 
 
 def _limits(scenario: CloudScenario, start: int, found: Performance, time: float, price: float) -> SLAConfig:
-    """The service levels, frozen before anything is learned: as configured, or forecast from the job on its start
-    allocation.
-    """
+    """The service levels, fixed before learning: as configured, or forecast from the start allocation."""
     if scenario.sla_from == "configuration":
         return scenario.sla
     record = {"time_so_far": time, "cost_so_far": time * price / SECONDS, "throughput": float(found.throughput[start])}
     return scenario.sla.updated([record])
+
+
+def towards(replay: Replay, here: Any, target: Any) -> np.ndarray:
+    """Return the actions that lead from allocations straight to others, int64 of the shape of `here`.
+
+    Where the straight step runs out of memory, GPUs are given back and memory is taken first.
+    """
+    steps = replay.lattice.steps_to(here, target)
+    straight = step_numbers(steps)
+    gpus, cores, memory = np.moveaxis(steps, -1, 0)
+    careful = step_numbers(np.stack([np.minimum(gpus, 0), cores, np.maximum(memory, 0)], axis=-1))
+    fits = replay.fits[replay.lattice.following[here, straight]]
+    return np.where(fits, straight, careful)
+
+
+def step_numbers(steps: np.ndarray) -> np.ndarray:
+    """Return the actions of steps (..., 3) of -1, 0 or 1."""
+    return np.asarray(action_of(tuple(np.moveaxis(steps, -1, 0))))

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from schedlab.config.errors import UserError, did_you_mean
 
-PREFERENCES: dict[
-    str, tuple[float, float, float]
-] = {  # weights of cost, time, resource; the order is that of the policies
+# weights of cost, time, resource; the order is that of the policies
+PREFERENCES: dict[str, tuple[float, float, float]] = {
     "balanced": (0.33, 0.33, 0.34),
     "cost": (0.6, 0.2, 0.2),
     "time": (0.2, 0.6, 0.2),
@@ -32,9 +31,7 @@ SMALLEST, INSTEAD = 0.01, 0.5  # a smaller total becomes this
 
 
 def preference_weights(name: str) -> tuple[float, float, float] | None:
-    """Return the weights of cost, time and resource of a preference: a name, or the weights as in `0.1:0.1:0.8`; None:
-    neither.
-    """
+    """Return a preference's weights of cost, time and resource, by name or as `0.1:0.1:0.8`; None: neither."""
     if name in PREFERENCES:
         return PREFERENCES[name]
     try:

@@ -104,9 +104,7 @@ def known(value: Any) -> bool:
 
 
 def require_record(record: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return a record of a log. Raises UserError for what is neither a number, text nor nothing, and for text where a
-    number belongs.
-    """
+    """Return a record of a log. Raises UserError for values of a wrong type, as text for a number."""
     for key, value in record.items():
         measured = key in MEASURED or str(key).startswith(GPU_COLUMN)
         if isinstance(value, list | dict) or (measured and isinstance(value, str)):
@@ -121,9 +119,7 @@ def gpu_utilisations(metrics: Mapping[str, Any]) -> list[float]:
 
 def forecast(history: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """Return limits for a job from records {time_so_far, cost_so_far, throughput}: 10 % beyond their means, or beyond
-    the fallbacks.
-
-    Raises UserError for a value that is no number.
+    the fallbacks. Raises UserError for a value that is no number.
     """
     records = [require_record(record, "history") for record in history]
     limits = {}
@@ -135,9 +131,7 @@ def forecast(history: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class TableVerdict:
-    """What a log says of one item: its value, verdict, and the share of rows in violation. None: the log has no such
-    column.
-    """
+    """What a log says of one item: value, verdict, share of rows in violation; None without its column."""
 
     value: float
     verdict: Verdict
@@ -164,8 +158,7 @@ def check_table(
     found = {}
     for item in ITEMS:
         values = table[columns].mean(axis=1) if item == "gpu_util" and columns else table.get(COLUMN_OF[item])
-        values = values.dropna() if values is not None else ()
-        if not len(values):
+        if values is None or not len(values := values.dropna()):
             continue
         value = float(values.iloc[-1] if how == "last" else values.max() if item in UPPER else values.mean())
         violated = [not judge(item, float(each), sla.limit(item)).met for each in values]
@@ -186,10 +179,10 @@ def check_learning(
     """
     if not len(table):
         raise UserError("the table has no rows", where="log table", expected="a row an epoch")
-    accuracy = next((table[name].dropna() for name in ("test_accuracy", "train_accuracy") if name in table.columns), ())
     found = {}
-    if len(accuracy):
-        found["accuracy"] = _at_least(accuracy.to_numpy(float), float(accuracy.iloc[-1]), accuracy_min)
+    name = next((name for name in ("test_accuracy", "train_accuracy") if name in table.columns), None)
+    if name and len(accuracy := table[name].dropna().to_numpy(float)):
+        found["accuracy"] = _at_least(accuracy, float(accuracy[-1]), accuracy_min)
     loss = table["train_loss"].dropna().to_numpy(float) if "train_loss" in table.columns else np.empty(0)
     if len(loss) > 1:
         falls = -np.diff(loss)

@@ -56,9 +56,8 @@ class CloudEnvironmentState:
 
     Utilisations are fractions, times s, money $, throughput samples/s. Before the first record every item is met. An
     item whose metric is not reported keeps its verdict; the GPUs' utilisation is judged with every record, as 0 where
-    it was never reported, unless
-    `gpus_apply` is false: a job without GPUs can neither meet nor violate it (in the vector, which has no place for
-      that, it is met).
+    it was never reported, unless `gpus_apply` is false: a job without GPUs can neither meet nor violate it (in the
+    vector, which has no place for that, it is met).
     """
 
     def __init__(self, resource: ResourceConfig, sla: SLAConfig, switches: StateSwitches | None = None) -> None:
@@ -156,6 +155,8 @@ def share_of_limit(value: float, whole: float) -> float:
     return min(1.0, value / whole) if whole > 0 else float(value > 0)
 
 
-def significant_change(before: Sequence[float], after: Sequence[float], threshold: float = CHANGE) -> bool:
+def significant_change(
+    before: Sequence[float] | np.ndarray, after: Sequence[float] | np.ndarray, threshold: float = CHANGE
+) -> bool:
     """Tell whether a watched component moved by more than the threshold, so that a decision is due."""
     return any(abs(float(after[number]) - float(before[number])) > threshold for number in WATCHED)

@@ -36,12 +36,10 @@ from schedlab.studies.cloud.replay.state import SIZE
 
 class CloudReplayVectorEnv(VectorEnv):
     """A number of CloudReplayEnv side by side; each does what a CloudReplayEnv of its seed does, number i of seed s
-    that of seed s + i.
-
-    Observations (N, 26 or 21) float32, actions (N,), rewards (N,) float64; `action_masks` is (N, 27 or 9). A job that
-    ends is replaced by a
-    new one in the same step: `final_obs` and `final_info` (its scores) tell how it ended. Only the scalar reward, its
-    weights fixed or adapted, and intervals that are shares of the training. Raises UserError for others.
+    that of seed s + i. Observations (N, 26 or 21) float32, actions (N,), rewards (N,) float64; `action_masks` is (N, 27
+    or 9). A job that ends is replaced by a new one in the same step: `final_obs` and `final_info` (its scores) tell how
+    it ended. Only the scalar reward, its weights fixed or adapted, and intervals that are shares of the training.
+    Raises UserError for others.
     """
 
     def __init__(
@@ -96,9 +94,7 @@ class CloudReplayVectorEnv(VectorEnv):
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Submit every job anew; the first reset uses the construction's seed. `options={"preference": name}` changes
-        the preference.
-
-        Raises UserError for a preference that is none.
+        the preference. Raises UserError for a preference that is none.
         """
         if options and "preference" in options:
             self.weights, self.preference = weights_of(options["preference"]), options["preference"]
@@ -109,11 +105,9 @@ class CloudReplayVectorEnv(VectorEnv):
         return self._observation(), {}
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Take an action, a whole number, in every job and train for an interval. Raises UserError for others, before
-        anything is done.
-        """
+        """Take a whole-number action in every job and train for an interval. Raises UserError before any step."""
         replay, totals, before = self.replay, self._totals, self.here
-        here = self.here = replay.taken(self.interval, self._following[before, self._checked(actions)])
+        here = self.here = replay.cut_to_slots(self.interval, self._following[before, self._checked(actions)])
         changed, fits = here != before, replay.fits[here]
         seconds = np.where(fits, replay.seconds[self.interval, here] * self._noise(fits), self.settings.out_of_memory)
         seconds = seconds + np.where(changed, replay.restart, 0.0)
@@ -162,21 +156,14 @@ class CloudReplayVectorEnv(VectorEnv):
         return given
 
     def action_masks(self) -> np.ndarray:
-        """Return True for each action that leaves the job the memory it needs, (N, 27 or 9); where none does, for the
-        one that keeps.
-        """
+        """Return True for each action that leaves the memory needed, (N, 27 or 9); where none does, for KEEP."""
         return self._allowed[self.here]
 
     def scores(self, place: int) -> dict[str, float]:
         """Return what the episode of one place is scored by so far, as CloudReplayEnv.scores does."""
         total = {name: float(values[place]) for name, values in self._totals.items()}
-        of = {
-            "time": total["time"] / self.replay.time_ref,
-            "cost": total["cost"] / self.replay.cost_ref,
-            "resource": total["waste"],
-        }
         return {
-            "objective": sum(weight * of[name] for name, weight in self.weights.items()),
+            "objective": self.replay.objective(self.weights, total["time"], total["cost"], total["waste"]),
             **{name: total[name] for name in ("time", "cost", "gpu_hours", "waste")},
             "sla_met": total["met"],
             "severity": total["severity"] / total["time"] if total["time"] else 0.0,
@@ -185,9 +172,7 @@ class CloudReplayVectorEnv(VectorEnv):
         }
 
     def _weights(self) -> Mapping[str, float | np.ndarray]:
-        """The weights of the preference, or those that lean towards what is violated in each place, as
-        reward.adapted_weights has them.
-        """
+        """The weights of the preference, or adapted to each place's violations (reward.adapted_weights)."""
         if not self.settings.adaptive:
             return self.weights
         raw = self._leaning()
@@ -210,9 +195,7 @@ class CloudReplayVectorEnv(VectorEnv):
         self._observed[places] = self.replay.tables.first
 
     def _noise(self, fits: np.ndarray) -> np.ndarray | float:
-        """Factors on the intervals' times, and the walk of the prices, each from the job's own generator in the order
-        of CloudReplayEnv.
-        """
+        """Factors on times, and the prices' walk, drawn from each job's generator in CloudReplayEnv's order."""
         sigma, walk = self.settings.time_noise, self.settings.price_walk
         if not sigma and not walk:
             return 1.0

@@ -20,7 +20,7 @@ from schedlab.config.schema import Settings, setting, validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.studies.cloud.model.allocation import KEEP
 from schedlab.studies.cloud.replay.env import CloudReplayEnv
-from schedlab.studies.cloud.replay.moves import towards
+from schedlab.studies.cloud.replay.replay import towards
 
 if TYPE_CHECKING:
     from schedlab.config.contract import Unit
@@ -60,9 +60,8 @@ class BayesianRule:
     def __init__(self, problem: CloudProblem, settings: BayesianSettings, seed: int) -> None:
         self.problem, self.settings, self.seed = problem, settings, seed
         values = problem.replay.lattice.allocations
-        self.places = (values - values.min(axis=0)) / np.maximum(
-            np.ptp(values, axis=0), 1e-12
-        )  # 0 to 1 in each resource
+        # 0 to 1 in each resource
+        self.places = (values - values.min(axis=0)) / np.maximum(np.ptp(values, axis=0), 1e-12)
         self.ranks = np.stack([np.unique(column, return_inverse=True)[1] for column in values.T], axis=1)
         self.budget = max(1, int(settings.share * problem.replay.intervals))
 
@@ -118,10 +117,8 @@ class BayesianRule:
 
     def _reachable(self, env: CloudReplayEnv) -> np.ndarray:
         """The allocations not yet measured that what is left of the budget leads to; an action moves each resource by
-        one step.
-
-        A decision is taken to train as much as those before did in the mean: an interval, unless decisions come by
-        time.
+        one step. A decision is taken to train as much as those before did in the mean: an interval, unless decisions
+        come by time.
         """
         away = np.abs(self.ranks - self.ranks[env.here]).max(axis=1)
         near = env.replay.fits & (away * env.progress / env.decisions <= self.budget - env.progress)
@@ -137,9 +134,7 @@ class BayesianRule:
 
 
 def expected_improvement(mean: np.ndarray, spread: np.ndarray, best: float) -> np.ndarray:
-    """Return by how much values of normal distributions are expected to lie below the best; no more than it where
-    nothing is uncertain.
-    """
+    """Return the expected improvement of normal distributions below the best; exact where nothing is uncertain."""
     from scipy.stats import norm
 
     below = best - mean
@@ -148,9 +143,7 @@ def expected_improvement(mean: np.ndarray, spread: np.ndarray, best: float) -> n
 
 
 def predict(points: np.ndarray, values: np.ndarray, at: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation, (n,), that a Gaussian process fitted to values at points (k, 3) gives at
-    places (n, 3).
-    """
+    """Return mean and deviation (n,) of a Gaussian process fitted at points (k, 3), for places (n, 3)."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import Matern, WhiteKernel

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import moocore
 import numpy as np
 
-from schedlab.studies.cloud.replay.moves import towards
-from schedlab.studies.cloud.replay.replay import SECONDS, Replay
+from schedlab.studies.cloud.replay.replay import SECONDS, Replay, towards
 from schedlab.studies.cloud.rules.oracle import best_plan
 
 EPSILON = 0.005  # a plan of the front may be longer and dearer than the exact one by this share of the front's range
@@ -35,15 +35,13 @@ def non_dominated(points: np.ndarray) -> np.ndarray:
 
 
 def staying_points(replay: Replay) -> np.ndarray:
-    """Return time (s) and cost ($) of going straight to each allocation and staying, (n, 2); infinite as in
-    oracle.objective_of_staying.
-    """
+    """Return time (s) and cost ($) of going straight to each allocation, (n, 2); infinite if not reached."""
     seconds, dollars, restart = interval_points(replay)
     target = np.arange(len(replay.lattice))
     here = np.full(len(target), replay.lattice.start)
     found = np.where(replay.fits[:, None], 0.0, np.inf) * np.ones(2)
     for interval in range(replay.intervals):
-        there = replay.taken(interval, replay.lattice.following[here, towards(replay, here, target)])
+        there = replay.cut_to_slots(interval, replay.lattice.following[here, towards(replay, here, target)])
         found += np.stack([seconds[interval, there], dollars[interval, there]], axis=1)
         found += np.where((there != here)[:, None], restart[there], 0.0)
         here = there
@@ -72,16 +70,14 @@ class Course:
 
 
 def best_course(replay: Replay, share: float) -> Course:
-    """Return the best plan for a share of the weight on time over time_ref, the rest on cost over cost_ref; shares are
-    kept off 0 and 1.
-    """
+    """Return the best plan for a share of the weight on time, the rest on cost; shares are kept off 0 and 1."""
     share = min(max(share, LEAST), 1.0 - LEAST)
-    plan = best_plan(replay, {"time": share, "cost": 1.0 - share, "resource": 0.0})
+    plan: Any = best_plan(replay, {"time": share, "cost": 1.0 - share, "resource": 0.0})
     seconds, dollars, restart = interval_points(replay)
     here = np.arange(len(replay.lattice))
     points = np.zeros((replay.intervals + 1, len(here), 2))
     for interval in range(replay.intervals - 1, -1, -1):
-        there = replay.taken(interval, replay.lattice.following[here, plan.actions[interval]])
+        there = replay.cut_to_slots(interval, replay.lattice.following[here, plan.actions[interval]])
         points[interval] = (
             np.stack([seconds[interval, there], dollars[interval, there]], axis=1) + points[interval + 1, there]
         )
@@ -90,9 +86,7 @@ def best_course(replay: Replay, share: float) -> Course:
 
 
 def best_courses(replay: Replay) -> tuple[list[Course], np.ndarray]:
-    """Return the best plans for WEIGHTS weights, even in the range between the fastest and the cheapest plan, and that
-    range, (2,).
-    """
+    """Return the best plans for WEIGHTS weights, even between the fastest and cheapest plan; that range, (2,)."""
     start = replay.lattice.start
     fastest, cheapest = best_course(replay, 1.0), best_course(replay, 0.0)
     span = np.abs(fastest.points[0, start] - cheapest.points[0, start])
@@ -117,7 +111,7 @@ def front(replay: Replay, epsilon: float = EPSILON) -> np.ndarray:
     nodes, labels = np.array([start]), np.zeros((1, 2))
     for interval in range(replay.intervals):
         rows, actions = np.nonzero(replay.allowed[nodes])
-        there = replay.taken(interval, replay.lattice.following[nodes[rows], actions])
+        there = replay.cut_to_slots(interval, replay.lattice.following[nodes[rows], actions])
         spent = labels[rows] + np.stack([seconds[interval, there], dollars[interval, there]], axis=1)
         spent += np.where((there != nodes[rows])[:, None], restart[there], 0.0)
         nodes, labels = _best_labels(there, spent)
@@ -131,9 +125,7 @@ def front(replay: Replay, epsilon: float = EPSILON) -> np.ndarray:
 
 
 def _may_improve(bounds: np.ndarray, weights: np.ndarray, known: np.ndarray, slack: np.ndarray) -> np.ndarray:
-    """Which partial plans may lead to a point that no known one covers: some corner between known points lies above all
-    their bounds.
-    """
+    """Which partial plans may improve the front: a corner between known points lies above all their bounds."""
     corners = np.stack([np.append(known[1:, 0], np.inf), known[:, 1]], axis=1)[:-1] - slack
     alive, open_ones = np.zeros(len(bounds), dtype=bool), np.arange(len(bounds))
     for corner in corners @ weights.T:
@@ -178,10 +170,8 @@ def measures(points: np.ndarray, of: np.ndarray) -> dict[str, float]:
 
 def attainment_surface(sets: Sequence[np.ndarray], share: float) -> np.ndarray:
     """Return the corners (k, 2), by rising time, of what at least a share of the sets of points (n, 2) attains: 0.5 the
-    median, 1 all.
-
-    That is the empirical attainment function (Grunert da Fonseca, Fonseca and Hall 2001): a set attains whatever one of
-    its points beats.
+    median, 1 all. That is the empirical attainment function (Grunert da Fonseca, Fonseca and Hall 2001): a set attains
+    whatever one of its points beats.
     """
     numbers = np.repeat(np.arange(len(sets)), [len(points) for points in sets])
     found = moocore.eaf(np.concatenate(sets), sets=numbers, percentiles=[100.0 * share])

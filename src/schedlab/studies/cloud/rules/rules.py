@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from schedlab.config.contract import RuleMaker, Unit
+from schedlab.config.contract import Unit
 from schedlab.config.schema import NoSettings, Settings, setting, validate
 from schedlab.config.seeds import generator
 from schedlab.studies.cloud.model.allocation import KEEP, Allocation, action_of
 from schedlab.studies.cloud.model.analyser import default_prediction
 from schedlab.studies.cloud.replay.env import CloudReplayEnv
-from schedlab.studies.cloud.replay.moves import towards
+from schedlab.studies.cloud.replay.replay import towards
 from schedlab.studies.cloud.replay.reward import PREFERENCES
-from schedlab.studies.cloud.rules.bayesian import BayesianSettings, make_bayesian
+from schedlab.studies.cloud.rules.bayesian import BayesianRule, BayesianSettings, make_bayesian
 from schedlab.studies.cloud.rules.oracle import best_constant, best_plan
 from schedlab.studies.cloud.rules.suggestions import options
 
@@ -57,9 +57,7 @@ class HorizontalSettings(Settings):
 
 @dataclass
 class ChosenAction:
-    """A rule that is a function of the environment, with something kept from step to step in `memory`, emptied for each
-    unit.
-    """
+    """A rule as a function of the environment and of `memory`, which is emptied for each unit."""
 
     decide: Callable[[CloudReplayEnv, dict[str, Any]], int]
     memory: dict[str, Any]
@@ -74,6 +72,9 @@ class ChosenAction:
         return self.decide(env, self.memory)
 
 
+CloudRuleMaker = Callable[[Mapping[str, Any], "CloudProblem", int], ChosenAction | BayesianRule]
+
+
 def _rule(decide: Callable[[CloudReplayEnv, dict[str, Any]], int]) -> ChosenAction:
     return ChosenAction(decide, {})
 
@@ -83,7 +84,7 @@ def go_to(env: CloudReplayEnv, target: int) -> int:
     return int(towards(env.replay, np.int64(env.here), np.int64(target))) if env.here != target else KEEP
 
 
-def _at(find: Callable[[CloudProblem], Allocation]) -> RuleMaker:
+def _at(find: Callable[[CloudProblem], Allocation]) -> CloudRuleMaker:
     """The maker of a rule that goes to one allocation (the nearest of the lattice whose memory suffices) and stays."""
 
     def make(params: Mapping[str, Any], problem: CloudProblem, seed: int) -> ChosenAction:
@@ -96,9 +97,7 @@ def _at(find: Callable[[CloudProblem], Allocation]) -> RuleMaker:
 
 
 def affordable(problem: CloudProblem, allocation: Allocation) -> int:
-    """Return the number of the allocation of the lattice that is nearest, with as much more memory as the job needs
-    there.
-    """
+    """Return the number of the nearest allocation, with as much more memory as the job needs there."""
     grid, fits = problem.replay.lattice, problem.replay.fits
     number = grid.nearest(allocation)
     enough = [
@@ -168,7 +167,7 @@ def _gpus(env: CloudReplayEnv, memory: dict[str, Any], way: int) -> int:
     """The action that adds or takes a GPU (and memory with it, where the job would run out); notes when."""
     grid = env.replay.lattice
     for action in (action_of((way, 0, 0)), action_of((way, 0, 1))):
-        there = int(env.replay.taken(env.interval, grid.following[env.here, action]))
+        there = int(env.replay.cut_to_slots(env.interval, grid.following[env.here, action]))
         if env.replay.allowed[env.here, action] and grid.allocations[there, 0] != grid.allocations[env.here, 0]:
             memory["changed"] = env.decisions
             return action
@@ -177,9 +176,7 @@ def _gpus(env: CloudReplayEnv, memory: dict[str, Any], way: int) -> int:
 
 def make_greedy(params: Mapping[str, Any], problem: CloudProblem, seed: int) -> ChosenAction:
     """Return the rule that takes the neighbour of the best objective if it were kept to the end, as far as the model
-    tells.
-
-    A restart counts; what the next change would bring does not (goodput-greedy).
+    tells. A restart counts; what the next change would bring does not (goodput-greedy).
     """
     del seed
     validate(NoSettings, params)
@@ -188,7 +185,7 @@ def make_greedy(params: Mapping[str, Any], problem: CloudProblem, seed: int) -> 
         if "costs" not in memory:
             memory["costs"] = problem.step_costs(env.preference)
         costs, restarts = memory["costs"]
-        there = env.replay.taken(env.interval, env.replay.lattice.following[env.here])
+        there = env.replay.cut_to_slots(env.interval, env.replay.lattice.following[env.here])
         left = costs[env.interval :].copy()
         left[0] *= 1.0 - (env.progress - env.interval)
         onward = left.sum(axis=0)[there] + np.where(there != env.here, restarts[there], 0.0)
@@ -250,7 +247,7 @@ def _predicted(problem: CloudProblem) -> Allocation:
     return Allocation(found["gpu_count"], found["cpu_count"], found["memory_gb"])
 
 
-RULES: dict[str, RuleMaker] = {
+RULES: dict[str, CloudRuleMaker] = {
     "static_start": _at(lambda problem: Allocation(*problem.scenario.start.model_dump().values())),
     "static_max": _at(lambda problem: problem.scenario.resource.most),
     "static_min": _at(lambda problem: problem.scenario.resource.least),

@@ -1,6 +1,7 @@
 """Options: four allocations that rules of thumb suggest after a record, one for each preference.
 
-Source: specification of the study cloud, A8.
+Source: specification of the study cloud, A8 and A11 (8). An option without GPUs is estimated by its cores, where the
+published program divides by zero.
 """
 
 from __future__ import annotations
@@ -20,6 +21,14 @@ DESCRIPTIONS = {
     "balanced": "stays as it is",
 }
 MARKS = {"time": "estimated_speedup", "cost": "estimated_savings", "resource": "estimated_utilization_improvement"}
+ADDING, REMOVING = 0.7, 0.9  # exponents of throughput over GPUs
+MISSING = {
+    "time": (0.6, 1.3, 1.4),
+    "cost": (1.3, 0.7, 0.7),
+    "balanced": (1.0, 1.0, 1.0),
+}  # time, cost, throughput where there is no option
+UNKNOWN_BATCH = 64  # on a GPU, where no baseline tells it
+BATCH, LEAST_BATCH, KEPT_SHARE, IDLE = 128, 32, 0.75, 15.0
 
 
 @dataclass(frozen=True)
@@ -48,9 +57,7 @@ class Option:
 
 
 def options(metrics: Mapping[str, Any], now: Allocation, limits: ResourceConfig, throughput_min: float) -> list[Option]:
-    """Return the options after the latest record, in the order time, cost, resource, balanced. Throughput:
-    samples/s.
-    """
+    """Return options after a record, in the order time, cost, resource, balanced (throughput: samples/s)."""
     found = gpu_utilisations(metrics)
     utilisation = sum(found) / max(1, len(found))
     throughput = metrics.get("throughput", 0)
@@ -73,9 +80,8 @@ def options(metrics: Mapping[str, Any], now: Allocation, limits: ResourceConfig,
 
 def _for_time(utilisation: float, now: Allocation, limits: ResourceConfig) -> Allocation:
     if utilisation > 70 and now.gpu_count < limits.gpu_count_max:
-        return Allocation(
-            *(min(have + more, most) for have, more, most in zip(now, (2, 8, 16), limits.most, strict=True))
-        )
+        aimed = zip(now, (2, 8, 16), limits.most, strict=True)
+        return Allocation._make(min(have + more, most) for have, more, most in aimed)
     return now._replace(cpu_count=min(now.cpu_count + 4, limits.cpu_count_max))
 
 
@@ -100,3 +106,87 @@ def _for_resource(utilisation: float, now: Allocation, limits: ResourceConfig) -
     elif utilisation > 90:
         gpus = min(gpus + 1, limits.gpu_count_max)
     return Allocation(gpus, max(gpus * 4, limits.cpu_count_min), max(gpus * 8, limits.least.memory_gb))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What an option would come to: time (s), cost ($), throughput (samples/s)."""
+
+    priority: str
+    time: float
+    cost: float
+    throughput: float
+
+
+def estimate(option: Option, baseline: Mapping[str, Any]) -> Estimate:
+    """Return an option's estimate; baseline: gpu_count, cpu_count, time, cost, throughput."""
+    before, after = _size(baseline["gpu_count"], baseline["cpu_count"], option)
+    ratio = after / before if before else 1.0
+    factor = ratio ** (ADDING if ratio > 1 else REMOVING)
+    time = baseline["time"] / factor
+    return Estimate(option.priority, time, time / 3600.0 * option.hourly_cost, baseline["throughput"] * factor)
+
+
+def _size(gpus: int, cores: int, option: Option) -> tuple[float, float]:
+    """What throughput goes by: GPUs, or cores where one of both sides has none."""
+    if gpus and option.allocation.gpu_count:
+        return gpus, option.allocation.gpu_count
+    return cores, option.allocation.cpu_count
+
+
+def estimates(options: list[Option], baseline: Mapping[str, Any]) -> dict[str, Estimate]:
+    """Return estimates by priority; a missing one has the published factors on the baseline."""
+    given = {option.priority: estimate(option, baseline) for option in options}
+    found = {}
+    for priority, (time, cost, throughput) in MISSING.items():
+        usual = Estimate(
+            priority, baseline["time"] * time, baseline["cost"] * cost, baseline["throughput"] * throughput
+        )
+        found[priority] = given.get(priority, usual)
+    return found
+
+
+def options_without_records(use: float, now: Allocation, limits: ResourceConfig) -> list[Option]:
+    """Return the options where only the GPUs' mean use (percent) is known, in the order of `options`."""
+    gpus, cores, memory = now
+    least, most = limits.least, limits.most
+    share = 0.75 if use < 30 else 0.5 if use < 50 else 0.25 if use < 70 else 0.1
+    cheap = max(1, int(gpus * (1 - share)))
+    fast = max(2, gpus // 2) if use < 20 and gpus > 4 else gpus + 1
+    fitting = gpus - 1 if use < 40 else gpus + 1 if use > 90 else gpus
+    even = int(0.75 * gpus) if use < 30 else int(0.9 * gpus) if use < 60 else gpus + 1 if use > 90 else gpus
+    cheap, fast, fitting, even = (
+        max(least.gpu_count, min(value, most.gpu_count)) for value in (cheap, fast, fitting, even)
+    )
+    wanted = {
+        "time": Allocation(fast, cores + 4, memory),
+        "cost": Allocation(cheap, max(8, min(8 * cheap, cores)), memory),
+        "resource": Allocation(fitting, 6 * fitting, memory),
+        "balanced": Allocation(even, 6 * even, memory),
+    }
+    found = []
+    for priority, allocation in wanted.items():
+        bounded = zip(least, allocation, most, strict=True)
+        kept = Allocation._make(max(low, min(value, high)) for low, value, high in bounded)
+        found.append(Option(priority, kept, limits.hourly_price(*kept)))
+    return found
+
+
+def batch_without_records(gpus: int, baseline_batch: int | None = None, baseline_gpus: int = 1) -> int:
+    """Return an option's batch: on each GPU as many samples as in the baseline, or UNKNOWN_BATCH."""
+    each = UNKNOWN_BATCH if baseline_batch is None else baseline_batch / max(1, baseline_gpus)
+    return round(each * max(1, gpus))
+
+
+def batch_size(
+    preference: str, gpus: int, baseline_batch: int, baseline_gpus: int, gpu_use: float | None = None
+) -> int:
+    """Return the batch that goes with a number of GPUs: 128 on each for time, else as many on each as in the baseline.
+
+    At least 32, and where the GPUs idled (below 15 %) at least three quarters of the baseline's.
+    """
+    batch = (
+        BATCH * max(1, gpus) if preference == "time" else round(baseline_batch / max(1, baseline_gpus) * max(1, gpus))
+    )
+    least = KEPT_SHARE * baseline_batch if preference != "time" and gpu_use is not None and gpu_use < IDLE else 0
+    return max(LEAST_BATCH, batch, int(least))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import model_validator
@@ -16,11 +16,13 @@ from pydantic import model_validator
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import atomic_path
 from schedlab.config.schema import Settings, setting
+from schedlab.studies.cloud.live.machine import MachineLimits as SLAConfig
+from schedlab.studies.cloud.live.machine import MachineResources as ResourceConfig
+from schedlab.studies.cloud.live.machine import machine_limits, machine_resources
 from schedlab.studies.cloud.live.monitor import CSVMonitor
-from schedlab.studies.cloud.live.run import LiveRequest, LiveRun, run_script, script_environment
+from schedlab.studies.cloud.live.run import LiveRequest, LiveRun, new_folder, run_script, script_environment
 from schedlab.studies.cloud.live.script import ScriptFacts, script_facts
 from schedlab.studies.cloud.model.allocation import (
-    ACTIONS,
     Allocation,
     action_of,
     changes,
@@ -31,10 +33,7 @@ from schedlab.studies.cloud.model.allocation import (
 )
 from schedlab.studies.cloud.model.analyser import OfflineDataAnalyzer
 from schedlab.studies.cloud.model.cost import ResourceCostCalculator, check_batch, diagnose_idle_gpus
-from schedlab.studies.cloud.model.machine import MachineLimits as SLAConfig
-from schedlab.studies.cloud.model.machine import MachineResources as ResourceConfig
-from schedlab.studies.cloud.model.machine import machine_limits, machine_resources
-from schedlab.studies.cloud.optimize.command import new_folder, write_all
+from schedlab.studies.cloud.optimize.command import write_all
 from schedlab.studies.cloud.optimize.flow import optimize
 from schedlab.studies.cloud.optimize.report import report_values
 from schedlab.studies.cloud.optimize.settings import checked_settings
@@ -58,9 +57,7 @@ __all__ = [
     "CloudResourceOptimizer",
     "MultiObjectiveConfig",
     "OfflineDataAnalyzer",
-    "RLConfig",
     "RLMetricsTracker",
-    "ReplayBuffer",
     "ResourceAction",
     "ResourceConfig",
     "ResourceCostCalculator",
@@ -77,24 +74,6 @@ __all__ = [
 
 
 COMPONENTS = ("cost", "performance", "efficiency", "sla")  # of the published reward
-
-
-class RLConfig(Settings):
-    """A record of the published learners' constants; what ours learn with are settings (`rl` of
-    CloudResourceOptimizer).
-    """
-
-    hidden: int = setting(256, doc="units of a hidden layer", ge=1)
-    gamma: float = setting(0.99, doc="discount of an interval's reward", ge=0, le=1)
-    tau: float = setting(0.005, doc="share of the online network that a target takes over in an update", gt=0, le=1)
-    lr_actor: float = setting(3e-4, doc="learning rate of actors", gt=0, le=1)
-    lr_critic: float = setting(3e-4, doc="learning rate of critics", gt=0, le=1)
-    batch: int = setting(64, doc="transitions of an update", ge=1)
-    buffer: int = setting(100_000, doc="transitions that are kept", ge=1)
-    exploration_noise: float = setting(0.1, doc="standard deviation added to probabilities", ge=0)
-    train_freq: int = setting(10, doc="steps between updates", ge=1)
-    reset_interval: int = setting(200, doc="steps between chances of a critic's reset", ge=1)
-    reset_probability: float = setting(0.3, doc="chance of a critic's reset", ge=0, le=1)
 
 
 class MultiObjectiveConfig(Settings):
@@ -126,9 +105,8 @@ class MultiObjectiveConfig(Settings):
 
     def text(self, name: str) -> str:
         """Return a preference as learners, Gymnasium environments and CloudResourceOptimizer take any: weights of cost,
-        time and resource.
-
-        Not CloudEnvironment, whose reward is the published one, with weights for the four names alone.
+        time and resource. Not CloudEnvironment, whose reward is the published one, with weights for the four names
+        alone.
         """
         self.weights(name)
         return ":".join(map(repr, self.preferences[name]))
@@ -170,57 +148,6 @@ class ResourceAction:
         return moved(allocation, self.number, limits)
 
 
-class Transition(NamedTuple):
-    """What a ring buffer holds of a step; `action` is one-hot."""
-
-    state: np.ndarray
-    action: np.ndarray
-    reward: float
-    next_state: np.ndarray
-    done: bool
-
-
-class ReplayBuffer:
-    """The last `capacity` transitions; which ones are sampled follows from the seed."""
-
-    def __init__(self, capacity: int = 100_000, seed: int = 0) -> None:
-        if capacity < 1:
-            raise UserError(f"{capacity}", where="capacity", expected="1 or more transitions")
-        self.capacity, self._rng = capacity, np.random.default_rng(seed)
-        self._kept: list[Transition] = []
-        self._next = 0
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def add(self, state: np.ndarray, action: int, reward: float, next_state: np.ndarray, done: bool) -> None:
-        """Keep a transition; the oldest goes where the buffer is full."""
-        one_hot = np.zeros(ACTIONS, dtype=np.float32)
-        one_hot[require_action(action)] = 1.0
-        kept = Transition(
-            np.array(state, np.float32), one_hot, float(reward), np.array(next_state, np.float32), bool(done)
-        )
-        if len(self._kept) < self.capacity:
-            self._kept.append(kept)
-        else:
-            self._kept[self._next] = kept
-        self._next = (self._next + 1) % self.capacity
-
-    def sample(self, count: int) -> Transition:
-        """Return `count` different transitions, each field stacked. Raises UserError where there are fewer."""
-        if not 0 < count <= len(self._kept):
-            raise UserError(f"{count} transitions asked for", where="replay buffer", expected=f"1 to {len(self._kept)}")
-        chosen = [self._kept[number] for number in self._rng.choice(len(self._kept), count, replace=False)]
-        return Transition(
-            *(np.stack([np.asarray(each[field]) for each in chosen]) for field in range(len(Transition._fields)))
-        )
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._kept.clear()
-        self._next = 0
-
-
 class ResourceManager:
     """What a job holds now, and every change of it."""
 
@@ -250,11 +177,9 @@ class ResourceManager:
 
 class CloudEnvironment:
     """A job as records of its log tell it: decisions when something changed, the published reward, and a log of
-    adjustments.
-
-    Records come from outside (`observe`): what follows from an action is seen in the records that come after it. To
-    learn, use the environments schedlab/CloudReplay-v0 and schedlab/CloudLive-v0, in which it is computed or run.
-    Raises UserError where the preference is none of the four names.
+    adjustments. Records come from outside (`observe`): what follows from an action is seen in the records that come
+    after it. To learn, use the environments schedlab/CloudReplay-v0 and schedlab/CloudLive-v0, in which it is computed
+    or run. Raises UserError where the preference is none of the four names.
     """
 
     def __init__(
@@ -277,9 +202,7 @@ class CloudEnvironment:
         return self.resources.adjustments
 
     def observe(self, record: Mapping[str, Any]) -> np.ndarray:
-        """Take over a record of the job's log and return the state. Raises UserError for text where a number
-        belongs.
-        """
+        """Take a record of the job's log and return the state. Raises UserError for text in a number's place."""
         self.history.append(require_record(record, "record"))
         return self.state()
 
@@ -299,17 +222,13 @@ class CloudEnvironment:
         return state
 
     def decision_due(self) -> bool:
-        """Tell whether an action should be taken: at the first record, then where a watched component moved by more
-        than 0.1.
-        """
+        """Return whether to act: at the first record, then where a watched component moved by over 0.1."""
         if not self.history:
             return False
         return self._decided is None or significant_change(self._decided, self.state())
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, dict[str, Any]]:
-        """Take an action after the records so far; returns state, published reward, whether the episode is over, and
-        its parts.
-        """
+        """Take an action; return state, published reward, whether the episode is over, and its parts."""
         limits = self.resources.limits, self.sla
         taken = published_step(
             require_action(action), self.resources.allocation, self.history, self.preference, limits, compat=False
@@ -349,10 +268,8 @@ class RLMetricsTracker:
         critic_reset: bool = False,
     ) -> None:
         """Take a step: record with epoch and allocation, action, reward, verdicts, components (cost, performance,
-        efficiency, sla).
-
-        Items without a verdict have empty cells. Raises UserError for a record without these, and for names that are
-        none.
+        efficiency, sla). Items without a verdict have empty cells. Raises UserError for a record without these, and for
+        names that are none.
         """
         record = require_record(record, "track")
         if missing := {"epoch", *Allocation._fields} - set(record):
@@ -385,9 +302,7 @@ class RLMetricsTracker:
 
 
 class TrainingModuleManager:
-    """A user's training script: what its text tells, and runs of it within limits. Raises UserError where it is no
-    Python.
-    """
+    """A user's training script: what its text says, and runs of it. Raises UserError where it is no Python."""
 
     def __init__(self, script: Path | str, folder: Path | str, limits: ResourceConfig | None = None) -> None:
         self.script, self.folder, self.limits = Path(script), Path(folder), limits or machine_resources()
@@ -432,9 +347,7 @@ class CloudResourceOptimizer:
         self.found: Optimization | None = None
 
     def optimize(self, script: Path | str, dataset: Path | str | None = None) -> dict[str, Any]:
-        """Optimise the training of a script; returns the report, and writes it with the tables to `output_dir`. Raises
-        ScriptFailed.
-        """
+        """Optimise a script's training; return the report, written with tables to `output_dir`. Raises ScriptFailed."""
         runs_so_far(self.output_dir)  # a damaged one is told before anything runs
         path, data = Path(script), Path(dataset) if dataset is not None else None
         self.found = optimize(path, self.settings, data, self.analyser, new_folder(self.output_dir / "work"))

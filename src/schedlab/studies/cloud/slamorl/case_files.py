@@ -6,6 +6,7 @@ length.
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -39,8 +40,7 @@ from schedlab.studies.cloud.replay.state import (
     StateSwitches,
     significant_change,
 )
-from schedlab.studies.cloud.rules.suggestion_estimates import batch_without_records, options_without_records
-from schedlab.studies.cloud.rules.suggestions import options
+from schedlab.studies.cloud.rules.suggestions import batch_without_records, options, options_without_records
 from schedlab.studies.cloud.slamorl.published import step
 
 MIDDLE = Allocation(4, 16, 32)  # what `from_mid` of the cases starts from
@@ -49,9 +49,7 @@ NUMBER = "a number"
 
 
 def replay(path: Path, compat: bool) -> dict[str, Any]:
-    """Return the document of a case file with our results. compat: as the published program computes them. Raises
-    UserError.
-    """
+    """Return a case file with our results; compat: as the published program has them. Raises UserError."""
     if path.stem not in KINDS:
         raise UserError(
             f"there is no kind of case '{path.stem}'",
@@ -70,6 +68,12 @@ def replay(path: Path, compat: bool) -> dict[str, Any]:
     except ValueError:
         raise _beyond(path) from None
     return answer
+
+
+def print_answer(arguments: argparse.Namespace) -> int:
+    """Print the answer of `schedlab cloud replay`."""
+    print(json.dumps(replay(arguments.file, arguments.compat), indent=1, allow_nan=False))
+    return 0
 
 
 def _beyond(path: Path) -> UserError:
@@ -201,7 +205,7 @@ def _times(case: Case) -> tuple[float, float] | None:
     return given[0], given[1]
 
 
-def _arguments(case: Case) -> list[float]:
+def _arguments(case: Case) -> list[Any]:
     given = case.get("args", list, "GPUs, batch size, new GPUs, new batch size")
     if len(given) != 4 or not all(isinstance(value, int | float) for value in given):
         raise UserError(f"'args' is {given!r}", where=case.where, expected="GPUs, batch size, new GPUs, new batch size")
@@ -231,9 +235,8 @@ def _similarity(document: Case, path: Path, compat: bool) -> dict[str, Any]:
 
 def _query(case: Case) -> Mapping[str, Any]:
     query = case.inner("model_info")
-    return require_query(
-        {key: query.number(key) for key in QUERY if query.values.get(key) is not None}, query.where
-    )  # null: nothing
+    # null: nothing
+    return require_query({key: query.number(key) for key in QUERY if query.values.get(key) is not None}, query.where)
 
 
 def _sla(document: Case, path: Path, compat: bool) -> dict[str, Any]:
@@ -303,9 +306,7 @@ def _rewarded(case: Case, limits: tuple[ResourceConfig, SLAConfig], compat: bool
 
 
 def _without_records(case: Case, allocation: Allocation, limits: ResourceConfig) -> list[dict[str, Any]]:
-    """The options of a case without a history, each with its batch, by `baseline`, a record of the baseline's log, if
-    the case has it.
-    """
+    """The options of a case without history, each with its batch, by `baseline`, a log record, if given."""
     record = case.inner("baseline") if "baseline" in case.values else Case({}, case.where)
     used = gpu_utilisations(record.metrics())
     batch, gpus = record.count("batch_size", least=1), record.count("gpu_count", least=0)

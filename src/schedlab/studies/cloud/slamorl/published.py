@@ -23,9 +23,7 @@ MOST_SEVERE = 3  # severe violations that end an episode
 
 @dataclass(frozen=True)
 class Step:
-    """What an action led to: the allocation, the reward and its parts, whether the episode is over, the next state
-    (float32, 26).
-    """
+    """What an action led to: allocation, reward and its parts, end of the episode, next state (float32, 26)."""
 
     allocation: Allocation
     changed: bool
@@ -36,9 +34,7 @@ class Step:
 
 def trimmed(allocation: Allocation, metrics: Mapping[str, Any]) -> Allocation:
     """Return the allocation without the GPUs that idle: one GPU where all reported are below 5 %, else those at 10 % or
-    more.
-
-    Meant by the published program, which reads the utilisations under a name that nothing writes.
+    more. Meant by the published program, which reads the utilisations under a name that nothing writes.
     """
     found = gpu_utilisations(metrics)
     if len(found) <= 1:
@@ -71,7 +67,8 @@ def step(
         after = trimmed(after, history[-1])
     if history:
         state.update({**history[-1], **after._asdict()})
-    throughputs = tuple(record.get("throughput") if known(record.get("throughput")) else 0 for record in history[-2:])
+    said = [record.get("throughput") for record in history[-2:]]
+    throughputs = tuple(0 if value is None or not known(value) else value for value in said)
     transition = Transition(
         price_before=resource.hourly_price(*allocation),
         price_after=resource.hourly_price(*after),
