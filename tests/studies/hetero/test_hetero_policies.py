@@ -160,9 +160,9 @@ def test_the_search_keeps_to_its_budget(tmp_path, episodes, runs):
     assert chosen in {pair for pair, _ in played} and {unit for _, unit in played} <= {"train-00", "train-01"}
 
 
-def test_a_search_without_workloads_is_told(tmp_path):
+def test_a_search_without_workloads_is_refused(tmp_path):
     problem = prepared(managed_scenario(), tmp_path)
-    with pytest.raises(UserError, match="no workload of the split validation"):
+    with pytest.raises(UserError, match="best_fixed_pair.*replicates.validation"):
         rule(problem, "best_fixed_pair")
 
 

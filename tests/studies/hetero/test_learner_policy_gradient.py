@@ -71,7 +71,7 @@ def test_returns_against_those_of_the_same_workload_by_hand():
     assert learner.against_each_other(records[:1], returns[:1])[0].tolist() == [0.0, 0.0]
 
 
-def test_curves_tell_what_was_done_and_how_probable_it_is(tmp_path):
+def test_curves_hold_what_was_done_and_how_probable_it_is(tmp_path):
     _, points = learn(small(), tmp_path, 16, standardise="workload", gamma=1.0)
     by_update = {}
     for point in points:
@@ -232,12 +232,12 @@ def test_policies_of_other_sizes_are_refused(tmp_path):
 def test_scenarios_of_different_sizes_are_not_learned_together(tmp_path):
     spec = PolicySpec("agent", "learned", "policy_gradient", train_on=(Phase(("one", "two"), 8),))
     paths = LearnPaths(None, tmp_path / "policy.zip", tmp_path)
-    with pytest.raises(UserError, match=r"scenario two: .* expected 21 and 5, as in scenario one"):
+    with pytest.raises(UserError, match=r"scenario two: .*21 and 5.*scenario one"):
         learner.PolicyGradientLearner().learn({"one": thesis(), "two": small()}, spec, 0, paths, lambda **point: None)
 
 
 def test_problems_without_training_units_are_refused(tmp_path):
     problem = thesis()
     problem.units = lambda split: []
-    with pytest.raises(UserError, match="no environment to learn on"):
+    with pytest.raises(UserError, match="scenario one: "):
         learn(problem, tmp_path, 8)

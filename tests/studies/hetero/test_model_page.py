@@ -31,6 +31,6 @@ def test_the_example_runs(page, tmp_path, monkeypatch):
     assert names["env"].step(0)[2]
 
 
-@pytest.mark.parametrize("name", [*LegacySettings.model_fields, *OBJECTIVES, *JOB_POLICIES, *CORE_POLICIES, *MORE_CORE_POLICIES])
-def test_tables_name_everything(page, name):
-    assert f"`{name}`" in page
+def test_tables_name_everything(page):
+    names = [*LegacySettings.model_fields, *OBJECTIVES, *JOB_POLICIES, *CORE_POLICIES, *MORE_CORE_POLICIES]
+    assert [name for name in names if f"`{name}`" not in page] == []

@@ -9,6 +9,7 @@ import pytest
 from small_hetero import first, managed_scenario, part, prepared
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Unit
+from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate
 from schedlab.config.settings import PolicySettings
 from schedlab.studies.hetero.env.env import HeteroEnv
@@ -36,7 +37,7 @@ def learn(name: str, problem: Any, folder, steps: int, **changes: Any) -> tuple[
     values = {key: value for key, value in part(f"learner/hetero/{name}.yaml").items() if key != "name"} | changes
     spec = PolicySpec("stock", "learned", name, values, train_on=(Phase(("one",), steps),))
     paths, points = LearnPaths(None, folder / "policy.zip", folder / "progress"), []
-    learner = STUDY.learners[name]()
+    learner = load_object(STUDY.learners[name])()
     learner.learn({"one": problem}, spec, 0, paths, lambda metric, value, **_: points.append((metric, value)))
     return learner.load(paths.checkpoint, problem), points
 
