@@ -19,7 +19,10 @@ from schedlab.studies.hetero.simulator.episode import make_jobs
 
 HEADS = {"observation": "heads", "objective": "avg_job_slowdown", "time_weighted": True, "void": False}
 DRAWN_NOWHERE = tuple(pair for pair in ALL_PAIRS if "random" not in pair)
-JOBS = [{"res": 1 + number % 4, "subtime": number // 3, "bw": 4 * (number % 6), "mem": 1000 * (number % 4)} for number in range(30)]
+JOBS = [
+    {"res": 1 + number % 4, "subtime": number // 3, "bw": 4 * (number % 6), "mem": 1000 * (number % 4)}
+    for number in range(30)
+]
 
 
 def small(**settings) -> HeteroEnv:

@@ -70,7 +70,9 @@ def test_time_weighted_rewards_add_up_to_the_integral(objective):
         "energy_consumption": -(50 + 12.5 + 80 * 0.05),
         "edp": -(50 + 12.5 + 80 * 0.05),
     }[objective]
-    assert run.history.rewards == pytest.approx([OBJECTIVES_WITH_ONE_RUNNING[objective] * first, after * second], rel=1e-6)
+    assert run.history.rewards == pytest.approx(
+        [OBJECTIVES_WITH_ONE_RUNNING[objective] * first, after * second], rel=1e-6
+    )
 
 
 def test_decisions_fall_where_jobs_came_or_ended_and_others_wait():

@@ -66,6 +66,8 @@ def test_the_status_says_what_the_values_say() -> None:
         if claim.status == "reproduced":
             assert agree(claim.published, claim.ours_reference, claim.tolerance), claim.id
         if claim.status == "repaired":
-            assert claim.ours_repaired is not None and not agree(claim.published, claim.ours_repaired, claim.tolerance), claim.id
+            assert claim.ours_repaired is not None and not agree(
+                claim.published, claim.ours_repaired, claim.tolerance
+            ), claim.id
         if claim.status == "open":
             assert claim.ours_reference is None and claim.ours_repaired is None, claim.id

@@ -14,7 +14,10 @@ from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.example import SELECTION
 from schedlab.studies.hetero.simulator.episode import make_jobs
 
-JOBS = [{"res": 1 + number % 4, "subtime": number // 3, "bw": 4 * (number % 6), "mem": 1000 * (number % 4)} for number in range(30)]
+JOBS = [
+    {"res": 1 + number % 4, "subtime": number // 3, "bw": 4 * (number % 6), "mem": 1000 * (number % 4)}
+    for number in range(30)
+]
 
 
 def environment(**settings) -> HeteroEnv:
@@ -63,7 +66,9 @@ def test_seed_of_the_construction_counts_for_the_first_reset_only():
     assert drawn[0] != drawn[1]
 
 
-@pytest.mark.parametrize(("action", "makespan", "reward"), [(0, 6.363636, 6.6), (1, 5.25, 8.4), (2, 7.0, 6.0), (4, 5.25, 8.4)])
+@pytest.mark.parametrize(
+    ("action", "makespan", "reward"), [(0, 6.363636, 6.6), (1, 5.25, 8.4), (2, 7.0, 6.0), (4, 5.25, 8.4)]
+)
 def test_learning_case(action, makespan, reward):
     env = make(settings=DecisionSettings(selection=SELECTION, void=False, objective="makespan", observation="minimal"))
     env.reset(seed=0)

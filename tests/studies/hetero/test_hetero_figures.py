@@ -40,13 +40,32 @@ def evaluated(name: str, folder: Path) -> tuple[dict[str, Any], dict[str, Path],
     prepared(settings, folder)
     problem = {"name": name, "mode": "default", "seed": 1, **prepare.problem_values(settings), "upstream": {}}
     policies = [
-        {"name": rule, "kind": "rule", "mode": "default", "target": rule, "params": {}, "seeds": [0], "trained_on": ""} for rule in RULES
+        {"name": rule, "kind": "rule", "mode": "default", "target": rule, "params": {}, "seeds": [0], "trained_on": ""}
+        for rule in RULES
     ]
-    values = {"study": "hetero", "results_version": 1, "seed": 1, "scenario": name, "problem": problem, "policies": policies}
+    values = {
+        "study": "hetero",
+        "results_version": 1,
+        "seed": 1,
+        "scenario": name,
+        "problem": problem,
+        "policies": policies,
+    }
     (folder / "evaluate.yaml").write_text(dump(values))
-    inputs = {"platform": folder / "platform.xml", "resources": folder / "resources.json", "workloads": folder / "workloads.zip"}
-    evaluate(folder / "evaluate.yaml", inputs, {}, folder / "rules.parquet", folder / "details", folder / "provenance.json")
-    return problem, inputs, folder / "rules.parquet", {table: [folder / f"details/{table}.parquet"] for table in STUDY.details}
+    inputs = {
+        "platform": folder / "platform.xml",
+        "resources": folder / "resources.json",
+        "workloads": folder / "workloads.zip",
+    }
+    evaluate(
+        folder / "evaluate.yaml", inputs, {}, folder / "rules.parquet", folder / "details", folder / "provenance.json"
+    )
+    return (
+        problem,
+        inputs,
+        folder / "rules.parquet",
+        {table: [folder / f"details/{table}.parquet"] for table in STUDY.details},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +74,21 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> StudyTables:
     made = {name: evaluated(name, folder / name) for name in SPEED}
     statistics = {"statistic": "mean", "resamples": 200, "confidence": 0.95, "baseline": "easy"}
     jobs = {name: {"rules": list(RULES)} for name in made}
-    part = {"study": "hetero", "results_version": 1, "seed": 1, "statistics": statistics, "scenarios": jobs, "policies": {}}
+    part = {
+        "study": "hetero",
+        "results_version": 1,
+        "seed": 1,
+        "statistics": statistics,
+        "scenarios": jobs,
+        "policies": {},
+    }
     (folder / "summarise.yaml").write_text(yaml.safe_dump(part))
     details = {table: [path for name in made for path in made[name][3][table]] for table in STUDY.details}
     summarise(folder / "summarise.yaml", [made[name][2] for name in made], [], details, folder / "summary")
     inputs = {name: made[name][1] for name in made}
-    return read_tables(STUDY, folder / "summary", {"scenarios": {name: made[name][0] for name in made}, "policies": {}}, inputs)
+    return read_tables(
+        STUDY, folder / "summary", {"scenarios": {name: made[name][0] for name in made}, "policies": {}}, inputs
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -103,14 +131,20 @@ def test_a_scenario_looks_alike_in_every_figure(tables):
 
 def test_points_stand_at_the_values_of_the_summary_in_the_panels_unit(tables):
     axes = draw(tables, "metrics", "unlike", policies=("easy", "fcfs"), metrics=["makespan"]).figure.axes[0]
-    shown = {round(float(line.get_ydata()[0])): float(line.get_xdata()[0]) for line in axes.get_lines() if len(line.get_xdata()) == 1}
+    shown = {
+        round(float(line.get_ydata()[0])): float(line.get_xdata()[0])
+        for line in axes.get_lines()
+        if len(line.get_xdata()) == 1
+    }
     size = {"h": 3600.0, "min": 60.0}[axes.get_xlabel().split()[0]]
     wanted = {0: value(tables, "easy", "makespan") / size, 1: value(tables, "fcfs", "makespan") / size}
     assert shown == pytest.approx(wanted)
 
 
 def test_differences_are_in_percent_of_the_baselines_mean(tables):
-    axes = draw(tables, "metrics", "unlike", metrics=["mean_wait"], against="easy", policies=("fcfs", "easy")).figure.axes[0]
+    axes = draw(
+        tables, "metrics", "unlike", metrics=["mean_wait"], against="easy", policies=("fcfs", "easy")
+    ).figure.axes[0]
     shown = [float(line.get_xdata()[0]) for line in axes.get_lines() if len(line.get_xdata()) == 1]
     wait = {policy: value(tables, policy, "mean_wait") for policy in RULES}
     assert shown == pytest.approx([100 * (wait["fcfs"] - wait["easy"]) / wait["easy"]])
@@ -122,7 +156,9 @@ def test_any_scheduler_may_be_compared_with(tables):
     shown = {}
     for one, other in (("easy", "filler"), ("filler", "easy")):
         drawing = draw(tables, "metrics", "unlike", metrics=["mean_wait"], against=one, policies=(other,))
-        (shown[one],) = [float(line.get_xdata()[0]) for line in drawing.figure.axes[0].get_lines() if len(line.get_xdata()) == 1]
+        (shown[one],) = [
+            float(line.get_xdata()[0]) for line in drawing.figure.axes[0].get_lines() if len(line.get_xdata()) == 1
+        ]
     waits = {policy: value(tables, policy, "mean_wait") for policy in RULES}
     assert shown["filler"] == pytest.approx(100 * (waits["easy"] - waits["filler"]) / waits["filler"])
     assert shown["easy"] == pytest.approx(100 * (waits["filler"] - waits["easy"]) / waits["easy"])
@@ -175,7 +211,9 @@ def test_a_drawing_of_one_scenario_names_the_others(tables, kind):
 
 
 def test_the_gantt_chart_can_name_jobs_and_show_another_workload(tables):
-    plain, named = (draw(tables, "gantt", "unlike", policies=("easy",), unit="test-03", labels=labels) for labels in (False, True))
+    plain, named = (
+        draw(tables, "gantt", "unlike", policies=("easy",), unit="test-03", labels=labels) for labels in (False, True)
+    )
     numbers = [len(drawing.figure.axes[0].texts) for drawing in (plain, named)]
     assert numbers[1] > numbers[0]
     assert "test-03" in named.caption
@@ -185,7 +223,11 @@ def test_the_gantt_chart_can_name_jobs_and_show_another_workload(tables):
 
 def test_the_course_shows_the_longest_queue_the_utilisation_and_the_energy(tables):
     drawing = draw(tables, "course", "unlike", policies=("fcfs", "easy"))
-    assert [axes.get_ylabel().split(" (")[0] for axes in drawing.figure.axes] == ["waiting jobs", "utilisation", "energy so far"]
+    assert [axes.get_ylabel().split(" (")[0] for axes in drawing.figure.axes] == [
+        "waiting jobs",
+        "utilisation",
+        "energy so far",
+    ]
     scores = tables.scores[(tables.scores["unit"] == "test-00") & (tables.scores["scenario"] == "unlike")]
     for policy in ("fcfs", "easy"):
         of_policy = scores[scores["policy"] == policy].set_index("metric")["value"]
@@ -210,7 +252,11 @@ def test_the_course_without_energy_has_two_panels(tables):
 
 def test_lines_of_rules_differ_in_colour_and_dashes(tables):
     looks = data.looks(tables, RULES)
-    assert len({(look.colour, str(look.dashes)) for look in looks.values()}) == len({look.colour for look in looks.values()}) == 3
+    assert (
+        len({(look.colour, str(look.dashes)) for look in looks.values()})
+        == len({look.colour for look in looks.values()})
+        == 3
+    )
 
 
 def test_means_of_a_step_function_within_intervals():
@@ -241,7 +287,9 @@ def test_a_wrong_value_of_a_figure_is_refused():
 
 def test_the_shipped_figures_are_of_known_kinds(repository):
     for file in (repository / "conf/figure/hetero").glob("*.yaml"):
-        values = yaml.safe_load(re.sub(r"\$\{scale\.[\w.]+\}", "8", file.read_text()))  # a number of the scale, whatever it is
+        values = yaml.safe_load(
+            re.sub(r"\$\{scale\.[\w.]+\}", "8", file.read_text())
+        )  # a number of the scale, whatever it is
         assert values["kind"] in STUDY.figures and STUDY.figure_settings[values["kind"]](**values.get("params", {}))
 
 

@@ -37,7 +37,9 @@ def themed() -> Iterator[None]:
 
 
 def draw(tables: StudyTables, kind: str, policies: tuple[str, ...] = (), **params: Any) -> Drawing:
-    drawing = drawing_function(STUDY, kind)(tables, FigureSpec("figure", kind, "title", "Caption.", "", ("case",), policies, params))
+    drawing = drawing_function(STUDY, kind)(
+        tables, FigureSpec("figure", kind, "title", "Caption.", "", ("case",), policies, params)
+    )
     drawing.figure.draw_without_rendering()
     return drawing
 
@@ -68,7 +70,13 @@ def test_the_pair_that_was_found_is_framed_and_no_other(among):
 
 def test_the_caption_has_the_place_of_each_seed_among_the_pairs(among):
     drawing = draw(among, "pairs")
-    for shown in ("shortest-high_mem (3)", "first-low_power (50)", "easy 6, place 2", "mine 16, place 1, 4", "shortest-low_power, 20, place 3"):
+    for shown in (
+        "shortest-high_mem (3)",
+        "first-low_power (50)",
+        "easy 6, place 2",
+        "mine 16, place 1, 4",
+        "shortest-low_power, 20, place 3",
+    ):
         assert shown in drawing.caption
     rows = [label.get_text() for label in drawing.figure.axes[1].get_yticklabels()]
     assert rows == ["easy", "mine", "best_fixed_pair"]
@@ -142,7 +150,9 @@ def test_agents_that_learned_elsewhere_are_refused():
 
 
 def test_overuse_shows_each_span_on_its_processor(tmp_path: Path):
-    tables = overused({"first-high_gflops": [(1, 100.0, 30.0), (0, 110.0, 10.0)], "first-high_mem_bw": []}, 150.0, tmp_path)
+    tables = overused(
+        {"first-high_gflops": [(1, 100.0, 30.0), (0, 110.0, 10.0)], "first-high_mem_bw": []}, 150.0, tmp_path
+    )
     drawing = draw(tables, "overuse", ("first-high_gflops", "first-high_mem_bw"))
     share, spans, none = drawing.figure.axes
     assert share.get_lines()[0].get_xydata().tolist() == [[0, 0], [0, 50], [10, 100], [20, 50], [30, 0], [50, 0]]
@@ -158,7 +168,9 @@ def test_bubbles_stand_on_the_queue_and_count_what_was_lacking():
     held = {"first-high_gflops": [(110.2, "cores"), (110.8, "cores"), (130.5, "memory")], "shortest-high_mem_bw": []}
     drawing = draw(held_back(held, [(100.0, 0), (105.0, 4), (140.0, 0), (160.0, 0)]), "bubbles", tuple(held))
     above, below = drawing.figure.axes
-    drawn = [found for found in above.collections if len(found.get_offsets()) and not found.get_label().startswith("for")]
+    drawn = [
+        found for found in above.collections if len(found.get_offsets()) and not found.get_label().startswith("for")
+    ]
     assert [found.get_offsets().tolist() for found in drawn] == [
         [pytest.approx([10.5 / 60, 4])],
         [pytest.approx([30.5 / 60, 4])],

@@ -53,7 +53,11 @@ def test_pieces_of_a_trace_are_the_trace_cut_up(tmp_path):
     prepared(from_trace(290, train=2, validation=1, test=2), tmp_path / "pieces")
     prepared(from_trace(5 * 290), tmp_path / "whole")
     pieces, whole = workloads(tmp_path / "pieces"), workloads(tmp_path / "whole")["test-00.json"]
-    jobs = [job for name in ("train-00", "train-01", "validation-00", "test-00", "test-01") for job in pieces[f"{name}.json"]["jobs"]]
+    jobs = [
+        job
+        for name in ("train-00", "train-01", "validation-00", "test-00", "test-01")
+        for job in pieces[f"{name}.json"]["jobs"]
+    ]
     assert [(job["res"], job["walltime"]) for job in jobs] == [(job["res"], job["walltime"]) for job in whole["jobs"]]
     assert all(workload["jobs"][0]["subtime"] == 0 for workload in pieces.values())
 
@@ -76,7 +80,9 @@ def test_jobs_that_are_left_out_are_counted_in_the_log(tmp_path, caplog):
 
 
 def test_scenarios_of_one_platform_and_workload_share_their_inputs():
-    here, there = (prepare.parts(scenario(name=name, rules=rules)) for name, rules in (("a", ["fcfs"]), ("b", ["easy"])))
+    here, there = (
+        prepare.parts(scenario(name=name, rules=rules)) for name, rules in (("a", ["fcfs"]), ("b", ["easy"]))
+    )
     assert here == there and all(entry.shared for entry in here.values())
     other = prepare.parts(scenario(platform=part("platform/alike.yaml")))
     assert other["trim_workload"].values != here["trim_workload"].values  # the work of a job hangs from the mean speed
@@ -104,5 +110,11 @@ def test_a_workload_that_is_not_there_is_refused(tmp_path):
 
 def test_the_problem_part_makes_the_scenario_again():
     settings = scenario(bounded_slowdown_threshold=60.0)
-    values = {"name": "small", "mode": "default", "seed": 1, **prepare.problem_values(settings), "upstream": {"trim_workload": "0"}}
+    values = {
+        "name": "small",
+        "mode": "default",
+        "seed": 1,
+        **prepare.problem_values(settings),
+        "upstream": {"trim_workload": "0"},
+    }
     assert prepare.scenario_of(values) == settings.model_copy(update={"rules": ()})

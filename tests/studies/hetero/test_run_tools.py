@@ -87,7 +87,12 @@ def run_files_jobs(folder: Path) -> list[dict[str, float]]:
     header, *rows = (folder / "out_jobs.csv").read_text().splitlines()
     names = header.split(",")
     found = [dict(zip(names, row.split(","), strict=True)) for row in rows]
-    columns = {"submission_time": "submit", "starting_time": "start", "finish_time": "finish", "requested_number_of_resources": "cores"}
+    columns = {
+        "submission_time": "submit",
+        "starting_time": "start",
+        "finish_time": "finish",
+        "requested_number_of_resources": "cores",
+    }
     return [{ours: float(row[theirs]) for theirs, ours in columns.items()} for row in found if row["starting_time"]]
 
 
@@ -110,7 +115,10 @@ def test_spans_of_overuse_including_one_that_hdeeprm_left_open(tmp_path, runs):
     (tmp_path / "overutilizations.json").write_text(json.dumps(overuse))
     assert run_files.read_overuse(tmp_path)["spans"] == [(0, 0.0, 10.0), (1, 5.0, None)]
     last = max(job["finish"] for job in run_files_jobs(tmp_path))
-    assert f"{(10 + last - 5) / (2 * last):.1%} of all processors' time" in drawn("mem_bw_overutilization", tmp_path).caption
+    assert (
+        f"{(10 + last - 5) / (2 * last):.1%} of all processors' time"
+        in drawn("mem_bw_overutilization", tmp_path).caption
+    )
 
 
 def shutil_copy(source: Path, target: Path) -> None:
@@ -148,7 +156,23 @@ def test_metrics_are_read_by_name_and_drawn_in_eight_panels(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     write_schedule(Path("A/out_schedule.csv"))
     write_schedule(Path("B/out_schedule.csv"), makespan=15.0, consumed_joules=5.0)
-    assert main(["hetero", "metrics", "A/out_schedule.csv", "B/out_schedule.csv", "-n1", "greedy", "-n2", "random", "-s", "bars.svg"]) == 0
+    assert (
+        main(
+            [
+                "hetero",
+                "metrics",
+                "A/out_schedule.csv",
+                "B/out_schedule.csv",
+                "-n1",
+                "greedy",
+                "-n2",
+                "random",
+                "-s",
+                "bars.svg",
+            ]
+        )
+        == 0
+    )
     said = capsys.readouterr().out
     assert "random" in said and "greedy" in said
     assert "energy −50.0 %" in said and "makespan +50.0 %" in said
@@ -180,7 +204,9 @@ def test_bars_are_as_high_as_their_values(tmp_path):
     ],
 )
 def test_a_statistic_of_the_jobs(tmp_path, capsys, field, statistic, value):
-    profiles = {str(n): {"req_time": 10 * n, "mem": 100 * n, "mem_bw": 4 * n, "type": "delay", "delay": 1} for n in range(1, 5)}
+    profiles = {
+        str(n): {"req_time": 10 * n, "mem": 100 * n, "mem_bw": 4 * n, "type": "delay", "delay": 1} for n in range(1, 5)
+    }
     jobs = [{"id": n, "subtime": 0, "res": n, "profile": str(n)} for n in range(1, 5)]
     path = tmp_path / "workload.json"
     path.write_text(json.dumps({"nb_res": 4, "jobs": jobs, "profiles": profiles}))
@@ -216,7 +242,9 @@ def test_wrong_files_and_names_are_refused(tmp_path, monkeypatch, capsys, argume
     Path("short.csv").write_text("makespan\n1.0\n")
     Path("empty.csv").write_text("makespan\n")
     write_schedule(Path("text.csv"), makespan="long")
-    Path("w.json").write_text('{"nb_res": 1, "jobs": [{"id": 0, "subtime": 0, "res": 1, "profile": "p"}], "profiles": {"p": {}}}')
+    Path("w.json").write_text(
+        '{"nb_res": 1, "jobs": [{"id": 0, "subtime": 0, "res": 1, "profile": "p"}], "profiles": {"p": {}}}'
+    )
     assert main(["hetero", *arguments]) == 2
     error = capsys.readouterr().err
     assert where in error and key in error and "Traceback" not in error

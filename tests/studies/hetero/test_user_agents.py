@@ -38,9 +38,12 @@ def here(tmp_path, monkeypatch) -> Path:
 
 @pytest.mark.parametrize("name", ["reinforce", "actor_critic"])
 def test_the_examples_learn_the_placement_without_conflict(here, name):
-    assert run_launch("-a", name, "-om", "model.pt", "-nr", "400") == 0
+    write_case(here, options({**LEARN, "lr": 0.01}))
+    assert run_launch("-a", name, "-om", "model.pt", "-nr", "200") == 0
     rows = json.loads(Path("probs.json").read_text())
-    assert len(rows) == len(numbers("rewards.log")) == len(numbers("losses.log")) == len(numbers("log_probs.log")) == 400
+    assert (
+        len(rows) == len(numbers("rewards.log")) == len(numbers("losses.log")) == len(numbers("log_probs.log")) == 200
+    )
     assert sum(rows[0][action] for action in BEST) < 0.6
     assert sum(rows[-1][action] for action in BEST) > 0.95
     assert np.mean(numbers("makespans.log")[-50:]) < 5.4
@@ -48,7 +51,7 @@ def test_the_examples_learn_the_placement_without_conflict(here, name):
     assert run_launch("-a", name, "-im", "model.pt") == 0
     assert schedule()["makespan"] == pytest.approx(5.25)
     assert numbers("actions.log")[-1] in BEST
-    assert len(numbers("losses.log")) == 400  # a test teaches nothing
+    assert len(numbers("losses.log")) == 200  # a test teaches nothing
 
 
 def test_a_file_written_for_hdeeprm_runs_unchanged():
@@ -153,7 +156,9 @@ def test_an_agent_may_draw_from_any_global_generator_and_stays_repeatable(tmp_pa
         write_case(tmp_path / name, options())
         monkeypatch.chdir(tmp_path / name)
         agent = write_agent(
-            SECOND.format(action="(random.randrange(5) + np.random.randint(5) + int(torch.randint(5, (1,)))) % 5", factor=1)
+            SECOND.format(
+                action="(random.randrange(5) + np.random.randint(5) + int(torch.randint(5, (1,)))) % 5", factor=1
+            )
         )
         text = Path(agent).read_text()
         Path(agent).write_text("import random\nimport numpy as np\n" + text)
@@ -169,7 +174,9 @@ def test_the_learning_rate_is_that_of_the_options_not_of_the_model(here):
     assert run_launch("-a", agent, "-om", "first.pt") == 0
     write_case(here, options({**LEARN, "lr": 0.25}))
     assert run_launch("-a", agent, "-im", "first.pt", "-om", "second.pt") == 0
-    weight = [torch.load(name, weights_only=True)["model_state_dict"]["weight"].item() for name in ("first.pt", "second.pt")]
+    weight = [
+        torch.load(name, weights_only=True)["model_state_dict"]["weight"].item() for name in ("first.pt", "second.pt")
+    ]
     assert weight == pytest.approx([1 - 0.005, 1 - 0.005 - 0.25], abs=1e-5)
 
 
@@ -257,7 +264,9 @@ def test_an_agent_that_raises_keeps_what_was_finished(here, capsys):
     assert "Traceback" not in told.err
     assert told.out == ""
     now = contents(here)
-    assert {name: now[name] for name in kept if name != "insights.log"} == {name: kept[name] for name in kept if name != "insights.log"}
+    assert {name: now[name] for name in kept if name != "insights.log"} == {
+        name: kept[name] for name in kept if name != "insights.log"
+    }
     assert Path("partial_schedule.csv").exists()
     assert "no idea" in Path("insights.log").read_text()
 
@@ -281,9 +290,17 @@ BAD_FILES = [  # the agent's file, the exit status, the line that is named, and 
     ),
     (ACTING.replace("def loss", "def lost"), 2, "mine.py: ", "loss"),
     (ACTING.replace("torch.nn.Parameter(torch.ones(1))", "1"), 2, "mine.py: ", "parameters"),
-    (ACTING.replace("def decide", "def alter(self, action, environment): pass\n        def decide"), 1, "mine.py: ", "alter"),
     (
-        ACTING.replace("def decide", "def alter(self, action, environment): [environment.step(0) for _ in 'ab']\n        def decide"),
+        ACTING.replace("def decide", "def alter(self, action, environment): pass\n        def decide"),
+        1,
+        "mine.py: ",
+        "alter",
+    ),
+    (
+        ACTING.replace(
+            "def decide",
+            "def alter(self, action, environment): [environment.step(0) for _ in 'ab']\n        def decide",
+        ),
         1,
         "mine.py: ",
         "step",
@@ -293,7 +310,9 @@ BAD_FILES = [  # the agent's file, the exit status, the line that is named, and 
 ]
 
 
-@pytest.mark.parametrize(("text", "status", "where", "what"), BAD_FILES, ids=[str(number) for number in range(len(BAD_FILES))])
+@pytest.mark.parametrize(
+    ("text", "status", "where", "what"), BAD_FILES, ids=[str(number) for number in range(len(BAD_FILES))]
+)
 def test_a_bad_agent_is_refused_with_its_line(capsys, text, status, where, what):
     agent = write_agent(text)
     assert run_launch("-a", agent, "--agent-limit", "1") == status
@@ -348,7 +367,8 @@ STOPPED = """
 
 
 @pytest.mark.parametrize(
-    ("stop", "status"), [("raise KeyboardInterrupt", 130), ("os.kill(os.getpid(), signal.SIGTERM)", 143), ("raise ValueError", 1)]
+    ("stop", "status"),
+    [("raise KeyboardInterrupt", 130), ("os.kill(os.getpid(), signal.SIGTERM)", 143), ("raise ValueError", 1)],
 )
 def test_however_a_launch_ends_tables_and_model_of_what_was_finished_are_written(stop, status):
     agent = write_agent(STOPPED.format(stop=stop))
