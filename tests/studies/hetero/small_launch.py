@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.cli.main import main
-from schedlab.studies.hetero.example import SELECTION
+from schedlab.studies.hetero.simulator.episode import SELECTION
 
 LEARN = {"type": "LEARNING", "run": "train", "hidden": 16, "lr": 0.005, "gamma": 0.99}
 

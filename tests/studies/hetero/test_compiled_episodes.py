@@ -13,8 +13,7 @@ from schedlab.studies.hetero.env.env import HeteroEnv
 from schedlab.studies.hetero.env.observation import HeadsObserver
 from schedlab.studies.hetero.env.settings import ALL_PAIRS, DecisionSettings
 from schedlab.studies.hetero.learners.compiled_episodes import CompiledEpisodes
-from schedlab.studies.hetero.learners.episodes import sample_episode
-from schedlab.studies.hetero.learners.networks import build_network
+from schedlab.studies.hetero.learners.networks import build_network, sample_episode
 from schedlab.studies.hetero.simulator.episode import make_jobs
 
 HEADS = {"observation": "heads", "objective": "avg_job_slowdown", "time_weighted": True, "void": False}

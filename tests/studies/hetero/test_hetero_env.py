@@ -11,8 +11,7 @@ from small_clusters import cluster, workload
 from schedlab.config.errors import UserError
 from schedlab.studies.hetero.env.env import ENVIRONMENT, HeteroEnv, make
 from schedlab.studies.hetero.env.settings import DecisionSettings
-from schedlab.studies.hetero.example import SELECTION
-from schedlab.studies.hetero.simulator.episode import make_jobs
+from schedlab.studies.hetero.simulator.episode import SELECTION, make_jobs
 
 JOBS = [
     {"res": 1 + number % 4, "subtime": number // 3, "bw": 4 * (number % 6), "mem": 1000 * (number % 4)}

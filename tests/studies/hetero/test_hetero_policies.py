@@ -22,12 +22,13 @@ from schedlab.stages import learn as learn_stage
 from schedlab.stages.policies import make_rule
 from schedlab.studies.hetero import prepare
 from schedlab.studies.hetero.env.settings import ALL_PAIRS, REFERENCE
-from schedlab.studies.hetero.example import SELECTION, learning_workload
 from schedlab.studies.hetero.learners.settings import PUBLISHED
 from schedlab.studies.hetero.problem import HeteroProblem
 from schedlab.studies.hetero.rules import PAIRS, PairRule
 from schedlab.studies.hetero.scenario import HeteroScenario
-from schedlab.studies.hetero.simulator.core_policies import MORE_CORE_POLICIES
+from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
+from schedlab.studies.hetero.simulator.episode import SELECTION, learning_workload
+from schedlab.studies.hetero.simulator.job_queue import JOB_POLICIES
 from schedlab.studies.hetero.study import STUDY
 from schedlab.workloads.batsim_file import batsim_text
 from schedlab.workloads.to_batsim import REFERENCE as WORKLOAD_REFERENCE
@@ -119,10 +120,7 @@ def test_learning_case_through_the_stages_learn_and_evaluate(tmp_path):
 
 
 def test_every_pair_is_a_rule_and_random_ones_draw_by_the_seed(tmp_path):
-    assert set(PAIRS) == {
-        *ALL_PAIRS,
-        *(f"{pair.partition('-')[0]}-{core}" for pair in ALL_PAIRS for core in MORE_CORE_POLICIES),
-    }
+    assert set(PAIRS) == {f"{job}-{core}" for job in JOB_POLICIES for core in ALL_CORE_POLICIES} >= set(ALL_PAIRS)
     assert set(PAIRS) <= STUDY.rules.keys() and len(ALL_PAIRS) == 36
     problem = prepared(managed_scenario(), tmp_path)
     makespans = [

@@ -15,9 +15,8 @@ from schedlab.batsim.files.outputs import Outputs
 from schedlab.cli.hdeeprm_launch import main as hdeeprm_launch
 from schedlab.cli.main import main
 from schedlab.studies.hetero.env.settings import DecisionSettings
-from schedlab.studies.hetero.example import learning_case
 from schedlab.studies.hetero.hdeeprm.launch_outputs import append_lines, append_row
-from schedlab.studies.hetero.simulator.episode import Episode, play
+from schedlab.studies.hetero.simulator.episode import Episode, learning_case, play
 
 BATSIM_FILES = {
     "out_jobs.csv",

@@ -13,10 +13,9 @@ from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Unit
 from schedlab.config.errors import UserError
 from schedlab.studies.hetero.env.env import HeteroEnv
 from schedlab.studies.hetero.env.settings import DecisionSettings
-from schedlab.studies.hetero.example import SELECTION, learning_case
 from schedlab.studies.hetero.learners import policy_gradient as learner
 from schedlab.studies.hetero.learners.networks import build_network, log_probabilities
-from schedlab.studies.hetero.simulator.episode import make_jobs
+from schedlab.studies.hetero.simulator.episode import SELECTION, learning_case, make_jobs
 
 THESIS = DecisionSettings(selection=SELECTION, void=False, objective="makespan", observation="minimal")
 EPISODES = 480  # enough for the learning case at four times the shipped learning rate

@@ -6,8 +6,7 @@ import pytest
 from small_clusters import episode
 
 from schedlab.studies.hetero.env.settings import DecisionSettings
-from schedlab.studies.hetero.example import learning_case
-from schedlab.studies.hetero.simulator.episode import Episode, play
+from schedlab.studies.hetero.simulator.episode import Episode, learning_case, play
 
 PLACEMENTS = {"high_gflops": (6.363636, 6.6), "high_mem_bw": (5.25, 8.4), "low_power": (7.0, 6.0)}
 

@@ -11,8 +11,8 @@ from schedlab.batsim.errors import ProtocolError
 from schedlab.config.contract import PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.stages.policies import make_rule
-from schedlab.studies.hetero.env.settings import KNOWN_CORE_POLICIES
 from schedlab.studies.hetero.problem import HeteroProblem
+from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
 from schedlab.studies.hetero.study import STUDY
 from schedlab.workloads.batsim_file import write_batsim
 
@@ -85,7 +85,7 @@ def test_energy_of_a_scheduler_is_that_of_the_same_placement_by_a_pair(tmp_path)
 
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "sjf"])
-@pytest.mark.parametrize("cores", [name for name in KNOWN_CORE_POLICIES if name != "random"])
+@pytest.mark.parametrize("cores", [name for name in ALL_CORE_POLICIES if name != "random"])
 def test_first_come_and_shortest_first_are_pairs(tmp_path, scheduler, cores):
     """Both hold the queue at the first job that does not fit; memory is ample, so that it never decides."""
     platform = managed_scenario().platform.model_dump(mode="json")

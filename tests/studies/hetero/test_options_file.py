@@ -9,8 +9,8 @@ from small_launch import LEARN, options, pair
 
 from schedlab.config.errors import UserError
 from schedlab.studies.hetero.env.settings import ALL_PAIRS, REFERENCE
-from schedlab.studies.hetero.example import SELECTION
 from schedlab.studies.hetero.hdeeprm.options import decision_settings, read_options
+from schedlab.studies.hetero.simulator.episode import SELECTION
 
 
 @pytest.fixture

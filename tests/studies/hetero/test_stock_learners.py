@@ -14,7 +14,7 @@ from schedlab.config.schema import validate
 from schedlab.config.settings import PolicySettings
 from schedlab.studies.hetero.env.env import HeteroEnv
 from schedlab.studies.hetero.env.settings import DecisionSettings
-from schedlab.studies.hetero.example import SELECTION, learning_case
+from schedlab.studies.hetero.simulator.episode import SELECTION, learning_case
 from schedlab.studies.hetero.study import STUDY
 
 THESIS = DecisionSettings(selection=SELECTION, void=False, objective="makespan", observation="minimal")

@@ -23,7 +23,6 @@ from schedlab.platforms.batsim_xml import read_platform
 from schedlab.platforms.hierarchy import read_hierarchy
 from schedlab.studies.hetero.env.env import HeteroEnv
 from schedlab.studies.hetero.env.settings import DecisionSettings
-from schedlab.studies.hetero.hdeeprm.pybatsim_scheduler import DecisionScheduler
 from schedlab.studies.hetero.outcomes import METRICS, decisions_table, outcome
 from schedlab.studies.hetero.prepare import extract_workload
 from schedlab.studies.hetero.rules import PairRule, SchedulerRule
@@ -31,6 +30,7 @@ from schedlab.studies.hetero.scenario import HeteroScenario, units
 from schedlab.studies.hetero.simulator.decisions import DecisionSystem
 from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs
 from schedlab.studies.hetero.simulator.managed_cores import ManagedCores
+from schedlab.studies.hetero.simulator.pybatsim_scheduler import DecisionScheduler
 from schedlab.workloads.batsim_file import BatsimWorkload, batsim_text, job_limits, read_batsim
 
 NO_LIMITS = {"max_time": 1.0, "max_core": 1.0, "max_mem": 1.0, "max_mem_bw": 1.0}  # of observations, where nobody looks

@@ -12,8 +12,9 @@ from schedlab.batsim.scheduler_loading import OURS, find_scheduler
 from schedlab.config.contract import RuleMaker, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, Settings, validate
-from schedlab.studies.hetero.env.settings import KNOWN_CORE_POLICIES, PAIR_SEPARATOR, DecisionSettings
+from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR, DecisionSettings
 from schedlab.studies.hetero.scenario import BestFixedPairSettings, EasySettings, PyBatsimSettings, SchedulerSettings
+from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
 from schedlab.studies.hetero.simulator.job_queue import JOB_POLICIES
 from schedlab.studies.hetero.simulator.managed_cores import OWN_CHOICE
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from schedlab.studies.hetero.problem import HeteroProblem
 
 NEED_WALLTIMES = ("easy", "conservative")
-PAIRS = tuple(f"{job}{PAIR_SEPARATOR}{core}" for job in JOB_POLICIES for core in KNOWN_CORE_POLICIES)
+PAIRS = tuple(f"{job}{PAIR_SEPARATOR}{core}" for job in JOB_POLICIES for core in ALL_CORE_POLICIES)
 BEST_FIXED_PAIR = "best_fixed_pair"
 
 

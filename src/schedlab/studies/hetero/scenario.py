@@ -15,7 +15,8 @@ from schedlab.config.seeds import derive_seed
 from schedlab.config.settings import LONGEST, MOST, ScenarioSettings, Seeds
 from schedlab.evaluation.job_metrics import JOB_METRICS
 from schedlab.platforms.settings import PlatformSettings
-from schedlab.studies.hetero.env.settings import KNOWN_CORE_POLICIES, DecisionSettings
+from schedlab.studies.hetero.env.settings import DecisionSettings
+from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.trim import TrimSettings
 
@@ -96,7 +97,7 @@ class HeteroScale(Settings):
     seeds: Seeds = setting((0, 1, 2), doc="repetitions of learned policies", min_length=1)
 
 
-CoreChoice = Literal[tuple(KNOWN_CORE_POLICIES)]
+CoreChoice = Literal[tuple(ALL_CORE_POLICIES)]
 
 
 class SchedulerSettings(Settings):
@@ -116,7 +117,7 @@ class EasySettings(SchedulerSettings):
 class PyBatsimSettings(Settings):
     """The rule `pybatsim`: a scheduler of PyBatsim's own package."""
 
-    cores: Literal["own", *KNOWN_CORE_POLICIES] = setting(
+    cores: Literal["own", *ALL_CORE_POLICIES] = setting(
         "own",
         doc="core policy by which its jobs get their cores (with platform.pstates.managed); own: it names them itself",
     )

@@ -13,8 +13,7 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.config.schema import settings_given
 from schedlab.studies.hetero.env.settings import DecisionSettings
-from schedlab.studies.hetero.example import learning_case
-from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs
+from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs, learning_case
 
 ENVIRONMENT = "schedlab/Hetero-v0"
 
@@ -33,7 +32,7 @@ class HeteroEnv(gym.Env[np.ndarray, int]):
     `options`.
     """
 
-    metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)
+    metadata = {"render_modes": ["ansi"], "render_fps": 1}
 
     def __init__(
         self,

@@ -11,11 +11,10 @@ from pydantic import model_validator
 from schedlab.config.errors import did_you_mean
 from schedlab.config.schema import Settings, section, setting
 from schedlab.studies.hetero.env.objectives import OBJECTIVES
-from schedlab.studies.hetero.simulator.core_policies import CORE_POLICIES, MORE_CORE_POLICIES
+from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES, CORE_POLICIES
 from schedlab.studies.hetero.simulator.job_queue import JOB_POLICIES
 
 PAIR_SEPARATOR = "-"
-KNOWN_CORE_POLICIES = {**CORE_POLICIES, **MORE_CORE_POLICIES}
 ALL_PAIRS = tuple(f"{job}{PAIR_SEPARATOR}{core}" for job in JOB_POLICIES for core in CORE_POLICIES)
 
 
@@ -78,9 +77,9 @@ class DecisionSettings(Settings):
             job, _, core = pair.partition(PAIR_SEPARATOR)
             if job not in JOB_POLICIES:
                 raise ValueError(f"selection.{number}: '{pair}' has no job policy; {did_you_mean(job, JOB_POLICIES)}")
-            if core not in KNOWN_CORE_POLICIES:
+            if core not in ALL_CORE_POLICIES:
                 raise ValueError(
-                    f"selection.{number}: '{pair}' has no core policy; {did_you_mean(core, KNOWN_CORE_POLICIES)}"
+                    f"selection.{number}: '{pair}' has no core policy; {did_you_mean(core, ALL_CORE_POLICIES)}"
                 )
         if len(set(self.selection)) < len(self.selection):
             raise ValueError("selection: each pair once")

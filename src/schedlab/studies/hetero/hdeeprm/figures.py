@@ -6,6 +6,8 @@ Source: specification of the study hetero, section 7 (what HDeepRM draws with Ev
 
 from __future__ import annotations
 
+import argparse
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +16,10 @@ import numpy as np
 
 from schedlab.batsim.files.results import intervals, read_jobs
 from schedlab.config.contract import Drawing, Metric
-from schedlab.config.errors import UserError
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.settings import ThemeSettings
 from schedlab.evaluation.job_metrics import load_over_time
-from schedlab.figures import helpers, theme, units
+from schedlab.figures import helpers, save, theme, units
 from schedlab.figures.theme import INK, MUTED
 from schedlab.studies.hetero.figures import data
 from schedlab.studies.hetero.figures.bubbles import bubbles, counted, queue_line, size_keys
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+log = logging.getLogger("schedlab.hetero.launch")
+ENDINGS = (".svg", ".pdf", ".png")
 THRESHOLD = 10.0  # s, of the bounded slowdown
 LOWEST_LABELLED = 0.03  # height of a box, as a share of all cores, that holds its job's number
 
@@ -356,3 +361,44 @@ def _told(rows: Sequence[Mapping[str, float]]) -> list[str]:
         )
         told.append(f"{metric.label} {change}")
     return [text.replace("-", "\N{MINUS SIGN}") for text in told]
+
+
+def run_metrics(arguments: argparse.Namespace) -> int:
+    """Draw two runs side by side."""
+    paths = (arguments.first, arguments.second)
+    target = _target(arguments.save, "metrics")
+    rows = [run_files.read_schedule(path, list(COLUMNS)) for path in paths]
+    folders = [path.resolve().parent.name for path in paths]
+    defaults = folders if folders[0] != folders[1] else ["first", "second"]
+    names = [arguments.name1 or defaults[0], arguments.name2 or defaults[1]]
+    _write(lambda: draw_comparison(rows, names), target)
+    return 0
+
+
+def run_visual(arguments: argparse.Namespace) -> int:
+    """Draw a picture of the launch in the working directory."""
+    kind = arguments.kind
+    if kind not in KINDS:
+        raise UserError(f"unknown picture '{kind}'", where="visual", remedy=did_you_mean(kind, KINDS))
+    _write(lambda: KINDS[kind](Path()), _target(arguments.save, kind))
+    return 0
+
+
+def _target(path: Path | None, name: str) -> Path:
+    """The file to write. Raises UserError for an ending that is no form of a picture."""
+    path = path or Path(f"{name}.svg")
+    if not path.suffix:
+        path = path.with_name(f"{path.name}.svg")
+    if path.suffix not in ENDINGS:
+        expected = "a name that ends in " + ", ".join(ENDINGS)
+        raise UserError(f"'{path}' has the ending {path.suffix}", where="-s", expected=expected)
+    return path
+
+
+def _write(draw: Callable[[], Drawing], target: Path) -> None:
+    """Draw in the house's look, write the file, print what is seen."""
+    with theme.applied(ThemeSettings()):
+        drawing = draw()
+        save.save_as(drawing, [target])
+    print(drawing.caption)
+    log.info("wrote %s", target)

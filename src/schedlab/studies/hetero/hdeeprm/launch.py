@@ -9,24 +9,37 @@ Source: specification of the study hetero, sections 1, 6 and 7.
 
 from __future__ import annotations
 
+import argparse
 import logging
 import random
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 
+from schedlab.batsim.errors import ProtocolError, SimulationDeadlock
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.files import write_json
 from schedlab.config.runtime.run_lock import hold
+from schedlab.config.runtime.termination import STATUS, Terminated, unwinding
 from schedlab.config.seeds import derive_seed
 from schedlab.learning.seeding import torch_stream, use_one_thread
 from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.hdeeprm import launch_outputs as outputs
-from schedlab.studies.hetero.hdeeprm.agent_models import model_of, put_memory, put_weights, read_model, write_model
+from schedlab.studies.hetero.hdeeprm.agent import Agent
+from schedlab.studies.hetero.hdeeprm.agent_models import (
+    Model,
+    model_of,
+    put_memory,
+    put_weights,
+    read_model,
+    write_model,
+)
 from schedlab.studies.hetero.hdeeprm.launch_inputs import Sources, prepare_inputs
 from schedlab.studies.hetero.hdeeprm.options import AgentOptions, decision_settings, read_options
 from schedlab.studies.hetero.hdeeprm.user_agent import (
@@ -38,11 +51,6 @@ from schedlab.studies.hetero.hdeeprm.user_agent import (
     run_agent,
 )
 from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs
-
-if TYPE_CHECKING:
-    from schedlab.studies.hetero.hdeeprm.agent import Agent
-    from schedlab.studies.hetero.hdeeprm.agent_models import Model
-    from schedlab.studies.hetero.hdeeprm.user_agent import AgentEnvironment, Guard
 
 log = logging.getLogger("schedlab.hetero.launch")
 insight = logging.getLogger("schedlab.hetero.insights")
@@ -136,6 +144,35 @@ def launch(given: Launch, folder: Path) -> Iterator[Finished]:
             if (number + 1) % SAVE_EVERY == 0:
                 runs.save()
                 save()
+
+
+def run_launch(arguments: argparse.Namespace) -> int:
+    """Launch in the working directory and print a line for each episode."""
+    given = Launch(
+        options=arguments.options,
+        agent=arguments.agent,
+        input_model=arguments.inmodel,
+        output_model=arguments.outmodel,
+        custom_workload=arguments.customworkload,
+        runs=arguments.nbruns,
+        compat=arguments.compat,
+        agent_limit=arguments.agent_limit or None,
+    )
+    try:
+        with unwinding():
+            for finished in launch(given, Path.cwd()):
+                scores, loss = finished.scores, "" if finished.loss is None else f", loss {finished.loss:.6g}"
+                said = f"makespan {scores['makespan']:.6f} s, energy {scores['consumed_joules']:.3f} J, "
+                print(f"episode {finished.number}: {said}rewards {finished.reward:.6g}{loss}", flush=True)
+    except (ProtocolError, SimulationDeadlock, AgentFailed) as failure:
+        print("\n".join(f"error: {line}" for line in str(failure).splitlines()), file=sys.stderr)
+        kept = "finished episodes are kept; of the one that failed there are partial_*.csv and insights.log"
+        print(kept, file=sys.stderr)
+        return 1
+    except Terminated:
+        return STATUS
+    log.info("wrote out_jobs.csv, out_schedule.csv and others")
+    return 0
 
 
 @dataclass(frozen=True)
@@ -312,8 +349,6 @@ class _Pupil:
         return agent
 
     def _make_optimizer(self, agent: Agent) -> Any:
-        import torch
-
         parameters = list(agent.parameters())
         if not parameters or not callable(getattr(agent, "loss", None)):
             lacking = "parameters" if not parameters else "a method loss"
@@ -360,15 +395,15 @@ def _seeded(seed: int, *names: str | int) -> Iterator[None]:
     and names.
     """
     derived = derive_seed(seed, "launch", *names)
-    of_python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002  (an agent's own code may use them)
+    of_python, of_numpy = random.getstate(), np.random.get_state()
     random.seed(derived)
-    np.random.set_state(np.random.RandomState(derived % 2**32).get_state())  # noqa: NPY002
+    np.random.set_state(np.random.RandomState(derived % 2**32).get_state())
     try:
         with torch_stream(derived, "agent"):
             yield
     finally:
         random.setstate(of_python)
-        np.random.set_state(of_numpy)  # noqa: NPY002
+        np.random.set_state(of_numpy)
 
 
 def _tell_oddities(episode: Episode) -> None:

@@ -16,10 +16,9 @@ from schedlab.config.readers import read_json
 from schedlab.config.schema import Settings, setting, validate
 from schedlab.studies.hetero.env.objectives import OBJECTIVES
 from schedlab.studies.hetero.env.settings import ALL_PAIRS, PAIR_SEPARATOR, REFERENCE, DecisionSettings, LegacySettings
-from schedlab.studies.hetero.simulator.core_policies import CORE_POLICIES, MORE_CORE_POLICIES
+from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
 from schedlab.studies.hetero.simulator.job_queue import JOB_POLICIES
 
-KNOWN_CORE_POLICIES = (*CORE_POLICIES, *MORE_CORE_POLICIES)
 NEEDED_BY_LEARNING = ("hidden", "gamma")
 
 
@@ -175,8 +174,8 @@ def _selection_mistakes(actions: ActionOptions, where: str) -> Iterator[UserErro
 def _unknown(job: str, core: str, where: str) -> Iterator[UserError]:
     if job not in JOB_POLICIES:
         yield UserError(f"unknown job policy '{job}'", where=where, remedy=did_you_mean(job, JOB_POLICIES))
-    if core not in KNOWN_CORE_POLICIES:
-        yield UserError(f"unknown core policy '{core}'", where=where, remedy=did_you_mean(core, KNOWN_CORE_POLICIES))
+    if core not in ALL_CORE_POLICIES:
+        yield UserError(f"unknown core policy '{core}'", where=where, remedy=did_you_mean(core, ALL_CORE_POLICIES))
 
 
 def _learning_mistakes(agent: AgentOptions, where: str) -> Iterator[UserError]:

@@ -4,11 +4,14 @@ JSON.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.readers import read_json
@@ -16,9 +19,6 @@ from schedlab.platforms.hierarchy import Hierarchy, read_hierarchy
 from schedlab.studies.hetero.hdeeprm.launch_inputs import RESOURCES
 from schedlab.studies.hetero.hdeeprm.launch_outputs import ACTION_NAMES, OVERUSE, PROBABILITIES
 from schedlab.workloads.batsim_file import read_batsim
-
-if TYPE_CHECKING:
-    import numpy as np
 
 FIELDS = ("req_time", "size", "mem", "mem_bw")
 STATISTICS = ("min", "max", "mean", "median", "p95", "p99")
@@ -102,14 +102,18 @@ def read_resources(folder: Path) -> Hierarchy | None:
     return read_hierarchy(folder / RESOURCES) if (folder / RESOURCES).is_file() else None
 
 
+def run_jobstat(arguments: argparse.Namespace) -> int:
+    """Print a statistic over the jobs of a workload file."""
+    print(f"{job_statistic(arguments.workload, arguments.field, arguments.statistic):.12g}")
+    return 0
+
+
 def job_statistic(path: Path, field: str, statistic: str) -> float:
     """Return a statistic of a field over the jobs of a workload of Batsim: req_time (s), size (cores), mem (MB), mem_bw
     (GB/s per core).
 
     Raises UserError for an unknown field or statistic, and where a job has no such number.
     """
-    import numpy as np
-
     if field not in FIELDS:
         raise UserError(f"unknown field '{field}'", where="jobstat", remedy=did_you_mean(field, FIELDS))
     if statistic not in STATISTICS:

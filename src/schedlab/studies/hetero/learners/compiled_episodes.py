@@ -20,8 +20,7 @@ from schedlab.studies.hetero.learners.episode_kernel import (
     KernelNetwork,
     play_compiled,
 )
-from schedlab.studies.hetero.learners.episodes import EpisodeRecord
-from schedlab.studies.hetero.learners.networks import AgentNetwork
+from schedlab.studies.hetero.learners.networks import AgentNetwork, EpisodeRecord
 from schedlab.studies.hetero.simulator.decisions import random_policies
 from schedlab.studies.hetero.simulator.episode import Jobs
 from schedlab.studies.hetero.simulator.resources import GIGA, KB_PER_GB, KB_PER_MB, OVERSUBSCRIBED, ResourceModel

@@ -28,8 +28,15 @@ from schedlab.learning.reinforce import entropy
 from schedlab.learning.seeding import use_one_thread
 from schedlab.studies.hetero.env.env import HeteroEnv
 from schedlab.studies.hetero.learners.compiled_episodes import CompiledEpisodes
-from schedlab.studies.hetero.learners.episodes import EpisodeRecord, draw, probabilities, sample_episode
-from schedlab.studies.hetero.learners.networks import AgentNetwork, build_network, log_probabilities
+from schedlab.studies.hetero.learners.networks import (
+    AgentNetwork,
+    EpisodeRecord,
+    build_network,
+    draw,
+    log_probabilities,
+    probabilities,
+    sample_episode,
+)
 from schedlab.studies.hetero.learners.settings import PUBLISHED, ActorCriticSettings, PolicyGradientSettings
 
 __all__ = ["PUBLISHED", "AgentPolicy", "PolicyGradientLearner", "PolicyGradientSettings"]

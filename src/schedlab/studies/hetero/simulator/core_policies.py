@@ -2,8 +2,7 @@
 after each core taken.
 
 All cores of a processor have the same key, ties go to the lowest number and cores of a processor are numbered in a row.
-So the rule is carried out on processors or nodes instead of cores; `statement` is the rule itself, which the tests hold
-it against.
+So the rule is carried out on processors or nodes instead of cores.
 Source: specification of the study hetero, section 5.1.
 """
 
@@ -80,33 +79,7 @@ CORE_POLICIES: dict[str, Choice] = {
     "low_power": low_power,
 }
 MORE_CORE_POLICIES: dict[str, Choice] = {"pack_cores": pack_cores, "lowest": lowest}
-
-
-def statement(model: ResourceModel, job: JobRequest, policy: str) -> list[int]:
-    """Return the cores that a policy other than random takes, by its plain rule: sort, take the first, look again."""
-    memory, bandwidth = list(model.free_memory), list(model.free_bandwidth)
-    free = [len(cores) for cores in model.free_cores]
-    left = [core for cores in model.free_cores for core in cores]
-    taken: list[int] = []
-    keys = {
-        "high_gflops": lambda processor: -model.gflops_per_core[processor],
-        "low_power": lambda processor: model.power_per_core[processor],
-        "pack_cores": lambda processor: free[processor] - model.size[processor],
-        "lowest": lambda processor: processor,
-        "high_cores": lambda processor: -free[processor],
-        "high_mem_bw": lambda processor: -bandwidth[processor],
-        "high_mem": lambda processor: -memory[model.node_of[processor]],
-    }
-    while len(taken) < job.cores:
-        eligible = [core for core in left if memory[model.node_of[model.processor_of[core]]] >= job.memory]
-        core = sorted(eligible, key=lambda core: keys[policy](model.processor_of[core]))[0]
-        processor = model.processor_of[core]
-        left.remove(core)
-        taken.append(core)
-        memory[model.node_of[processor]] -= job.memory
-        bandwidth[processor] -= job.bandwidth
-        free[processor] -= 1
-    return taken
+ALL_CORE_POLICIES = {**CORE_POLICIES, **MORE_CORE_POLICIES}
 
 
 class _Room:

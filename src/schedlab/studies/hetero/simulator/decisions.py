@@ -20,7 +20,7 @@ from schedlab.platforms.hierarchy import Hierarchy
 from schedlab.studies.hetero.env.objectives import OBJECTIVES, Load
 from schedlab.studies.hetero.env.observation import HeadsObserver, Observer
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR, DecisionSettings
-from schedlab.studies.hetero.simulator.core_policies import CORE_POLICIES, MORE_CORE_POLICIES, Choice, pack_cores
+from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES, Choice, pack_cores
 from schedlab.studies.hetero.simulator.job_queue import JobQueue
 from schedlab.studies.hetero.simulator.resources import GIGA, IDLE, KB_PER_GB, KB_PER_MB, JobRequest, ResourceModel
 
@@ -270,7 +270,7 @@ class DecisionSystem:
     def _end(self, _: Mapping[str, Any]) -> None:
         self.over = True
 
-    _handlers = {  # noqa: RUF012  (a table, not a default)
+    _handlers = {
         "SIMULATION_BEGINS": _begin,
         "JOB_SUBMITTED": _submit,
         "JOB_COMPLETED": _complete,
@@ -288,7 +288,7 @@ def _pair(name: str, high_cores_packs: bool) -> tuple[str, Choice]:
     job, _, core = name.partition(PAIR_SEPARATOR)
     if core == "high_cores" and high_cores_packs:
         return job, pack_cores
-    return job, {**CORE_POLICIES, **MORE_CORE_POLICIES}[core]
+    return job, ALL_CORE_POLICIES[core]
 
 
 def _number(profile: Mapping[str, Any], key: str, job: Mapping[str, Any]) -> float:

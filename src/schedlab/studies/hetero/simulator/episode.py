@@ -20,7 +20,7 @@ from schedlab.platforms.hierarchy import Hierarchy
 from schedlab.platforms.settings import PlatformSettings
 from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.simulator.decisions import DecisionSystem, History, Orders, intervals
-from schedlab.workloads.batsim_file import BatsimWorkload, batsim_text, job_limits
+from schedlab.workloads.batsim_file import BatsimWorkload, batsim_text, job_limits, set_work
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,31 @@ def make_jobs(workload: BatsimWorkload, limits: Mapping[str, float] | None = Non
     UserError(s).
     """
     return Jobs(parse_workload(batsim_text(workload), "w0", "workload"), limits or job_limits(workload))
+
+
+# HDeepRM's learning case: two like jobs whose memory bandwidths do not go together on one processor. By hand (section 8 of
+# the specification of the study hetero): both on the faster processor end at 6.3636 s, both on the one of lower power at
+# 7 s, one on each at 5.25 s. The best of the thesis' actions are the second and the last.
+SELECTION = (
+    "shortest-high_gflops",
+    "shortest-high_mem_bw",
+    "shortest-low_power",
+    "first-high_gflops",
+    "first-high_mem_bw",
+)
+
+
+def learning_workload(reference_speed: float) -> BatsimWorkload:
+    """Return the two jobs; reference_speed: mean speed of the platform's cores, Gflop/s."""
+    profile = {"type": "parallel_homogeneous", "com": 0, "req_time": 5, "mem": 8000, "mem_bw": 24}
+    jobs = [{"id": number, "subtime": 0, "res": 1, "profile": "conflict"} for number in range(2)]
+    return set_work(BatsimWorkload(4, jobs, {"conflict": profile}), reference_speed)
+
+
+def learning_case() -> tuple[Cluster, Jobs]:
+    """Return the platform of two processors and the two jobs."""
+    cluster = make_cluster(PlatformSettings(name="learning", file="learning"))
+    return cluster, make_jobs(learning_workload(cluster.hierarchy.reference_speed))
 
 
 class Episode:

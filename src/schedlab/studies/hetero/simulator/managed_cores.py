@@ -19,7 +19,7 @@ from schedlab.batsim.errors import ProtocolError
 from schedlab.batsim.files.results import intervals as pairs_of
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import generator
-from schedlab.studies.hetero.simulator.core_policies import CORE_POLICIES, MORE_CORE_POLICIES
+from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
 from schedlab.studies.hetero.simulator.decisions import DecisionSystem, intervals
 from schedlab.studies.hetero.simulator.resources import KB_PER_MB, JobRequest
 
@@ -36,7 +36,7 @@ class ManagedCores:
 
     def __init__(self, backend: Backend, system: DecisionSystem, cores: str, seed: int) -> None:
         self.system, self._backend = system, backend
-        self._choose = None if cores == OWN_CHOICE else {**CORE_POLICIES, **MORE_CORE_POLICIES}[cores]
+        self._choose = None if cores == OWN_CHOICE else ALL_CORE_POLICIES[cores]
         self._rng = generator(seed, "hetero", "cores of a scheduler's jobs")
         self._waiting: list[tuple[JobRequest, Event]] = []  # starts that were not carried out yet
         self._named: dict[str, str] = {}  # job -> the hosts that the scheduler thinks it runs on
