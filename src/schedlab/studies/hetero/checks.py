@@ -60,9 +60,7 @@ def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[Use
 
 
 def _check_rules(scenario: HeteroScenario) -> Iterable[UserError]:
-    """What our schedulers need and the scenario lacks, and schedulers that PyBatsim lacks; a user's own says itself
-    what it needs.
-    """
+    """What our schedulers need and the scenario lacks, and schedulers that PyBatsim lacks."""
     rules = [(number, rule, rule.target or rule.name) for number, rule in enumerate(scenario.rule_settings())]
     needy = [rule.name for _, rule, target in rules if target in NEED_WALLTIMES]
     if needy and scenario.workload.source != "batsim" and scenario.workload.batsim.walltime == "none":

@@ -35,9 +35,7 @@ def write_workloads(path: Path | str, texts: Mapping[str, str]) -> None:
 
 
 def extract_workload(path: Path | str, name: str, folder: Path | str) -> Path:
-    """Write the workload file of a replicate into a folder and return its path. Raises UserError for a file that holds
-    none such.
-    """
+    """Write a replicate's workload file into a folder and return its path. Raises UserError where there is none."""
     member = f"{name}.json"
     remedy = "delete the file and run the job that makes it again"
     found = read_members(path, "an archive of workloads", remedy, lambda held: held == member)
@@ -70,9 +68,8 @@ def generate_platform(part: Path, xml: Path, resources: Path) -> None:
 
 
 def trim_workload(part: Path, resources: Path, workloads: Path, report: Path) -> None:
-    """Write the workloads of all replicates (zip) and how each of them was made (JSON).
+    """Write the workloads of all replicates (zip), and how each was made (JSON), for the platform's resources.
 
-    resources  the platform's, as generate_platform wrote them
     Raises UserError where a trace has fewer jobs than its replicates take.
     """
     values = read_part(part)
@@ -91,9 +88,7 @@ def trim_workload(part: Path, resources: Path, workloads: Path, report: Path) ->
 
 
 def _tell_left_out(unit: str, report: Mapping[str, Any]) -> None:
-    """Log how many jobs of a workload were left out, and why; of those that are wider than the platform, what else
-    could be done.
-    """
+    """Log how many jobs of a workload were left out, and why."""
     conversion = report.get("conversion", {"reasons": {}})
     reasons = {reason: jobs for reason, jobs in conversion["reasons"].items() if jobs}
     if reasons:

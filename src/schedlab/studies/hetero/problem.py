@@ -37,11 +37,7 @@ NO_LIMITS = {"max_time": 1.0, "max_core": 1.0, "max_mem": 1.0, "max_mem_bw": 1.0
 
 
 class HeteroProblem:
-    """Implements the contract's Problem. Units are the replicates of the workload.
-
-    platform   XML of the platform        resources  the same as JSON        workloads   archive of the replicates'
-               workload files
-    """
+    """Implements the contract's Problem from a platform (XML and JSON) and an archive of the workloads."""
 
     metrics = METRICS
 
@@ -62,9 +58,9 @@ class HeteroProblem:
         return Cluster(read_hierarchy(self._resources), read_platform(self._platform))
 
     def jobs(self, unit: Unit) -> Jobs:
-        """Return the jobs of a unit. Observations are scaled alike for all units: by the training workloads, where
-        there are any (as published: by the unit's own). Raises UserError for profiles without memory and memory
-        bandwidth.
+        """Return the jobs of a unit. Raises UserError for profiles without memory and memory bandwidth.
+
+        Observations are scaled by the training workloads, where there are any (published: by the unit's own).
         """
         if unit.id not in self._jobs:
             read = self._workload(unit)
@@ -82,9 +78,8 @@ class HeteroProblem:
     def rollout(self, policy: Any, unit: Unit) -> Outcome:
         """Run a replicate under a policy from the first submission to the last end.
 
-        A scheduler decides in conversation with the simulator, on a managed platform upon the resource model; a pair or
-        a learned policy is asked for actions. The energy is that of all cores; the energy-delay product is energy times
-        makespan. Raises SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed where the simulation fails.
+        A scheduler talks to the simulator, on a managed platform upon the resource model; other policies are asked for
+        actions. Raises SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed where the simulation fails.
         """
         policy.reset(unit)
         with tempfile.TemporaryDirectory(prefix="schedlab-") as folder:
@@ -173,9 +168,7 @@ class HeteroProblem:
 
 @contextlib.contextmanager
 def _unheard() -> Iterator[None]:
-    """Drop what a scheduler prints and logs, warnings apart: megabytes of conversation for a few workloads. `sim run`
-    shows it.
-    """
+    """Drop what a scheduler prints and logs, warnings apart: megabytes for a few workloads."""
     before = logging.root.manager.disable
     logging.disable(logging.INFO)
     try:

@@ -1,6 +1,4 @@
-"""Rules: schedulers that speak Batsim's protocol (ours, PyBatsim's, a user's own), policy pairs, and the best pair
-found by trying.
-"""
+"""Rules: schedulers that speak Batsim's protocol, policy pairs, and the best pair found by trying."""
 
 from __future__ import annotations
 
@@ -28,8 +26,7 @@ BEST_FIXED_PAIR = "best_fixed_pair"
 
 @dataclass(frozen=True)
 class SchedulerRule:
-    """A scheduler by name (or FILE.py:CLASS) with its options; it decides in conversation with the simulator, so
-    nothing asks it to act.
+    """A scheduler by name (or FILE.py:CLASS) with its options; it talks to the simulator, so nothing asks it to act.
 
     cores  core policy by which its jobs get their cores on managed pstates, or OWN_CHOICE
     """
@@ -90,9 +87,8 @@ def pair_rule(pair: str) -> RuleMaker:
 def best_fixed_pair(params: Mapping[str, Any], problem: HeteroProblem, seed: int) -> PairRule:
     """Return the pair of the scenario's actions with the best mean of a metric over the workloads of a split.
 
-    With a budget of episodes all pairs run the first workload, then all the second, and so on until it is spent; means
-    are over the workloads that every pair ran, or, where it is spent within the first, over that one. Ties: the earlier
-    action. Raises UserError where the split has no workload.
+    With a budget of episodes all pairs run the first workload, then the second, and so on until it is spent; means are
+    over the workloads that every pair ran, at least the first. Ties: the earlier action. Raises UserError.
     """
     settings = validate(BestFixedPairSettings, params)
     pairs, units = problem.scenario.decisions.selection, problem.units(settings.split)
@@ -115,9 +111,7 @@ def best_fixed_pair(params: Mapping[str, Any], problem: HeteroProblem, seed: int
 
 
 def own_rule(target: str) -> RuleMaker:
-    """Return the maker of a user's own rule: a scheduler, whose options are `params`, or a class with `act` for the
-    decision system.
-    """
+    """Return the maker of a user's rule: a scheduler with `params` as options, or a class with `act`."""
 
     def make(params: Mapping[str, Any], problem: HeteroProblem, seed: int) -> Any:
         found = find_scheduler(target)

@@ -1,6 +1,4 @@
-"""The typed scenario of the hetero study: a platform, a workload with its replicates, and the simulator that runs
-them.
-"""
+"""The typed scenario: a platform, a workload with its replicates, and the simulator that runs them."""
 
 from __future__ import annotations
 
@@ -147,11 +145,9 @@ KINDS = {"lublin": "drawn workload", "swf": "piece of a trace", "batsim": "workl
 
 
 def units(workload: WorkloadSettings, replicates: ReplicateSettings) -> tuple[Unit, ...]:
-    """Return the replicates of all splits in order. No two share a job, so each is a block of its own.
+    """Return the replicates of all splits in order. No two share a job, so each is a block, except those of a file.
 
-    Those of a workload file are all the same workload, and so one block.
-    The seed of a replicate hangs from the workload's, its split and its number alone: more replicates change none that
-    was there.
+    The seed of a replicate derives from the workload's, its split and its number: more replicates change no other.
     """
     made = []
     same = workload.source == "batsim"
@@ -165,9 +161,7 @@ def units(workload: WorkloadSettings, replicates: ReplicateSettings) -> tuple[Un
 
 
 def settings_of(workload: WorkloadSettings, replicates: ReplicateSettings, unit: Unit) -> WorkloadSettings:
-    """Return the settings of one replicate: its own seed and, of a trace, the next piece after that of the replicate
-    before it.
-    """
+    """Return the settings of one replicate: its seed and, of a trace, the next piece."""
     changes: dict[str, object] = {"seed": unit.seed, "name": f"{workload.name}, {unit.id}"}
     if workload.source == "swf" and replicates.total > 1:
         trim = workload.trim or TrimSettings()

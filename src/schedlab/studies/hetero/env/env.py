@@ -1,6 +1,4 @@
-"""Gymnasium environment over the embedded simulator: one episode is one workload, one step is one decision of the
-decision system.
-"""
+"""Gymnasium environment on the embedded simulator: an episode is a workload, a step a decision."""
 
 from __future__ import annotations
 
@@ -21,15 +19,10 @@ ENVIRONMENT = "schedlab/Hetero-v0"
 class HeteroEnv(gym.Env[np.ndarray, int]):
     """Ask for a job policy and a core policy wherever jobs came or ended and others wait.
 
-    Observation: float32 vector (`Observer` gives the order of the numbers), within 0 and 1. Actions: the pairs of the
-    selection, then, where it is offered, void; `action_masks` tells where void is not valid. Reward: the objective's
-    value after the action, or its integral until the next decision (`time_weighted`). An episode runs one of the
-    workloads, drawn at reset, or the one that `options={"workload": number}` names, and is terminated when its last job
-    has ended; `info` then holds Batsim's totals ("scores"). Each info tells the date ("time", s), jobs waiting and
-    running, and voids that were replaced because nothing else could happen.
-
-    Raises UserError where no workload is given, where a workload asks for no decision, and for a wrong number in
-    `options`.
+    Observation: float32 vector (`Observer` gives the order), within 0 and 1. Actions: the pairs of the selection, then
+    void where it is offered. Reward: the objective's value after the action, or its integral until the next decision
+    (`time_weighted`). An episode runs one workload, drawn at reset or named by `options={"workload": number}`; the last
+    `info` holds Batsim's totals ("scores"). Raises UserError for unknown workloads and those without decisions.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}
@@ -64,9 +57,7 @@ class HeteroEnv(gym.Env[np.ndarray, int]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin an episode; the first reset uses the seed of the construction. Random policies draw from the episode's
-        own seed.
-        """
+        """Begin an episode; the first reset uses the seed given at construction."""
         super().reset(seed=self._seed if seed is None else seed)
         self._seed = None
         drawn = int(self.np_random.integers(len(self.workloads)))
@@ -124,9 +115,7 @@ def make(
     seed: int | None = None,
     render_mode: str | None = None,
 ) -> HeteroEnv:
-    """Return the environment; without a cluster and workloads, over the example of HDeepRM's thesis
-    (`example.learning_case`).
-    """
+    """Return the environment; by default over the example of HDeepRM's thesis (`learning_case`)."""
     if cluster is None or workloads is None:
         cluster, jobs = learning_case()
         workloads = (jobs,)

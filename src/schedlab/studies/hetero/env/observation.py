@@ -1,5 +1,4 @@
-"""What an agent sees: the state of the cluster, the spread of the waiting jobs, and how the queue grew; updated, never
-rebuilt.
+"""What an agent sees: the state of the cluster, the spread of the waiting jobs, and how the queue grew.
 
 Order of the numbers (specification of the study hetero, section 5.2): for each node its free memory; for each of its
 processors its free bandwidth and, only in `normal`, for each core speed, power and the rest of its job; then for time,
@@ -24,10 +23,9 @@ PER_CORE = 3  # speed, power, rest of the job
 
 
 class Observer:
-    """Holds the vector of one model.
+    """Holds the vector of one model and updates what changed.
 
-    limits   values that the columns of waiting jobs are divided by: max_time (s), max_core, max_mem (MB), max_mem_bw
-             (GB/s)
+    limits   what columns of waiting jobs are divided by: max_time (s), max_core, max_mem (MB), max_mem_bw (GB/s)
     clipped  shares of waiting jobs above 1, beyond the 99th percentile, are shown as 1
     """
 
@@ -78,9 +76,7 @@ class Observer:
         return self._vector.copy()
 
     def _variation(self, length: int) -> float:
-        """Growth of the queue, 0.5 where it stayed, 0 and 1 where it changed by the sensitivity (a share of the shorter
-        one) or more.
-        """
+        """Growth of the queue: 0.5 where it stayed, 0 and 1 where it changed by the sensitivity or more."""
         shorter = min(length, self.last_length)
         if not shorter:
             return 1.0 if length else 0.0 if self.last_length else 0.5

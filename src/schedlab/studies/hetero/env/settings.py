@@ -1,6 +1,4 @@
-"""The typed values of the decisions on a heterogeneous cluster: actions, observation, objective; and the switches of
-reference mode.
-"""
+"""Typed settings of the decisions: actions, observation, objective, and the switches of reference mode."""
 
 from __future__ import annotations
 

@@ -22,11 +22,7 @@ FLAT = {"alpha": 0.55, "edgecolor": "white", "linewidth": 0.4}
 
 
 def draw_bubbles(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a policy: the queue over time, and on it bubbles whose areas tell how often the next job was held back,
-    and for lack of what.
-
-    Settings: BubblesSettings.
-    """
+    """A panel a policy: the queue, and bubbles whose areas show how often the next job was held back, and why."""
     settings = helpers.settings_of(spec, BubblesSettings)
     name = data.scenarios(tables, spec)[0]
     names, unit = data.policies(tables, spec, [name]), data.unit_shown(tables, spec, name, settings.unit)
@@ -79,9 +75,7 @@ def bubbles(
     most: int,
     color: str,
 ) -> None:
-    """Draw a bubble in the middle of each interval that counts something, at the mean length of the queue; `most` has
-    the largest area.
-    """
+    """Draw a bubble in each interval that counts something, at the queue's mean; `most` has the largest area."""
     found = counts > 0
     if found.any():
         middles, heights = (edges[1:] + edges[:-1]) / 2 / size, data.means_within(times, waiting, edges)

@@ -1,6 +1,4 @@
-"""What the figures of this study are drawn from: the rows of one workload, the machine behind them, colours, and
-readable units.
-"""
+"""What the figures are drawn from: the rows of one workload, its platform, policies and their looks."""
 
 from __future__ import annotations
 
@@ -30,18 +28,14 @@ def scenarios(tables: StudyTables, spec: FigureSpec) -> list[str]:
 
 
 def policies(tables: StudyTables, spec: FigureSpec, shown: Sequence[str]) -> list[str]:
-    """Return the policies that a figure shows of some scenarios: in its order, or, where it names none, from best to
-    worst.
-    """
+    """Return the policies that a figure shows, in its order; where it names none, from best to worst."""
     rows = tables.summary[tables.summary["scenario"].isin(shown) & (tables.summary["split"] == "test")]
     ranked = helpers.policy_order(rows, next(metric for metric in METRICS if metric.headline))
     return [name for name in spec.policies if name in ranked] if spec.policies else ranked
 
 
 def looks(tables: StudyTables, names: Sequence[str]) -> dict[str, Style]:
-    """Return the styles of policies: as everywhere, except that rules among themselves have colours, in their order in
-    the figure.
-    """
+    """Return the styles of policies; rules alone get colours in their order in the figure."""
     styles = theme.styles_of(tables.scores)
     kinds = dict(zip(tables.scores["policy"], tables.scores["kind"], strict=True))
     if any(kinds[name] != "rule" for name in names):
@@ -54,9 +48,7 @@ def looks(tables: StudyTables, names: Sequence[str]) -> dict[str, Style]:
 
 
 def unit_shown(tables: StudyTables, spec: FigureSpec, scenario: str, unit: str) -> str:
-    """Return the workload that a figure shows: `unit`, or the first of the test split. Raises UserError for an unknown
-    one.
-    """
+    """Return the workload that a figure shows: `unit`, or the first of the test split. Raises UserError."""
     rows = tables.scores[tables.scores["scenario"] == scenario]
     known = sorted(set(rows["unit"]))
     wanted = unit or min(rows.loc[rows["split"] == "test", "unit"])

@@ -1,6 +1,4 @@
-"""Figures of learning: return and loss an episode, and what a policy prefers, each agent beside the others with the
-range of its seeds.
-"""
+"""Figures of learning: return and loss of an episode, and what a policy prefers, agent beside agent."""
 
 from __future__ import annotations
 
@@ -32,10 +30,7 @@ CHANCE = "probability "  # begin of the curves that hold an action's probability
 
 
 def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A column an agent: above the return of an episode, below the loss; the mean of the seeds and their range.
-
-    Settings: LearningSettings.
-    """
+    """A column an agent: above the return of an episode, below the loss; the mean of the seeds and their range."""
     window = helpers.settings_of(spec, LearningSettings).window
     agents = _curves(tables, spec)
     looks, most = theme.styles_of(tables.scores), len(agents)
@@ -63,10 +58,7 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_preferences(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A column an agent, a row a way to group its actions: the probability of each group over the episodes.
-
-    Settings: PreferencesSettings.
-    """
+    """A column an agent, a row a way to group its actions: the probability of each group over the episodes."""
     settings = helpers.settings_of(spec, PreferencesSettings)
     agents = _curves(tables, spec)
     rows = len(settings.by)
@@ -118,8 +110,7 @@ def preferred(points: pd.DataFrame, by: str) -> tuple[np.ndarray, dict[str, np.n
 
 
 def preference_lines(axes: Axes, places: np.ndarray, groups: Mapping[str, np.ndarray]) -> None:
-    """Draw a line a group, the mean of its seeds with their range; those beyond the first NAMED pale and without a
-    name.
+    """Draw a line a group, the mean of its seeds with their range; those beyond the first NAMED pale and nameless.
 
     places (n,): episodes; groups: name -> (seeds, n)
     """
@@ -157,9 +148,7 @@ def _place(name: str) -> int:
 
 
 def _curves(tables: StudyTables, spec: FigureSpec) -> dict[str, pd.DataFrame]:
-    """Agent -> rows of its training curves on the figure's scenario. Raises UserError where none of its policies
-    learned there.
-    """
+    """Agent -> rows of its training curves on the figure's scenario. Raises UserError where there are none."""
     scenario = data.scenarios(tables, spec)[0]
     rows = tables.curves[(tables.curves["split"] == "train") & tables.curves["train_scenario"].isin([scenario, ""])]
     learned = set(rows.loc[rows["train_scenario"] == scenario, "policy"])

@@ -28,11 +28,9 @@ WIDE = 20.0  # largest over smallest value from which an axis is logarithmic
 
 
 def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a metric, a row a scheduler, a point with its interval for each scenario; from best to worst by the
-    headline metric.
+    """A panel a metric, a row a scheduler from best to worst, a point with its interval for each scenario.
 
-    A metric that is 0 everywhere, or that `against` scores 0 in, has no panel, and the caption says so. Settings:
-    MetricsSettings.
+    A metric that is 0 everywhere, or that `against` scores 0 in, has no panel, and the caption says so.
     """
     settings = helpers.settings_of(spec, MetricsSettings)
     names = data.scenarios(tables, spec)
@@ -79,11 +77,9 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def _against(tables: StudyTables, baseline: str, names: Sequence[str], spec: FigureSpec) -> pd.DataFrame:
-    """The paired differences to a scheduler in percent of its mean, in the summary's columns; where its mean is 0 there
-    is no row.
+    """The paired differences to a scheduler in percent of its mean; none where its mean is 0.
 
-    Those to the study's baseline stand in the comparisons; to any other scheduler they are made of the scores in the
-    same way.
+    Those to the study's baseline stand in the comparisons; others are made from the scores in the same way.
     """
     compared = tables.comparisons[
         (tables.comparisons["baseline"] == baseline) & tables.comparisons["scenario"].isin(names)
@@ -100,9 +96,7 @@ def _against(tables: StudyTables, baseline: str, names: Sequence[str], spec: Fig
 
 
 def _paired(tables: StudyTables, baseline: str, names: Sequence[str], spec: FigureSpec) -> pd.DataFrame:
-    """Differences of the test scores to a scheduler's on the same workloads, with their uncertainty. Raises UserError
-    where it has none.
-    """
+    """Paired differences of the test scores to a scheduler's, with their uncertainty. Raises UserError."""
     import pandas as pd
 
     scores = tables.scores[tables.scores["scenario"].isin(names) & (tables.scores["split"] == "test")]

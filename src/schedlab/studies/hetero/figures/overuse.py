@@ -1,6 +1,4 @@
-"""The figure of over-subscribed memory bandwidth: when on each processor, and on how many of them, policy below
-policy.
-"""
+"""The figure of over-subscribed memory bandwidth: when, and on which processors, policy below policy."""
 
 from __future__ import annotations
 
@@ -26,11 +24,7 @@ Span = tuple[int, float, float]  # processor, start (s), length (s)
 
 
 def draw_overuse(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Above, the share of processors that are over-subscribed over time, a line a policy; below, a panel a policy with
-    their spans.
-
-    Settings: OveruseSettings.
-    """
+    """Above, the share of over-subscribed processors, a line a policy; below, a panel a policy with the spans."""
     settings = helpers.settings_of(spec, OveruseSettings)
     name = data.scenarios(tables, spec)[0]
     names, unit = data.policies(tables, spec, [name]), data.unit_shown(tables, spec, name, settings.unit)
@@ -87,9 +81,7 @@ def part_of_time(spans: Sequence[Span], processors: int, last: float) -> float:
 def share_line(
     axes: Axes, spans: Sequence[Span], processors: int, last: float, size: float, look: dict[str, object]
 ) -> None:
-    """Draw the share (%) of the processors that are over-subscribed from 0 to `last` (s); size: seconds of a unit of
-    the axis.
-    """
+    """Draw the share (%) of over-subscribed processors from 0 to `last` (s); size: seconds in a unit of the axis."""
     times, counts = _counts(spans, last)
     axes.plot(times / size, 100 * counts / processors, drawstyle="steps-post", **look)
 

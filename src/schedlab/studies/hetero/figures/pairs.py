@@ -1,6 +1,4 @@
-"""The figure of the pairs: job policy against core policy in colours, and where schedulers and learned policies stand
-among them.
-"""
+"""The figure of the pairs: their scores in colours, and where other policies stand among them."""
 
 from __future__ import annotations
 
@@ -28,11 +26,7 @@ ROW_MM = 4.6
 
 
 def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Above, the pairs' score on the test workloads, framed where a rule chose the pair; below, all else with its
-    uncertainty.
-
-    The rules' own runs tell which pair they chose: it has the same scores. Settings: PairsSettings.
-    """
+    """Above, the pairs' test scores, framed where a rule chose the pair (equal scores); below, all other policies."""
     from matplotlib.colors import LogNorm, Normalize
 
     settings = helpers.settings_of(spec, PairsSettings)
@@ -92,9 +86,7 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def same_scores(scores: pd.DataFrame, scenario: str, policy: str, pairs: Mapping[str, float]) -> str:
-    """Return the pair whose scores on the test workloads are those of a rule in every metric; empty where no pair's
-    are.
-    """
+    """Return the pair whose test scores equal those of a rule in every metric; empty where there is none."""
     rows = scores[(scores["scenario"] == scenario) & (scores["split"] == "test")]
     key = ["policy_seed", "unit", "metric"]
     own = rows[(rows["policy"] == policy) & (rows["kind"] == "rule")].set_index(key)["value"].sort_index()
@@ -207,9 +199,7 @@ def _told(
     metric: Metric,
     scale: units.Scaled,
 ) -> str:
-    """The best and the last pair, and the place of each of the others among the pairs; of a learned policy those of its
-    seeds.
-    """
+    """The best and the last pair, and the place of every other policy among them (by seed if learned)."""
     ranked = sorted(pairs, key=lambda pair: place_among(pairs[pair], pairs, metric))
     told = [
         f"Best of {len(pairs)} pairs {ranked[0]} ({scale.text(pairs[ranked[0]])}), last {ranked[-1]} ({scale.text(pairs[ranked[-1]])})."

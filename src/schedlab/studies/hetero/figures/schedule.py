@@ -1,6 +1,4 @@
-"""Figures of one workload under several schedulers: where each job ran (Gantt), and queue, utilisation and energy over
-time.
-"""
+"""Figures of one workload: where each job ran (Gantt), and queue, utilisation and energy over time."""
 
 from __future__ import annotations
 
@@ -31,11 +29,7 @@ DARKEST = 100.0  # bounded slowdown from which boxes are no darker
 
 
 def draw_gantt(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scheduler: cores from bottom to top, a box for each job and run of neighbouring cores, coloured by its
-    bounded slowdown.
-
-    Settings: GanttSettings.
-    """
+    """A panel a scheduler: a box for each job and run of neighbouring cores, coloured by its bounded slowdown."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LogNorm
 
@@ -150,10 +144,7 @@ def _gantt_told(found: Mapping[str, pd.DataFrame], scale: units.Scaled) -> str:
 
 
 def draw_course(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Waiting jobs, utilisation (means over sixtieths of the time) and energy so far against time, a line a scheduler.
-
-    Settings: CourseSettings.
-    """
+    """Waiting jobs, mean utilisation and energy so far against time, a line a scheduler."""
     settings = helpers.settings_of(spec, CourseSettings)
     name = data.scenarios(tables, spec)[0]
     names, unit = data.policies(tables, spec, [name]), data.unit_shown(tables, spec, name, settings.unit)

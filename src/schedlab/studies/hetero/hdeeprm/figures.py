@@ -1,5 +1,4 @@
-"""Pictures of what one launch left in its directory: queue, utilisation, lives of the jobs, Gantt, what did not
-suffice, learning.
+"""Pictures of what one launch left in its directory: queue, utilisation, lives of the jobs, Gantt, learning.
 
 Source: specification of the study hetero, section 7 (what HDeepRM draws with Evalys, and its own).
 """
@@ -190,9 +189,7 @@ def draw_rewards(folder: Path) -> Drawing:
 
 
 def draw_action_preferences(folder: Path) -> Drawing:
-    """The probability of each action at the first decision of each episode; those that were preferred most have
-    names.
-    """
+    """The probability of each action at the first decision of each episode."""
     names, rows = run_files.read_preferences(folder)
     table = np.array(rows)
     episodes = np.arange(1, len(table) + 1)
@@ -228,9 +225,7 @@ KINDS: dict[str, Callable[[Path], Drawing]] = {
 
 
 def _bubbles(folder: Path, kind: str, what: str) -> Drawing:
-    """The queue over time, and bubbles on it whose areas tell how often in a sixtieth of the time a job was held
-    back.
-    """
+    """The queue over time, and bubbles on it: how often a job was held back in a sixtieth of the time."""
     dates = np.array(run_files.read_overuse(folder)[kind])
     load, scale = _load(folder)
     times, waiting = load["time"].to_numpy() - load["time"].iloc[0], load["waiting"].to_numpy(float)
@@ -312,9 +307,7 @@ COLUMNS = {  # of out_schedule.csv -> quantity; in the order of the panels
 
 
 def draw_comparison(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> Drawing:
-    """Draw a 2 x 4 grid of bars from two rows of out_schedule.csv; each bar bears its number, in all of them less is
-    better.
-    """
+    """Draw a 2 x 4 grid of bars from two rows of out_schedule.csv; in all of them less is better."""
     figure, panels = theme.new_figure(2, 4, height_mm=105)
     for axes, (column, metric) in zip(panels.ravel(), COLUMNS.items(), strict=True):
         _bars(axes, metric, [row[column] for row in rows])

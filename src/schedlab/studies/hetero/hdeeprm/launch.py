@@ -1,9 +1,7 @@
-"""HDeepRM's launcher: episode after episode of one options file, on the embedded simulator, in one process without a
-port.
+"""HDeepRM's launcher: the episodes of one options file on the embedded simulator, in one process without a port.
 
-A CLASSIC agent takes the first action always; a LEARNING one is a class in a file. Every draw hangs from the options'
-seed and the number of the episode, so equal launches give equal bytes, and a model goes on learning as if it had never
-been put away.
+A CLASSIC agent always takes the first action; a LEARNING one is a class in a file. Every draw derives from the options'
+seed and the number of the episode, so equal launches give equal bytes, and learning resumes exactly.
 Source: specification of the study hetero, sections 1, 6 and 7.
 """
 
@@ -65,11 +63,9 @@ SAVE_EVERY = (
 class Launch:
     """What the command line says.
 
-    agent         file of a LEARNING agent, or the name of an example       runs          episodes
-    input_model   file to go on from                                        output_model  file to write what was learned
-                  to
-    compat        mode reference: with every defect of the original         agent_limit   s for one call of an agent's
-                  method; None: any
+    agent         file of a LEARNING agent, or an example   runs          episodes
+    input_model   file to go on from                        output_model  file to write what was learned to
+    compat        mode reference, with every defect         agent_limit   s for one call of a method; None: any
     """
 
     options: Path
@@ -84,9 +80,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Finished:
-    """One episode: its number in the life of the agent, Batsim's totals, the rewards' sum, the loss where it
-    learned.
-    """
+    """One episode: its number in the life of the agent, Batsim's totals, the rewards' sum, the loss."""
 
     number: int
     scores: dict[str, float]
@@ -107,11 +101,10 @@ Teacher = Callable[[int], float | None]
 
 
 def launch(given: Launch, folder: Path) -> Iterator[Finished]:
-    """Run the episodes in a working directory, and give each when it is in the logs; close the iterator to have tables
-    and model written.
+    """Run the episodes in a working directory, and give each when it is in the logs; closing writes tables and model.
 
-    What was finished stays, whatever comes later; an episode that fails leaves partial_*.csv. Raises UserError(s) for
-    wrong input; AgentFailed, ProtocolError and SimulationDeadlock where an episode fails.
+    What was finished stays; an episode that fails leaves partial_*.csv. Raises UserError(s) for wrong input,
+    AgentFailed, ProtocolError and SimulationDeadlock where an episode fails.
     """
     options = read_options(given.options)
     settings = decision_settings(options, given.compat)
@@ -184,9 +177,7 @@ class _Inputs:
 
 
 class _Runs:
-    """Episodes in one directory. `save` writes what the last finished one replaces: Batsim's tables,
-    overutilizations.json.
-    """
+    """Episodes in one directory; `save` writes the files that each episode replaces."""
 
     def __init__(self, folder: Path, inputs: _Inputs, play: Player, learn: Teacher) -> None:
         self._folder, self._inputs, self._play, self._learn = folder, inputs, play, learn
@@ -261,11 +252,7 @@ def _save_nothing() -> None:
 
 
 class _Pupil:
-    """A LEARNING agent through its episodes: made anew for each with what it has learned so far, as its author may
-    expect.
-
-    first  number of the first episode: those that its model has learned
-    """
+    """A LEARNING agent, made for each episode with what it has learned; `first`: episodes learned before."""
 
     def __init__(self, given: Launch, options: AgentOptions, settings: DecisionSettings, seed: int) -> None:
         if given.agent is None:
@@ -391,9 +378,7 @@ class _Pupil:
 
 @contextmanager
 def _seeded(seed: int, *names: str | int) -> Iterator[None]:
-    """Within the block Python's, NumPy's and torch's global generators, from which agents may draw, hang from the seed
-    and names.
-    """
+    """Seed Python's, NumPy's and torch's global generators, from which agents may draw, within the block."""
     derived = derive_seed(seed, "launch", *names)
     of_python, of_numpy = random.getstate(), np.random.get_state()
     random.seed(derived)

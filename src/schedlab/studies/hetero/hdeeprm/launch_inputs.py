@@ -1,8 +1,7 @@
 """What a launch generates before it runs: platform, resources, workload and job limits, kept in the working directory.
 
-`inputs.json` beside them holds a hash of what they were made from and one of each file. Files that still fit are used
-again; others are made anew, and one that somebody else made or changed is kept as NAME.old. (The original used whatever
-it found.)
+`inputs.json` holds a hash of what they were made from and one of each file. Files that still fit are used again; others
+are replaced, those of another hand kept as NAME.old.
 Source: specification of the study hetero, sections 2, 4 and 7.
 """
 
@@ -46,9 +45,7 @@ DEMANDS = {
 
 @dataclass(frozen=True)
 class Sources:
-    """What the inputs are made from: a typed options file, its path for messages, the files that it names, mode
-    reference or not.
-    """
+    """What the inputs are made from: the options, their path for messages, the files named, the mode."""
 
     options: LaunchOptions
     file: Path
@@ -57,9 +54,7 @@ class Sources:
 
 
 def prepare_inputs(sources: Sources, folder: Path) -> tuple[Cluster, Jobs]:
-    """Return cluster and jobs from the files in a folder, which are generated where they are missing or stale. Raises
-    UserError(s).
-    """
+    """Return cluster and jobs from the files in a folder, generated where missing or stale. Raises UserError(s)."""
     platform = _platform_file(sources)
     made_from = content_hash(_origin(sources, platform), 64)
     if not _are_fresh(folder, made_from):
@@ -193,9 +188,7 @@ def _make_workload(sources: Sources, hierarchy: Hierarchy) -> tuple[BatsimWorklo
 
 
 def _custom_workload(path: Path) -> BatsimWorkload:
-    """A workload of one's own, whose jobs tell what the decision system asks of them. Raises UserError naming file and
-    profile.
-    """
+    """Read a user's workload, whose profiles need all DEMANDS. Raises UserError naming file and profile."""
     workload = read_batsim(path)
     if not workload.jobs:
         raise UserError("has no job", where=str(path), expected="at least one")

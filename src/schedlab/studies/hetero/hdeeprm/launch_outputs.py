@@ -1,9 +1,7 @@
-"""The files that a launch writes into the working directory: logs that grow by an episode at a time, Batsim's tables of
-the last one.
+"""The files that a launch writes into the working directory: logs, which grow by episodes, and Batsim's tables.
 
 An episode's lines are added by one write, so that a reader sees none or all of them; tables and models take their names
-only when they
-are whole. Source: specification of the study hetero, section 7.
+when they are whole. Source: specification of the study hetero, section 7.
 """
 
 from __future__ import annotations
@@ -35,9 +33,7 @@ def append_lines(path: Path, values: Iterable[float | int]) -> None:
 
 
 def append_row(path: Path, row: Sequence[float]) -> None:
-    """Add a row to a JSON list of lists, which stays valid JSON after each row. A file of another form is kept as
-    NAME.old.
-    """
+    """Add a row to a JSON list of lists, valid after each row. Another file is kept as NAME.old."""
     text = json.dumps([float(value) for value in row])
     size = path.stat().st_size if path.exists() else 0
     if size > len(_END) and _tail(path) == _END:
@@ -70,9 +66,7 @@ def _write_at(path: Path, place: int, text: str) -> None:
 
 
 class EpisodeTables(Outputs):
-    """Batsim's output files of one episode, kept in memory: most episodes are followed by another, whose tables replace
-    theirs.
-    """
+    """Batsim's output files of one episode, in memory: most are replaced by those of the next."""
 
     def __init__(self) -> None:
         super().__init__(PREFIX)
@@ -97,9 +91,7 @@ class EpisodeTables(Outputs):
 
 @contextmanager
 def insights(folder: Path, level: str) -> Iterator[None]:
-    """Add what the decision system and the agent's file log, without clocks, to insights.log; other programs' lines
-    stay out of it.
-    """
+    """Add what the decision system and the agent's file log, without clocks, to insights.log."""
     root = logging.getLogger()
     handler = logging.FileHandler(folder / INSIGHTS, encoding="utf-8")
     handler.setLevel(level)

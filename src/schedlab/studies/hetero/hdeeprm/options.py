@@ -1,7 +1,6 @@
-"""HDeepRM's options file (options.json): the forms of versions 0.3 and 0.2, typed, with mistakes told by file and key.
+"""HDeepRM's options file (options.json): the forms of versions 0.3 and 0.2, with mistakes named by file and key.
 
-Version 0.2 named the pair of a CLASSIC agent in `agent.policy_pair`; it stands for a selection of that pair alone,
-without void.
+Version 0.2 named a CLASSIC agent's pair in `agent.policy_pair`: a selection of that pair alone, without void.
 Source: specification of the study hetero, section 1.
 """
 
@@ -91,9 +90,7 @@ class LaunchOptions(Settings):
 
 
 def read_options(path: Path | str) -> LaunchOptions:
-    """Return the options in a file. Raises UserError(s) with file, key, what was expected and the nearest valid
-    name.
-    """
+    """Return the options in a file. Raises UserError(s) with file, key and the nearest valid name."""
     values = read_json(path, "HDeepRM's options")
     if not isinstance(values, dict):
         raise UserError("is no mapping", where=str(path), expected=f"the keys {', '.join(LaunchOptions.model_fields)}")

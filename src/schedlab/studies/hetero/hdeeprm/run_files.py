@@ -1,6 +1,4 @@
-"""Reading what a launch (or HDeepRM, or any Batsim) left in a directory: tables by the names of their columns, logs,
-JSON.
-"""
+"""Readers of what a launch (or HDeepRM, or any Batsim) left in a directory: tables, logs, JSON."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ STATISTICS = ("min", "max", "mean", "median", "p95", "p99")
 
 
 def read_schedule(path: Path, columns: Sequence[str]) -> dict[str, float]:
-    """Return columns of the one row of a `_schedule.csv`, found by name. Raises UserError naming the file and what it
-    lacks.
-    """
+    """Return columns of the one row of a `_schedule.csv`, by name. Raises UserError."""
     expected = "Batsim's out_schedule.csv"
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -76,8 +72,7 @@ def read_preferences(folder: Path) -> tuple[list[str], list[list[float]]]:
 
 
 def read_overuse(folder: Path) -> dict[str, Any]:
-    """Return overutilizations.json: dates of `core` and `mem`, and `spans` [processor, start, duration] with
-    `processors` in all.
+    """Return overutilizations.json: dates of `core` and `mem`, `spans` [processor, start, duration], `processors`.
 
     A span that HDeepRM left open, a bare start, lasts until the end: its duration is None. Raises UserError.
     """
@@ -109,8 +104,7 @@ def run_jobstat(arguments: argparse.Namespace) -> int:
 
 
 def job_statistic(path: Path, field: str, statistic: str) -> float:
-    """Return a statistic of a field over the jobs of a workload of Batsim: req_time (s), size (cores), mem (MB), mem_bw
-    (GB/s per core).
+    """Return a statistic of a field over a workload's jobs: req_time (s), size (cores), mem (MB), mem_bw (GB/s).
 
     Raises UserError for an unknown field or statistic, and where a job has no such number.
     """

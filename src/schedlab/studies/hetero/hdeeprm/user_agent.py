@@ -1,6 +1,4 @@
-"""A user's agent at work: its class found in a file, an episode run by it, and whatever it does wrong told by file and
-line.
-"""
+"""A user's agent: its class found in a file, an episode run by it, its mistakes reported by file and line."""
 
 from __future__ import annotations
 
@@ -47,8 +45,7 @@ def load_agent(path: Path, seconds: float | None = None) -> type[Agent]:
     """Return the first class in a file that is derived from Agent.
 
     The file may import the base classes from `schedlab.studies.hetero.hdeeprm.agent` or, as for HDeepRM, from
-    `hdeeprm.agent`, and modules that lie beside it. Raises UserError where it does not run, runs longer than `seconds`
-    (None: any), or has no such class.
+    `hdeeprm.agent`, and its neighbours. Raises UserError where it fails, takes over `seconds` or has no such class.
     """
     with _importable(path), TimeLimit(seconds) as limit:
         limit.start()
@@ -98,9 +95,7 @@ def _importable(path: Path) -> Iterator[None]:
 
 
 class Guard:
-    """Calls an agent's own code: errors become AgentFailed with the file's line, and no call lasts longer than
-    `seconds` (None: any).
-    """
+    """Calls an agent's own code: errors become AgentFailed with its line; `seconds` limits a call (None: not)."""
 
     def __init__(self, path: Path, name: str, seconds: float | None) -> None:
         self._path, self._name, self._limit = path, name, TimeLimit(seconds)
@@ -134,8 +129,7 @@ class Guard:
 class AgentEnvironment:
     """The decisions of one episode as an agent meets them; implements `agent.Environment`.
 
-    action_names   what each action is called          masked   whether agents learn which actions are valid (published:
-                   no)
+    action_names   what each action is called      masked   whether agents learn which actions are valid (published: no)
     """
 
     def __init__(self, episode: Episode, masked: bool = True) -> None:

@@ -35,11 +35,7 @@ KERNEL_CASE = {
 
 
 class CompiledEpisodes:
-    """One workload of an environment. Raises UserError for decisions, jobs and core policies that the kernel does not
-    know.
-
-    action_names  what each action is called
-    """
+    """One workload of an environment. Raises UserError for decisions, jobs and core policies that the kernel lacks."""
 
     def __init__(self, env: HeteroEnv, where: str = "environment") -> None:
         _require(env.settings, where)
@@ -50,9 +46,7 @@ class CompiledEpisodes:
         self._pairs = np.array([(JOB_CODES[job], CORE_CODES[core]) for job, core in split])
 
     def sample(self, network: AgentNetwork, seed: int, number: int) -> EpisodeRecord:
-        """Return an episode by sampled actions; episode `number` of a seed is always the same for the same
-        parameters.
-        """
+        """Return episode `number` of a seed, by sampled actions: the same for the same parameters."""
         uniform = generator(seed, "policy-sample", number).random(2 * len(self._jobs.time))
         drawing, _ = np_random(derive_seed(seed, "episode", number))
         drawing.integers(1)  # the number of the workload, which is the only one

@@ -1,9 +1,7 @@
-"""A whole episode of the decision system, compiled: for learners that take tens of thousands of them, some 300 times as
-fast as `Episode`.
+"""A whole episode of the decision system, compiled: some 300 times as fast as `Episode`, for learning alone.
 
 It holds one case only: observation `heads`, objective `avg_job_slowdown`, time-weighted, no void, no defect of the
-original. `Episode` is the statement of the rules; the tests hold decisions, observations, dates and rewards of the two
-against each other. Results that are reported come from `Episode` alone.
+original. `Episode` is the statement of the rules, which the tests hold against it; results come from `Episode` alone.
 """
 
 from __future__ import annotations
@@ -27,9 +25,9 @@ RANDOM_CORE, HIGH_GFLOPS, LOW_POWER, LOWEST, HIGH_CORES, HIGH_MEM_BW, HIGH_MEM =
 
 
 class KernelCluster(NamedTuple):
-    """By processor: cores, bandwidth (kB/s), node, speed (flop/s) and power (W) of a core; by node: memory (kB); by
-    rank: the processors from the fastest and from the most frugal on; share of full speed where bandwidth is
-      over-subscribed.
+    """By processor: cores, bandwidth (kB/s), node, speed (flop/s) and power (W) of a core; by node: memory (kB).
+
+    by_speed, by_power   processors by rank      oversubscribed   share of full speed there
     """
 
     size: np.ndarray
@@ -45,9 +43,8 @@ class KernelCluster(NamedTuple):
 class KernelState(NamedTuple):
     """What is free: cores and bandwidth (kB/s) by processor, memory (kB) by node; and the jobs.
 
-    taken    (jobs, processors): cores that each job has or had       done   (jobs,): flop a core so far
-    speed    (jobs,): of a running job's slowest core, flop/s          queue, running   (jobs,): numbers of jobs, as
-             many as `counts` tells
+    taken    (jobs, processors): cores of each job         done             (jobs,): flop a core so far
+    speed    (jobs,): of the slowest core, flop/s          queue, running   (jobs,): numbers, as many as `counts` has
     counts   jobs that wait, run, and were submitted
     """
 
@@ -158,8 +155,7 @@ DONE = 1e-9  # s of work left that count as none: dates are sums of floats
 
 
 class KernelJobs(NamedTuple):
-    """The jobs of a workload by date of submission: dates and requested times (s), cores, memory (kB) and bandwidth
-    (kB/s) a core, flop a core as asked for and as done.
+    """Jobs by date of submission (s): requested times (s), cores; memory (kB), bandwidth (kB/s) and flop a core.
 
     keys    (5, jobs): what each job policy sorts by
     limits  log(1 + requested time in s) and bandwidth (kB/s) that count as 1 in observations
@@ -177,9 +173,7 @@ class KernelJobs(NamedTuple):
 
 
 class KernelNetwork(NamedTuple):
-    """Weights and biases of a network of leaky rectifiers: first (hidden, size), inner (layers, hidden, hidden), last
-    (actions, hidden).
-    """
+    """Weights of leaky rectifiers: first (hidden, size), inner (layers, hidden, hidden), last (actions, hidden)."""
 
     first: np.ndarray
     first_bias: np.ndarray
@@ -198,13 +192,11 @@ def play_compiled(
     uniform: np.ndarray,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Run an episode by actions drawn from a network's probabilities.
+    """Run an episode by drawn actions: observations (decisions, size), actions, dates (s) and rewards (decisions,).
 
     pairs    (actions, 2): codes of job policy and core policy
     uniform  (2 jobs,): a number in [0, 1) for each decision
     rng      what the random policies draw from
-
-    Return observations (decisions, size) float32, actions, dates (s) and rewards (decisions,).
     """
     most = 2 * len(jobs.time)
     state = free_state(cluster, len(jobs.time))
@@ -265,9 +257,7 @@ def next_date(state: KernelState, jobs: KernelJobs, now: float) -> float:
 
 @compiled
 def end_jobs(state: KernelState, jobs: KernelJobs, cluster: KernelCluster, urgency: float) -> tuple[bool, float]:
-    """End the jobs that have done their work; return whether there were any, and the sum of 1 / requested time of what
-    is left.
-    """
+    """End the jobs that are done; return whether there were any, and the sum of 1 / requested time left."""
     left = 0
     for job in state.running[: state.counts[RUNNING]]:
         if jobs.flops[job] - state.done[job] <= DONE * state.speed[job]:
@@ -340,9 +330,7 @@ def set_speeds(state: KernelState, cluster: KernelCluster) -> None:
 
 @compiled
 def head(state: KernelState, jobs: KernelJobs, policy: int) -> int:
-    """Return the job that a job policy other than `random` takes first; ties keep the order of submission, in which the
-    queue is.
-    """
+    """Return the job that a job policy other than `random` takes first; ties in the order of submission."""
     best = state.queue[0]
     for job in state.queue[1 : state.counts[WAITING]]:
         if jobs.keys[policy, job] < jobs.keys[policy, best]:

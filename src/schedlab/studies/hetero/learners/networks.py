@@ -24,11 +24,10 @@ LAYERS = 3  # of equal width, after the first
 class AgentNetwork(nn.Module):
     """From observations (n, size) to the logits of the actions (n, actions) and, with a critic, values (n,).
 
-    The first layer is shared; actor and critic have three more each. A leaky rectifier stands after every layer but the
-    last.
+    The first layer is shared; actor and critic have three more each. A leaky rectifier follows all layers but the last.
 
-    parts   (parts, actions) of 0 and 1: the actor has a logit for each part (a job policy, a core policy), and that of
-            an action is the sum over its parts; None (published): a logit for each action
+    parts   (parts, actions) of 0 and 1: an action's logit is the sum over its parts, a job and a core policy; None
+            (published): a logit for each action
     """
 
     def __init__(self, size: int, actions: int, hidden: int, critic: bool, parts: torch.Tensor | None = None) -> None:
@@ -50,17 +49,13 @@ class AgentNetwork(nn.Module):
 def build_network(
     size: int, names: Sequence[str], hidden: int, critic: bool, seed: int, head: str = "actions"
 ) -> AgentNetwork:
-    """Return a network for the named actions whose first parameters hang from the seed alone; head as in
-    PolicyGradientSettings.
-    """
+    """Return a network for the named actions, initialised by the seed; head as in PolicyGradientSettings."""
     with torch_stream(seed, "hetero", "network"):
         return AgentNetwork(size, len(names), hidden, critic, parts_of(names) if head == "parts" else None)
 
 
 def parts_of(names: Sequence[str]) -> torch.Tensor:
-    """Return which job policy and which core policy each action is made of, (parts, actions) of 0 and 1; void is a part
-    of its own.
-    """
+    """Return which policies each action is made of, (parts, actions) of 0 and 1; void is a part by itself."""
     split = [name.partition(PAIR_SEPARATOR) for name in names]
     made_of = [{("job", job), ("core", core)} if core else {("job", job)} for job, _, core in split]
     return torch.tensor([[float(part in parts) for parts in made_of] for part in sorted(set().union(*made_of))])

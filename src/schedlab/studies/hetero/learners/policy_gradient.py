@@ -1,10 +1,8 @@
-"""HDeepRM's learning agents on the environment: REINFORCE (Williams 1992) and advantage actor-critic, whole episodes at
-a time.
+"""HDeepRM's learning agents on whole episodes: REINFORCE (Williams 1992) and advantage actor-critic.
 
 Source: specification of the study hetero, section 6. Published: one episode a gradient step, returns standardised
 within the episode, torch not seeded, an actor-critic that could not run. Here returns are standardised over the
-episodes of a step, which is a baseline too, so that episodes of one decision teach something; every draw hangs from the
-seed.
+episodes of a step, a baseline from which episodes of one decision learn too; every draw derives from the seed.
 """
 
 from __future__ import annotations
@@ -52,21 +50,17 @@ def discounted(rewards: Sequence[float], gamma: float) -> np.ndarray:
 
 
 def standardised(values: np.ndarray) -> np.ndarray:
-    """Return values less their mean, by their unbiased standard deviation (plus float32's epsilon); a single value as
-    it is.
-    """
+    """Return values less their mean, by their unbiased standard deviation; a single value as it is."""
     if len(values) < 2:
         return values
     return (values - values.mean()) / (values.std(ddof=1) + np.finfo(np.float32).eps)
 
 
 def against_each_other(records: Sequence[EpisodeRecord], returns: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return each return less the mean return of all episodes from the same date on, which is interpolated between
-    their decisions.
+    """Return each return less the mean return of all episodes of a workload from the same date on (interpolated).
 
-    For episodes of one workload: what comes from the workload and not from the actions cancels. Source: the
-    input-dependent baseline of H. Mao et al., "Learning scheduling algorithms for data processing clusters", SIGCOMM
-    2019, section 5.3.
+    What comes from the workload cancels, not the actions' part. Source: the input-dependent baseline of H. Mao et al.,
+    "Learning scheduling algorithms for data processing clusters", SIGCOMM 2019, section 5.3.
     """
     made = []
     for record, own in zip(records, returns, strict=True):
@@ -121,11 +115,7 @@ class AgentPolicy:
 
 
 class PolicyGradientLearner:
-    """Learns on the training units of the problems' environments in turn; a phase's steps are episodes. Resumes bit for
-    bit.
-
-    kind  typed values of the learner: ActorCriticSettings has a critic by default
-    """
+    """Learns on the problems' training units in turn; a phase's steps are episodes. Resumes bit for bit."""
 
     def __init__(self, kind: type[PolicyGradientSettings] = PolicyGradientSettings) -> None:
         self._kind = kind
@@ -135,8 +125,7 @@ class PolicyGradientLearner:
     ) -> None:
         """Learn phase after phase, each with a fresh Adam, and write the final parameters.
 
-        Raises UserError where a scenario has no environment or no training unit, and where its sizes differ from those
-        learned so far.
+        Raises UserError where a scenario has no environment or training unit, or other sizes than the first.
         """
         use_one_thread()
         settings = validate(self._kind, spec.params)
@@ -257,9 +246,7 @@ class _Run:
                 self._record(phase, scenario, mine, float(loss.detach()))
 
     def _record(self, phase: int, scenario: str, records: Sequence[EpisodeRecord], loss: float) -> None:
-        """Note mean return and loss, how often each action was taken, and how probable it is now in the states that
-        were met.
-        """
+        """Note mean return and loss, and each action's share and its probability in the states met."""
         place = {
             "step": self._episode(),
             "episode": self._episode(),

@@ -1,5 +1,4 @@
-"""Which cores a job gets: free cores on nodes with enough memory, one after another by a key that is looked at anew
-after each core taken.
+"""Which cores a job gets: free cores on nodes with enough memory, chosen one by one by a key that each choice changes.
 
 All cores of a processor have the same key, ties go to the lowest number and cores of a processor are numbered in a row.
 So the rule is carried out on processors or nodes instead of cores.

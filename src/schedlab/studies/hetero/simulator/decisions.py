@@ -1,9 +1,7 @@
-"""HDeepRM's decision system in plain objects: told what Batsim says, asked for an action where one is due, it says what
-to do.
+"""HDeepRM's decision system in plain objects: it takes Batsim's messages, acts where that is due, gives orders.
 
-It knows no simulator and no agent: `Episode` steps it on the embedded core, a scheduler on PyBatsim can do the same.
-Source: specification of the study hetero, sections 3 and 5; each deviation of the original is a switch of
-  LegacySettings.
+`Episode` steps it on the embedded simulator, `DecisionScheduler` on PyBatsim.
+Source: specification of the study hetero, sections 3 and 5; each deviation of the original is in LegacySettings.
 """
 
 from __future__ import annotations
@@ -27,9 +25,7 @@ from schedlab.studies.hetero.simulator.resources import GIGA, IDLE, KB_PER_GB, K
 
 @dataclass
 class Orders:
-    """What is to be done now: jobs to start on hosts, jobs to reject, pstates of hosts; hosts are Batsim's numbers,
-    ascending.
-    """
+    """Jobs to start on hosts, jobs to reject, pstates of hosts; hosts are Batsim's numbers, ascending."""
 
     start: list[tuple[str, list[int]]] = field(default_factory=list)
     reject: list[str] = field(default_factory=list)
@@ -38,9 +34,7 @@ class Orders:
 
 @dataclass
 class History:
-    """What was decided: date (s), action, jobs that waited and reward of each decision; a reward comes with the next
-    decision or with the end.
-    """
+    """Date (s), action, waiting jobs and reward of each decision; a reward comes with the next one."""
 
     times: list[float] = field(default_factory=list)
     actions: list[int] = field(default_factory=list)
@@ -85,9 +79,7 @@ class DecisionSystem:
         self._to_send: dict[int, None] = {}
 
     def take(self, message: Mapping[str, Any]) -> None:
-        """Take in a message of Batsim. Raises UserError for hosts and job profiles that do not belong to this platform
-        and study.
-        """
+        """Take in a message of Batsim. Raises UserError for hosts and profiles of another platform or study."""
         now = message["now"]
         if self.reward is not None and self.settings.time_weighted:
             self.reward += self._value * (now - self.model.now)
@@ -106,15 +98,11 @@ class DecisionSystem:
             self._note_reward()
 
     def observe(self) -> np.ndarray:
-        """Return the observation, (size,) float32; once for each decision, as it tells how the queue grew since the
-        last one.
-        """
+        """Return the observation, (size,) float32; to be asked once for each decision."""
         return self.observer.observe(self.queue)
 
     def masks(self) -> np.ndarray:
-        """Return which actions are valid, (actions,) bool: void is not where nothing but a decision can make time
-        pass.
-        """
+        """Return which actions are valid, (actions,) bool: void is not where it would stop time."""
         valid = np.ones(self.settings.actions, bool)
         if self.settings.void and self._stuck():
             valid[-1] = False
@@ -143,9 +131,7 @@ class DecisionSystem:
         self.due = bool(len(self.queue)) and self._ask_again()
 
     def orders(self) -> Orders:
-        """Return what is to be done now, each thing once: pstates last and merged, only those that differ from what was
-        sent.
-        """
+        """Return what is to be done now, each thing once: pstates last and merged, only those that changed."""
         orders, self._orders = self._orders, Orders()
         if self._to_send:
             cores = self.model.cores_of(np.array(list(self._to_send)))
@@ -159,9 +145,7 @@ class DecisionSystem:
         return orders
 
     def start(self, job: JobRequest, cores: Sequence[int]) -> None:
-        """Start a waiting job on cores that are free and whose nodes have the memory; `refresh` follows after the last
-        one.
-        """
+        """Start a waiting job on free cores; `refresh` follows after the last one."""
         self.model.take(job, cores)
         self.queue.remove(job)
         self._orders.start.append((job.id, np.sort(self._host_of[cores]).tolist()))

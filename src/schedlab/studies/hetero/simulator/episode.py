@@ -1,6 +1,4 @@
-"""One run of a workload, stepped from decision to decision on the embedded simulator: no thread and no scheduler
-process between.
-"""
+"""One run of a workload, stepped from decision to decision on the embedded simulator."""
 
 from __future__ import annotations
 
@@ -46,9 +44,7 @@ def make_cluster(settings: PlatformSettings) -> Cluster:
 
 
 def make_jobs(workload: BatsimWorkload, limits: Mapping[str, float] | None = None) -> Jobs:
-    """Return the jobs of a workload; limits: those of another workload, such as the one that was trained on. Raises
-    UserError(s).
-    """
+    """Return the jobs of a workload; limits: those of the one that was trained on. Raises UserError(s)."""
     return Jobs(parse_workload(batsim_text(workload), "w0", "workload"), limits or job_limits(workload))
 
 
@@ -81,8 +77,7 @@ class Episode:
     """`advance` goes on to the next decision, `decide` makes it, in turn until `advance` returns False.
 
     outputs  files of Batsim, where wanted; the caller closes them
-    Raises SimulationDeadlock and ProtocolError as the simulator does, UserError for jobs and platforms that do not go
-    together.
+    Raises SimulationDeadlock and ProtocolError as the simulator does, UserError for jobs of another platform.
     """
 
     def __init__(

@@ -1,5 +1,4 @@
-"""The jobs that wait, in the order of each job policy at once: the first job of any policy and the quartiles of any
-column are at hand.
+"""The waiting jobs in the order of each job policy, with the quartiles of what they ask for.
 
 Source: specification of the study hetero, sections 5.1 and 5.2.
 """

@@ -1,11 +1,8 @@
-"""The resource model beneath a scheduler that knows nothing of it, so that memory, memory bandwidth and pstates count
-as for policy pairs.
+"""The resource model beneath a scheduler that does not know it: memory, bandwidth and pstates count as for pairs.
 
-It stands between scheduler and simulator. The scheduler says when a job starts. On which cores is up to a core policy,
-or to the
-scheduler where it cares: then the cores that it names are taken. A start whose memory is not free is held back until it
-is, and holds those behind it, as with pairs; the scheduler takes such a job for running. Jobs that the empty platform
-cannot run are rejected before the scheduler hears of them. Pstates are set and sent as the decision system does.
+It stands between scheduler and simulator. The scheduler says when a job starts; a core policy (or the scheduler, where
+it cares) chooses the cores. A start whose memory is not free is held back, and holds those behind it, as with pairs;
+the scheduler takes such a job for running. Jobs that the platform can never run are rejected before it hears of them.
 """
 
 from __future__ import annotations
@@ -28,9 +25,8 @@ Event = dict[str, Any]
 
 
 class ManagedCores:
-    """A back end for a scheduler, upon another one.
+    """A back end for a scheduler, upon another one; cores: a core policy, or OWN_CHOICE.
 
-    cores   a core policy, or OWN_CHOICE
     Raises UserError for a scheduler that sets pstates itself or puts a job where its memory can never be.
     """
 

@@ -17,12 +17,7 @@ Decide = Callable[[DecisionSystem], int]
 
 
 class DecisionScheduler(BatsimScheduler):
-    """Collects what PyBatsim tells of one message, lets the decision system take it in, asks for actions while they are
-    due.
-
-    decide  gives the action for the state of the decision system, which offers observe(), masks() and the last action's
-            reward
-    """
+    """Collects a message's events, gives them to the decision system, asks `decide` for actions where due."""
 
     def __init__(self, system: DecisionSystem, decide: Decide) -> None:
         super().__init__({})

@@ -1,13 +1,9 @@
-"""The resource model of a heterogeneous cluster: memory of nodes, memory bandwidth of processors, pstates of cores,
-progress of jobs.
+"""The resources of a heterogeneous cluster: memory of nodes, bandwidth of processors, pstates of cores, progress.
 
 Rule (specification of the study hetero, section 3). Each core of a job takes the job's memory from its node, a hard
 limit, and the job's bandwidth from its processor, which may be over-subscribed: then all busy cores of that processor
 run in pstate 1. A free core is in pstate 2 where another core of its processor is busy, else in pstate 3. A job is as
-fast as its slowest core.
-
-Memory and bandwidth are kept as whole numbers (kB, kB/s), so that what is taken and given back in any order adds up
-exactly.
+fast as its slowest core. Memory and bandwidth are whole numbers (kB, kB/s), so that sums are exact in any order.
 """
 
 from __future__ import annotations
@@ -28,11 +24,7 @@ FULL_SPEED, OVERSUBSCRIBED, NEIGHBOUR_BUSY, IDLE = range(4)
 
 @dataclass(slots=True)
 class JobRequest:
-    """What a job asks for: `cores` with `memory` kB and `bandwidth` kB/s each; `time` in s and `flops` for each core as
-    it was asked for.
-
-    order  rank among all submitted jobs
-    """
+    """What a job asks for: cores with memory (kB), bandwidth (kB/s) and flop each; order of submission."""
 
     id: str
     order: int
@@ -46,9 +38,7 @@ class JobRequest:
 
 @dataclass(slots=True)
 class Placement:
-    """A running job: its cores in the order in which they were taken, its cores by processor, its place among running
-    jobs.
-    """
+    """A running job: its cores in the order taken, the same by processor, its place among running jobs."""
 
     job: JobRequest
     cores: np.ndarray
@@ -58,9 +48,7 @@ class Placement:
 
 @dataclass
 class Overuse:
-    """When resources did not suffice (dates in s): a job found too few free cores, or too little memory; spans [start,
-    duration] in which a processor's memory bandwidth was over-subscribed.
-    """
+    """When resources did not suffice (s): too few cores or memory; spans [start, duration] of bandwidth."""
 
     core: list[float] = field(default_factory=list)
     memory: list[float] = field(default_factory=list)
@@ -86,15 +74,11 @@ class Overuse:
 
 
 class ResourceModel:
-    """The state of all cores. `take` and `give_back` note what changed; `refresh` brings pstates, speeds and powers up
-    to date.
+    """The state of all cores. `take` and `give_back` note what changed; `refresh` brings pstates and speeds up to date.
 
-    free_memory     kB by node, ints                free_bandwidth   kB/s by processor, ints, below 0 where
-                    over-subscribed
-    free_cores      by processor, ascending lists   free_in_node     free cores by node      free_in_all    free cores
-                    of the platform
-    busy            busy cores by processor         pstate           (cores,) int8           served         (cores,)
-                    slot of the job, 0 free
+    free_memory  kB by node                      free_bandwidth  kB/s by processor, below 0 if over-subscribed
+    free_cores   by processor, ascending lists   free_in_node    free cores by node    free_in_all  of the platform
+    busy         busy cores by processor         pstate          (cores,) int8         served       (cores,) job's slot
     """
 
     def __init__(self, hierarchy: Hierarchy, flops_scale: float = 1.0) -> None:
@@ -163,9 +147,7 @@ class ResourceModel:
         return float(self._watts.sum())
 
     def remaining(self) -> np.ndarray:
-        """Return the share of its flop that each running job has still to do, by slot; 0 at slot 0. In [0, 1]: a job
-        may need more than was asked for.
-        """
+        """Return the share of the flop asked for that each running job has still to do, in [0, 1], by slot."""
         return np.clip(1.0 - self._done / self._flops, 0.0, 1.0)
 
     def room_for(self, memory: int) -> int:
@@ -192,9 +174,7 @@ class ResourceModel:
         return "memory"
 
     def expected_wait(self, cores: int) -> float:
-        """Return the time, s, until this many cores are free if each running job takes the flop that it asked for, at
-        its present speed.
-        """
+        """Return the time, s, until this many cores are free at the present speed of the running jobs."""
         missing = cores - self.free_in_all
         if missing <= 0:
             return 0.0
@@ -246,9 +226,7 @@ class ResourceModel:
         return placement.job
 
     def refresh(self) -> np.ndarray:
-        """Bring pstates, speeds, powers and rates up to date; return the processors on which cores were taken or given
-        back.
-        """
+        """Bring pstates, speeds, powers and rates up to date; return the processors that changed."""
         if not self._touched:
             return np.empty(0, np.int64)
         processors = np.array(list(self._touched))
@@ -288,9 +266,7 @@ class ResourceModel:
         self._touched[processor] = None
 
     def _set_rates(self, flipped: np.ndarray) -> None:
-        """Give each new job, and each job on a processor that became over-subscribed or ceased to be, the speed of its
-        slowest core.
-        """
+        """Set the rates of new jobs and of jobs on processors that became over-subscribed or ceased to be."""
         for number in flipped.tolist():
             if self._busy_state[number] == OVERSUBSCRIBED:
                 self.overuse.open[number] = self.now
