@@ -13,7 +13,7 @@ from schedlab.studies.hetero.env.env import HeteroEnv
 from schedlab.studies.hetero.env.observation import HeadsObserver
 from schedlab.studies.hetero.env.settings import ALL_PAIRS, DecisionSettings
 from schedlab.studies.hetero.learners.compiled_episodes import CompiledEpisodes
-from schedlab.studies.hetero.learners.networks import build_network, sample_episode
+from schedlab.studies.hetero.learners.networks import Episodes, build_network
 from schedlab.studies.hetero.simulator.episode import make_jobs
 
 HEADS = {"observation": "heads", "objective": "avg_job_slowdown", "time_weighted": True, "void": False}
@@ -41,7 +41,7 @@ def check_alike(env: HeteroEnv, net, episodes: int) -> None:
     """Hold episodes of the kernel against those of the environment."""
     compiled = CompiledEpisodes(env)
     for number in range(episodes):
-        plain, fast = sample_episode(env, net, 3, number), compiled.sample(net, 3, number)
+        plain, fast = Episodes(env).sample(net, 3, number), compiled.sample(net, 3, number)
         assert fast.actions == plain.actions
         np.testing.assert_allclose(fast.times, plain.times, atol=1e-6)  # the protocol tells dates to the microsecond
         np.testing.assert_allclose(fast.rewards, plain.rewards, rtol=1e-5, atol=1e-5)

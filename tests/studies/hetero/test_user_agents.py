@@ -162,9 +162,9 @@ def test_an_agent_may_draw_from_any_global_generator_and_stays_repeatable(tmp_pa
         )
         text = Path(agent).read_text()
         Path(agent).write_text("import random\nimport numpy as np\n" + text)
-        before = np.random.get_state()[1].tolist()
+        before = np.random.get_state()[1].tolist()  # noqa: NPY002
         assert run_launch("-a", agent, "-om", "out.pt", "-nr", "8") == 0
-        assert np.random.get_state()[1].tolist() == before
+        assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
     assert contents(tmp_path / "first") == contents(tmp_path / "second")
     assert len(set(numbers("actions.log"))) > 1
 

@@ -7,6 +7,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -64,9 +65,8 @@ class HeteroProblem:
         """
         if unit.id not in self._jobs:
             read = self._workload(unit)
-            self._jobs[unit.id] = Jobs(
-                parse_workload(batsim_text(read), "w0", f"workload {unit.id}"), self._limits(unit)
-            )
+            workload = parse_workload(batsim_text(read), "w0", f"workload {unit.id}")
+            self._jobs[unit.id] = Jobs(workload, self._limits(unit))
         return self._jobs[unit.id]
 
     def env(self, unit: Unit, seed: int) -> HeteroEnv | None:
@@ -101,52 +101,47 @@ class HeteroProblem:
         scenario, inputs = self.scenario, self._inputs(unit, folder)
         system, between = None, None
         if scenario.platform.pstates.managed:
-            system = self._system(
-                DecisionSettings(observation="minimal", legacy=scenario.decisions.legacy), NO_LIMITS, unit, policy.seed
-            )
+            settings = DecisionSettings(observation="minimal", legacy=scenario.decisions.legacy)
+            system = self._system(settings, NO_LIMITS, unit, policy.seed)
 
             def between(backend: Backend) -> Backend:
                 return ManagedCores(backend, system, policy.cores, derive_seed(unit.seed, policy.seed))
 
         kind, binary, options = scenario.simulator, scenario.batsim, dict(policy.options)
         limits = Limits(scheduler=scenario.scheduler_limit or None)
-        with _unheard():
+        with _quiet():
             simulate(inputs, policy.scheduler, options, backend=kind, binary=binary, between=between, limits=limits)
         return outcome(inputs.prefix, scenario.bounded_slowdown_threshold, scenario.energy, system)
 
     def _decide(self, policy: Any, unit: Unit, folder: str) -> Outcome:
         """Run a policy of the decision system."""
-        settings = (
-            policy.decisions(self.scenario.decisions) if isinstance(policy, PairRule) else self.scenario.decisions
-        )
+        settings = self.scenario.decisions
+        if isinstance(policy, PairRule):
+            settings = policy.decisions(settings)
         inputs, seed = self._inputs(unit, folder), getattr(policy, "seed", 0)
         if self.scenario.simulator == "embedded":
             with Outputs(inputs.prefix) as outputs:
-                episode = Episode(
-                    self.cluster, self.jobs(unit), settings, derive_seed(unit.seed, "episode", seed), outputs
-                )
+                seed = derive_seed(unit.seed, "episode", seed)
+                episode = Episode(self.cluster, self.jobs(unit), settings, seed, outputs)
                 while episode.advance():
                     episode.decide(_action(policy, episode.system))
             system = episode.system
         else:
             system = self._system(settings, self.jobs(unit).limits, unit, seed)
-            self._on_batsim(policy, system, inputs)
+            with open_backend("batsim", inputs, binary=self.scenario.batsim) as backend:
+                run_pybatsim(backend, DecisionScheduler(system, lambda state: _action(policy, state)))
         made = outcome(inputs.prefix, self.scenario.bounded_slowdown_threshold, self.scenario.energy, system)
         if settings.actions > 1:
-            made.details["decisions"] = decisions_table(system, settings.names)
+            details = {**made.details, "decisions": decisions_table(system, settings.names)}
+            made = replace(made, details=details)
         return made
-
-    def _on_batsim(self, policy: Any, system: DecisionSystem, inputs: Inputs) -> None:
-        with open_backend("batsim", inputs, binary=self.scenario.batsim) as backend:
-            run_pybatsim(backend, DecisionScheduler(system, lambda state: _action(policy, state)))
 
     def _system(self, settings: DecisionSettings, limits: Any, unit: Unit, seed: int) -> DecisionSystem:
         return DecisionSystem(self.cluster.hierarchy, limits, settings, derive_seed(unit.seed, "episode", seed))
 
     def _inputs(self, unit: Unit, folder: str) -> Inputs:
-        options = Options(
-            energy=self.scenario.energy or self.scenario.platform.pstates.managed, network=self.scenario.network
-        )
+        energy = self.scenario.energy or self.scenario.platform.pstates.managed
+        options = Options(energy=energy, network=self.scenario.network)
         return Inputs(self._platform, (extract_workload(self._workloads, unit.id, folder),), f"{folder}/out", options)
 
     def _workload(self, unit: Unit) -> BatsimWorkload:
@@ -158,16 +153,16 @@ class HeteroProblem:
     def _limits(self, unit: Unit) -> dict[str, float]:
         learned_on = () if self.scenario.mode == "reference" else self.units("train")
         read = [self._workload(each) for each in learned_on or (unit,)]
-        jobs = [{**job, "profile": f"{number} {job['profile']}"} for number, one in enumerate(read) for job in one.jobs]
-        profiles = {
-            f"{number} {name}": profile for number, one in enumerate(read) for name, profile in one.profiles.items()
-        }
+        jobs, profiles = [], {}
+        for number, one in enumerate(read):
+            jobs += [{**job, "profile": f"{number} {job['profile']}"} for job in one.jobs]
+            profiles |= {f"{number} {name}": profile for name, profile in one.profiles.items()}
         whole = BatsimWorkload(read[0].nb_res, jobs, profiles)
         return job_limits(whole, legacy_zero_limits=self.scenario.workload.batsim.legacy_zero_limits)
 
 
 @contextlib.contextmanager
-def _unheard() -> Iterator[None]:
+def _quiet() -> Iterator[None]:
     """Drop what a scheduler prints and logs, warnings apart: megabytes for a few workloads."""
     before = logging.root.manager.disable
     logging.disable(logging.INFO)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -16,7 +16,7 @@ from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs, le
 ENVIRONMENT = "schedlab/Hetero-v0"
 
 
-class HeteroEnv(gym.Env[np.ndarray, int]):
+class HeteroEnv(gym.Env[np.ndarray, Any]):
     """Ask for a job policy and a core policy wherever jobs came or ended and others wait.
 
     Observation: float32 vector (`Observer` gives the order), within 0 and 1. Actions: the pairs of the selection, then
@@ -25,7 +25,7 @@ class HeteroEnv(gym.Env[np.ndarray, int]):
     `info` holds Batsim's totals ("scores"). Raises UserError for unknown workloads and those without decisions.
     """
 
-    metadata = {"render_modes": ["ansi"], "render_fps": 1}
+    metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
 
     def __init__(
         self,
@@ -37,17 +37,16 @@ class HeteroEnv(gym.Env[np.ndarray, int]):
     ) -> None:
         if not workloads:
             raise UserError("no workload", where=ENVIRONMENT, expected="at least one")
-        self.cluster, self.workloads, self.settings = (
-            cluster,
-            tuple(workloads),
-            settings_given(DecisionSettings, settings),
-        )
+        self.cluster, self.workloads = cluster, tuple(workloads)
+        self.settings = settings_given(DecisionSettings, settings)
         self.render_mode = render_mode
         self._seed = seed
         self.episode = self._episode(0, 0)
         highest = np.inf if self.settings.legacy.unclipped_observation else 1.0
-        self.observation_space = gym.spaces.Box(0.0, highest, (self.episode.system.observer.size,), np.float32)
-        self.action_space = gym.spaces.Discrete(self.settings.actions)
+        self.observation_space: gym.spaces.Box = gym.spaces.Box(
+            0.0, highest, (self.episode.system.observer.size,), np.float32
+        )
+        self.action_space: gym.spaces.Discrete = gym.spaces.Discrete(self.settings.actions)
 
     @property
     def action_names(self) -> tuple[str, ...]:
@@ -63,9 +62,8 @@ class HeteroEnv(gym.Env[np.ndarray, int]):
         drawn = int(self.np_random.integers(len(self.workloads)))
         number = (options or {}).get("workload", drawn)
         if number not in range(len(self.workloads)):
-            raise UserError(
-                f"workload {number!r}", where="options of reset", expected=f"a number below {len(self.workloads)}"
-            )
+            expected = f"a number below {len(self.workloads)}"
+            raise UserError(f"workload {number!r}", where="options of reset", expected=expected)
         self.episode = self._episode(number, drawn_seed(self.np_random))
         if not self.episode.advance():
             raise UserError("asks for no decision", where=f"workload {number}", expected="a job that fits the platform")
@@ -78,7 +76,8 @@ class HeteroEnv(gym.Env[np.ndarray, int]):
         self.episode.decide(int(action))
         going_on = self.episode.advance()
         ending = {} if going_on else {"scores": self.episode.scores()}
-        return self.episode.observe(), self.episode.system.reward, not going_on, False, self._info() | ending
+        reward = cast(float, self.episode.system.reward)
+        return self.episode.observe(), reward, not going_on, False, self._info() | ending
 
     def action_masks(self) -> np.ndarray:
         """Return True for each action that is valid now."""
@@ -94,13 +93,9 @@ class HeteroEnv(gym.Env[np.ndarray, int]):
         return Episode(self.cluster, self.workloads[workload], self.settings, seed)
 
     def _info(self) -> dict[str, Any]:
-        system = self.episode.system
-        return {
-            "time": self.episode.now,
-            "waiting": len(system.queue),
-            "running": len(system.model.running),
-            "replaced": system.replaced,
-        }
+        system, now = self.episode.system, self.episode.now
+        jobs = {"waiting": len(system.queue), "running": len(system.model.running)}
+        return {"time": now, **jobs, "replaced": system.replaced}
 
 
 def drawn_seed(rng: np.random.Generator) -> int:

@@ -33,12 +33,8 @@ class Observer:
         self, model: ResourceModel, kind: Kind, limits: Mapping[str, float], sensitivity: float, clipped: bool = True
     ) -> None:
         self.model, self.kind, self._sensitivity, self._clipped = model, kind, sensitivity, clipped
-        self._limits = (
-            limits["max_time"],
-            limits["max_core"],
-            limits["max_mem"] * KB_PER_MB,
-            limits["max_mem_bw"] * KB_PER_GB,
-        )
+        memory, bandwidth = limits["max_mem"] * KB_PER_MB, limits["max_mem_bw"] * KB_PER_GB
+        self._limits = (limits["max_time"], limits["max_core"], memory, bandwidth)
         self._number_places()
         self._memory = np.maximum(np.array(model.memory, float), 1.0)
         self._bandwidth = np.maximum(np.array(model.bandwidth, float), 1.0)
@@ -63,15 +59,10 @@ class Observer:
             self._update_cluster()
         if self.kind == "normal":
             self._vector[self._core_place + 2] = self.model.remaining()[self.model.served]
-        shares = [
-            value / limit
-            for column, limit in zip(COLUMNS, self._limits, strict=True)
-            for value in queue.quartiles(column)
-        ]
-        self._vector[-QUEUE_NUMBERS:] = [
-            *([min(share, 1.0) for share in shares] if self._clipped else shares),
-            self._variation(len(queue)),
-        ]
+        limits = zip(COLUMNS, self._limits, strict=True)
+        shares = [value / limit for column, limit in limits for value in queue.quartiles(column)]
+        shares = [min(share, 1.0) for share in shares] if self._clipped else shares
+        self._vector[-QUEUE_NUMBERS:] = [*shares, self._variation(len(queue))]
         self.last_length = len(queue)
         return self._vector.copy()
 
@@ -98,20 +89,18 @@ class Observer:
                     cores += range(place, last, PER_CORE)
                     place = last
         self.size = place + QUEUE_NUMBERS
-        self._node_place, self._processor_place, self._core_place = (
-            np.array(places, np.int64) for places in (nodes, processors, cores)
-        )
+        places = [np.array(numbers, np.int64) for numbers in (nodes, processors, cores)]
+        self._node_place, self._processor_place, self._core_place = places
 
     def _update_cluster(self) -> None:
         model, vector = self.model, self._vector
         processors = np.array(list(self._stale))
         nodes = np.array(list({model.node_of[number] for number in self._stale}))
         self._stale = set()
-        vector[self._node_place[nodes]] = (
-            np.array([model.free_memory[number] for number in nodes]) / self._memory[nodes]
-        )
-        free = np.array([model.free_bandwidth[number] for number in processors])
-        vector[self._processor_place[processors]] = np.maximum(free, 0) / self._bandwidth[processors]
+        memory = np.array([model.free_memory[number] for number in nodes])
+        vector[self._node_place[nodes]] = memory / self._memory[nodes]
+        bandwidth = np.array([model.free_bandwidth[number] for number in processors])
+        vector[self._processor_place[processors]] = np.maximum(bandwidth, 0) / self._bandwidth[processors]
         if self.kind == "normal":
             cores = model.cores_of(processors)
             state = model.pstate[cores]

@@ -55,12 +55,15 @@ class DecisionSettings(Settings):
     void: bool = setting(True, doc="a last action that does nothing")
     observation: Literal["normal", "small", "minimal", "heads"] = setting(
         "normal",
-        doc="cores, processors and nodes with the queue; without cores; the queue alone; the first job of each job policy",
+        doc="cores, processors and nodes with the queue; without cores; the queue alone; "
+        "the first job of each job policy",
     )
     queue_sensitivity: float = setting(
         0.05, doc="growth of the queue, as a share, at which its variation shows 0 or 1", gt=0
     )
-    objective: Literal[tuple(OBJECTIVES)] = setting("avg_job_slowdown", doc="what the reward adds up to")
+    objective: Literal[tuple(OBJECTIVES)] = setting(  # type: ignore[valid-type]
+        "avg_job_slowdown", doc="what the reward adds up to"
+    )
     time_weighted: bool = setting(
         False, doc="the reward is the objective's integral until the next decision, not its value now"
     )

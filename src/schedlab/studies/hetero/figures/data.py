@@ -40,11 +40,8 @@ def looks(tables: StudyTables, names: Sequence[str]) -> dict[str, Style]:
     kinds = dict(zip(tables.scores["policy"], tables.scores["kind"], strict=True))
     if any(kinds[name] != "rule" for name in names):
         return styles
-    dashes = theme.DASHES
-    return {
-        name: Style(theme.colour(number), styles[name].marker, dashes[number % len(dashes)])
-        for number, name in enumerate(names)
-    }
+    numbered, dashes = enumerate(names), theme.DASHES
+    return {name: Style(theme.colour(n), styles[name].marker, dashes[n % len(dashes)]) for n, name in numbered}
 
 
 def unit_shown(tables: StudyTables, spec: FigureSpec, scenario: str, unit: str) -> str:
@@ -53,11 +50,8 @@ def unit_shown(tables: StudyTables, spec: FigureSpec, scenario: str, unit: str) 
     known = sorted(set(rows["unit"]))
     wanted = unit or min(rows.loc[rows["split"] == "test", "unit"])
     if wanted not in known:
-        raise UserError(
-            f"there is no workload '{wanted}'",
-            where=f"figure {spec.name}: params.unit",
-            remedy=did_you_mean(wanted, known),
-        )
+        where, remedy = f"figure {spec.name}: params.unit", did_you_mean(wanted, known)
+        raise UserError(f"there is no workload '{wanted}'", where=where, remedy=remedy)
     return wanted
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -62,9 +62,8 @@ def draw_preferences(tables: StudyTables, spec: FigureSpec) -> Drawing:
     settings = helpers.settings_of(spec, PreferencesSettings)
     agents = _curves(tables, spec)
     rows = len(settings.by)
-    figure, panels = theme.new_figure(
-        rows, len(agents), height_mm=24 + 38 * rows, sharex="col", sharey=True, squeeze=False
-    )
+    looks: dict[str, Any] = {"height_mm": 24 + 38 * rows, "sharex": "col", "sharey": True, "squeeze": False}
+    figure, panels = theme.new_figure(rows, len(agents), **looks)
     told, most = [], 0.0
     for column, (agent, points) in enumerate(agents.items()):
         for axes, by in zip(panels[:, column], settings.by, strict=True):
@@ -98,14 +97,9 @@ def preferred(points: pd.DataFrame, by: str) -> tuple[np.ndarray, dict[str, np.n
     actions = rows["metric"].str.removeprefix(CHANCE)
     parts = actions.str.split(PAIR_SEPARATOR, n=1, expand=True)
     groups = actions if by == "pair" else parts[0 if by == "job" else 1].fillna(actions)
-    sums = (
-        rows.assign(group=groups)
-        .groupby(["group", "policy_seed", "episode"])["value"]
-        .sum()
-        .unstack("episode")
-        .dropna(axis="columns")
-    )
-    order = sorted(set(groups), key=lambda name: (_place(name), name))
+    grouped = rows.assign(group=groups).groupby(["group", "policy_seed", "episode"])
+    sums = grouped["value"].sum().unstack("episode").dropna(axis="columns")
+    order = sorted(set(groups), key=lambda name: (_ORDER.get(name, len(_ORDER)), name))
     return sums.columns.to_numpy(), {name: sums.loc[name].to_numpy() for name in order}
 
 
@@ -115,18 +109,13 @@ def preference_lines(axes: Axes, places: np.ndarray, groups: Mapping[str, np.nda
     places (n,): episodes; groups: name -> (seeds, n)
     """
     for number, (name, values) in enumerate(groups.items()):
-        named = number < NAMED
-        place = _place(name)
-        place = number if place == len(_ORDER) else place
-        look = (
-            {"color": theme.colour(place), "linestyle": theme.DASHES[place % len(theme.DASHES)]}
-            if named
-            else {"color": PALE, "linewidth": 0.6}
-        )
+        named, place = number < NAMED, _ORDER.get(name, number)
+        look: dict[str, Any] = {"color": PALE, "linewidth": 0.6}
+        if named:
+            look = {"color": theme.colour(place), "linestyle": theme.DASHES[place % len(theme.DASHES)]}
         if named and len(values) > 1:
-            axes.fill_between(
-                places, values.min(axis=0), values.max(axis=0), color=look["color"], alpha=0.15, linewidth=0
-            )
+            band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
+            axes.fill_between(places, values.min(axis=0), values.max(axis=0), **band)
         look["marker"] = "." if len(places) < FEW else ""
         axes.plot(places, values.mean(axis=0), label=name if named else "_others", **look)
 
@@ -139,12 +128,8 @@ def episode_axis(axes: Axes, last: int) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
 
 
+# place of a job policy or core policy among its kind, so that it has one colour everywhere; pairs come after
 _ORDER = {name: number for names in (JOB_POLICIES, CORE_POLICIES) for number, name in enumerate(names)}
-
-
-def _place(name: str) -> int:
-    """Place of a job policy or core policy among its kind, so that it has one colour everywhere; pairs come after."""
-    return _ORDER.get(name, len(_ORDER))
 
 
 def _curves(tables: StudyTables, spec: FigureSpec) -> dict[str, pd.DataFrame]:
@@ -154,11 +139,8 @@ def _curves(tables: StudyTables, spec: FigureSpec) -> dict[str, pd.DataFrame]:
     learned = set(rows.loc[rows["train_scenario"] == scenario, "policy"])
     names = [name for name in spec.policies or sorted(learned) if name in learned]
     if not names:
-        raise UserError(
-            f"none of its policies learned on {scenario}",
-            where=f"figure {spec.name}: policies",
-            expected="some that did",
-        )
+        what = f"none of its policies learned on {scenario}"
+        raise UserError(what, where=f"figure {spec.name}: policies", expected="some that did")
     return {name: rows[rows["policy"] == name] for name in names}
 
 

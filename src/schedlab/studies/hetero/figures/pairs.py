@@ -34,21 +34,14 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     means = data.split_means(tables.summary, metric.name, name)
     pairs = {pair: means[pair] for pair in ALL_PAIRS if pair in means}
     if not pairs:
-        raise UserError(
-            f"no pair has a score {metric.name} on {name}",
-            where=f"figure {spec.name}: scenarios",
-            expected="a scenario with pairs",
-        )
+        what = f"no pair has a score {metric.name} on {name}"
+        raise UserError(what, where=f"figure {spec.name}: scenarios", expected="a scenario with pairs")
     shown = [policy for policy in spec.policies or sorted(means) if policy in means and policy not in pairs]
-    chosen = {
-        policy: pair
-        for policy in settings.found
-        if policy in shown and (pair := same_scores(tables.scores, name, policy, pairs))
-    }
+    rules = {rule: same_scores(tables.scores, name, rule, pairs) for rule in settings.found if rule in shown}
+    chosen = {rule: pair for rule, pair in rules.items() if pair}
     order = sorted(shown, key=lambda policy: means[policy] if metric.better == "lower" else -means[policy])
-    figure, (above, below) = theme.new_figure(
-        2, 1, height_mm=82 + ROW_MM * len(order), height_ratios=[46, 8 + ROW_MM * len(order)]
-    )
+    rows_mm = ROW_MM * len(order)
+    figure, (above, below) = theme.new_figure(2, 1, height_mm=82 + rows_mm, height_ratios=[46, 8 + rows_mm])
     low, high = min(pairs.values()), max(pairs.values())
     scale = units.scaled(metric, high)
     norm = LogNorm(low / scale.size, high / scale.size) if 0 < low < high else Normalize()
@@ -56,33 +49,21 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     if isinstance(norm, LogNorm):
         _plain_ticks(figure.axes[-1].yaxis)
     above.set(xlabel="core policy", ylabel="job policy")
-    frames = [
-        _frame(above, chosen[policy], FRAMES[number % len(FRAMES)], policy) for number, policy in enumerate(chosen)
-    ]
+    frames = [_frame(above, chosen[rule], FRAMES[number % len(FRAMES)], rule) for number, rule in enumerate(chosen)]
     rows = tables.summary[(tables.summary["scenario"] == name) & (tables.summary["split"] == "test")]
     rows = _in_unit(rows[(rows["metric"] == metric.name) & rows["policy"].isin(order)], scale.size)
     _strip(below, rows, order, theme.styles_of(tables.scores), [value / scale.size for value in pairs.values()])
     seeds = _seeds(tables.scores, name, metric)
     for height, policy in enumerate(order):
         if len(seeds[policy]) > 1:
-            below.plot(
-                seeds[policy] / scale.size,
-                [height] * len(seeds[policy]),
-                "|",
-                color=INK,
-                markersize=6,
-                markeredgewidth=0.7,
-                zorder=4,
-            )
+            look = {"color": INK, "markersize": 6, "markeredgewidth": 0.7, "zorder": 4}
+            below.plot(seeds[policy] / scale.size, [height] * len(seeds[policy]), "|", **look)
     below.set_xlabel(f"{scale.label}   {_arrow(metric)} better")
     keys = [*frames, *_keys(any(len(values) > 1 for values in seeds[order]))]
     explained = helpers.explain_uncertainty(figure, rows, more=keys) if order else ""
     told = _told(pairs, chosen, order, means, seeds, metric, scale)
-    return Drawing(
-        figure,
-        f"{spec.caption} Scenario {name}. {told} {_units(rows)}{explained}",
-        left_out=helpers.after_the_first(spec),
-    )
+    caption = f"{spec.caption} Scenario {name}. {told} {_units(rows)}{explained}"
+    return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
 
 
 def same_scores(scores: pd.DataFrame, scenario: str, policy: str, pairs: Mapping[str, float]) -> str:
@@ -109,14 +90,10 @@ def table(pairs: Mapping[str, float], size: float) -> pd.DataFrame:
     import pandas as pd
 
     parts = [(*pair.split(PAIR_SEPARATOR, 1), value / size) for pair, value in pairs.items()]
-    grid = pd.DataFrame(parts, columns=["job", "core", "value"]).pivot_table(
-        index="job", columns="core", values="value"
-    )
+    grid = pd.DataFrame(parts, columns=["job", "core", "value"])
+    grid = grid.pivot_table(index="job", columns="core", values="value")
     logs = np.log(grid.where(grid > 0))
-    rows, columns = (
-        logs.mean(axis=1).sort_values(kind="stable").index,
-        logs.mean(axis=0).sort_values(kind="stable").index,
-    )
+    rows, columns = (logs.mean(axis=axis).sort_values(kind="stable").index for axis in (1, 0))
     return grid.loc[rows, columns].rename_axis(index=None, columns=None)
 
 
@@ -126,9 +103,8 @@ def _frame(axes: Axes, pair: str, dashes: Any, policy: str) -> Any:
     from matplotlib.patches import Rectangle
 
     job, core = pair.split(PAIR_SEPARATOR, 1)
-    columns, rows = (
-        [label.get_text() for label in labels] for labels in (axes.get_xticklabels(), axes.get_yticklabels())
-    )
+    ticks = (axes.get_xticklabels(), axes.get_yticklabels())
+    columns, rows = ([label.get_text() for label in labels] for labels in ticks)
     look = {"linestyle": dashes, "linewidth": 1.8}
     corner = (columns.index(core) + 0.04, rows.index(job) + 0.06)
     axes.add_patch(Rectangle(corner, 0.92, 0.88, fill=False, edgecolor="#d0021b", zorder=5, **look))
@@ -145,9 +121,8 @@ def _plain_ticks(axis: Axis) -> None:
 
 
 def _in_unit(rows: pd.DataFrame, size: float) -> pd.DataFrame:
-    return rows.assign(
-        **{name: rows[name] / size for name in ("value", "ci_low", "ci_high", "range_low", "range_high")}
-    )
+    columns = ("value", "ci_low", "ci_high", "range_low", "range_high")
+    return rows.assign(**{name: rows[name] / size for name in columns})
 
 
 def _strip(
@@ -174,12 +149,11 @@ def _seeds(scores: pd.DataFrame, scenario: str, metric: Metric) -> pd.Series:
 def _keys(seeds: bool) -> list[Any]:
     from matplotlib.lines import Line2D
 
-    made = [Line2D([], [], color=GRID, linewidth=1.2, label="a pair")]
-    return made + (
-        [Line2D([], [], color=INK, marker="|", linestyle="none", markersize=6, label="a seed of a learned policy")]
-        if seeds
-        else []
-    )
+    keys = [Line2D([], [], color=GRID, linewidth=1.2, label="a pair")]
+    if seeds:
+        look: dict[str, Any] = {"color": INK, "marker": "|", "linestyle": "none", "markersize": 6}
+        keys.append(Line2D([], [], label="a seed of a learned policy", **look))
+    return keys
 
 
 def _arrow(metric: Metric) -> str:
@@ -201,14 +175,13 @@ def _told(
 ) -> str:
     """The best and the last pair, and the place of every other policy among them (by seed if learned)."""
     ranked = sorted(pairs, key=lambda pair: place_among(pairs[pair], pairs, metric))
-    told = [
-        f"Best of {len(pairs)} pairs {ranked[0]} ({scale.text(pairs[ranked[0]])}), last {ranked[-1]} ({scale.text(pairs[ranked[-1]])})."
-    ]
+    first, last = (f"{pair} ({scale.text(pairs[pair])})" for pair in (ranked[0], ranked[-1]))
+    told = []
     for policy in order:
         values = seeds[policy]
         places = ", ".join(str(place_among(value, pairs, metric)) for value in sorted(values))
         what = f" chose {chosen[policy]}," if policy in chosen else ""
-        told.append(
-            f"{policy}{what} {scale.text(means[policy])}, place {places}" + (" (by seed)" if len(values) > 1 else "")
-        )
-    return f"{told[0]} Where each would stand among them: {'; '.join(told[1:])}."
+        by_seed = " (by seed)" if len(values) > 1 else ""
+        told.append(f"{policy}{what} {scale.text(means[policy])}, place {places}{by_seed}")
+    best = f"Best of {len(pairs)} pairs {first}, last {last}."
+    return f"{best} Where each would stand among them: {'; '.join(told)}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
+    from matplotlib.figure import Figure
 
     from schedlab.platforms.hierarchy import Hierarchy
 
@@ -51,20 +52,18 @@ def draw_gantt(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.set_title(policy)
     panels[-1, 0].set_xlabel(scale.label)
     panels[-1, 0].set_xlim(0, max(_span(jobs) for jobs in found.values()) / scale.size)
-    looks = {
-        "label": "bounded slowdown of the job",
-        "aspect": 40,
-        "pad": 0.01,
-        "extend": "max" if worst > DARKEST else "neither",
-    }
-    bar = figure.colorbar(colours, ax=list(panels[:, 0]), **looks)
+    slowdown_bar(figure, colours, list(panels[:, 0]), worst, aspect=40, pad=0.01)
+    caption = f"{spec.caption} Workload {unit} of {name}. {_gantt_told(found, scale)}"
+    return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
+
+
+def slowdown_bar(figure: Figure, colours: ScalarMappable, axes: Any, worst: float, aspect: float, pad: float) -> None:
+    """Add the scale of the colours by bounded slowdown, with an arrow where the worst job lies beyond it."""
+    extend = "max" if worst > DARKEST else "neither"
+    label = "bounded slowdown of the job"
+    bar = figure.colorbar(colours, ax=axes, label=label, aspect=aspect, pad=pad, extend=extend)
     bar.ax.yaxis.set_major_formatter("{x:g}")
     bar.outline.set_visible(False)
-    return Drawing(
-        figure,
-        f"{spec.caption} Workload {unit} of {name}. {_gantt_told(found, scale)}",
-        left_out=helpers.after_the_first(spec),
-    )
 
 
 def with_slowdown(jobs: pd.DataFrame, threshold: float) -> pd.DataFrame:
@@ -108,39 +107,36 @@ def numbers(
 
 def clusters(axes: Axes, machine: Hierarchy) -> None:
     """Draw lines between clusters; right of them their speeds."""
-    cores = [
-        sum(processor.cores for node in cluster.nodes for processor in node.processors) for cluster in machine.clusters
+    processors = [
+        [processor for node in cluster.nodes for processor in node.processors] for cluster in machine.clusters
     ]
+    cores = [sum(processor.cores for processor in inside) for inside in processors]
     edges = np.cumsum([0, *cores])
     axes.set_ylim(-0.5, machine.cores - 0.5)
     axes.set_yticks(edges[:-1], [str(edge) for edge in edges[:-1]]) if len(cores) <= 8 else None
     axes.set_ylabel("core")
     if len(cores) > 8:
         return
-    for cluster, low, high in zip(machine.clusters, edges, edges[1:], strict=False):
+    look: dict[str, Any] = {
+        "transform": axes.get_yaxis_transform(),
+        "va": "center",
+        "fontsize": "x-small",
+        "color": INK,
+    }
+    for inside, low, high in zip(processors, edges, edges[1:], strict=False):
         if low:
             axes.axhline(low - 0.5, color=INK, linewidth=0.5)
-        speeds = {round(processor.gflops_per_core, 1) for node in cluster.nodes for processor in node.processors}
-        told = " to ".join(f"{speed:g}" for speed in dict.fromkeys((min(speeds), max(speeds))))
-        axes.text(
-            1.01,
-            (low + high - 1) / 2,
-            f"{told}\nGflop/s",
-            transform=axes.get_yaxis_transform(),
-            va="center",
-            fontsize="x-small",
-            color=INK,
-        )
+        speeds = {round(processor.gflops_per_core, 1) for processor in inside}
+        text = " to ".join(f"{speed:g}" for speed in dict.fromkeys((min(speeds), max(speeds))))
+        axes.text(1.01, (low + high - 1) / 2, f"{text}\nGflop/s", **look)
 
 
 def _gantt_told(found: Mapping[str, pd.DataFrame], scale: units.Scaled) -> str:
     slowdown = units.scaled(data.BY_NAME["mean_bounded_slowdown"], 1.0)
-    told = [
-        f"{policy} {scale.text(_span(jobs))} ({slowdown.text(jobs['slowdown'].mean())})"
-        for policy, jobs in found.items()
-    ]
-    jobs = next(iter(found.values()))
-    return f"{len(jobs)} jobs. Makespan and mean bounded slowdown: {', '.join(told)}."
+    told = []
+    for policy, jobs in found.items():
+        told.append(f"{policy} {scale.text(_span(jobs))} ({slowdown.text(jobs['slowdown'].mean())})")
+    return f"{len(next(iter(found.values())))} jobs. Makespan and mean bounded slowdown: {', '.join(told)}."
 
 
 def draw_course(tables: StudyTables, spec: FigureSpec) -> Drawing:

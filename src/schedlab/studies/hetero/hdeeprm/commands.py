@@ -6,10 +6,7 @@ import argparse
 from pathlib import Path
 
 ROOM = "schedlab.studies.hetero.hdeeprm"
-KINDS = (
-    "queue_size, utilization, lifecycle, gantt, gantt_no_label, core_bubbles, mem_bubbles, mem_bw_overutilization, losses, "
-    "rewards"
-)
+KINDS = "queue_size, utilization, lifecycle, gantt, gantt_no_label, core_bubbles, mem_bubbles, mem_bw_overutilization"
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
@@ -42,7 +39,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
 
     about = "a picture of what a launch left in the working directory"
     visual = commands.add_parser("visual", help=about, description=about)
-    visual.add_argument("kind", metavar="KIND", help=f"{KINDS} or action_preferences")
+    visual.add_argument("kind", metavar="KIND", help=f"{KINDS}, losses, rewards or action_preferences")
     _add_save(visual, "KIND.svg")
     visual.set_defaults(run=f"{ROOM}.figures:run_visual")
 

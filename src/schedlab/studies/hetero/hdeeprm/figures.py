@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LogNorm
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from schedlab.batsim.files.results import intervals, read_jobs
 from schedlab.config.contract import Drawing, Metric
@@ -21,10 +25,28 @@ from schedlab.evaluation.job_metrics import load_over_time
 from schedlab.figures import helpers, save, theme, units
 from schedlab.figures.theme import INK, MUTED
 from schedlab.studies.hetero.figures import data
-from schedlab.studies.hetero.figures.bubbles import bubbles, counted, queue_line, size_keys
 from schedlab.studies.hetero.figures.learning import NAMED, PALE, SMOOTH, episode_axis, preference_lines
-from schedlab.studies.hetero.figures.overuse import part_of_time, share_axis, share_line, span_rows, touched
-from schedlab.studies.hetero.figures.schedule import BINS, DARKEST, TIME, boxes, clusters, numbers, with_slowdown
+from schedlab.studies.hetero.figures.overuse import (
+    bubbles,
+    counts_within,
+    part_of_time,
+    queue_line,
+    share_axis,
+    share_line,
+    size_keys,
+    span_rows,
+    touched,
+)
+from schedlab.studies.hetero.figures.schedule import (
+    BINS,
+    DARKEST,
+    TIME,
+    boxes,
+    clusters,
+    numbers,
+    slowdown_bar,
+    with_slowdown,
+)
 from schedlab.studies.hetero.hdeeprm import run_files
 from schedlab.studies.hetero.hdeeprm.launch_outputs import LOSSES, PREFIX, REWARDS
 
@@ -43,9 +65,8 @@ def draw_queue_size(folder: Path) -> Drawing:
     load, scale = _load(folder)
     figure, panels = theme.new_figure(2, 1, height_mm=90, sharex=True)
     times = (load["time"] - load["time"].iloc[0]) / scale.size
-    for axes, column, label in zip(
-        panels, ("waiting", "waiting_hosts"), ("waiting jobs", "cores that they ask for"), strict=True
-    ):
+    labels = {"waiting": "waiting jobs", "waiting_hosts": "cores that they ask for"}
+    for axes, (column, label) in zip(panels, labels.items(), strict=True):
         axes.fill_between(times, load[column], step="post", alpha=0.18, linewidth=0)
         axes.plot(times, load[column], drawstyle="steps-post")
         axes.set_ylabel(label)
@@ -65,13 +86,8 @@ def draw_utilization(folder: Path) -> Drawing:
     figure, axes = theme.new_figure(1, 1, height_mm=65)
     axes.plot(times / scale.size, use, drawstyle="steps-post", color=PALE, linewidth=0.7, label="at each moment")
     edges = np.linspace(0.0, times[-1], BINS + 1)
-    axes.stairs(
-        data.means_within(times, use, edges),
-        edges / scale.size,
-        baseline=None,
-        linewidth=1.4,
-        label="mean of a sixtieth of the time",
-    )
+    means, label = data.means_within(times, use, edges), "mean of a sixtieth of the time"
+    axes.stairs(means, edges / scale.size, baseline=None, linewidth=1.4, label=label)
     mean = float(data.means_within(times, use, times[[0, -1]])[0])
     axes.axhline(mean, color=INK, linewidth=0.8, linestyle=(0, (5, 1.5)), label="mean")
     axes.set(ylabel="utilisation", ylim=(0, 1.02))
@@ -88,37 +104,19 @@ def draw_lifecycle(folder: Path) -> Drawing:
     figure, axes = theme.new_figure(1, 1, height_mm=height)
     rows = np.arange(len(jobs))
     thick = float(np.clip((height - 25) / len(jobs) * 2.2, 0.5, 4.0))
-    axes.hlines(
-        rows,
-        jobs["submit"] / scale.size,
-        jobs["start"] / scale.size,
-        color=PALE,
-        linewidth=max(0.4, thick / 3),
-        label="waits",
-    )
-    axes.hlines(
-        rows,
-        jobs["start"] / scale.size,
-        jobs["finish"] / scale.size,
-        color=theme.colour(0),
-        linewidth=thick,
-        label="runs",
-    )
+    submit, start, finish = (jobs[name] / scale.size for name in ("submit", "start", "finish"))
+    axes.hlines(rows, submit, start, color=PALE, linewidth=max(0.4, thick / 3), label="waits")
+    axes.hlines(rows, start, finish, color=theme.colour(0), linewidth=thick, label="runs")
     axes.set(ylabel="job, by submission", ylim=(len(jobs) - 0.5, -0.5))
-    _time_axis(axes, scale, float(jobs["finish"].max()) / scale.size)
+    _time_axis(axes, scale, float(finish.max()))
     helpers.legend_outside(figure)
     wait = jobs["start"] - jobs["submit"]
-    return Drawing(
-        figure, f"{len(jobs)} jobs: waiting {scale.text(wait.mean())} on average, {scale.text(wait.max())} at most."
-    )
+    waits = f"waiting {scale.text(wait.mean())} on average, {scale.text(wait.max())} at most."
+    return Drawing(figure, f"{len(jobs)} jobs: {waits}")
 
 
 def draw_gantt(folder: Path, labels: bool = True) -> Drawing:
     """Cores from bottom to top, a box for each job and run of neighbouring cores, coloured by its bounded slowdown."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import LogNorm
-    from matplotlib.ticker import MaxNLocator
-
     jobs = _ran(folder)
     scale = units.scaled(TIME, float(jobs["finish"].max()))
     colours = ScalarMappable(LogNorm(1.0, DARKEST), "viridis_r")
@@ -135,10 +133,7 @@ def draw_gantt(folder: Path, labels: bool = True) -> Drawing:
     else:
         axes.set(ylabel="core", ylim=(-0.5, _cores(folder) - 0.5))
     _time_axis(axes, scale, float(jobs["finish"].max()) / scale.size)
-    looks = {"aspect": 30, "pad": 0.02, "extend": "max" if jobs["slowdown"].max() > DARKEST else "neither"}
-    bar = figure.colorbar(colours, ax=axes, label="bounded slowdown of the job", **looks)
-    bar.ax.yaxis.set_major_formatter("{x:g}")
-    bar.outline.set_visible(False)
+    slowdown_bar(figure, colours, axes, jobs["slowdown"].max(), aspect=30, pad=0.02)
     told = f"mean bounded slowdown {jobs['slowdown'].mean():.3g}"
     return Drawing(figure, f"When and where {len(jobs)} jobs ran: makespan {scale.text(jobs['finish'].max())}, {told}.")
 
@@ -164,17 +159,17 @@ def draw_mem_bw_overutilization(folder: Path) -> Drawing:
     jobs = _ran(folder)
     first, last = float(_submitted(folder)["submit"].min()), float(jobs["finish"].max())
     scale = units.scaled(TIME, last)
-    spans = [
-        (number, start - first, last - (start - first) if length is None else length)
-        for number, start, length in overuse["spans"]
-    ]
+    spans = []
+    for number, start, length in overuse["spans"]:
+        spans.append((number, start - first, last - (start - first) if length is None else length))
     figure, panels = theme.new_figure(2, 1, height_mm=110, sharex=True, height_ratios=[1, 2])
     processors = overuse["processors"]
     share_line(panels[0], spans, processors, last, scale.size, {"color": theme.colour(1)})
     share_axis(panels[0], [spans], processors)
     span_rows(panels[1], spans, processors, scale.size, theme.colour(1))
     _time_axis(panels[1], scale, last / scale.size)
-    told = f"{touched(spans)} of {processors} processors at some time, {part_of_time(spans, processors, last):.1%} of all processors' time."
+    share = f"{part_of_time(spans, processors, last):.1%} of all processors' time."
+    told = f"{touched(spans)} of {processors} processors at some time, {share}"
     return Drawing(figure, f"Memory bandwidth over-subscribed (jobs there run at 75 %): {told}")
 
 
@@ -203,10 +198,8 @@ def draw_action_preferences(folder: Path) -> Drawing:
     helpers.direct_labels(axes)
     told = ", ".join(f"{names[action]} {table[-1, action]:.3g}" for action in chosen[:3])
     rest = f" Grey: {len(ranked) - NAMED} others." if len(ranked) > NAMED else ""
-    return Drawing(
-        figure,
-        f"Probabilities of the actions at the first decision of {len(table)} episodes; in the last one {told}.{rest}",
-    )
+    what = f"Probabilities of the actions at the first decision of {len(table)} episodes"
+    return Drawing(figure, f"{what}; in the last one {told}.{rest}")
 
 
 KINDS: dict[str, Callable[[Path], Drawing]] = {
@@ -230,7 +223,7 @@ def _bubbles(folder: Path, kind: str, what: str) -> Drawing:
     load, scale = _load(folder)
     times, waiting = load["time"].to_numpy() - load["time"].iloc[0], load["waiting"].to_numpy(float)
     edges = np.linspace(0.0, times[-1], BINS + 1)
-    counts = counted(dates - load["time"].iloc[0], edges)
+    counts = counts_within(dates - load["time"].iloc[0], edges)
     most = int(counts.max())
     figure, axes = theme.new_figure(1, 1, height_mm=75)
     queue_line(axes, times, waiting, scale.size)
@@ -242,10 +235,8 @@ def _bubbles(folder: Path, kind: str, what: str) -> Drawing:
     _time_axis(axes, scale, times[-1] / scale.size)
     helpers.legend_outside(figure)
     told = f"{len(dates)} times" if len(dates) else "never"
-    return Drawing(
-        figure,
-        f"Decisions at which the next job did not start for lack of {what}: {told}. Bubbles count a sixtieth of the time.",
-    )
+    caption = f"Decisions at which the next job did not start for lack of {what}: {told}."
+    return Drawing(figure, f"{caption} Bubbles count a sixtieth of the time.")
 
 
 def _by_episode(path: Path, label: str) -> Drawing:
@@ -311,20 +302,15 @@ def draw_comparison(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -
     figure, panels = theme.new_figure(2, 4, height_mm=105)
     for axes, (column, metric) in zip(panels.ravel(), COLUMNS.items(), strict=True):
         _bars(axes, metric, [row[column] for row in rows])
-    helpers.legend_outside(figure, _handles(names))
-    return Drawing(
-        figure, f"{names[1]} against {names[0]}: " + "; ".join(_told(rows)) + ". Less is better in all of them."
-    )
+    helpers.legend_outside(figure, [Patch(color=theme.colour(number), label=name) for number, name in enumerate(names)])
+    changes = "; ".join(_changes(rows))
+    return Drawing(figure, f"{names[1]} against {names[0]}: {changes}. Less is better in all of them.")
 
 
 def _bars(axes: Axes, metric: Metric, values: Sequence[float]) -> None:
     scale = units.scaled(metric, max(values))
-    bars = axes.bar(
-        range(len(values)),
-        [value / scale.size for value in values],
-        width=0.7,
-        color=[theme.colour(n) for n in range(len(values))],
-    )
+    colours = [theme.colour(number) for number in range(len(values))]
+    bars = axes.bar(range(len(values)), [value / scale.size for value in values], width=0.7, color=colours)
     for bar, value in zip(bars, values, strict=True):
         place = (bar.get_x() + bar.get_width() / 2, bar.get_height())
         number = value / scale.size
@@ -339,21 +325,13 @@ def _bars(axes: Axes, metric: Metric, values: Sequence[float]) -> None:
     axes.set_ylim(bottom=0)
 
 
-def _handles(names: Sequence[str]) -> list[object]:
-    from matplotlib.patches import Patch
-
-    return [Patch(color=theme.colour(number), label=name) for number, name in enumerate(names)]
-
-
-def _told(rows: Sequence[Mapping[str, float]]) -> list[str]:
-    told = []
+def _changes(rows: Sequence[Mapping[str, float]]) -> list[str]:
+    changes = []
     for column, metric in COLUMNS.items():
         first, second = (row[column] for row in rows)
-        change = (
-            "as much" if first == second else "none before" if not first else f"{100 * (second / first - 1):+.1f} %"
-        )
-        told.append(f"{metric.label} {change}")
-    return [text.replace("-", "\N{MINUS SIGN}") for text in told]
+        percent = f"{100 * (second / first - 1):+.1f} %" if first else "none before"
+        changes.append(f"{metric.label} {'as much' if first == second else percent}")
+    return [text.replace("-", "\N{MINUS SIGN}") for text in changes]
 
 
 def run_metrics(arguments: argparse.Namespace) -> int:

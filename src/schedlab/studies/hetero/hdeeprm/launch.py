@@ -11,7 +11,7 @@ import argparse
 import logging
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,9 +54,7 @@ log = logging.getLogger("schedlab.hetero.launch")
 insight = logging.getLogger("schedlab.hetero.insights")
 LOCK = ".hetero-launch.lock"
 AGENT_LIMIT = 60.0  # s for one call of an agent's method
-SAVE_EVERY = (
-    50  # episodes between two times that tables and model are written; they are at the end, whatever ends the launch
-)
+SAVE_EVERY = 50  # episodes after which tables and model are written, as at the end, whatever ends the launch
 
 
 @dataclass(frozen=True)
@@ -96,10 +94,6 @@ class Notes:
     first_probabilities: list[float] | None = None
 
 
-Player = Callable[[Episode, int], Notes]
-Teacher = Callable[[int], float | None]
-
-
 def launch(given: Launch, folder: Path) -> Iterator[Finished]:
     """Run the episodes in a working directory, and give each when it is in the logs; closing writes tables and model.
 
@@ -111,23 +105,20 @@ def launch(given: Launch, folder: Path) -> Iterator[Finished]:
     _hold(folder)
     with ExitStack() as stack:
         if options.pybatsim.agent.type == "LEARNING":
-            pupil = stack.enter_context(_Pupil(given, options.pybatsim.agent, settings, options.seed).guarded())
-            play, learn, save, first = pupil.play, pupil.learn, pupil.save, pupil.first
+            learner = _Learner(given, options.pybatsim.agent, settings, options.seed)
+            player: _Learner | _Classic = stack.enter_context(learner.guarded())
         else:
-            _tell_unused(given)
-            play, learn, save, first = _play_classic, _learn_nothing, _save_nothing, 0
+            player = _Classic(given)
         sources = Sources(options, given.options, given.custom_workload, given.compat)
         cluster, jobs = prepare_inputs(sources, folder)
-        write_json(
-            folder / outputs.ACTION_NAMES, {"actions": [*settings.selection, *(["void"] if settings.void else [])]}
-        )
+        write_json(folder / outputs.ACTION_NAMES, {"actions": list(settings.names)})
         stack.enter_context(outputs.insights(folder, options.pybatsim.log_level))
         for path in sorted(folder.glob(f"{outputs.PARTIAL_PREFIX}_*.csv")):
             path.unlink()  # of an earlier launch that failed
-        runs = _Runs(folder, _Inputs(cluster, jobs, settings, options.seed), play, learn)
-        stack.callback(save)
+        runs = _Runs(folder, _Inputs(cluster, jobs, settings, options.seed), player)
+        stack.callback(player.save)
         stack.callback(runs.save)
-        for number in range(first, first + given.runs):
+        for number in range(player.first, player.first + given.runs):
             insight.info("episode %d begins", number)
             try:
                 yield runs.run(number)
@@ -136,7 +127,7 @@ def launch(given: Launch, folder: Path) -> Iterator[Finished]:
                 raise
             if (number + 1) % SAVE_EVERY == 0:
                 runs.save()
-                save()
+                player.save()
 
 
 def run_launch(arguments: argparse.Namespace) -> int:
@@ -179,18 +170,17 @@ class _Inputs:
 class _Runs:
     """Episodes in one directory; `save` writes the files that each episode replaces."""
 
-    def __init__(self, folder: Path, inputs: _Inputs, play: Player, learn: Teacher) -> None:
-        self._folder, self._inputs, self._play, self._learn = folder, inputs, play, learn
+    def __init__(self, folder: Path, inputs: _Inputs, player: _Learner | _Classic) -> None:
+        self._folder, self._inputs, self._player = folder, inputs, player
         self._last: tuple[outputs.EpisodeTables, dict[str, Any]] | None = None
 
     def run(self, number: int) -> Finished:
         """Run an episode, add it to the logs, and learn from it."""
         inputs, tables = self._inputs, outputs.EpisodeTables()
-        episode = Episode(
-            inputs.cluster, inputs.jobs, inputs.settings, derive_seed(inputs.seed, "launch", number), tables
-        )
+        seed = derive_seed(inputs.seed, "launch", number)
+        episode = Episode(inputs.cluster, inputs.jobs, inputs.settings, seed, tables)
         try:
-            notes = self._play(episode, number)
+            notes = self._player.play(episode, number)
         except BaseException as failure:
             if type(failure) not in (UserError, UserErrors):  # wrong input is told before anything happens
                 episode.simulation.records.commit()
@@ -199,13 +189,12 @@ class _Runs:
         scores, reward = episode.scores(), float(sum(episode.history.rewards))
         self._last = tables, episode.overuse()
         self._add_to_logs(episode, notes, scores["makespan"], reward)
-        _tell_oddities(episode)
-        loss = self._learn(number)
+        _warn_of_oddities(episode)
+        loss = self._player.learn(number)
         if loss is not None:
             outputs.append_lines(self._folder / outputs.LOSSES, [loss])
-        insight.info(
-            "episode %d ends: makespan %r s, sum of rewards %r, loss %r", number, scores["makespan"], reward, loss
-        )
+        said = "episode %d ends: makespan %r s, sum of rewards %r, loss %r"
+        insight.info(said, number, scores["makespan"], reward, loss)
         return Finished(number, scores, reward, loss)
 
     def save(self) -> None:
@@ -225,33 +214,33 @@ class _Runs:
             outputs.append_row(folder / outputs.PROBABILITIES, notes.first_probabilities)
 
 
-def _play_classic(episode: Episode, number: int) -> Notes:
-    """Take the first action always; nothing is observed."""
-    del number
-    name = episode.system.settings.selection[0]
-    while episode.advance():
-        episode.decide(0)
-        if insight.isEnabledFor(logging.INFO):
-            history = episode.history
-            insight.info(
-                "decision %d at %.6g s: %s, %d jobs waited",
-                len(history.actions),
-                episode.now,
-                name,
-                history.waiting[-1],
-            )
-    return Notes()
+class _Classic:
+    """An agent that always takes the first action; it observes and learns nothing."""
+
+    first = 0
+
+    def __init__(self, given: Launch) -> None:
+        values = {"-a": given.agent, "-im": given.input_model, "-om": given.output_model}
+        if unused := [name for name, value in values.items() if value is not None]:
+            log.warning("a CLASSIC agent needs no %s", ", ".join(unused))
+
+    def play(self, episode: Episode, _number: int) -> Notes:
+        """Run an episode."""
+        name, history = episode.system.settings.selection[0], episode.history
+        while episode.advance():
+            episode.decide(0)
+            place = (len(history.actions), episode.now, name, history.waiting[-1])
+            insight.info("decision %d at %.6g s: %s, %d jobs waited", *place)
+        return Notes()
+
+    def learn(self, _number: int) -> None:
+        """Learn nothing."""
+
+    def save(self) -> None:
+        """Write nothing."""
 
 
-def _learn_nothing(number: int) -> None:
-    del number
-
-
-def _save_nothing() -> None:
-    pass
-
-
-class _Pupil:
+class _Learner:
     """A LEARNING agent, made for each episode with what it has learned; `first`: episodes learned before."""
 
     def __init__(self, given: Launch, options: AgentOptions, settings: DecisionSettings, seed: int) -> None:
@@ -262,7 +251,7 @@ class _Pupil:
         self._given, self._options, self._settings, self._seed = given, options, settings, seed
         self._path = agent_file(given.agent)
         with _seeded(seed, "agent file"):
-            self._class = load_agent(self._path, given.agent_limit)
+            self._class: Any = load_agent(self._path, given.agent_limit)
         log.info("agent: %s of %s", self._class.__name__, self._path)
         self._model = self._input_model()
         self._guard: Guard
@@ -272,7 +261,7 @@ class _Pupil:
         self.first = self._model.episodes if self._model else 0
 
     @contextmanager
-    def guarded(self) -> Iterator[_Pupil]:
+    def guarded(self) -> Iterator[_Learner]:
         """Watch over the agent's own code inside the block."""
         with Guard(self._path, self._class.__name__, self._given.agent_limit) as self._guard:
             yield self
@@ -298,9 +287,8 @@ class _Pupil:
             loss.backward()
             slopes = [parameter.grad for parameter in self._agent.parameters() if parameter.grad is not None]
             if not all(tensor.isfinite().all() for tensor in (loss, *slopes)):
-                what = f"the loss of episode {number} is {loss.item()}" + (
-                    ", its gradient is not finite" if loss.isfinite() else ""
-                )
+                slope = ", its gradient is not finite" if loss.isfinite() else ""
+                what = f"the loss of episode {number} is {loss.item()}{slope}"
                 raise AgentFailed(what, expected="finite numbers; nothing was learned from this episode")
             self._optimizer.step()
         self._model = model_of(self._agent, self._optimizer, number + 1)
@@ -317,11 +305,8 @@ class _Pupil:
         with _seeded(self._seed, "agent"), self._guard.during("__init__"):
             agent = self._class(options.gamma, options.hidden, environment.action_size, environment.observation_size)
             if "_modules" not in vars(agent):  # what torch.nn.Module.__init__ sets, and all of torch builds on
-                what, expected = (
-                    f"{self._class.__name__}.__init__ does not begin its base class",
-                    "super().__init__(...) in its first line",
-                )
-                raise AgentFailed(what, expected=expected)
+                what = f"{self._class.__name__}.__init__ does not begin its base class"
+                raise AgentFailed(what, expected="super().__init__(...) in its first line")
         agent.train(training)
         agent.acting = "sample" if training else options.acting or ("sample" if self._given.compat else "greedy")
         if self._model is not None:
@@ -338,11 +323,9 @@ class _Pupil:
     def _make_optimizer(self, agent: Agent) -> Any:
         parameters = list(agent.parameters())
         if not parameters or not callable(getattr(agent, "loss", None)):
-            lacking = "parameters" if not parameters else "a method loss"
-            what, expected = (
-                f"{self._class.__name__} has no {lacking}, so it cannot learn",
-                "run: test, or a class derived from LearningAgent",
-            )
+            lacking = "parameters" if not parameters else "method loss"
+            what = f"{self._class.__name__} has no {lacking}, so it cannot learn"
+            expected = "run: test, or a class derived from LearningAgent"
             raise UserError(what, where=str(self._path), expected=expected)
         return torch.optim.Adam(parameters, lr=self._options.lr)
 
@@ -352,26 +335,18 @@ class _Pupil:
         if given.output_model is not None and not training:
             log.warning("-om %s: nothing is learned in a test run, so no model is written", given.output_model)
         if given.output_model is not None and given.output_model.is_dir():
-            raise UserError(
-                f"{given.output_model} is a directory", where="-om", expected="a file to write the model to"
-            )
+            what = f"{given.output_model} is a directory"
+            raise UserError(what, where="-om", expected="a file to write the model to")
         path = given.input_model
         if path is None:
             return None
-        if (
-            not path.exists()
-            and training
-            and given.output_model is not None
-            and path.resolve() == given.output_model.resolve()
-        ):
+        same = given.output_model is not None and path.resolve() == given.output_model.resolve()
+        if training and same and not path.exists():
             return None
         if not path.is_file():
-            expected = "a model that a launch wrote with -om"
+            what, expected = f"there is no file {path}", "a model that a launch wrote with -om"
             raise UserError(
-                f"there is no file {path}",
-                where="-im",
-                expected=expected,
-                remedy="for a new one: -im and -om alike, or -om alone",
+                what, where="-im", expected=expected, remedy="for a new one: -im and -om alike, or -om alone"
             )
         return read_model(path)
 
@@ -380,34 +355,24 @@ class _Pupil:
 def _seeded(seed: int, *names: str | int) -> Iterator[None]:
     """Seed Python's, NumPy's and torch's global generators, from which agents may draw, within the block."""
     derived = derive_seed(seed, "launch", *names)
-    of_python, of_numpy = random.getstate(), np.random.get_state()
+    of_python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002  (agents may use them)
     random.seed(derived)
-    np.random.set_state(np.random.RandomState(derived % 2**32).get_state())
+    np.random.set_state(np.random.RandomState(derived % 2**32).get_state())  # noqa: NPY002
     try:
         with torch_stream(derived, "agent"):
             yield
     finally:
         random.setstate(of_python)
-        np.random.set_state(of_numpy)
+        np.random.set_state(of_numpy)  # noqa: NPY002
 
 
-def _tell_oddities(episode: Episode) -> None:
+def _warn_of_oddities(episode: Episode) -> None:
     system = episode.system
     if system.rejected:
         insight.warning("%d jobs can never fit the platform and were rejected", system.rejected)
         log.warning("%d jobs can never fit the platform and were rejected", system.rejected)
     if system.replaced:
         insight.warning("%d voids were replaced by the first action: nothing else could happen", system.replaced)
-
-
-def _tell_unused(given: Launch) -> None:
-    unused = [
-        name
-        for name, value in (("-a", given.agent), ("-im", given.input_model), ("-om", given.output_model))
-        if value is not None
-    ]
-    if unused:
-        log.warning("a CLASSIC agent needs no %s", ", ".join(unused))
 
 
 def _hold(folder: Path) -> None:

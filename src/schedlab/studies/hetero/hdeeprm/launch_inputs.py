@@ -59,9 +59,8 @@ def prepare_inputs(sources: Sources, folder: Path) -> tuple[Cluster, Jobs]:
     made_from = content_hash(_origin(sources, platform), 64)
     if not _are_fresh(folder, made_from):
         _generate(sources, platform, folder)
-        write_json(
-            folder / STAMP, {"made_from": made_from, "files": {name: file_hash(folder / name) for name in GENERATED}}
-        )
+        files = {name: file_hash(folder / name) for name in GENERATED}
+        write_json(folder / STAMP, {"made_from": made_from, "files": files})
     else:
         log.info("platform and workload: those of the last run, made from the same options and files")
     limits = read_json(folder / LIMITS, "job limits")
@@ -95,13 +94,10 @@ def _platform_file(sources: Sources) -> Path:
     if not path.is_file():
         near = nearest(path.stem, shipped_platforms())
         remedy = (
-            f'the shipped platform of this name is "{near}", without a path'
-            if near
-            else "give a path from the working directory"
+            f'the shipped platform is "{near}", without a path' if near else "give a path from the working directory"
         )
-        raise UserError(
-            f"there is no file {name}", where=where, expected="a platform description (JSON)", remedy=remedy
-        )
+        expected = "a platform description (JSON)"
+        raise UserError(f"there is no file {name}", where=where, expected=expected, remedy=remedy)
     return path
 
 
@@ -121,20 +117,19 @@ def _are_fresh(folder: Path, made_from: str) -> bool:
     """Whether the folder holds files of this origin that nobody changed since."""
     try:
         stamp = read_json(folder / STAMP, "the hashes of generated inputs")
-        return stamp["made_from"] == made_from and all(
-            stamp["files"][name] == file_hash(folder / name) for name in GENERATED
-        )
+        fresh = all(stamp["files"][name] == file_hash(folder / name) for name in GENERATED)
+        return fresh and stamp["made_from"] == made_from
     except (UserError, OSError, KeyError, TypeError):
         return False
 
 
 def _generate(sources: Sources, platform: Path, folder: Path) -> None:
     if sources.custom_workload is not None and sources.custom_workload.resolve() == (folder / WORKLOAD).resolve():
-        remedy = "give your file another name"
-        raise UserError(
-            f"the generated workload is written to {WORKLOAD} of this directory", where="-cw", remedy=remedy
-        )
-    settings = _platform_settings(platform, sources.compat)
+        what = f"the generated workload is written to {WORKLOAD} of this directory"
+        raise UserError(what, where="-cw", remedy="give your file another name")
+    changes = platforms.REFERENCE if sources.compat else {}
+    described = {"name": platform.stem, "file": str(platform.resolve()), **changes}
+    settings = validate(platforms.PlatformSettings, described)
     hierarchy = hierarchy_of(settings)
     _check_resources(sources, hierarchy)
     workload, limits = _make_workload(sources, hierarchy)
@@ -145,19 +140,11 @@ def _generate(sources: Sources, platform: Path, folder: Path) -> None:
     write_batsim(folder / WORKLOAD, workload)
 
 
-def _platform_settings(platform: Path, compat: bool) -> platforms.PlatformSettings:
-    changes = platforms.REFERENCE if compat else {}
-    return validate(platforms.PlatformSettings, {"name": platform.stem, "file": str(platform.resolve()), **changes})
-
-
 def _check_resources(sources: Sources, hierarchy: Hierarchy) -> None:
     asked = sources.options.nb_resources
     if asked and asked > hierarchy.cores and not sources.compat:
-        where, expected = (
-            f"{sources.file}: nb_resources",
-            f"at most {hierarchy.cores}, the cores of platform {hierarchy.name}",
-        )
-        raise UserError(f"nb_resources is {asked}", where=where, expected=expected)
+        expected = f"at most {hierarchy.cores}, the cores of platform {hierarchy.name}"
+        raise UserError(f"nb_resources is {asked}", where=f"{sources.file}: nb_resources", expected=expected)
 
 
 def _make_workload(sources: Sources, hierarchy: Hierarchy) -> tuple[BatsimWorkload, dict[str, float]]:
@@ -168,9 +155,7 @@ def _make_workload(sources: Sources, hierarchy: Hierarchy) -> tuple[BatsimWorklo
     path = _workload_file(sources)
     if sources.custom_workload is not None:
         workload = set_work(_custom_workload(path), hierarchy.reference_speed)
-        parse_workload(
-            batsim_text(workload), "w0", str(path)
-        )  # so that the simulator's complaints name the file that can be mended
+        parse_workload(batsim_text(workload), "w0", str(path))  # so that complaints name the user's file
     else:
         trace = read_swf(path)
         if not trace.processors:
@@ -211,8 +196,6 @@ def _keep_what_is_not_ours(folder: Path) -> None:
         path = folder / name
         if path.is_file() and file_hash(path) != written.get(name):
             path.replace(path.with_name(f"{name}.old"))
-            log.warning(
-                "%s was not made from these options: it is made anew, the former one kept as %s.old", name, name
-            )
+            log.warning("%s was not made by a launch: it is replaced, and kept as %s.old", name, name)
         elif path.is_file():
-            log.info("%s was made from other options or files: it is made anew", name)
+            log.info("%s was made from other options or files: it is replaced", name)

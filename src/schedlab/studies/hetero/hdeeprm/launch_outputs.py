@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 from schedlab.batsim.files.outputs import Outputs
 from schedlab.config.files import write_text
@@ -76,7 +77,7 @@ class EpisodeTables(Outputs):
         """Take the summary; what was written until now is what `write` writes."""
         names = sorted(schedule)
         self._files["schedule"].write(",".join(names) + "\n" + ",".join(schedule[name] for name in names) + "\n")
-        self.texts = {name: file.getvalue() for name, file in self._files.items()}
+        self.texts = {name: cast(io.StringIO, file).getvalue() for name, file in self._files.items()}
         self._files.clear()
 
     def write(self, folder: Path, prefix: str) -> None:
@@ -115,9 +116,8 @@ def insights(folder: Path, level: str) -> Iterator[None]:
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    return record.name == "root" or (
-        record.name.startswith("schedlab") and not record.name.startswith("schedlab.hetero.launch")
-    )
+    name = record.name
+    return name == "root" or (name.startswith("schedlab") and not name.startswith("schedlab.hetero.launch"))
 
 
 def _is_for_people(record: logging.LogRecord) -> bool:

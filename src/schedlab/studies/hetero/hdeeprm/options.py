@@ -34,7 +34,7 @@ class ActionOptions(Settings):
 class EnvironmentOptions(Settings):
     """`env`: what is decided, what is seen, and what is rewarded."""
 
-    objective: Literal[tuple(OBJECTIVES)] = setting(doc="what the reward adds up to")
+    objective: Literal[tuple(OBJECTIVES)] = setting(doc="what the reward adds up to")  # type: ignore[valid-type]
     actions: ActionOptions | None = setting(None, doc="pairs to choose from; without it all 36 and void")
     observation: Literal["normal", "small", "minimal"] = setting(
         "normal", doc="what the agent sees of cluster and queue"
@@ -105,16 +105,9 @@ def decision_settings(options: LaunchOptions, compat: bool = False) -> DecisionS
     """Return the settings of the decision system; compat: with every defect of the original."""
     env = options.pybatsim.env
     selection, void = _actions(options)
-    return DecisionSettings(
-        selection=selection,
-        void=void,
-        observation=env.observation,
-        queue_sensitivity=env.queue_sensitivity,
-        objective=env.objective,
-        time_weighted=env.time_weighted,
-        void_limit=env.void_limit,
-        legacy=LegacySettings(**REFERENCE) if compat else LegacySettings(),
-    )
+    shared = env.model_dump(exclude={"actions"})
+    legacy = LegacySettings(**REFERENCE) if compat else LegacySettings()
+    return DecisionSettings(selection=selection, void=void, legacy=legacy, **shared)
 
 
 def _actions(options: LaunchOptions) -> tuple[tuple[str, ...], bool]:
@@ -124,30 +117,23 @@ def _actions(options: LaunchOptions) -> tuple[tuple[str, ...], bool]:
         return (program.agent.policy_pair,), False
     if program.env.actions is None:
         return ALL_PAIRS, True
-    pairs = [
-        f"{job}{PAIR_SEPARATOR}{core}"
-        for entry in program.env.actions.selection
-        for job, cores in entry.items()
-        for core in cores
-    ]
-    return tuple(pairs), program.env.actions.void
+    entries = [item for entry in program.env.actions.selection for item in entry.items()]
+    pairs = tuple(f"{job}{PAIR_SEPARATOR}{core}" for job, cores in entries for core in cores)
+    return pairs, program.env.actions.void
 
 
 def _mistakes(options: LaunchOptions, file: str) -> Iterator[UserError]:
     agent, env = options.pybatsim.agent, options.pybatsim.env
+    where = f"{file}: pybatsim.agent.policy_pair"
     if agent.policy_pair is not None:
         job, _, core = agent.policy_pair.partition(PAIR_SEPARATOR)
-        yield from _unknown(job, core, f"{file}: pybatsim.agent.policy_pair")
+        yield from _unknown(job, core, where)
         if env.actions is not None:
             expected = "policy_pair alone (version 0.2) or env.actions alone (0.3)"
-            yield UserError(
-                "the actions are given twice", where=f"{file}: pybatsim.agent.policy_pair", expected=expected
-            )
+            yield UserError("the actions are given twice", where=where, expected=expected)
         if agent.type == "LEARNING":
             remedy = "give the pairs to choose from in env.actions"
-            yield UserError(
-                "a LEARNING agent has no one pair", where=f"{file}: pybatsim.agent.policy_pair", remedy=remedy
-            )
+            yield UserError("a LEARNING agent has no one pair", where=where, remedy=remedy)
     if env.actions is not None:
         yield from _selection_mistakes(env.actions, f"{file}: pybatsim.env.actions.selection")
     if agent.type == "LEARNING":
@@ -179,11 +165,8 @@ def _learning_mistakes(agent: AgentOptions, where: str) -> Iterator[UserError]:
     needed = ("run", *NEEDED_BY_LEARNING, *(("lr",) if agent.run == "train" else ()))
     for key in needed:
         if getattr(agent, key) is None:
-            yield UserError(
-                f"key '{key}' is missing",
-                where=f"{where}.{key}",
-                expected=AgentOptions.model_fields[key].description or "",
-            )
+            expected = AgentOptions.model_fields[key].description or ""
+            yield UserError(f"key '{key}' is missing", where=f"{where}.{key}", expected=expected)
     if agent.run == "train" and agent.acting == "greedy":
         what = "a greedy agent sees the outcome of one action alone and cannot learn"
         yield UserError(what, where=f"{where}.acting", expected="sample, or no such key, where run is train")

@@ -29,9 +29,7 @@ def read_schedule(path: Path, columns: Sequence[str]) -> dict[str, float]:
         with path.open(newline="", encoding="utf-8") as file:
             row = next(csv.DictReader(file), None)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(
-            f"cannot be read: {getattr(error, 'strerror', None) or error}", where=str(path), expected=expected
-        ) from None
+        raise _unreadable(path, error, expected) from None
     if row is None:
         raise UserError("has no row", where=str(path), expected=expected)
     missing = [name for name in columns if name not in row]
@@ -46,10 +44,7 @@ def read_log(path: Path) -> list[float]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        expected = "a log of a launch in this directory"
-        raise UserError(
-            f"cannot be read: {getattr(error, 'strerror', None) or error}", where=str(path), expected=expected
-        ) from None
+        raise _unreadable(path, error, "a log of a launch in this directory") from None
     if not lines:
         raise UserError("is empty", where=str(path), expected="a number for each episode")
     return [_number(line, f"{path}: line {number}") for number, line in enumerate(lines, 1)]
@@ -82,11 +77,8 @@ def read_overuse(folder: Path) -> dict[str, Any]:
         procs = values["mem_bw"]["procs"]
         spans = [(int(number), *_span(span)) for number, entry in procs.items() for span in entry["values"]]
         dates = {key: [float(date) for date in values[key]] for key in ("core", "mem")}
-        return {
-            **dates,
-            "spans": sorted(spans, key=lambda span: span[:2]),
-            "processors": int(values["mem_bw"]["nb_procs"]),
-        }
+        spans.sort(key=lambda span: span[:2])
+        return {**dates, "spans": spans, "processors": int(values["mem_bw"]["nb_procs"])}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"is not of the form that a launch writes ({type(error).__name__}: {error})"
         raise UserError(what, where=str(path), expected="core, mem and mem_bw") from None
@@ -125,6 +117,10 @@ def job_statistic(path: Path, field: str, statistic: str) -> float:
     return float(found[statistic](values) if statistic in found else np.percentile(values, int(statistic[1:])))
 
 
+def _unreadable(path: Path, error: Exception, expected: str) -> UserError:
+    return UserError(f"cannot be read: {getattr(error, 'strerror', None) or error}", where=str(path), expected=expected)
+
+
 def _span(span: Any) -> tuple[float, float | None]:
     if isinstance(span, list):
         start, duration = span
@@ -133,9 +129,7 @@ def _span(span: Any) -> tuple[float, float | None]:
 
 
 def _is_row(row: Any) -> bool:
-    return isinstance(row, list) and all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in row
-    )
+    return isinstance(row, list) and all(type(value) in (int, float) for value in row)
 
 
 def _number(text: str | None, where: str) -> float:

@@ -11,17 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
+from schedlab.studies.hetero.simulator.job_queue import ORDERS
 
-CORE_CODES = {
-    "random": 0,
-    "high_gflops": 1,
-    "low_power": 2,
-    "lowest": 3,
-    "high_cores": 4,
-    "high_mem_bw": 5,
-    "high_mem": 6,
-}
-RANDOM_CORE, HIGH_GFLOPS, LOW_POWER, LOWEST, HIGH_CORES, HIGH_MEM_BW, HIGH_MEM = range(7)
+CORES = ("random", "high_gflops", "low_power", "lowest", "high_cores", "high_mem_bw", "high_mem")
+CORE_CODES = {name: number for number, name in enumerate(CORES)}
+RANDOM_CORE, HIGH_GFLOPS, LOW_POWER, LOWEST, HIGH_CORES, HIGH_MEM_BW = range(6)
 
 
 class KernelCluster(NamedTuple):
@@ -139,14 +133,7 @@ def by_level(
         missing -= 1
 
 
-JOB_CODES = {
-    "first": 0,
-    "shortest": 1,
-    "smallest": 2,
-    "low_mem": 3,
-    "low_mem_bw": 4,
-    "random": 5,
-}  # the first five in the order of ORDERS
+JOB_CODES = {name: number for number, name in enumerate((*ORDERS, "random"))}
 RANDOM, SHORTEST = 5, 1
 WAITING, RUNNING, SUBMITTED = range(3)  # places of KernelState.counts
 PER_HEAD = 6

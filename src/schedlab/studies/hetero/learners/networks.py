@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -82,21 +83,35 @@ class EpisodeRecord:
     rewards: list[float] = field(default_factory=list)
 
 
-def sample_episode(env: HeteroEnv, network: AgentNetwork, seed: int, number: int) -> EpisodeRecord:
-    """Run an episode by sampled actions; episode `number` of a seed is always the same for the same parameters."""
-    record, over = EpisodeRecord(), False
-    rng = generator(seed, "policy-sample", number)
-    observation, info = env.reset(seed=derive_seed(seed, "episode", number))
-    while not over:
-        mask = env.action_masks()
-        action = draw(probabilities(network, observation, mask), rng)
-        record.observations.append(observation)
-        record.masks.append(mask)
-        record.actions.append(action)
-        record.times.append(info["time"])
-        observation, reward, over, _, info = env.step(action)
-        record.rewards.append(reward)
-    return record
+class Sampler(Protocol):
+    """Plays episodes by sampled actions; episode `number` of a seed is the same for the same parameters."""
+
+    action_names: tuple[str, ...]
+
+    def sample(self, network: AgentNetwork, seed: int, number: int) -> EpisodeRecord: ...
+
+
+class Episodes:
+    """Samples episodes of an environment."""
+
+    def __init__(self, env: HeteroEnv) -> None:
+        self.env, self.action_names = env, env.action_names
+
+    def sample(self, network: AgentNetwork, seed: int, number: int) -> EpisodeRecord:
+        """Run episode `number` of a seed."""
+        record, over = EpisodeRecord(), False
+        rng = generator(seed, "policy-sample", number)
+        observation, info = self.env.reset(seed=derive_seed(seed, "episode", number))
+        while not over:
+            mask = self.env.action_masks()
+            action = draw(probabilities(network, observation, mask), rng)
+            record.observations.append(observation)
+            record.masks.append(mask)
+            record.actions.append(action)
+            record.times.append(info["time"])
+            observation, reward, over, _, info = self.env.step(action)
+            record.rewards.append(reward)
+        return record
 
 
 @torch.no_grad()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Problem, Unit
+from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Problem, Split, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.hashes import content_hash
 from schedlab.config.schema import validate
@@ -29,11 +29,12 @@ from schedlab.studies.hetero.learners.compiled_episodes import CompiledEpisodes
 from schedlab.studies.hetero.learners.networks import (
     AgentNetwork,
     EpisodeRecord,
+    Episodes,
+    Sampler,
     build_network,
     draw,
     log_probabilities,
     probabilities,
-    sample_episode,
 )
 from schedlab.studies.hetero.learners.settings import PUBLISHED, ActorCriticSettings, PolicyGradientSettings
 
@@ -135,37 +136,32 @@ class PolicyGradientLearner:
         for scenario, found in shapes.items():
             if found != shape:
                 what = f"{found[0]} numbers are observed and {found[1]} actions offered"
-                raise UserError(
-                    what, where=f"scenario {scenario}", expected=f"{shape[0]} and {shape[1]}, as in scenario {first}"
-                )
-        network = build_network(
-            shape[0], envs[first][0].action_names, settings.hidden, settings.critic, seed, settings.head
-        )
+                expected = f"{shape[0]} and {shape[1]}, as in scenario {first}"
+                raise UserError(what, where=f"scenario {scenario}", expected=expected)
+        names = envs[first][0].action_names
+        network = build_network(shape[0], names, settings.hidden, settings.critic, seed, settings.head)
         if paths.start is not None:
             load_module(network, read_checkpoint(paths.start, _KIND).group("network"), paths.start)
-        if settings.compiled:
-            envs = {
-                scenario: [CompiledEpisodes(env, f"scenario {scenario}") for env in some]
-                for scenario, some in envs.items()
-            }
-        run = _Run(network, settings, envs, spec, seed, paths.progress / "policy_gradient.zip")
+        samplers: dict[str, Sequence[Sampler]] = {}
+        for scenario, some in envs.items():
+            kind = partial(CompiledEpisodes, where=f"scenario {scenario}") if settings.compiled else Episodes
+            samplers[scenario] = [kind(env) for env in some]
+        run = _Run(network, settings, samplers, spec, seed, paths.progress / "policy_gradient.zip")
         run.learn()
         for point in run.points:
             curve(**point)
         meta = {"kind": _KIND, "observation": shape[0], "actions": shape[1]}
         meta |= {"hidden": settings.hidden, "critic": settings.critic, "head": settings.head, "acting": settings.acting}
-        write_checkpoint(
-            paths.checkpoint, meta, {f"network/{name}": array for name, array in module_arrays(network).items()}
-        )
+        arrays = {f"network/{name}": array for name, array in module_arrays(network).items()}
+        write_checkpoint(paths.checkpoint, meta, arrays)
 
     def load(self, checkpoint: Path, problem: Problem) -> AgentPolicy:
         """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
         kept = read_checkpoint(checkpoint, _KIND)
         env = _environments("of the policy", problem, ("test", "validation", "train"))[0]
         meta = kept.meta
-        network = build_network(
-            env.observation_space.shape[0], env.action_names, meta["hidden"], meta["critic"], 0, meta["head"]
-        )
+        size, _ = _shape(env)
+        network = build_network(size, env.action_names, meta["hidden"], meta["critic"], 0, meta["head"])
         load_module(network, kept.group("network"), checkpoint)
         return AgentPolicy(network, meta["acting"])
 
@@ -177,25 +173,18 @@ class _Run:
         self,
         network: AgentNetwork,
         settings: PolicyGradientSettings,
-        envs: Mapping[str, Sequence[HeteroEnv | CompiledEpisodes]],
+        samplers: Mapping[str, Sequence[Sampler]],
         spec: PolicySpec,
         seed: int,
         progress: Path,
     ) -> None:
-        self.network, self.settings, self.envs, self.spec, self.seed, self.progress = (
-            network,
-            settings,
-            envs,
-            spec,
-            seed,
-            progress,
-        )
+        self.network, self.settings, self.samplers = network, settings, samplers
+        self.spec, self.seed, self.progress = spec, seed, progress
         self.points: list[dict[str, Any]] = []
         self.phase = self.update = self.averaged = 0
         self.mean: dict[str, np.ndarray] = {}
-        self.digest = content_hash(
-            {"params": settings.model_dump(), "phases": [str(phase) for phase in spec.train_on], "seed": seed}
-        )
+        phases = [str(phase) for phase in spec.train_on]
+        self.digest = content_hash({"params": settings.model_dump(), "phases": phases, "seed": seed})
         self.optimizer = Adam(network.parameters(), settings.learning_rate)
 
     def learn(self) -> None:
@@ -205,9 +194,8 @@ class _Run:
             phase = self.spec.train_on[number]
             updates = -(-phase.steps // self.settings.episodes_per_update)
             while self.update < updates:
-                self._step(
-                    number, phase.scenarios, min(self.settings.episodes_per_update, phase.steps - self._episode())
-                )
+                left = phase.steps - self._episode()
+                self._step(number, phase.scenarios, min(self.settings.episodes_per_update, left))
                 if self.update > updates * (1 - self.settings.average):
                     self._add_to_mean()
                 if self.update % self.settings.save_every == 0:
@@ -228,13 +216,12 @@ class _Run:
         self.mean = {name: kept[name] + (now[name] - kept[name]) / self.averaged for name in now}
 
     def _step(self, phase: int, scenarios: Sequence[str], count: int) -> None:
-        choices = [(scenario, env) for scenario in scenarios for env in self.envs[scenario]]
+        choices = [(scenario, sampler) for scenario in scenarios for sampler in self.samplers[scenario]]
         numbers = range(self._episode(), self._episode() + count)
         turn = [self.update] * count if self.settings.standardise == "workload" else numbers
         chosen = [choices[number % len(choices)] for number in turn]
         seed = derive_seed(self.seed, "phase", phase)
-        sample = CompiledEpisodes.sample if self.settings.compiled else sample_episode
-        records = [sample(env, self.network, seed, number) for (_, env), number in zip(chosen, numbers, strict=True)]
+        records = [one.sample(self.network, seed, number) for (_, one), number in zip(chosen, numbers, strict=True)]
         loss = loss_of(self.network, records, self.settings)
         self.optimizer.zero_grad()
         loss.backward()
@@ -247,15 +234,16 @@ class _Run:
 
     def _record(self, phase: int, scenario: str, records: Sequence[EpisodeRecord], loss: float) -> None:
         """Note mean return and loss, and each action's share and its probability in the states met."""
-        place = {
-            "step": self._episode(),
-            "episode": self._episode(),
+        done = self._episode()
+        place: dict[str, Any] = {
+            "step": done,
+            "episode": done,
             "update": self.update,
             "phase": phase,
             "scenario": scenario,
         }
         values = {"return": float(np.mean([sum(record.rewards) for record in records])), "loss": loss}
-        names = self.envs[scenario][0].action_names
+        names = self.samplers[scenario][0].action_names
         observations, masks, actions = _joined(records)
         with torch.no_grad():
             chances = log_probabilities(self.network(observations)[0], masks).double().exp().mean(0).tolist()
@@ -265,7 +253,7 @@ class _Run:
         self.points += [{"metric": metric, "value": value, **place} for metric, value in values.items()]
 
     def _save(self) -> None:
-        meta = {"kind": _PROGRESS, "digest": self.digest, "points": self.points}
+        meta: dict[str, Any] = {"kind": _PROGRESS, "digest": self.digest, "points": self.points}
         meta |= {"phase": self.phase, "update": self.update, "averaged": self.averaged}
         arrays = {f"network/{name}": array for name, array in module_arrays(self.network).items()}
         arrays |= {f"optimizer/{name}": array for name, array in self.optimizer.arrays().items()}
@@ -292,13 +280,12 @@ def _shape(env: HeteroEnv) -> tuple[int, int]:
     return env.observation_space.shape[0], int(env.action_space.n)
 
 
-def _environments(scenario: str, problem: Problem, splits: Sequence[str] = ("train",)) -> list[HeteroEnv]:
+def _environments(scenario: str, problem: Problem, splits: Sequence[Split] = ("train",)) -> list[HeteroEnv]:
     units = [unit for split in splits for unit in problem.units(split)]
-    envs = [env for unit in units if (env := problem.env(unit, unit.seed)) is not None]
+    envs: list[Any] = [env for unit in units if (env := problem.env(unit, unit.seed)) is not None]
     if not envs:
-        raise UserError(
-            "no environment to learn on", where=f"scenario {scenario}", expected="at least one unit of the split train"
-        )
+        expected = "at least one unit of the split train"
+        raise UserError("no environment to learn on", where=f"scenario {scenario}", expected=expected)
     return envs
 
 

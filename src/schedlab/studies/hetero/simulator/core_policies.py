@@ -61,11 +61,7 @@ def high_mem_bw(model: ResourceModel, job: JobRequest, _: np.random.Generator) -
 
 def high_mem(model: ResourceModel, job: JobRequest, _: np.random.Generator) -> list[int]:
     """Nodes with the most free memory first."""
-    inside = zip(model.processors_of, model.free_in_node, strict=True)
-    free = [
-        [core for number in processors for core in model.free_cores[number]] if count else []
-        for processors, count in inside
-    ]
+    free = [[core for number in inside for core in model.free_cores[number]] for inside in model.processors_of]
     return _by_level(model, job, free, range(len(free)), model.free_memory, job.memory)
 
 

@@ -225,22 +225,11 @@ class DecisionSystem:
         values = [_number(profile, key, job) for key in ("req_time", "req_ops", "mem", "mem_bw")]
         time, flops, memory, bandwidth = values
         if time <= 0:
-            raise UserError(
-                f"req_time is {time:g}",
-                where=f"profile {job['profile']} of job {job['id']}",
-                expected="seconds, above 0",
-            )
+            where = f"profile {job['profile']} of job {job['id']}"
+            raise UserError(f"req_time is {time:g}", where=where, expected="seconds, above 0")
         self._submitted += 1
-        return JobRequest(
-            job["id"],
-            self._submitted,
-            job["subtime"],
-            time,
-            job["res"],
-            round(memory * KB_PER_MB),
-            round(bandwidth * KB_PER_GB),
-            flops,
-        )
+        submitted, demand = job["subtime"], (round(memory * KB_PER_MB), round(bandwidth * KB_PER_GB))
+        return JobRequest(job["id"], self._submitted, submitted, time, job["res"], *demand, flops)
 
     def _complete(self, data: Mapping[str, Any]) -> None:
         if data["job_id"] in self.model.running:
@@ -254,7 +243,7 @@ class DecisionSystem:
     def _end(self, _: Mapping[str, Any]) -> None:
         self.over = True
 
-    _handlers = {
+    _handlers = {  # noqa: RUF012  (a table, not a default)
         "SIMULATION_BEGINS": _begin,
         "JOB_SUBMITTED": _submit,
         "JOB_COMPLETED": _complete,
@@ -278,19 +267,29 @@ def _pair(name: str, high_cores_packs: bool) -> tuple[str, Choice]:
 def _number(profile: Mapping[str, Any], key: str, job: Mapping[str, Any]) -> float:
     value = profile.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        raise UserError(
-            f"{key} is {value!r}", where=f"profile {job['profile']} of job {job['id']}", expected="a number, 0 or more"
-        )
+        where = f"profile {job['profile']} of job {job['id']}"
+        raise UserError(f"{key} is {value!r}", where=where, expected="a number, 0 or more")
     return value
 
 
 def intervals(numbers: Sequence[int]) -> str:
     """Return ascending numbers as Batsim writes a set: closed intervals joined by spaces."""
     parts, first, last = [], numbers[0], numbers[0]
-    for number in [*numbers[1:], None]:
-        if number is not None and number == last + 1:
-            last = number
-            continue
-        parts.append(str(first) if first == last else f"{first}-{last}")
-        first = last = number
-    return " ".join(parts)
+    for number in numbers[1:]:
+        if number != last + 1:
+            parts.append((first, last))
+            first = number
+        last = number
+    parts.append((first, last))
+    return " ".join([str(first) if first == last else f"{first}-{last}" for first, last in parts])
+
+
+def protocol_event(now: float, kind: str, **data: Any) -> dict[str, Any]:
+    """Return an event of Batsim's protocol."""
+    return {"timestamp": now, "type": kind, "data": data}
+
+
+def pstate_events(orders: Orders, now: float) -> list[dict[str, Any]]:
+    """Return the orders to set pstates as events of Batsim's protocol."""
+    states = [(intervals(hosts), str(pstate)) for pstate, hosts in orders.pstates]
+    return [protocol_event(now, "SET_RESOURCE_STATE", resources=hosts, state=pstate) for hosts, pstate in states]

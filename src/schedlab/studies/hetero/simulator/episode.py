@@ -17,7 +17,14 @@ from schedlab.platforms.generate import hierarchy_of, platform_xml
 from schedlab.platforms.hierarchy import Hierarchy
 from schedlab.platforms.settings import PlatformSettings
 from schedlab.studies.hetero.env.settings import DecisionSettings
-from schedlab.studies.hetero.simulator.decisions import DecisionSystem, History, Orders, intervals
+from schedlab.studies.hetero.simulator.decisions import (
+    DecisionSystem,
+    History,
+    Orders,
+    intervals,
+    protocol_event,
+    pstate_events,
+)
 from schedlab.workloads.batsim_file import BatsimWorkload, batsim_text, job_limits, set_work
 
 
@@ -48,8 +55,8 @@ def make_jobs(workload: BatsimWorkload, limits: Mapping[str, float] | None = Non
     return Jobs(parse_workload(batsim_text(workload), "w0", "workload"), limits or job_limits(workload))
 
 
-# HDeepRM's learning case: two like jobs whose memory bandwidths do not go together on one processor. By hand (section 8 of
-# the specification of the study hetero): both on the faster processor end at 6.3636 s, both on the one of lower power at
+# HDeepRM's learning case (section 8 of the specification of the study hetero): two like jobs whose memory bandwidths do
+# not go together on one processor. By hand, both on the faster processor end at 6.3636 s, both on the frugal one at
 # 7 s, one on each at 5.25 s. The best of the thesis' actions are the second and the last.
 SELECTION = (
     "shortest-high_gflops",
@@ -128,13 +135,9 @@ class Episode:
 
 def _events(orders: Orders, now: float) -> list[dict[str, Any]]:
     """Orders as events of Batsim's protocol: starts before pstates, all at one date."""
-    said = [("REJECT_JOB", {"job_id": job}) for job in orders.reject]
-    said += [("EXECUTE_JOB", {"job_id": job, "alloc": intervals(hosts)}) for job, hosts in orders.start]
-    said += [
-        ("SET_RESOURCE_STATE", {"resources": intervals(hosts), "state": str(pstate)})
-        for pstate, hosts in orders.pstates
-    ]
-    return [{"timestamp": now, "type": kind, "data": data} for kind, data in said]
+    events = [protocol_event(now, "REJECT_JOB", job_id=job) for job in orders.reject]
+    events += [protocol_event(now, "EXECUTE_JOB", job_id=job, alloc=intervals(hosts)) for job, hosts in orders.start]
+    return events + pstate_events(orders, now)
 
 
 def play(episode: Episode, action: int = 0) -> dict[str, float]:

@@ -17,7 +17,7 @@ from schedlab.batsim.files.results import intervals as pairs_of
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import generator
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
-from schedlab.studies.hetero.simulator.decisions import DecisionSystem, intervals
+from schedlab.studies.hetero.simulator.decisions import DecisionSystem, intervals, protocol_event, pstate_events
 from schedlab.studies.hetero.simulator.resources import KB_PER_MB, JobRequest
 
 OWN_CHOICE = "own"  # the scheduler names the cores itself
@@ -57,13 +57,9 @@ class ManagedCores:
         for job, hosts in orders.start:
             starts[job]["data"]["alloc"] = intervals(hosts)
         passed += starts.values()
-        passed += [_event(now, "REJECT_JOB", job_id=job) for job in orders.reject]
+        passed += [protocol_event(now, "REJECT_JOB", job_id=job) for job in orders.reject]
         passed.sort(key=lambda event: event["timestamp"])
-        passed += [
-            _event(now, "SET_RESOURCE_STATE", resources=intervals(hosts), state=str(pstate))
-            for pstate, hosts in orders.pstates
-        ]
-        self._backend.answer({**message, "events": passed})
+        self._backend.answer({**message, "events": passed + pstate_events(orders, now)})
 
     def _concerns(self, event: Event) -> bool:
         """Whether the scheduler shall hear of an event; it hears of the hosts that it named."""
@@ -116,13 +112,6 @@ class ManagedCores:
         for node, count in wanted.items():
             if count * job.memory > model.memory[node]:
                 what = f"job {job.id} needs {job.memory / KB_PER_MB:g} MB on each of {count} cores of node {node}"
-                raise UserError(
-                    what,
-                    where="the scheduler's choice of cores",
-                    expected=f"at most {model.memory[node] / KB_PER_MB:g} MB",
-                )
+                expected = f"at most {model.memory[node] / KB_PER_MB:g} MB"
+                raise UserError(what, where="the scheduler's choice of cores", expected=expected)
         return cores if all(count * job.memory <= model.free_memory[node] for node, count in wanted.items()) else None
-
-
-def _event(now: float, kind: str, **data: Any) -> Event:
-    return {"timestamp": now, "type": kind, "data": data}

@@ -62,14 +62,11 @@ class Overuse:
 
     def values(self, processors: int, now: float) -> dict[str, Any]:
         """Return the content of overutilizations.json at a date; spans that still last end there."""
-        procs = {
-            str(number): {
-                "state": number in self.open,
-                "values": self.bandwidth.get(number, [])
-                + ([[self.open[number], now - self.open[number]]] if number in self.open else []),
-            }
-            for number in range(processors)
-        }
+        procs = {}
+        for number in range(processors):
+            lasting = [[self.open[number], now - self.open[number]]] if number in self.open else []
+            spans = self.bandwidth.get(number, []) + lasting
+            procs[str(number)] = {"state": number in self.open, "values": spans}
         return {"core": self.core, "mem": self.memory, "mem_bw": {"nb_procs": processors, "procs": procs}}
 
 
@@ -95,14 +92,11 @@ class ResourceModel:
         self.power_per_core = np.array([processor.power_per_core for processor in processors])
         self.speed_share = np.array([state.speed for state in hierarchy.states])
         self.power_share = np.array([state.model_power for state in hierarchy.states])
-        self._cores_of = [
-            np.arange(processor.first_core, processor.first_core + processor.cores) for processor in processors
-        ]
+        self._cores_of = [np.arange(one.first_core, one.first_core + one.cores) for one in processors]
         self._processor_of = hierarchy.processor_of_core
         self._flops_scale = flops_scale
-        self._kinds = Counter(
-            (int(sum(self.size[inside])), size) for inside, size in zip(self.processors_of, self.memory, strict=True)
-        )
+        nodes_with_memory = zip(self.processors_of, self.memory, strict=True)
+        self._kinds = Counter((int(sum(self.size[inside])), size) for inside, size in nodes_with_memory)
         self._rooms: dict[int, int] = {}
         self.reset()
 
@@ -153,9 +147,8 @@ class ResourceModel:
     def room_for(self, memory: int) -> int:
         """Return the cores that a job can have on the free platform when each of them needs `memory` kB of its node."""
         if memory not in self._rooms:
-            fitting = [
-                min(cores, size // memory if memory else cores) * count for (cores, size), count in self._kinds.items()
-            ]
+            kinds = self._kinds.items()
+            fitting = (min(cores, size // memory if memory else cores) * count for (cores, size), count in kinds)
             self._rooms[memory] = sum(fitting)
         return self._rooms[memory]
 
@@ -249,11 +242,8 @@ class ResourceModel:
 
     def cores_of(self, processors: np.ndarray) -> np.ndarray:
         """Return the numbers of all cores of some processors."""
-        return (
-            np.concatenate([self._cores_of[number] for number in processors])
-            if len(processors)
-            else np.empty(0, np.int64)
-        )
+        found = [self._cores_of[number] for number in processors]
+        return np.concatenate(found) if found else np.empty(0, np.int64)
 
     def _book(self, processor: int, count: int, job: JobRequest) -> None:
         """Take a job's share of `count` cores, or give it back where the number is negative."""
