@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from tempfile import TemporaryDirectory
 
 from schedlab.batsim.scheduler_loading import OURS, load_scheduler, own_events
 from schedlab.config.errors import UserError, UserErrors
+from schedlab.config.settings import RuleSettings
 from schedlab.platforms.generate import hierarchy_of
 from schedlab.platforms.hierarchy import Hierarchy
 from schedlab.studies.hetero.rules import BEST_FIXED_PAIR, NEED_WALLTIMES, PAIRS
 from schedlab.studies.hetero.scenario import HeteroScenario, check_replicates
+
+Rules = Sequence[tuple[int, RuleSettings, str]]  # number, rule, what it runs
 
 
 def check(scenario: HeteroScenario) -> Iterable[UserError]:
@@ -27,11 +30,10 @@ def check(scenario: HeteroScenario) -> Iterable[UserError]:
         yield from _check_sizes(scenario, hierarchy)
     yield from check_replicates(scenario.workload, scenario.replicates)
     if scenario.energy and not scenario.platform.energy:
-        yield UserError(
-            "energy is asked for", where="platform.energy", expected="true, as the hosts' powers must be written"
-        )
-    yield from _check_rules(scenario)
-    yield from _check_decisions(scenario)
+        yield UserError("energy is asked for", where="platform.energy", expected="true, to have the hosts' powers")
+    rules = [(number, rule, rule.target or rule.name) for number, rule in enumerate(scenario.rule_settings())]
+    yield from _check_rules(scenario, rules)
+    yield from _check_decisions(scenario, rules)
 
 
 def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[UserError]:
@@ -41,10 +43,7 @@ def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[Use
         return
     drawn = workload.lublin.processors
     if drawn > hierarchy.cores:
-        what, expected = (
-            f"jobs are drawn for {drawn} processors",
-            f"at most {hierarchy.cores}, as platform {hierarchy.name} has",
-        )
+        what, expected = f"jobs are drawn for {drawn} processors", f"at most {hierarchy.cores}, as {hierarchy.name} has"
         yield UserError(what, where="workload.lublin.processors", expected=expected)
     if not workload.batsim.missing_memory:
         what, expected = "the model gives jobs no memory", "MB per core, one of which each job gets, as [1000, 2000]"
@@ -56,9 +55,8 @@ def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[Use
             yield _at(error, "workload.lublin")
 
 
-def _check_rules(scenario: HeteroScenario) -> Iterable[UserError]:
+def _check_rules(scenario: HeteroScenario, rules: Rules) -> Iterable[UserError]:
     """What our schedulers need and the scenario lacks, and schedulers that PyBatsim lacks."""
-    rules = [(number, rule, rule.target or rule.name) for number, rule in enumerate(scenario.rule_settings())]
     needy = [rule.name for _, rule, target in rules if target in NEED_WALLTIMES]
     if needy and scenario.workload.source != "batsim" and scenario.workload.batsim.walltime == "none":
         what = f"the jobs get no walltimes, which {', '.join(needy)} need{'s' if len(needy) == 1 else ''}"
@@ -72,9 +70,8 @@ def _check_rules(scenario: HeteroScenario) -> Iterable[UserError]:
                 yield _at(error, f"rules.{number}.params.scheduler")
 
 
-def _check_decisions(scenario: HeteroScenario) -> Iterable[UserError]:
+def _check_decisions(scenario: HeteroScenario, rules: Rules) -> Iterable[UserError]:
     """What the decision system needs, and the choice of cores beneath schedulers."""
-    rules = [(number, rule, rule.target or rule.name) for number, rule in enumerate(scenario.rule_settings())]
     deciding = [rule.name for _, rule, target in rules if target in (BEST_FIXED_PAIR, *PAIRS)] + list(scenario.policies)
     pstates, key = scenario.platform.pstates, "platform.pstates.managed"
     if not pstates.managed:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from schedlab.config.contract import Problem, Requirement, Study
-from schedlab.config.errors import UserError
-from schedlab.config.schema import Settings
-from schedlab.config.settings import PolicySettings
 from schedlab.learning.stock.settings import phase_mistakes
 from schedlab.studies.hetero import prepare
 from schedlab.studies.hetero.checks import check
@@ -47,11 +44,6 @@ def inputs(scenario: HeteroScenario) -> dict[str, tuple[str, str]]:
     }
 
 
-def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
-    """Yield what types cannot see in a policy: a phase that would change a stock learner's policy itself."""
-    yield from phase_mistakes(learner, policy.train_on)
-
-
 def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Problem:
     """Return one scenario with its platform and workloads."""
     return HeteroProblem(prepare.scenario_of(values), inputs["platform"], inputs["resources"], inputs["workloads"])
@@ -79,6 +71,6 @@ STUDY = Study(
     rule_settings=RULE_SETTINGS,
     figure_settings=FIGURE_SETTINGS,
     check=check,
-    check_policy=check_policy,
+    check_policy=lambda policy, learner: phase_mistakes(learner, policy.train_on),
     own_rule=own_rule,
 )

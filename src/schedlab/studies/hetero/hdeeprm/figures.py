@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,29 +25,8 @@ from schedlab.config.settings import ThemeSettings
 from schedlab.evaluation.job_metrics import load_over_time
 from schedlab.figures import helpers, save, theme, units
 from schedlab.figures.theme import INK, MUTED
-from schedlab.studies.hetero.figures import data
+from schedlab.studies.hetero.figures import data, overuse, schedule
 from schedlab.studies.hetero.figures.learning import NAMED, PALE, SMOOTH, episode_axis, preference_lines
-from schedlab.studies.hetero.figures.overuse import (
-    bubbles,
-    counts_within,
-    part_of_time,
-    queue_line,
-    share_axis,
-    share_line,
-    size_keys,
-    span_rows,
-    touched,
-)
-from schedlab.studies.hetero.figures.schedule import (
-    BINS,
-    DARKEST,
-    TIME,
-    boxes,
-    clusters,
-    numbers,
-    slowdown_bar,
-    with_slowdown,
-)
 from schedlab.studies.hetero.hdeeprm import run_files
 from schedlab.studies.hetero.hdeeprm.launch_outputs import LOSSES, PREFIX, REWARDS
 
@@ -85,7 +65,7 @@ def draw_utilization(folder: Path) -> Drawing:
     times, use = load["time"].to_numpy() - load["time"].iloc[0], load["busy_hosts"].to_numpy() / cores
     figure, axes = theme.new_figure(1, 1, height_mm=65)
     axes.plot(times / scale.size, use, drawstyle="steps-post", color=PALE, linewidth=0.7, label="at each moment")
-    edges = np.linspace(0.0, times[-1], BINS + 1)
+    edges = np.linspace(0.0, times[-1], schedule.BINS + 1)
     means, label = data.means_within(times, use, edges), "mean of a sixtieth of the time"
     axes.stairs(means, edges / scale.size, baseline=None, linewidth=1.4, label=label)
     mean = float(data.means_within(times, use, times[[0, -1]])[0])
@@ -99,7 +79,7 @@ def draw_utilization(folder: Path) -> Drawing:
 def draw_lifecycle(folder: Path) -> Drawing:
     """A row a job in the order of submission: a thin line while it waits, a thick one while it runs."""
     jobs = _ran(folder)
-    scale = units.scaled(TIME, float(jobs["finish"].max()))
+    scale = units.scaled(schedule.TIME, float(jobs["finish"].max()))
     height = min(160, 40 + 0.5 * len(jobs))
     figure, axes = theme.new_figure(1, 1, height_mm=height)
     rows = np.arange(len(jobs))
@@ -118,69 +98,44 @@ def draw_lifecycle(folder: Path) -> Drawing:
 def draw_gantt(folder: Path, labels: bool = True) -> Drawing:
     """Cores from bottom to top, a box for each job and run of neighbouring cores, coloured by its bounded slowdown."""
     jobs = _ran(folder)
-    scale = units.scaled(TIME, float(jobs["finish"].max()))
-    colours = ScalarMappable(LogNorm(1.0, DARKEST), "viridis_r")
+    scale = units.scaled(schedule.TIME, float(jobs["finish"].max()))
+    colours = ScalarMappable(LogNorm(1.0, schedule.DARKEST), "viridis_r")
     figure, axes = theme.new_figure(1, 1, height_mm=95)
-    boxes(axes, jobs, scale.size, colours)
+    schedule.boxes(axes, jobs, scale.size, colours)
     if labels:
-        numbers(axes, jobs, scale.size, colours, LOWEST_LABELLED)
+        schedule.numbers(axes, jobs, scale.size, colours, LOWEST_LABELLED)
     machine = run_files.read_resources(folder)
     if machine is not None:
-        clusters(axes, machine)
+        schedule.clusters(axes, machine)
         if len(machine.clusters) == 1:
             axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
             axes.yaxis.set_major_formatter("{x:g}")
     else:
         axes.set(ylabel="core", ylim=(-0.5, _cores(folder) - 0.5))
     _time_axis(axes, scale, float(jobs["finish"].max()) / scale.size)
-    slowdown_bar(figure, colours, axes, jobs["slowdown"].max(), aspect=30, pad=0.02)
+    schedule.slowdown_bar(figure, colours, axes, jobs["slowdown"].max(), aspect=30, pad=0.02)
     told = f"mean bounded slowdown {jobs['slowdown'].mean():.3g}"
     return Drawing(figure, f"When and where {len(jobs)} jobs ran: makespan {scale.text(jobs['finish'].max())}, {told}.")
 
 
-def draw_gantt_no_label(folder: Path) -> Drawing:
-    """The same without the jobs' numbers."""
-    return draw_gantt(folder, labels=False)
-
-
-def draw_core_bubbles(folder: Path) -> Drawing:
-    """When the first job of the queue found too few free cores."""
-    return _bubbles(folder, "core", "free cores")
-
-
-def draw_mem_bubbles(folder: Path) -> Drawing:
-    """When the first job of the queue found enough free cores, but not with enough memory."""
-    return _bubbles(folder, "mem", "memory")
-
-
 def draw_mem_bw_overutilization(folder: Path) -> Drawing:
     """Above, the share of processors whose memory bandwidth is over-subscribed; below, when each of them is."""
-    overuse = run_files.read_overuse(folder)
+    logged = run_files.read_overuse(folder)
     jobs = _ran(folder)
     first, last = float(_submitted(folder)["submit"].min()), float(jobs["finish"].max())
-    scale = units.scaled(TIME, last)
+    scale = units.scaled(schedule.TIME, last)
     spans = []
-    for number, start, length in overuse["spans"]:
+    for number, start, length in logged["spans"]:
         spans.append((number, start - first, last - (start - first) if length is None else length))
     figure, panels = theme.new_figure(2, 1, height_mm=110, sharex=True, height_ratios=[1, 2])
-    processors = overuse["processors"]
-    share_line(panels[0], spans, processors, last, scale.size, {"color": theme.colour(1)})
-    share_axis(panels[0], [spans], processors)
-    span_rows(panels[1], spans, processors, scale.size, theme.colour(1))
+    processors = logged["processors"]
+    overuse.share_line(panels[0], spans, processors, last, scale.size, {"color": theme.colour(1)})
+    overuse.share_axis(panels[0], [spans], processors)
+    overuse.span_rows(panels[1], spans, processors, scale.size, theme.colour(1))
     _time_axis(panels[1], scale, last / scale.size)
-    share = f"{part_of_time(spans, processors, last):.1%} of all processors' time."
-    told = f"{touched(spans)} of {processors} processors at some time, {share}"
+    share = f"{overuse.part_of_time(spans, processors, last):.1%} of all processors' time."
+    told = f"{overuse.touched(spans)} of {processors} processors at some time, {share}"
     return Drawing(figure, f"Memory bandwidth over-subscribed (jobs there run at 75 %): {told}")
-
-
-def draw_losses(folder: Path) -> Drawing:
-    """The loss of each episode that taught something."""
-    return _by_episode(folder / LOSSES, "loss")
-
-
-def draw_rewards(folder: Path) -> Drawing:
-    """The sum of the rewards of each episode."""
-    return _by_episode(folder / REWARDS, "sum of rewards")
 
 
 def draw_action_preferences(folder: Path) -> Drawing:
@@ -202,33 +157,18 @@ def draw_action_preferences(folder: Path) -> Drawing:
     return Drawing(figure, f"{what}; in the last one {told}.{rest}")
 
 
-KINDS: dict[str, Callable[[Path], Drawing]] = {
-    "queue_size": draw_queue_size,
-    "utilization": draw_utilization,
-    "lifecycle": draw_lifecycle,
-    "gantt": draw_gantt,
-    "gantt_no_label": draw_gantt_no_label,
-    "core_bubbles": draw_core_bubbles,
-    "mem_bubbles": draw_mem_bubbles,
-    "mem_bw_overutilization": draw_mem_bw_overutilization,
-    "losses": draw_losses,
-    "rewards": draw_rewards,
-    "action_preferences": draw_action_preferences,
-}
-
-
-def _bubbles(folder: Path, kind: str, what: str) -> Drawing:
+def draw_refusals(folder: Path, kind: str, what: str) -> Drawing:
     """The queue over time, and bubbles on it: how often a job was held back in a sixtieth of the time."""
     dates = np.array(run_files.read_overuse(folder)[kind])
     load, scale = _load(folder)
     times, waiting = load["time"].to_numpy() - load["time"].iloc[0], load["waiting"].to_numpy(float)
-    edges = np.linspace(0.0, times[-1], BINS + 1)
-    counts = counts_within(dates - load["time"].iloc[0], edges)
+    edges = np.linspace(0.0, times[-1], schedule.BINS + 1)
+    counts = overuse.counts_within(dates - load["time"].iloc[0], edges)
     most = int(counts.max())
     figure, axes = theme.new_figure(1, 1, height_mm=75)
-    queue_line(axes, times, waiting, scale.size)
-    bubbles(axes, times, waiting, counts, edges, scale.size, most, color=theme.colour(1))
-    size_keys(axes, most, theme.colour(1))
+    overuse.queue_line(axes, times, waiting, scale.size)
+    overuse.bubbles(axes, times, waiting, counts, edges, scale.size, most, color=theme.colour(1))
+    overuse.size_keys(axes, most, theme.colour(1))
     if not most:
         axes.text(0.98, 0.92, f"never short of {what}", transform=axes.transAxes, ha="right", color=MUTED)
     axes.set_ylabel("waiting jobs")
@@ -239,8 +179,9 @@ def _bubbles(folder: Path, kind: str, what: str) -> Drawing:
     return Drawing(figure, f"{caption} Bubbles count a sixtieth of the time.")
 
 
-def _by_episode(path: Path, label: str) -> Drawing:
-    values = np.array(run_files.read_log(path))
+def draw_log(folder: Path, name: str, label: str) -> Drawing:
+    """The numbers of a log, one an episode, and their running mean."""
+    values = np.array(run_files.read_log(folder / name))
     episodes, window = np.arange(1, len(values) + 1), max(1, len(values) // SMOOTH)
     figure, axes = theme.new_figure(1, 1, height_mm=65)
     axes.plot(episodes, values, color=PALE, linewidth=0.7, marker="." if len(values) < 30 else "", label="each episode")
@@ -254,13 +195,28 @@ def _by_episode(path: Path, label: str) -> Drawing:
     return Drawing(figure, f"{label[:1].upper()}{label[1:]} of {len(values)} episodes: {told}.")
 
 
+KINDS: dict[str, Callable[[Path], Drawing]] = {
+    "queue_size": draw_queue_size,
+    "utilization": draw_utilization,
+    "lifecycle": draw_lifecycle,
+    "gantt": draw_gantt,
+    "gantt_no_label": partial(draw_gantt, labels=False),
+    "core_bubbles": partial(draw_refusals, kind="core", what="free cores"),
+    "mem_bubbles": partial(draw_refusals, kind="mem", what="memory"),
+    "mem_bw_overutilization": draw_mem_bw_overutilization,
+    "losses": partial(draw_log, name=LOSSES, label="loss"),
+    "rewards": partial(draw_log, name=REWARDS, label="sum of rewards"),
+    "action_preferences": draw_action_preferences,
+}
+
+
 def _submitted(folder: Path) -> pd.DataFrame:
     return read_jobs(folder / PREFIX)
 
 
 def _ran(folder: Path) -> pd.DataFrame:
     """The jobs that ran, times from the first submission on. Raises UserError where none did."""
-    jobs = with_slowdown(_submitted(folder), THRESHOLD)
+    jobs = schedule.with_slowdown(_submitted(folder), THRESHOLD)
     if jobs.empty:
         raise UserError("no job ran", where=str(folder / f"{PREFIX}_jobs.csv"), expected="something to draw")
     return jobs.reset_index(drop=True)
@@ -269,7 +225,7 @@ def _ran(folder: Path) -> pd.DataFrame:
 def _load(folder: Path) -> tuple[pd.DataFrame, units.Scaled]:
     _ran(folder)
     load = load_over_time(_submitted(folder))
-    return load, units.scaled(TIME, float(load["time"].iloc[-1] - load["time"].iloc[0]))
+    return load, units.scaled(schedule.TIME, float(load["time"].iloc[-1] - load["time"].iloc[0]))
 
 
 def _cores(folder: Path) -> int:

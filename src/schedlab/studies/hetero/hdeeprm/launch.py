@@ -28,26 +28,12 @@ from schedlab.config.runtime.termination import STATUS, Terminated, unwinding
 from schedlab.config.seeds import derive_seed
 from schedlab.learning.seeding import torch_stream, use_one_thread
 from schedlab.studies.hetero.env.settings import DecisionSettings
+from schedlab.studies.hetero.hdeeprm import agent_models as models
 from schedlab.studies.hetero.hdeeprm import launch_outputs as outputs
+from schedlab.studies.hetero.hdeeprm import user_agent
 from schedlab.studies.hetero.hdeeprm.agent import Agent
-from schedlab.studies.hetero.hdeeprm.agent_models import (
-    Model,
-    model_of,
-    put_memory,
-    put_weights,
-    read_model,
-    write_model,
-)
 from schedlab.studies.hetero.hdeeprm.launch_inputs import Sources, prepare_inputs
 from schedlab.studies.hetero.hdeeprm.options import AgentOptions, decision_settings, read_options
-from schedlab.studies.hetero.hdeeprm.user_agent import (
-    AgentEnvironment,
-    AgentFailed,
-    Guard,
-    agent_file,
-    load_agent,
-    run_agent,
-)
 from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs
 
 log = logging.getLogger("schedlab.hetero.launch")
@@ -98,7 +84,7 @@ def launch(given: Launch, folder: Path) -> Iterator[Finished]:
     """Run the episodes in a working directory, and give each when it is in the logs; closing writes tables and model.
 
     What was finished stays; an episode that fails leaves partial_*.csv. Raises UserError(s) for wrong input,
-    AgentFailed, ProtocolError and SimulationDeadlock where an episode fails.
+    user_agent.AgentFailed, ProtocolError and SimulationDeadlock where an episode fails.
     """
     options = read_options(given.options)
     settings = decision_settings(options, given.compat)
@@ -115,7 +101,7 @@ def launch(given: Launch, folder: Path) -> Iterator[Finished]:
         stack.enter_context(outputs.insights(folder, options.pybatsim.log_level))
         for path in sorted(folder.glob(f"{outputs.PARTIAL_PREFIX}_*.csv")):
             path.unlink()  # of an earlier launch that failed
-        runs = _Runs(folder, _Inputs(cluster, jobs, settings, options.seed), player)
+        runs = _Runs(folder, cluster, jobs, settings, options.seed, player)
         stack.callback(player.save)
         stack.callback(runs.save)
         for number in range(player.first, player.first + given.runs):
@@ -148,7 +134,7 @@ def run_launch(arguments: argparse.Namespace) -> int:
                 scores, loss = finished.scores, "" if finished.loss is None else f", loss {finished.loss:.6g}"
                 said = f"makespan {scores['makespan']:.6f} s, energy {scores['consumed_joules']:.3f} J, "
                 print(f"episode {finished.number}: {said}rewards {finished.reward:.6g}{loss}", flush=True)
-    except (ProtocolError, SimulationDeadlock, AgentFailed) as failure:
+    except (ProtocolError, SimulationDeadlock, user_agent.AgentFailed) as failure:
         print("\n".join(f"error: {line}" for line in str(failure).splitlines()), file=sys.stderr)
         kept = "finished episodes are kept; of the one that failed there are partial_*.csv and insights.log"
         print(kept, file=sys.stderr)
@@ -159,53 +145,49 @@ def run_launch(arguments: argparse.Namespace) -> int:
     return 0
 
 
-@dataclass(frozen=True)
-class _Inputs:
+@dataclass
+class _Runs:
+    """Episodes in one directory; `save` writes the files that each episode replaces."""
+
+    folder: Path
     cluster: Cluster
     jobs: Jobs
     settings: DecisionSettings
     seed: int
-
-
-class _Runs:
-    """Episodes in one directory; `save` writes the files that each episode replaces."""
-
-    def __init__(self, folder: Path, inputs: _Inputs, player: _Learner | _Classic) -> None:
-        self._folder, self._inputs, self._player = folder, inputs, player
-        self._last: tuple[outputs.EpisodeTables, dict[str, Any]] | None = None
+    player: _Learner | _Classic
+    last: tuple[outputs.EpisodeTables, dict[str, Any]] | None = None
 
     def run(self, number: int) -> Finished:
         """Run an episode, add it to the logs, and learn from it."""
-        inputs, tables = self._inputs, outputs.EpisodeTables()
-        seed = derive_seed(inputs.seed, "launch", number)
-        episode = Episode(inputs.cluster, inputs.jobs, inputs.settings, seed, tables)
+        tables, seed = outputs.EpisodeTables(), derive_seed(self.seed, "launch", number)
+        episode = Episode(self.cluster, self.jobs, self.settings, seed, tables)
         try:
-            notes = self._player.play(episode, number)
+            notes = self.player.play(episode, number)
         except BaseException as failure:
             if type(failure) not in (UserError, UserErrors):  # wrong input is told before anything happens
                 episode.simulation.records.commit()
-                tables.write(self._folder, outputs.PARTIAL_PREFIX)
+                tables.write(self.folder, outputs.PARTIAL_PREFIX)
             raise
         scores, reward = episode.scores(), float(sum(episode.history.rewards))
-        self._last = tables, episode.overuse()
+        self.last = tables, episode.overuse()
         self._add_to_logs(episode, notes, scores["makespan"], reward)
         _warn_of_oddities(episode)
-        loss = self._player.learn(number)
+        loss = self.player.learn(number)
         if loss is not None:
-            outputs.append_lines(self._folder / outputs.LOSSES, [loss])
+            outputs.append_lines(self.folder / outputs.LOSSES, [loss])
         said = "episode %d ends: makespan %r s, sum of rewards %r, loss %r"
         insight.info(said, number, scores["makespan"], reward, loss)
         return Finished(number, scores, reward, loss)
 
     def save(self) -> None:
         """Write the tables of the last episode that ended."""
-        if self._last is not None:
-            tables, overuse = self._last
-            tables.write(self._folder, outputs.PREFIX)
-            write_json(self._folder / outputs.OVERUSE, overuse)
+        if self.last is not None:
+            tables, overuse = self.last
+            tables.write(self.folder, outputs.PREFIX)
+            write_json(self.folder / outputs.OVERUSE, overuse)
 
     def _add_to_logs(self, episode: Episode, notes: Notes, makespan: float, reward: float) -> None:
-        folder = self._folder
+        folder = self.folder
         outputs.append_lines(folder / outputs.REWARDS, [reward])
         outputs.append_lines(folder / outputs.MAKESPANS, [makespan])
         outputs.append_lines(folder / outputs.ACTIONS, episode.history.actions)
@@ -249,12 +231,12 @@ class _Learner:
             raise UserError("a LEARNING agent is a class in a file", where=where, remedy=remedy)
         use_one_thread()
         self._given, self._options, self._settings, self._seed = given, options, settings, seed
-        self._path = agent_file(given.agent)
+        self._path = user_agent.agent_file(given.agent)
         with _seeded(seed, "agent file"):
-            self._class: Any = load_agent(self._path, given.agent_limit)
+            self._class: Any = user_agent.load_agent(self._path, given.agent_limit)
         log.info("agent: %s of %s", self._class.__name__, self._path)
         self._model = self._input_model()
-        self._guard: Guard
+        self._guard: user_agent.Guard
         self._agent: Agent
         self._optimizer: Any = None
         self._decided = self._told_untrained = False
@@ -263,15 +245,15 @@ class _Learner:
     @contextmanager
     def guarded(self) -> Iterator[_Learner]:
         """Watch over the agent's own code inside the block."""
-        with Guard(self._path, self._class.__name__, self._given.agent_limit) as self._guard:
+        with user_agent.Guard(self._path, self._class.__name__, self._given.agent_limit) as self._guard:
             yield self
 
     def play(self, episode: Episode, number: int) -> Notes:
         """Run an episode by the agent."""
-        environment = AgentEnvironment(episode, masked=not self._given.compat)
+        environment = user_agent.AgentEnvironment(episode, masked=not self._given.compat)
         self._agent = self._make(environment)
         with _seeded(self._seed, "episode", number):
-            run_agent(self._agent, environment, self._guard)
+            user_agent.run_agent(self._agent, environment, self._guard)
         self._decided = bool(episode.history.actions)
         logs = getattr(self._agent, "log_probs", [])
         return Notes([float(value.detach()) for value in logs], getattr(self._agent, "first_probabilities", None))
@@ -289,35 +271,35 @@ class _Learner:
             if not all(tensor.isfinite().all() for tensor in (loss, *slopes)):
                 slope = ", its gradient is not finite" if loss.isfinite() else ""
                 what = f"the loss of episode {number} is {loss.item()}{slope}"
-                raise AgentFailed(what, expected="finite numbers; nothing was learned from this episode")
+                raise user_agent.AgentFailed(what, expected="finite numbers; nothing was learned from this episode")
             self._optimizer.step()
-        self._model = model_of(self._agent, self._optimizer, number + 1)
+        self._model = models.model_of(self._agent, self._optimizer, number + 1)
         return float(loss.detach())
 
     def save(self) -> None:
         """Write the model, where one is wanted and something was learned."""
         if self._given.output_model is not None and self._optimizer is not None and self._model is not None:
-            write_model(self._given.output_model, self._model, self._optimizer)
+            models.write_model(self._given.output_model, self._model, self._optimizer)
 
-    def _make(self, environment: AgentEnvironment) -> Agent:
+    def _make(self, environment: user_agent.AgentEnvironment) -> Agent:
         """The agent of the next episode: its first weights hang from the seed alone, later ones are those learned."""
         options, training = self._options, self._options.run == "train"
         with _seeded(self._seed, "agent"), self._guard.during("__init__"):
             agent = self._class(options.gamma, options.hidden, environment.action_size, environment.observation_size)
             if "_modules" not in vars(agent):  # what torch.nn.Module.__init__ sets, and all of torch builds on
                 what = f"{self._class.__name__}.__init__ does not begin its base class"
-                raise AgentFailed(what, expected="super().__init__(...) in its first line")
+                raise user_agent.AgentFailed(what, expected="super().__init__(...) in its first line")
         agent.train(training)
         agent.acting = "sample" if training else options.acting or ("sample" if self._given.compat else "greedy")
         if self._model is not None:
-            put_weights(agent, self._model)
+            models.put_weights(agent, self._model)
         elif not training and not self._told_untrained and any(True for _ in agent.parameters()):
             log.warning("no -im: the agent acts by the weights that it begins with")
             self._told_untrained = True
         if training:
             self._optimizer = self._make_optimizer(agent)
             if self._model is not None:
-                put_memory(self._optimizer, self._model)
+                models.put_memory(self._optimizer, self._model)
         return agent
 
     def _make_optimizer(self, agent: Agent) -> Any:
@@ -329,7 +311,7 @@ class _Learner:
             raise UserError(what, where=str(self._path), expected=expected)
         return torch.optim.Adam(parameters, lr=self._options.lr)
 
-    def _input_model(self) -> Model | None:
+    def _input_model(self) -> models.Model | None:
         """What -im names. A file that -om will write may be missing: then learning begins."""
         given, training = self._given, self._options.run == "train"
         if given.output_model is not None and not training:
@@ -348,7 +330,7 @@ class _Learner:
             raise UserError(
                 what, where="-im", expected=expected, remedy="for a new one: -im and -om alike, or -om alone"
             )
-        return read_model(path)
+        return models.read_model(path)
 
 
 @contextmanager

@@ -12,14 +12,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.studies.hetero.env.env import HeteroEnv, drawn_seed
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR, DecisionSettings, LegacySettings
-from schedlab.studies.hetero.learners.episode_kernel import (
-    CORE_CODES,
-    JOB_CODES,
-    KernelCluster,
-    KernelJobs,
-    KernelNetwork,
-    play_compiled,
-)
+from schedlab.studies.hetero.learners import episode_kernel as kernel
 from schedlab.studies.hetero.learners.networks import AgentNetwork, EpisodeRecord
 from schedlab.studies.hetero.simulator.decisions import random_policies
 from schedlab.studies.hetero.simulator.episode import Jobs
@@ -43,7 +36,7 @@ class CompiledEpisodes:
         model = ResourceModel(env.cluster.hierarchy)
         self._jobs, self._cluster = _jobs(env.workloads[0], model, where), _cluster(model)
         split = [name.split(PAIR_SEPARATOR) for name in self.action_names]
-        self._pairs = np.array([(JOB_CODES[job], CORE_CODES[core]) for job, core in split])
+        self._pairs = np.array([(kernel.JOB_CODES[job], kernel.CORE_CODES[core]) for job, core in split])
 
     def sample(self, network: AgentNetwork, seed: int, number: int) -> EpisodeRecord:
         """Return episode `number` of a seed, by sampled actions: the same for the same parameters."""
@@ -51,7 +44,7 @@ class CompiledEpisodes:
         drawing, _ = np_random(derive_seed(seed, "episode", number))
         drawing.integers(1)  # the number of the workload, which is the only one
         rng = random_policies(drawn_seed(drawing))
-        found = play_compiled(self._jobs, self._cluster, _network(network), self._pairs, uniform, rng)
+        found = kernel.play_compiled(self._jobs, self._cluster, _network(network), self._pairs, uniform, rng)
         observations, actions, times, rewards = found
         masks = np.ones((len(actions), len(self._pairs)), bool)
         return EpisodeRecord(list(observations), list(masks), actions.tolist(), times.tolist(), rewards.tolist())
@@ -64,13 +57,13 @@ def _require(settings: DecisionSettings, where: str) -> None:
             what = f"{key} is {getattr(settings, key)}" if key != "legacy" else "defects of the original are on"
             expected = f"{said}, where a learner takes compiled episodes (compiled: true)"
             raise UserError(what, where=f"{where}: decisions.{key}", expected=expected)
-    unknown = [name for name in settings.selection if name.split(PAIR_SEPARATOR)[1] not in CORE_CODES]
+    unknown = [name for name in settings.selection if name.split(PAIR_SEPARATOR)[1] not in kernel.CORE_CODES]
     if unknown:
-        expected = f"core policies {', '.join(CORE_CODES)}"
+        expected = f"core policies {', '.join(kernel.CORE_CODES)}"
         raise UserError(f"the pair {unknown[0]}", where=f"{where}: decisions.selection", expected=expected)
 
 
-def _jobs(jobs: Jobs, model: ResourceModel, where: str) -> KernelJobs:
+def _jobs(jobs: Jobs, model: ResourceModel, where: str) -> kernel.KernelJobs:
     """Jobs that the empty platform can run, as arrays."""
     feasible, flops = [], []
     for job in jobs.workload.jobs:
@@ -89,18 +82,18 @@ def _jobs(jobs: Jobs, model: ResourceModel, where: str) -> KernelJobs:
     bandwidth = np.array([round(one["mem_bw"] * KB_PER_GB) for one in asked])
     limits = np.array([log1p(jobs.limits["max_time"]), jobs.limits["max_mem_bw"] * KB_PER_GB])
     keys = np.stack([np.arange(len(asked)), time, cores, memory, bandwidth]).astype(float)
-    return KernelJobs(submitted, time, cores, memory, bandwidth, work, np.array(flops), keys, limits)
+    return kernel.KernelJobs(submitted, time, cores, memory, bandwidth, work, np.array(flops), keys, limits)
 
 
-def _cluster(model: ResourceModel) -> KernelCluster:
+def _cluster(model: ResourceModel) -> kernel.KernelCluster:
     speed, power = model.gflops_per_core * GIGA, model.power_per_core
     fastest, frugal = np.argsort(-speed, kind="stable"), np.argsort(power, kind="stable")
     bandwidth, node, memory = (np.array(values) for values in (model.bandwidth, model.node_of, model.memory))
     share = float(model.speed_share[OVERSUBSCRIBED])
-    return KernelCluster(model.size, bandwidth, node, speed, memory, fastest, frugal, share)
+    return kernel.KernelCluster(model.size, bandwidth, node, speed, memory, fastest, frugal, share)
 
 
-def _network(network: AgentNetwork) -> KernelNetwork:
+def _network(network: AgentNetwork) -> kernel.KernelNetwork:
     """The actor's weights; where an action adds up the logits of its parts, its row is the sum of theirs."""
     arrays = {name: parameter.detach().double().numpy() for name, parameter in network.named_parameters()}
     layers = sorted({int(name.split(".")[1]) for name in arrays if name.startswith("actor.")})
@@ -110,4 +103,4 @@ def _network(network: AgentNetwork) -> KernelNetwork:
         parts = network.parts.double().numpy()
         last, last_bias = np.ascontiguousarray(parts.T @ last), parts.T @ last_bias
     first, inner = (arrays["first.weight"], arrays["first.bias"]), (np.stack(weights), np.stack(biases))
-    return KernelNetwork(*first, *inner, last, last_bias)
+    return kernel.KernelNetwork(*first, *inner, last, last_bias)

@@ -8,6 +8,7 @@ episodes of a step, a baseline from which episodes of one decision learn too; ev
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -166,26 +167,24 @@ class PolicyGradientLearner:
         return AgentPolicy(network, meta["acting"])
 
 
+@dataclass
 class _Run:
     """One learning job. `points` are those of its curves so far, as keywords."""
 
-    def __init__(
-        self,
-        network: AgentNetwork,
-        settings: PolicyGradientSettings,
-        samplers: Mapping[str, Sequence[Sampler]],
-        spec: PolicySpec,
-        seed: int,
-        progress: Path,
-    ) -> None:
-        self.network, self.settings, self.samplers = network, settings, samplers
-        self.spec, self.seed, self.progress = spec, seed, progress
+    network: AgentNetwork
+    settings: PolicyGradientSettings
+    samplers: Mapping[str, Sequence[Sampler]]
+    spec: PolicySpec
+    seed: int
+    progress: Path
+
+    def __post_init__(self) -> None:
         self.points: list[dict[str, Any]] = []
         self.phase = self.update = self.averaged = 0
         self.mean: dict[str, np.ndarray] = {}
-        phases = [str(phase) for phase in spec.train_on]
-        self.digest = content_hash({"params": settings.model_dump(), "phases": phases, "seed": seed})
-        self.optimizer = Adam(network.parameters(), settings.learning_rate)
+        phases, params = [str(phase) for phase in self.spec.train_on], self.settings.model_dump()
+        self.digest = content_hash({"params": params, "phases": phases, "seed": self.seed})
+        self.optimizer = Adam(self.network.parameters(), self.settings.learning_rate)
 
     def learn(self) -> None:
         """Go on from where an interrupted job of the same values was, to the end of the last phase."""
