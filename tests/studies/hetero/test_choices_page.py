@@ -8,8 +8,7 @@ import pytest
 from small_clusters import cluster
 
 from schedlab.studies.hetero.env.observation import Observer
-from schedlab.studies.hetero.simulator.job_queue import JobQueue
-from schedlab.studies.hetero.simulator.resources import JobRequest, ResourceModel
+from schedlab.studies.hetero.simulator.resources import JobQueue, JobRequest, ResourceModel
 
 LIMITS = {"max_time": 1.0, "max_core": 1.0, "max_mem": 1.0, "max_mem_bw": 1.0}
 

@@ -28,7 +28,7 @@ from schedlab.studies.hetero.rules import PAIRS, PairRule
 from schedlab.studies.hetero.scenario import HeteroScenario
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
 from schedlab.studies.hetero.simulator.episode import SELECTION, learning_workload
-from schedlab.studies.hetero.simulator.job_queue import JOB_POLICIES
+from schedlab.studies.hetero.simulator.resources import JOB_POLICIES
 from schedlab.studies.hetero.study import STUDY
 from schedlab.workloads.batsim_file import batsim_text
 from schedlab.workloads.to_batsim import REFERENCE as WORKLOAD_REFERENCE

@@ -10,7 +10,7 @@ from small_clusters import workload
 from schedlab.studies.hetero.env.objectives import OBJECTIVES
 from schedlab.studies.hetero.env.settings import LegacySettings
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
-from schedlab.studies.hetero.simulator.job_queue import JOB_POLICIES
+from schedlab.studies.hetero.simulator.resources import JOB_POLICIES
 from schedlab.workloads.batsim_file import write_batsim
 
 

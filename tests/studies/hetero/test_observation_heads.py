@@ -11,7 +11,7 @@ from small_clusters import cluster, workload
 from schedlab.studies.hetero.env.observation import ONCE, PER_HEAD, HeadsObserver
 from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.simulator.episode import Episode, make_jobs
-from schedlab.studies.hetero.simulator.job_queue import ORDERS
+from schedlab.studies.hetero.simulator.resources import ORDERS
 
 LIMITS = {"max_time": 20.0, "max_core": 4.0, "max_mem": 8000.0, "max_mem_bw": 24.0}
 QUIET = {"bw": 6, "mem": 100}

@@ -15,8 +15,7 @@ from schedlab.platforms.settings import PlatformSettings, SyntheticSettings
 from schedlab.studies.hetero.env.observation import Observer
 from schedlab.studies.hetero.simulator import resources
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES, CORE_POLICIES
-from schedlab.studies.hetero.simulator.job_queue import COLUMNS, ORDERS, JobQueue
-from schedlab.studies.hetero.simulator.resources import JobRequest, ResourceModel
+from schedlab.studies.hetero.simulator.resources import COLUMNS, ORDERS, JobQueue, JobRequest, ResourceModel
 
 LIMITS = {"max_time": 100.0, "max_core": 8.0, "max_mem": 4000.0, "max_mem_bw": 24.0}
 

@@ -102,7 +102,8 @@ class HeteroProblem:
         system, between = None, None
         if scenario.platform.pstates.managed:
             settings = DecisionSettings(observation="minimal", legacy=scenario.decisions.legacy)
-            system = self._system(settings, NO_LIMITS, unit, policy.seed)
+            seed = derive_seed(unit.seed, "episode", policy.seed)
+            system = DecisionSystem(self.cluster.hierarchy, NO_LIMITS, settings, seed)
 
             def between(backend: Backend) -> Backend:
                 return ManagedCores(backend, system, policy.cores, derive_seed(unit.seed, policy.seed))
@@ -118,16 +119,15 @@ class HeteroProblem:
         settings = self.scenario.decisions
         if isinstance(policy, PairRule):
             settings = policy.decisions(settings)
-        inputs, seed = self._inputs(unit, folder), getattr(policy, "seed", 0)
+        inputs, seed = self._inputs(unit, folder), derive_seed(unit.seed, "episode", getattr(policy, "seed", 0))
         if self.scenario.simulator == "embedded":
             with Outputs(inputs.prefix) as outputs:
-                seed = derive_seed(unit.seed, "episode", seed)
                 episode = Episode(self.cluster, self.jobs(unit), settings, seed, outputs)
                 while episode.advance():
                     episode.decide(_action(policy, episode.system))
             system = episode.system
         else:
-            system = self._system(settings, self.jobs(unit).limits, unit, seed)
+            system = DecisionSystem(self.cluster.hierarchy, self.jobs(unit).limits, settings, seed)
             with open_backend("batsim", inputs, binary=self.scenario.batsim) as backend:
                 run_pybatsim(backend, DecisionScheduler(system, lambda state: _action(policy, state)))
         made = outcome(inputs.prefix, self.scenario.bounded_slowdown_threshold, self.scenario.energy, system)
@@ -135,9 +135,6 @@ class HeteroProblem:
             details = {**made.details, "decisions": decisions_table(system, settings.names)}
             made = replace(made, details=details)
         return made
-
-    def _system(self, settings: DecisionSettings, limits: Any, unit: Unit, seed: int) -> DecisionSystem:
-        return DecisionSystem(self.cluster.hierarchy, limits, settings, derive_seed(unit.seed, "episode", seed))
 
     def _inputs(self, unit: Unit, folder: str) -> Inputs:
         energy = self.scenario.energy or self.scenario.platform.pstates.managed

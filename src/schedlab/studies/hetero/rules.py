@@ -13,8 +13,8 @@ from schedlab.config.schema import NoSettings, Settings, validate
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR, DecisionSettings
 from schedlab.studies.hetero.scenario import BestFixedPairSettings, EasySettings, PyBatsimSettings, SchedulerSettings
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
-from schedlab.studies.hetero.simulator.job_queue import JOB_POLICIES
 from schedlab.studies.hetero.simulator.managed_cores import OWN_CHOICE
+from schedlab.studies.hetero.simulator.resources import JOB_POLICIES
 
 NEED_WALLTIMES = ("easy", "conservative")
 PAIRS = tuple(f"{job}{PAIR_SEPARATOR}{core}" for job in JOB_POLICIES for core in ALL_CORE_POLICIES)

@@ -41,7 +41,7 @@ class HeteroEnv(gym.Env[np.ndarray, Any]):
         self.settings = settings_given(DecisionSettings, settings)
         self.render_mode = render_mode
         self._seed = seed
-        self.episode = self._episode(0, 0)
+        self.episode = Episode(cluster, self.workloads[0], self.settings, 0)
         highest = np.inf if self.settings.legacy.unclipped_observation else 1.0
         self.observation_space: gym.spaces.Box = gym.spaces.Box(
             0.0, highest, (self.episode.system.observer.size,), np.float32
@@ -64,7 +64,8 @@ class HeteroEnv(gym.Env[np.ndarray, Any]):
         if number not in range(len(self.workloads)):
             expected = f"a number below {len(self.workloads)}"
             raise UserError(f"workload {number!r}", where="options of reset", expected=expected)
-        self.episode = self._episode(number, drawn_seed(self.np_random))
+        seed = drawn_seed(self.np_random)
+        self.episode = Episode(self.cluster, self.workloads[number], self.settings, seed)
         if not self.episode.advance():
             raise UserError("asks for no decision", where=f"workload {number}", expected="a job that fits the platform")
         return self.episode.observe(), self._info() | {"workload": number}
@@ -88,9 +89,6 @@ class HeteroEnv(gym.Env[np.ndarray, Any]):
         info, model = self._info(), self.episode.system.model
         cores = f"{model.busy_cores} of {model.hierarchy.cores} cores busy"
         return f"{info['time']:g} s: {info['waiting']} jobs wait, {info['running']} run, {cores}, {model.power:g} W"
-
-    def _episode(self, workload: int, seed: int) -> Episode:
-        return Episode(self.cluster, self.workloads[workload], self.settings, seed)
 
     def _info(self) -> dict[str, Any]:
         system, now = self.episode.system, self.episode.now

@@ -14,8 +14,15 @@ from typing import Literal
 
 import numpy as np
 
-from schedlab.studies.hetero.simulator.job_queue import COLUMNS, ORDERS, JobQueue
-from schedlab.studies.hetero.simulator.resources import KB_PER_GB, KB_PER_MB, JobRequest, ResourceModel
+from schedlab.studies.hetero.simulator.resources import (
+    COLUMNS,
+    KB_PER_GB,
+    KB_PER_MB,
+    ORDERS,
+    JobQueue,
+    JobRequest,
+    ResourceModel,
+)
 
 Kind = Literal["normal", "small", "minimal"]
 QUEUE_NUMBERS = 5 * len(COLUMNS) + 1

@@ -10,7 +10,7 @@ from schedlab.config.errors import did_you_mean
 from schedlab.config.schema import Settings, section, setting
 from schedlab.studies.hetero.env.objectives import OBJECTIVES
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES, CORE_POLICIES
-from schedlab.studies.hetero.simulator.job_queue import JOB_POLICIES
+from schedlab.studies.hetero.simulator.resources import JOB_POLICIES
 
 PAIR_SEPARATOR = "-"
 ALL_PAIRS = tuple(f"{job}{PAIR_SEPARATOR}{core}" for job in JOB_POLICIES for core in CORE_POLICIES)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from schedlab.config.contract import FigureSpec, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.schema import Settings
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import Style
-from schedlab.platforms.hierarchy import Hierarchy, read_hierarchy
 from schedlab.studies.hetero.outcomes import METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-S = TypeVar("S", bound=Settings)
 BY_NAME = {metric.name: metric for metric in METRICS}
 
 
@@ -60,11 +57,6 @@ def detail(tables: StudyTables, table: str, scenario: str, unit: str, policy: st
     rows = tables.details[table]
     found = rows[(rows["scenario"] == scenario) & (rows["unit"] == unit) & (rows["policy"] == policy)]
     return found[found["policy_seed"] == found["policy_seed"].min()]
-
-
-def resources(tables: StudyTables, scenario: str) -> Hierarchy:
-    """Return the resources of a scenario's platform."""
-    return read_hierarchy(tables.inputs[scenario]["resources"])
 
 
 def means_within(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR
 from schedlab.studies.hetero.figures import data
 from schedlab.studies.hetero.figures.settings import LearningSettings, PreferencesSettings
 from schedlab.studies.hetero.simulator.core_policies import CORE_POLICIES
-from schedlab.studies.hetero.simulator.job_queue import JOB_POLICIES
+from schedlab.studies.hetero.simulator.resources import JOB_POLICIES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,8 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
         above, below = panels[0, column], panels[1, column]
         returns = rows[rows["metric"] == "return"]
         _mean_and_range(above, returns, looks[agent], window)
-        _mean_and_range(below, rows[rows["metric"] == _loss(rows)], looks[agent], window)
+        loss = next(name for name in LOSSES if name in set(rows["metric"]))
+        _mean_and_range(below, rows[rows["metric"] == loss], looks[agent], window)
         above.set_title(_short(agent, agents))
         told.append(f"{agent} {_ends(returns, window)}")
         for axes in (above, below):
@@ -142,10 +143,6 @@ def _curves(tables: StudyTables, spec: FigureSpec) -> dict[str, pd.DataFrame]:
         what = f"none of its policies learned on {scenario}"
         raise UserError(what, where=f"figure {spec.name}: policies", expected="some that did")
     return {name: rows[rows["policy"] == name] for name in names}
-
-
-def _loss(rows: pd.DataFrame) -> str:
-    return next(name for name in LOSSES if name in set(rows["metric"]))
 
 
 def _mean_and_range(axes: Axes, points: pd.DataFrame, look: Style, window: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import helpers, theme, units
 from schedlab.figures.theme import MUTED
+from schedlab.platforms.hierarchy import read_hierarchy
 from schedlab.studies.hetero.figures import data
 from schedlab.studies.hetero.figures.schedule import BINS, TIME
 from schedlab.studies.hetero.figures.settings import BubblesSettings, OveruseSettings
@@ -25,6 +26,7 @@ LARGEST = 160  # area of the largest bubble, in square points
 COLOURS = {"cores": 1, "memory": 2}  # number of the colour of what was lacking
 FLAT: dict[str, Any] = {"alpha": 0.55, "edgecolor": "white", "linewidth": 0.4}
 
+Steps = tuple[np.ndarray, np.ndarray]  # times (s) and values from each on
 Span = tuple[int, float, float]  # processor, start (s), length (s)
 
 
@@ -33,7 +35,7 @@ def draw_overuse(tables: StudyTables, spec: FigureSpec) -> Drawing:
     settings = helpers.settings_of(spec, OveruseSettings)
     name = data.scenarios(tables, spec)[0]
     names, unit = data.policies(tables, spec, [name]), data.unit_shown(tables, spec, name, settings.unit)
-    looks, machine = data.looks(tables, names), data.resources(tables, name)
+    looks, machine = data.looks(tables, names), read_hierarchy(tables.inputs[name]["resources"])
     processors = sum(len(node.processors) for cluster in machine.clusters for node in cluster.nodes)
     jobs = {policy: data.detail(tables, "jobs", name, unit, policy) for policy in names}
     first = min(float(some["submit"].min()) for some in jobs.values())
@@ -131,10 +133,10 @@ def draw_bubbles(tables: StudyTables, spec: FigureSpec) -> Drawing:
     looks = {"height_mm": 24 + 42 * len(names), "sharex": True, "sharey": True, "squeeze": False}
     figure, panels = theme.new_figure(len(names), 1, **looks)
     for axes, policy in zip(panels[:, 0], names, strict=True):
-        times, waiting = load[policy]["time"].to_numpy() - first, load[policy]["waiting"].to_numpy(float)
-        queue_line(axes, times, waiting, scale.size)
+        queue = load[policy]["time"].to_numpy() - first, load[policy]["waiting"].to_numpy(float)
+        queue_line(axes, queue, scale.size)
         for lacking, colour in COLOURS.items():
-            bubbles(axes, times, waiting, counts[policy, lacking], edges, scale.size, most, color=theme.colour(colour))
+            bubbles(axes, queue, counts[policy, lacking], edges, scale.size, most, theme.colour(colour))
         axes.set(title=policy, ylabel="waiting jobs")
     panels[-1, 0].set(xlabel=scale.label, xlim=(0, last / scale.size or 1.0), ylim=(0, None))
     _legend(panels[0, 0], most)
@@ -149,26 +151,20 @@ def counts_within(dates: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return np.histogram(dates, edges)[0]
 
 
-def queue_line(axes: Axes, times: np.ndarray, waiting: np.ndarray, size: float) -> None:
+def queue_line(axes: Axes, queue: Steps, size: float) -> None:
     """Draw the queue over time, with room for bubbles above; size: seconds of a unit of the time axis."""
+    times, waiting = queue
     axes.plot(times / size, waiting, drawstyle="steps-post", color=MUTED, linewidth=0.8, label="waiting jobs")
     axes.set_ylim(0, max(axes.get_ylim()[1], 1.12 * max(1.0, waiting.max())))
 
 
 def bubbles(
-    axes: Axes,
-    times: np.ndarray,
-    waiting: np.ndarray,
-    counts: np.ndarray,
-    edges: np.ndarray,
-    size: float,
-    most: int,
-    color: str,
+    axes: Axes, queue: Steps, counts: np.ndarray, edges: np.ndarray, size: float, most: int, color: str
 ) -> None:
     """Draw a bubble in each interval that counts something, at the queue's mean; `most` has the largest area."""
     found = counts > 0
     if found.any():
-        middles, heights = (edges[1:] + edges[:-1]) / 2 / size, data.means_within(times, waiting, edges)
+        middles, heights = (edges[1:] + edges[:-1]) / 2 / size, data.means_within(*queue, edges)
         axes.scatter(middles[found], heights[found], s=LARGEST * counts[found] / most, color=color, zorder=2, **FLAT)
 
 

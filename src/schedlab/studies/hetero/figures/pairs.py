@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
 COLOURS = "viridis_r"
+VALUES = ("value", "ci_low", "ci_high", "range_low", "range_high")
 FRAMES = ("-", (0, (2, 1.2)), (0, (0.8, 0.8)))  # around the cells of pairs that were found by trying
 ROW_MM = 4.6
 
@@ -51,18 +52,21 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     above.set(xlabel="core policy", ylabel="job policy")
     frames = [_frame(above, chosen[rule], FRAMES[number % len(FRAMES)], rule) for number, rule in enumerate(chosen)]
     rows = tables.summary[(tables.summary["scenario"] == name) & (tables.summary["split"] == "test")]
-    rows = _in_unit(rows[(rows["metric"] == metric.name) & rows["policy"].isin(order)], scale.size)
+    rows = rows[(rows["metric"] == metric.name) & rows["policy"].isin(order)]
+    rows = rows.assign(**{column: rows[column] / scale.size for column in VALUES})
     _strip(below, rows, order, theme.styles_of(tables.scores), [value / scale.size for value in pairs.values()])
     seeds = _seeds(tables.scores, name, metric)
     for height, policy in enumerate(order):
         if len(seeds[policy]) > 1:
             look = {"color": INK, "markersize": 6, "markeredgewidth": 0.7, "zorder": 4}
             below.plot(seeds[policy] / scale.size, [height] * len(seeds[policy]), "|", **look)
-    below.set_xlabel(f"{scale.label}   {_arrow(metric)} better")
+    arrow = "\N{LEFTWARDS ARROW}" if metric.better == "lower" else "\N{RIGHTWARDS ARROW}"
+    below.set_xlabel(f"{scale.label}   {arrow} better")
     keys = [*frames, *_keys(any(len(values) > 1 for values in seeds[order]))]
     explained = helpers.explain_uncertainty(figure, rows, more=keys) if order else ""
     told = _told(pairs, chosen, order, means, seeds, metric, scale)
-    caption = f"{spec.caption} Scenario {name}. {told} {_units(rows)}{explained}"
+    counted = f"Means over {rows['units'].max()} test workloads. " if len(rows) else ""
+    caption = f"{spec.caption} Scenario {name}. {told} {counted}{explained}"
     return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
 
 
@@ -120,11 +124,6 @@ def _plain_ticks(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _in_unit(rows: pd.DataFrame, size: float) -> pd.DataFrame:
-    columns = ("value", "ci_low", "ci_high", "range_low", "range_high")
-    return rows.assign(**{name: rows[name] / size for name in columns})
-
-
 def _strip(
     axes: Axes, rows: pd.DataFrame, order: Sequence[str], styles: Mapping[str, theme.Style], pairs: Sequence[float]
 ) -> None:
@@ -154,14 +153,6 @@ def _keys(seeds: bool) -> list[Any]:
         look: dict[str, Any] = {"color": INK, "marker": "|", "linestyle": "none", "markersize": 6}
         keys.append(Line2D([], [], label="a seed of a learned policy", **look))
     return keys
-
-
-def _arrow(metric: Metric) -> str:
-    return "\N{LEFTWARDS ARROW}" if metric.better == "lower" else "\N{RIGHTWARDS ARROW}"
-
-
-def _units(rows: pd.DataFrame) -> str:
-    return f"Means over {rows['units'].max()} test workloads. " if len(rows) else ""
 
 
 def _told(

@@ -11,6 +11,7 @@ from schedlab.batsim.files.results import intervals
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.figures import helpers, theme, units
 from schedlab.figures.theme import INK, Style
+from schedlab.platforms.hierarchy import Hierarchy, read_hierarchy
 from schedlab.studies.hetero.figures import data
 from schedlab.studies.hetero.figures.settings import CourseSettings, GanttSettings
 from schedlab.studies.hetero.prepare import scenario_of
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
-
-    from schedlab.platforms.hierarchy import Hierarchy
 
 TIME = Metric("time", "s", "lower", label="time since the first submission")
 BINS = 60  # intervals of the mean utilisation
@@ -39,7 +38,7 @@ def draw_gantt(tables: StudyTables, spec: FigureSpec) -> Drawing:
     names, unit = data.policies(tables, spec, [name]), data.unit_shown(tables, spec, name, settings.unit)
     threshold = scenario_of(tables.scenarios[name]).bounded_slowdown_threshold
     found = {policy: with_slowdown(data.detail(tables, "jobs", name, unit, policy), threshold) for policy in names}
-    machine = data.resources(tables, name)
+    machine = read_hierarchy(tables.inputs[name]["resources"])
     scale = units.scaled(TIME, max(_span(jobs) for jobs in found.values()))
     worst = max(float(jobs["slowdown"].max()) for jobs in found.values())
     colours = ScalarMappable(LogNorm(1.0, DARKEST), "viridis_r")
@@ -144,7 +143,7 @@ def draw_course(tables: StudyTables, spec: FigureSpec) -> Drawing:
     settings = helpers.settings_of(spec, CourseSettings)
     name = data.scenarios(tables, spec)[0]
     names, unit = data.policies(tables, spec, [name]), data.unit_shown(tables, spec, name, settings.unit)
-    styles, cores = data.looks(tables, names), data.resources(tables, name).cores
+    styles, cores = data.looks(tables, names), read_hierarchy(tables.inputs[name]["resources"]).cores
     loads = {policy: data.detail(tables, "load", name, unit, policy) for policy in names}
     energies = {policy: data.detail(tables, "energy", name, unit, policy) for policy in names}
     first = min(float(load["time"].iloc[0]) for load in loads.values())
@@ -153,7 +152,8 @@ def draw_course(tables: StudyTables, spec: FigureSpec) -> Drawing:
     with_energy = all(len(energy) for energy in energies.values())
     figure, panels = theme.new_figure(3 if with_energy else 2, 1, height_mm=150 if with_energy else 105, sharex=True)
     for policy, load in loads.items():
-        _queue_line(panels[0], load, first, scale.size, styles[policy], policy)
+        look = {"drawstyle": "steps-post", "label": policy, **styles[policy].line()}
+        panels[0].plot((load["time"] - first) / scale.size, load["waiting"], **look)
         _use_line(panels[1], load, cores, np.linspace(first, last, BINS + 1), first, scale.size, styles[policy])
     panels[0].set(ylabel="waiting jobs")
     panels[1].set(ylabel="utilisation", ylim=(0, 1.02))
@@ -166,10 +166,6 @@ def draw_course(tables: StudyTables, spec: FigureSpec) -> Drawing:
     helpers.legend_outside(figure, helpers.policy_handles(styles, names, lines=True))
     caption = f"{spec.caption} Workload {unit} of {name}. {_course_told(loads, energies, cores)}"
     return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
-
-
-def _queue_line(axes: Axes, load: pd.DataFrame, first: float, size: float, style: Style, label: str) -> None:
-    axes.plot((load["time"] - first) / size, load["waiting"], drawstyle="steps-post", label=label, **style.line())
 
 
 def _use_line(

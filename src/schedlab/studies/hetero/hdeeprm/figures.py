@@ -161,13 +161,13 @@ def draw_refusals(folder: Path, kind: str, what: str) -> Drawing:
     """The queue over time, and bubbles on it: how often a job was held back in a sixtieth of the time."""
     dates = np.array(run_files.read_overuse(folder)[kind])
     load, scale = _load(folder)
-    times, waiting = load["time"].to_numpy() - load["time"].iloc[0], load["waiting"].to_numpy(float)
-    edges = np.linspace(0.0, times[-1], schedule.BINS + 1)
+    times = load["time"].to_numpy() - load["time"].iloc[0]
+    queue, edges = (times, load["waiting"].to_numpy(float)), np.linspace(0.0, times[-1], schedule.BINS + 1)
     counts = overuse.counts_within(dates - load["time"].iloc[0], edges)
     most = int(counts.max())
     figure, axes = theme.new_figure(1, 1, height_mm=75)
-    overuse.queue_line(axes, times, waiting, scale.size)
-    overuse.bubbles(axes, times, waiting, counts, edges, scale.size, most, color=theme.colour(1))
+    overuse.queue_line(axes, queue, scale.size)
+    overuse.bubbles(axes, queue, counts, edges, scale.size, most, theme.colour(1))
     overuse.size_keys(axes, most, theme.colour(1))
     if not most:
         axes.text(0.98, 0.92, f"never short of {what}", transform=axes.transAxes, ha="right", color=MUTED)

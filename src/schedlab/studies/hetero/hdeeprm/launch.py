@@ -88,7 +88,11 @@ def launch(given: Launch, folder: Path) -> Iterator[Finished]:
     """
     options = read_options(given.options)
     settings = decision_settings(options, given.compat)
-    _hold(folder)
+    try:
+        hold(folder / LOCK)
+    except UserError:
+        remedy = "wait for it, or launch in another directory"
+        raise UserError("another launch works in this directory", where=str(folder), remedy=remedy) from None
     with ExitStack() as stack:
         if options.pybatsim.agent.type == "LEARNING":
             learner = _Learner(given, options.pybatsim.agent, settings, options.seed)
@@ -355,11 +359,3 @@ def _warn_of_oddities(episode: Episode) -> None:
         log.warning("%d jobs can never fit the platform and were rejected", system.rejected)
     if system.replaced:
         insight.warning("%d voids were replaced by the first action: nothing else could happen", system.replaced)
-
-
-def _hold(folder: Path) -> None:
-    try:
-        hold(folder / LOCK)
-    except UserError:
-        remedy = "wait for it, or launch in another directory"
-        raise UserError("another launch works in this directory", where=str(folder), remedy=remedy) from None

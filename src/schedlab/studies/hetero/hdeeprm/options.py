@@ -16,7 +16,7 @@ from schedlab.config.schema import Settings, setting, validate
 from schedlab.studies.hetero.env.objectives import OBJECTIVES
 from schedlab.studies.hetero.env.settings import ALL_PAIRS, PAIR_SEPARATOR, REFERENCE, DecisionSettings, LegacySettings
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
-from schedlab.studies.hetero.simulator.job_queue import JOB_POLICIES
+from schedlab.studies.hetero.simulator.resources import JOB_POLICIES
 
 NEEDED_BY_LEARNING = ("hidden", "gamma")
 
@@ -25,8 +25,7 @@ class ActionOptions(Settings):
     """`env.actions`: which pairs an agent chooses from, in the order of their numbers."""
 
     selection: tuple[dict[str, tuple[str, ...]], ...] = setting(
-        doc="one {job policy: [core policy, ...]} after the other; the order gives the actions their numbers",
-        min_length=1,
+        doc="one {job policy: [core policy, ...]} after the other, in the order of the actions' numbers", min_length=1
     )
     void: bool = setting(True, doc="a last action that does nothing")
 
@@ -36,42 +35,28 @@ class EnvironmentOptions(Settings):
 
     objective: Literal[tuple(OBJECTIVES)] = setting(doc="what the reward adds up to")  # type: ignore[valid-type]
     actions: ActionOptions | None = setting(None, doc="pairs to choose from; without it all 36 and void")
-    observation: Literal["normal", "small", "minimal"] = setting(
-        "normal", doc="what the agent sees of cluster and queue"
-    )
-    queue_sensitivity: float = setting(
-        0.05, doc="growth of the queue, as a share, at which its variation shows 0 or 1", gt=0
-    )
-    time_weighted: bool = setting(
-        False, doc="the reward is the objective's integral until the next decision (not in HDeepRM)"
-    )
+    observation: Literal["normal", "small", "minimal"] = setting("normal", doc="what the agent sees")
+    queue_sensitivity: float = setting(0.05, doc="share of growth at which the queue's variation shows 0 or 1", gt=0)
+    time_weighted: bool = setting(False, doc="the reward is the objective's integral (not in HDeepRM)")
     void_limit: int = setting(100, doc="voids in a row where nothing else can happen (not in HDeepRM)", ge=1)
 
 
 class AgentOptions(Settings):
     """`agent`: who decides."""
 
-    type: Literal["CLASSIC", "LEARNING"] = setting(
-        doc="CLASSIC: always the first action; LEARNING: a class in a file of its own (-a)"
-    )
+    type: Literal["CLASSIC", "LEARNING"] = setting(doc="always the first action, or a class in a file (-a)")
     policy_pair: str | None = setting(None, doc="version 0.2: the pair of a CLASSIC agent")
     run: Literal["train", "test"] | None = setting(None, doc="LEARNING: learn, or act as learned")
     hidden: int | None = setting(None, doc="LEARNING: units of a hidden layer", ge=1)
     lr: float | None = setting(None, doc="LEARNING, train: learning rate of Adam", gt=0)
-    gamma: float | None = setting(
-        None, doc="LEARNING: discount of a reward for each decision that lies between", ge=0, le=1
-    )
-    acting: Literal["greedy", "sample"] | None = setting(
-        None, doc="LEARNING, test: take the most probable action (default), or draw as while learning (not in HDeepRM)"
-    )
+    gamma: float | None = setting(None, doc="LEARNING: discount of a reward for each decision", ge=0, le=1)
+    acting: Literal["greedy", "sample"] | None = setting(None, doc="LEARNING, test: how it acts (not in HDeepRM)")
 
 
 class ProgramOptions(Settings):
     """`pybatsim`: the decision system."""
 
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = setting(
-        "WARNING", doc="least weight of a line in insights.log"
-    )
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = setting("WARNING", doc="of insights.log")
     env: EnvironmentOptions = setting(doc="what is decided, seen and rewarded")
     agent: AgentOptions = setting(doc="who decides")
 
@@ -80,9 +65,7 @@ class LaunchOptions(Settings):
     """The whole file."""
 
     seed: int = setting(doc="seed of all that is drawn", ge=0)
-    nb_resources: int | None = setting(
-        None, doc="cores that the workload names, at most those of the platform; null: as many", unit="cores", ge=1
-    )
+    nb_resources: int | None = setting(None, doc="cores that the workload names; null: all", unit="cores", ge=1)
     nb_jobs: int | None = setting(None, doc="most jobs taken from the trace; null: all", unit="jobs", ge=1)
     workload_file_path: str = setting("", doc="a trace in the Standard Workload Format; not needed with -cw")
     platform_file_path: str = setting(doc="a platform description (JSON), or the name of a shipped platform")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
-from schedlab.studies.hetero.simulator.job_queue import ORDERS
+from schedlab.studies.hetero.simulator.resources import ORDERS
 
 CORES = ("random", "high_gflops", "low_power", "lowest", "high_cores", "high_mem_bw", "high_mem")
 CORE_CODES = {name: number for number, name in enumerate(CORES)}
@@ -62,38 +62,6 @@ def fits(state: KernelState, cluster: KernelCluster, cores: int, memory: int) ->
     if memory > 0:
         free = np.minimum(free, state.memory // memory)
     return free.sum() >= cores
-
-
-@compiled
-def take_cores(
-    state: KernelState,
-    cluster: KernelCluster,
-    policy: int,
-    cores: int,
-    memory: int,
-    bandwidth: int,
-    taken: np.ndarray,
-    rng: np.random.Generator,
-) -> None:
-    """Fill in how many cores of each processor (processors,) a job that fits takes."""
-    taken[:] = 0
-    room = state.memory // memory if memory > 0 else np.full(len(state.memory), cores)
-    if policy == RANDOM_CORE:
-        owners = np.repeat(np.arange(len(state.cores)), state.cores)
-        rng.shuffle(owners)
-        in_order(cluster, owners, np.ones_like(state.cores), cores, room, taken)
-    elif policy == HIGH_GFLOPS:
-        in_order(cluster, cluster.by_speed, state.cores, cores, room, taken)
-    elif policy == LOW_POWER:
-        in_order(cluster, cluster.by_power, state.cores, cores, room, taken)
-    elif policy == LOWEST:
-        in_order(cluster, np.arange(len(state.cores)), state.cores, cores, room, taken)
-    elif policy == HIGH_CORES:
-        by_level(state, cluster, np.arange(len(state.cores)), state.cores, 1, cores, room, taken)
-    elif policy == HIGH_MEM_BW:
-        by_level(state, cluster, np.arange(len(state.cores)), state.bandwidth, bandwidth, cores, room, taken)
-    else:
-        by_level(state, cluster, cluster.node, state.memory, memory, cores, room, taken)
 
 
 @compiled
@@ -280,18 +248,38 @@ def start_jobs(
         job = state.queue[rng.integers(0, waiting)] if pair[0] == RANDOM else head(state, jobs, pair[0])
         if not fits(state, cluster, jobs.cores[job], jobs.memory[job]):
             return
-        take_cores(
-            state, cluster, pair[1], jobs.cores[job], jobs.memory[job], jobs.bandwidth[job], state.taken[job], rng
-        )
+        take_cores(state, jobs, cluster, pair[1], job, rng)
         book(state, jobs, cluster, job, state.taken[job])
         state.running[state.counts[RUNNING]] = job
         state.counts[RUNNING] += 1
-        left = 0
-        for other in state.queue[:waiting]:
-            if other != job:
-                state.queue[left] = other
-                left += 1
-        state.counts[WAITING] = left
+        state.queue[: waiting - 1] = state.queue[:waiting][state.queue[:waiting] != job]
+        state.counts[WAITING] = waiting - 1
+
+
+@compiled
+def take_cores(
+    state: KernelState, jobs: KernelJobs, cluster: KernelCluster, policy: int, job: int, rng: np.random.Generator
+) -> None:
+    """Fill in how many cores of each processor a job that fits takes."""
+    cores, memory, taken, order = jobs.cores[job], jobs.memory[job], state.taken[job], np.arange(len(state.cores))
+    taken[:] = 0
+    room = state.memory // memory if memory > 0 else np.full(len(state.memory), cores)
+    if policy == RANDOM_CORE:
+        owners = np.repeat(order, state.cores)
+        rng.shuffle(owners)
+        in_order(cluster, owners, np.ones_like(state.cores), cores, room, taken)
+    elif policy == HIGH_GFLOPS:
+        in_order(cluster, cluster.by_speed, state.cores, cores, room, taken)
+    elif policy == LOW_POWER:
+        in_order(cluster, cluster.by_power, state.cores, cores, room, taken)
+    elif policy == LOWEST:
+        in_order(cluster, order, state.cores, cores, room, taken)
+    elif policy == HIGH_CORES:
+        by_level(state, cluster, order, state.cores, 1, cores, room, taken)
+    elif policy == HIGH_MEM_BW:
+        by_level(state, cluster, order, state.bandwidth, jobs.bandwidth[job], cores, room, taken)
+    else:
+        by_level(state, cluster, cluster.node, state.memory, memory, cores, room, taken)
 
 
 @compiled

@@ -25,7 +25,8 @@ class PolicyGradientSettings(Settings):
     standardise: Literal["update", "episode", "workload", "none"] = setting(
         "update",
         doc="returns get mean 0 and deviation 1 over an update, or over an episode of more than one decision "
-        "(published); workload: an update's episodes are of one workload, and a return counts against their mean at the same date",
+        "(published); workload: an update's episodes are of one workload, and a return counts against their mean "
+        "at the same date",
     )
     entropy: float = setting(
         0.0, doc="weight of the policy's entropy, which keeps it from settling", unit="1/nat", ge=0

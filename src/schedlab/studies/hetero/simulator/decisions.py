@@ -19,8 +19,15 @@ from schedlab.studies.hetero.env.objectives import OBJECTIVES, Load
 from schedlab.studies.hetero.env.observation import HeadsObserver, Observer
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR, DecisionSettings
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES, Choice, pack_cores
-from schedlab.studies.hetero.simulator.job_queue import JobQueue
-from schedlab.studies.hetero.simulator.resources import GIGA, IDLE, KB_PER_GB, KB_PER_MB, JobRequest, ResourceModel
+from schedlab.studies.hetero.simulator.resources import (
+    GIGA,
+    IDLE,
+    KB_PER_GB,
+    KB_PER_MB,
+    JobQueue,
+    JobRequest,
+    ResourceModel,
+)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The resources of a heterogeneous cluster: memory of nodes, bandwidth of processors, pstates of cores, progress.
+"""The resources of a heterogeneous cluster (memory, bandwidth, pstates, progress of jobs), and the queue for them.
 
 Rule (specification of the study hetero, section 3). Each core of a job takes the job's memory from its node, a hard
 limit, and the job's bandwidth from its processor, which may be over-subscribed: then all busy cores of that processor
@@ -8,6 +8,7 @@ fast as its slowest core. Memory and bandwidth are whole numbers (kB, kB/s), so 
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -279,3 +280,61 @@ class ResourceModel:
             self._done = np.append(self._done, np.ones(more))
             self._rate = np.append(self._rate, np.zeros(more))
         return len(self._slots) - 1
+
+
+# job policy -> the attribute of a job by which it takes the smallest; ties keep the order of submission
+ORDERS = {"first": "submitted", "shortest": "time", "smallest": "cores", "low_mem": "memory", "low_mem_bw": "bandwidth"}
+JOB_POLICIES = ("random", *ORDERS)
+COLUMNS = ("time", "cores", "memory", "bandwidth")  # of the observation
+QUARTERS = 4
+
+
+class JobQueue:
+    """Jobs that were submitted and neither started nor rejected."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[int, JobRequest] = {}
+        self._sorted: dict[str, list[tuple[float, int]]] = {column: [] for column in ORDERS.values()}
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def add(self, job: JobRequest) -> None:
+        """Let a job wait."""
+        self._jobs[job.order] = job
+        for column, entries in self._sorted.items():
+            insort(entries, (getattr(job, column), job.order))
+
+    def remove(self, job: JobRequest) -> None:
+        """Take a job out."""
+        del self._jobs[job.order]
+        for column, entries in self._sorted.items():
+            del entries[bisect_left(entries, (getattr(job, column), job.order))]
+
+    def named(self, job_id: str) -> JobRequest | None:
+        """Return the waiting job of an identifier, None where it does not wait."""
+        return next((job for job in self._jobs.values() if job.id == job_id), None)
+
+    def first(self, policy: str, rng: np.random.Generator) -> JobRequest:
+        """Return the job that a policy puts first; `random` draws one anew each time."""
+        if policy == "random":
+            entries = self._sorted["submitted"]
+            return self._jobs[entries[int(rng.integers(len(entries)))][1]]
+        return self._jobs[self._sorted[ORDERS[policy]][0][1]]
+
+    def head(self, policy: str) -> JobRequest | None:
+        """Return the job that a policy other than `random` puts first, None where no job waits."""
+        entries = self._sorted[ORDERS[policy]]
+        return self._jobs[entries[0][1]] if entries else None
+
+    def quartiles(self, column: str) -> list[float]:
+        """Return minimum, quartiles and maximum of a column, interpolated linearly; zeros where no job waits."""
+        entries = self._sorted[column]
+        if not entries:
+            return [0.0] * (QUARTERS + 1)
+        found = []
+        for number in range(QUARTERS + 1):
+            place, rest = divmod(number * (len(entries) - 1), QUARTERS)
+            low = entries[place][0]
+            found.append(low if not rest else low + (entries[place + 1][0] - low) * rest / QUARTERS)
+        return found
