@@ -17,7 +17,7 @@ from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
 from schedlab.stages.draw import drawing_function
 from schedlab.studies.hetero.figures.learning import NAMED, preference_lines, preferred
-from schedlab.studies.hetero.figures.overuse import part_of_time, touched
+from schedlab.studies.hetero.figures.overuse import count_oversubscribed, share_of_time
 from schedlab.studies.hetero.figures.pairs import place_among, same_scores
 from schedlab.studies.hetero.outcomes import METRICS
 from schedlab.studies.hetero.study import STUDY
@@ -181,6 +181,6 @@ def test_bubbles_stand_on_the_queue_and_count_what_was_lacking():
 
 
 def test_part_of_time_by_hand():
-    assert part_of_time([(0, 0.0, 5.0), (1, 2.0, 5.0)], 4, 10.0) == 0.25
-    assert part_of_time([], 4, 0.0) == 0.0
-    assert touched([(0, 0.0, 1.0), (0, 2.0, 1.0), (3, 0.0, 1.0)]) == 2
+    assert share_of_time([(0, 0.0, 5.0), (1, 2.0, 5.0)], 4, 10.0) == 0.25
+    assert share_of_time([], 4, 0.0) == 0.0
+    assert count_oversubscribed([(0, 0.0, 1.0), (0, 2.0, 1.0), (3, 0.0, 1.0)]) == 2

@@ -65,10 +65,10 @@ def test_returns_against_those_of_the_same_workload_by_hand():
 
     records = [record([0.0, 2.0], [1.0, 3.0]), record([0.0, 4.0], [2.0, 6.0])]
     returns = [learner.discounted(one.rewards, 1.0) for one in records]  # 4, 3 and 8, 6
-    against = learner.against_each_other(records, returns)
+    against = learner.less_workload_mean(records, returns)
     # the second episode's return is 7 at the date 2, half way; the first has nothing left at 4
     assert [values.tolist() for values in against] == [[4 - 6, 3 - 5], [8 - 6, 6 - 3]]
-    assert learner.against_each_other(records[:1], returns[:1])[0].tolist() == [0.0, 0.0]
+    assert learner.less_workload_mean(records[:1], returns[:1])[0].tolist() == [0.0, 0.0]
 
 
 def test_curves_hold_what_was_done_and_how_probable_it_is(tmp_path):

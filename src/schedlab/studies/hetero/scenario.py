@@ -22,6 +22,7 @@ ENERGY_METRICS = (
     Metric("energy", "J", "lower", label="energy"),
     Metric("energy_delay_product", "J s", "lower", label="energy-delay product"),
 )
+CHOSEN_BY = tuple(metric.name for metric in (*JOB_METRICS, *ENERGY_METRICS))
 RESULTS_VERSION = 2  # raise it when the code of this study changes its results
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
@@ -125,7 +126,7 @@ class BestFixedPairSettings(Settings):
     state.
     """
 
-    metric: Literal[tuple(metric.name for metric in (*JOB_METRICS, *ENERGY_METRICS))] = setting(  # type: ignore[valid-type]
+    metric: Literal[CHOSEN_BY] = setting(  # type: ignore[valid-type]
         "mean_bounded_slowdown", doc="by whose mean the best pair is chosen"
     )
     split: Literal["train", "validation"] = setting("validation", doc="workloads that it is chosen on")

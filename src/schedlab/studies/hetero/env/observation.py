@@ -45,10 +45,6 @@ class Observer:
         self._number_places()
         self._memory = np.maximum(np.array(model.memory, float), 1.0)
         self._bandwidth = np.maximum(np.array(model.bandwidth, float), 1.0)
-        self.reset()
-
-    def reset(self) -> None:
-        """Begin with a free cluster and an empty queue."""
         self.last_length = 0
         self._stale: set[int] = set()
         self._vector = np.zeros(self.size, np.float32)

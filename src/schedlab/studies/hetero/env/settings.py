@@ -76,12 +76,10 @@ class DecisionSettings(Settings):
     def _check(self) -> DecisionSettings:
         for number, pair in enumerate(self.selection):
             job, _, core = pair.partition(PAIR_SEPARATOR)
-            if job not in JOB_POLICIES:
-                raise ValueError(f"selection.{number}: '{pair}' has no job policy; {did_you_mean(job, JOB_POLICIES)}")
-            if core not in ALL_CORE_POLICIES:
-                raise ValueError(
-                    f"selection.{number}: '{pair}' has no core policy; {did_you_mean(core, ALL_CORE_POLICIES)}"
-                )
+            for kind, name, known in (("job", job, JOB_POLICIES), ("core", core, ALL_CORE_POLICIES)):
+                if name not in known:
+                    remedy = did_you_mean(name, known)
+                    raise ValueError(f"selection.{number}: '{pair}' has no {kind} policy; {remedy}")
         if len(set(self.selection)) < len(self.selection):
             raise ValueError("selection: each pair once")
         return self

@@ -56,7 +56,9 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     over = "workloads" if rows["seeds"].max() == 1 else ""
     explained = helpers.explain_uncertainty(figure, rows, more=_keys(names) if len(names) > 1 else (), over=over)
     zero = [metric.label for metric in chosen if metric.name in nothing]
-    told = [_told(tables, names, order, metrics) if not baseline else _told_against(rows, names, metrics, baseline)]
+    told = [
+        _caption(tables, names, order, metrics) if not baseline else _caption_against(rows, names, metrics, baseline)
+    ]
     told += [f"Zero for all: {', '.join(zero)}."] if zero and not baseline else []
     scored = set(tables.summary.loc[tables.summary["scenario"].isin(names), "metric"])
     missing = [metric.label for metric in chosen if metric not in metrics and metric.name in scored]
@@ -170,7 +172,7 @@ def _keys(names: Sequence[str]) -> list[Any]:
     return [Line2D([], [], linestyle="none", label=f"scenario {name}", **_look(name, names)) for name in names]
 
 
-def _told(tables: StudyTables, names: Sequence[str], order: Sequence[str], metrics: Sequence[Metric]) -> str:
+def _caption(tables: StudyTables, names: Sequence[str], order: Sequence[str], metrics: Sequence[Metric]) -> str:
     """The best and the worst scheduler of each scenario in the first metric shown."""
     metric, told = metrics[0], []
     for name in names:
@@ -188,7 +190,7 @@ def _told(tables: StudyTables, names: Sequence[str], order: Sequence[str], metri
     return f"{metric.label.capitalize()}: {'; '.join(told)}."
 
 
-def _told_against(rows: pd.DataFrame, names: Sequence[str], metrics: Sequence[Metric], baseline: str) -> str:
+def _caption_against(rows: pd.DataFrame, names: Sequence[str], metrics: Sequence[Metric], baseline: str) -> str:
     """Which schedulers are better than the baseline beyond doubt in the first scenario, metric by metric."""
     told = []
     for metric in metrics:

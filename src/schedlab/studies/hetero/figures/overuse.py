@@ -53,7 +53,7 @@ def draw_overuse(tables: StudyTables, spec: FigureSpec) -> Drawing:
     panels[-1].set(xlabel=scale.label, xlim=(0, last / scale.size))
     helpers.legend_outside(figure, helpers.policy_handles(looks, names, lines=True))
     ends = {policy: float(some["finish"].max()) - first for policy, some in jobs.items()}
-    told = "; ".join(f"{policy} {_told(spans[policy], processors, ends[policy], scale)}" for policy in names)
+    told = "; ".join(f"{policy} {_caption(spans[policy], processors, ends[policy], scale)}" for policy in names)
     caption = f"{spec.caption} Workload {unit} of {name}, {len(jobs[names[0]])} jobs. {told}."
     return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
 
@@ -62,18 +62,18 @@ def _spans(rows: pd.DataFrame, first: float) -> list[Span]:
     return [(int(row.processor), float(row.start) - first, float(row.duration)) for row in rows.itertuples()]
 
 
-def _told(spans: Sequence[Span], processors: int, last: float, scale: units.Scaled) -> str:
+def _caption(spans: Sequence[Span], processors: int, last: float, scale: units.Scaled) -> str:
     """How many processors were over-subscribed, which part of all processors' time, until when."""
-    share = f"{part_of_time(spans, processors, last):.1%} of all processors' time until {scale.text(last)}"
-    return f"{touched(spans)} of {processors} processors at some time, {share}"
+    share = f"{share_of_time(spans, processors, last):.1%} of all processors' time until {scale.text(last)}"
+    return f"{count_oversubscribed(spans)} of {processors} processors at some time, {share}"
 
 
-def touched(spans: Sequence[Span]) -> int:
+def count_oversubscribed(spans: Sequence[Span]) -> int:
     """Return the number of processors that were over-subscribed at some time."""
     return len({number for number, _, _ in spans})
 
 
-def part_of_time(spans: Sequence[Span], processors: int, last: float) -> float:
+def share_of_time(spans: Sequence[Span], processors: int, last: float) -> float:
     """Return the share of all processors' time until `last` (s) in which they were over-subscribed."""
     return sum(length for _, _, length in spans) / (processors * last) if last else 0.0
 
@@ -139,7 +139,9 @@ def draw_bubbles(tables: StudyTables, spec: FigureSpec) -> Drawing:
             bubbles(axes, queue, counts[policy, lacking], edges, scale.size, most, theme.colour(colour))
         axes.set(title=policy, ylabel="waiting jobs")
     panels[-1, 0].set(xlabel=scale.label, xlim=(0, last / scale.size or 1.0), ylim=(0, None))
-    _legend(panels[0, 0], most)
+    for lacking, colour in COLOURS.items():
+        panels[0, 0].scatter([], [], s=40, color=theme.colour(colour), label=f"for lack of {lacking}", **FLAT)
+    size_keys(panels[0, 0], most, MUTED)
     helpers.legend_outside(figure)
     told = "; ".join(f"{policy} {_reasons(some['lacking'].tolist())}" for policy, some in held.items())
     caption = f"{spec.caption} Workload {unit} of {name}. Held back: {told}. Bubbles count a sixtieth of the time."
@@ -173,12 +175,6 @@ def size_keys(axes: Axes, most: int, color: str) -> None:
     for count in dict.fromkeys((1, max(1, most // 4), most)) if most else ():
         label = f"held back {count} time{'s' * (count > 1)}"
         axes.scatter([], [], s=LARGEST * count / most, color=color, label=label, **FLAT)
-
-
-def _legend(axes: Axes, most: int) -> None:
-    for lacking, colour in COLOURS.items():
-        axes.scatter([], [], s=40, color=theme.colour(colour), label=f"for lack of {lacking}", **FLAT)
-    size_keys(axes, most, MUTED)
 
 
 def _reasons(lacking: list[str]) -> str:

@@ -64,7 +64,7 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     below.set_xlabel(f"{scale.label}   {arrow} better")
     keys = [*frames, *_keys(any(len(values) > 1 for values in seeds[order]))]
     explained = helpers.explain_uncertainty(figure, rows, more=keys) if order else ""
-    told = _told(pairs, chosen, order, means, seeds, metric, scale)
+    told = _caption(pairs, chosen, order, means, seeds, metric, scale)
     counted = f"Means over {rows['units'].max()} test workloads. " if len(rows) else ""
     caption = f"{spec.caption} Scenario {name}. {told} {counted}{explained}"
     return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
@@ -155,7 +155,7 @@ def _keys(seeds: bool) -> list[Any]:
     return keys
 
 
-def _told(
+def _caption(
     pairs: Mapping[str, float],
     chosen: Mapping[str, str],
     order: Sequence[str],

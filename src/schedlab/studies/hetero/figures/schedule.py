@@ -52,7 +52,7 @@ def draw_gantt(tables: StudyTables, spec: FigureSpec) -> Drawing:
     panels[-1, 0].set_xlabel(scale.label)
     panels[-1, 0].set_xlim(0, max(_span(jobs) for jobs in found.values()) / scale.size)
     slowdown_bar(figure, colours, list(panels[:, 0]), worst, aspect=40, pad=0.01)
-    caption = f"{spec.caption} Workload {unit} of {name}. {_gantt_told(found, scale)}"
+    caption = f"{spec.caption} Workload {unit} of {name}. {_gantt_caption(found, scale)}"
     return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
 
 
@@ -130,7 +130,7 @@ def clusters(axes: Axes, machine: Hierarchy) -> None:
         axes.text(1.01, (low + high - 1) / 2, f"{text}\nGflop/s", **look)
 
 
-def _gantt_told(found: Mapping[str, pd.DataFrame], scale: units.Scaled) -> str:
+def _gantt_caption(found: Mapping[str, pd.DataFrame], scale: units.Scaled) -> str:
     slowdown = units.scaled(data.BY_NAME["mean_bounded_slowdown"], 1.0)
     told = []
     for policy, jobs in found.items():
@@ -164,7 +164,7 @@ def draw_course(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.set_ylim(bottom=0)
         axes.grid(True, axis="y")
     helpers.legend_outside(figure, helpers.policy_handles(styles, names, lines=True))
-    caption = f"{spec.caption} Workload {unit} of {name}. {_course_told(loads, energies, cores)}"
+    caption = f"{spec.caption} Workload {unit} of {name}. {_course_caption(loads, energies, cores)}"
     return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
 
 
@@ -186,7 +186,7 @@ def _energy_lines(
     axes.set(ylabel=f"energy so far ({scale.unit})")
 
 
-def _course_told(loads: Mapping[str, pd.DataFrame], energies: Mapping[str, pd.DataFrame], cores: int) -> str:
+def _course_caption(loads: Mapping[str, pd.DataFrame], energies: Mapping[str, pd.DataFrame], cores: int) -> str:
     """Longest queue, mean utilisation until the last job has ended, and energy of each scheduler."""
     told = []
     for policy, load in loads.items():

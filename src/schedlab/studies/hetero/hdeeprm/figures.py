@@ -133,8 +133,8 @@ def draw_mem_bw_overutilization(folder: Path) -> Drawing:
     overuse.share_axis(panels[0], [spans], processors)
     overuse.span_rows(panels[1], spans, processors, scale.size, theme.colour(1))
     _time_axis(panels[1], scale, last / scale.size)
-    share = f"{overuse.part_of_time(spans, processors, last):.1%} of all processors' time."
-    told = f"{overuse.touched(spans)} of {processors} processors at some time, {share}"
+    share = f"{overuse.share_of_time(spans, processors, last):.1%} of all processors' time."
+    told = f"{overuse.count_oversubscribed(spans)} of {processors} processors at some time, {share}"
     return Drawing(figure, f"Memory bandwidth over-subscribed (jobs there run at 75 %): {told}")
 
 

@@ -75,9 +75,7 @@ def _origin(sources: Sources, platform: Path) -> dict[str, Any]:
     return {
         "version": RESULTS_VERSION,
         "compat": sources.compat,
-        "seed": options.seed,
-        "nb_jobs": options.nb_jobs,
-        "nb_resources": options.nb_resources,
+        **{key: getattr(options, key) for key in ("seed", "nb_jobs", "nb_resources")},
         "platform": [platform.stem, file_hash(platform)],
         "types": [file_hash(path) for path in types],
         "workload": [sources.custom_workload is not None, file_hash(_workload_file(sources))],
@@ -131,20 +129,16 @@ def _generate(sources: Sources, platform: Path, folder: Path) -> None:
     described = {"name": platform.stem, "file": str(platform.resolve()), **changes}
     settings = validate(platforms.PlatformSettings, described)
     hierarchy = hierarchy_of(settings)
-    _check_resources(sources, hierarchy)
+    asked = sources.options.nb_resources
+    if asked and asked > hierarchy.cores and not sources.compat:
+        expected = f"at most {hierarchy.cores}, the cores of platform {hierarchy.name}"
+        raise UserError(f"nb_resources is {asked}", where=f"{sources.file}: nb_resources", expected=expected)
     workload, limits = _make_workload(sources, hierarchy)
     _keep_what_is_not_ours(folder)
     (folder / STAMP).unlink(missing_ok=True)  # so that an interruption leaves nothing that passes for fresh
     generate_platform(settings, folder / PLATFORM, folder / RESOURCES)
     write_json(folder / LIMITS, limits)
     write_batsim(folder / WORKLOAD, workload)
-
-
-def _check_resources(sources: Sources, hierarchy: Hierarchy) -> None:
-    asked = sources.options.nb_resources
-    if asked and asked > hierarchy.cores and not sources.compat:
-        expected = f"at most {hierarchy.cores}, the cores of platform {hierarchy.name}"
-        raise UserError(f"nb_resources is {asked}", where=f"{sources.file}: nb_resources", expected=expected)
 
 
 def _make_workload(sources: Sources, hierarchy: Hierarchy) -> tuple[BatsimWorkload, dict[str, float]]:

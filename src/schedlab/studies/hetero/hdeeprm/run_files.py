@@ -54,7 +54,8 @@ def read_preferences(folder: Path) -> tuple[list[str], list[list[float]]]:
     """Return the actions' names and the probabilities at the first decision of each episode. Raises UserError."""
     path = folder / PROBABILITIES
     rows = read_json(path, "the probabilities that a launch of a learning agent writes")
-    if not isinstance(rows, list) or not rows or not all(_is_row(row) for row in rows):
+    listed = isinstance(rows, list) and all(isinstance(row, list) for row in rows)
+    if not listed or not rows or not all(type(value) in (int, float) for row in rows for value in row):
         raise UserError("is no list of rows of numbers", where=str(path), expected="a row for each episode")
     width = len(rows[-1])
     rows = [row for row in rows if len(row) == width]  # what was launched before with other actions is left out
@@ -126,10 +127,6 @@ def _span(span: Any) -> tuple[float, float | None]:
         start, duration = span
         return float(start), float(duration)
     return float(span), None
-
-
-def _is_row(row: Any) -> bool:
-    return isinstance(row, list) and all(type(value) in (int, float) for value in row)
 
 
 def _number(text: str | None, where: str) -> float:

@@ -187,17 +187,10 @@ def play_compiled(
 @compiled
 def free_state(cluster: KernelCluster, jobs: int) -> KernelState:
     """Return a free cluster before the first submission."""
-    return KernelState(
-        cluster.size.copy(),
-        cluster.bandwidth.copy(),
-        cluster.memory.copy(),
-        np.zeros((jobs, len(cluster.size)), np.int64),
-        np.zeros(jobs),
-        np.zeros(jobs),
-        np.zeros(jobs, np.int64),
-        np.zeros(jobs, np.int64),
-        np.zeros(3, np.int64),
-    )
+    cores, bandwidth, memory = cluster.size.copy(), cluster.bandwidth.copy(), cluster.memory.copy()
+    taken, counts = np.zeros((jobs, len(cluster.size)), np.int64), np.zeros(3, np.int64)
+    done, speed, queue, running = np.zeros(jobs), np.zeros(jobs), np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)
+    return KernelState(cores, bandwidth, memory, taken, done, speed, queue, running, counts)
 
 
 @compiled

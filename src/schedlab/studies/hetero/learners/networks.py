@@ -42,9 +42,8 @@ class AgentNetwork(nn.Module):
         """Return logits and values (None without a critic)."""
         inner = nn.functional.leaky_relu(self.first(observations), SLOPE)
         logits = self.actor(inner)
-        return logits if self.parts is None else logits @ self.parts, None if self.critic is None else self.critic(
-            inner
-        )[..., 0]
+        values = None if self.critic is None else self.critic(inner)[..., 0]
+        return logits if self.parts is None else logits @ self.parts, values
 
 
 def build_network(

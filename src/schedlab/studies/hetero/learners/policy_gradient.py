@@ -58,7 +58,7 @@ def standardised(values: np.ndarray) -> np.ndarray:
     return (values - values.mean()) / (values.std(ddof=1) + np.finfo(np.float32).eps)
 
 
-def against_each_other(records: Sequence[EpisodeRecord], returns: Sequence[np.ndarray]) -> list[np.ndarray]:
+def less_workload_mean(records: Sequence[EpisodeRecord], returns: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Return each return less the mean return of all episodes of a workload from the same date on (interpolated).
 
     What comes from the workload cancels, not the actions' part. Source: the input-dependent baseline of H. Mao et al.,
@@ -78,7 +78,7 @@ def loss_of(network: AgentNetwork, records: Sequence[EpisodeRecord], settings: P
     if settings.standardise == "episode":
         each = [standardised(returns) for returns in each]
     if settings.standardise == "workload":
-        each = against_each_other(records, each)
+        each = less_workload_mean(records, each)
     joined = np.concatenate(each)
     if settings.standardise in ("update", "workload"):
         joined = standardised(joined)

@@ -14,6 +14,7 @@ import numpy as np
 
 from schedlab.studies.hetero.simulator.resources import JobRequest, ResourceModel
 
+Numbers = Sequence[int]
 Choice = Callable[[ResourceModel, JobRequest, np.random.Generator], list[int]]
 
 
@@ -110,12 +111,7 @@ def _in_order(model: ResourceModel, job: JobRequest, processors: Iterable[int]) 
 
 
 def _by_level(
-    model: ResourceModel,
-    job: JobRequest,
-    free: Sequence[list[int]],
-    nodes: Sequence[int],
-    levels: Sequence[int],
-    step: int,
+    model: ResourceModel, job: JobRequest, free: Sequence[Numbers], nodes: Numbers, levels: Numbers, step: int
 ) -> list[int]:
     """Take a core of the group (processor or node) with the highest level, which sinks by `step`, again and again.
 

@@ -26,9 +26,8 @@ class DecisionScheduler(BatsimScheduler):
 
     def onSimulationBegins(self) -> None:
         """Learn hosts and profiles."""
-        self._hear(
-            "SIMULATION_BEGINS", {"profiles": self.bs.profiles, "compute_resources": self.bs.machines["compute"]}
-        )
+        machines = self.bs.machines["compute"]
+        self._hear("SIMULATION_BEGINS", {"profiles": self.bs.profiles, "compute_resources": machines})
 
     def onJobSubmission(self, job: Job) -> None:
         """Note a job; the decision system sees the profiles that PyBatsim keeps."""

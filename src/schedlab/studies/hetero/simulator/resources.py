@@ -99,25 +99,20 @@ class ResourceModel:
         nodes_with_memory = zip(self.processors_of, self.memory, strict=True)
         self._kinds = Counter((int(sum(self.size[inside])), size) for inside, size in nodes_with_memory)
         self._rooms: dict[int, int] = {}
-        self.reset()
-
-    def reset(self) -> None:
-        """Free everything, at date 0."""
-        processors = len(self.bandwidth)
         self.now = 0.0
         self.free_memory, self.free_bandwidth = list(self.memory), list(self.bandwidth)
         self.free_cores = [cores.tolist() for cores in self._cores_of]
         self.free_in_node = [sum(len(self.free_cores[number]) for number in inside) for inside in self.processors_of]
         self.free_in_all = self.hierarchy.cores
-        self.busy = [0] * processors
+        self.busy = [0] * len(processors)
         self.pstate = np.full(self.hierarchy.cores, IDLE, np.int8)
         self.served = np.zeros(self.hierarchy.cores, np.int32)
         self.running: dict[str, Placement] = {}
         self.overuse = Overuse()
-        self._busy_state = np.full(processors, FULL_SPEED, np.int8)
-        self._free_state = np.full(processors, IDLE, np.int8)
+        self._busy_state = np.full(len(processors), FULL_SPEED, np.int8)
+        self._free_state = np.full(len(processors), IDLE, np.int8)
         self._speed = self.gflops_per_core.copy()  # of a busy core, by processor
-        self._gflops = np.zeros(processors)
+        self._gflops = np.zeros(len(processors))
         self._watts = self.power_per_core * self.size * self.power_share[IDLE]
         self._touched: dict[int, None] = {}
         self._started: list[Placement] = []
