@@ -1,4 +1,4 @@
-"""The examples of docs/hetero.md work as they are printed: platform, workload, scenario and a scheduler of one's own."""
+"""The examples of docs/hetero.md work as printed: platform, workload, scenario, a user's scheduler."""
 
 from __future__ import annotations
 

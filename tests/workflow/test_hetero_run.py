@@ -1,4 +1,4 @@
-"""The hetero study through the workflow: prepared, scored with a user's own scheduler among the rules, drawn; the same bytes each time."""
+"""The hetero study through the workflow: prepared, scored with a user's own scheduler, drawn; an edit runs again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def checkout(repository, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_smoke_run_gives_the_same_bytes_each_time_and_an_edited_scheduler_is_scored_again(checkout):
+def test_a_smoke_run_scores_a_users_scheduler_and_again_when_it_is_edited(checkout):
     checkout.run("all", "--config", "scale=smoke", cores=1)
     made = checkout.hashes()
     assert {name.rsplit("/", 1)[-1] for name in made} >= {
@@ -44,10 +44,5 @@ def test_a_smoke_run_gives_the_same_bytes_each_time_and_an_edited_scheduler_is_s
     assert (
         len(mine) == 12 and (mine["start"].to_numpy()[1:] >= mine["finish"].to_numpy()[:-1]).all()
     )  # one job at a time
-    assert "Nothing to be done" in checkout.run("all", "--config", "scale=smoke")
-    for name in ("results", "plots"):
-        shutil.rmtree(checkout.folder / name)
-    checkout.run("all", "--config", "scale=smoke", cores=2)
-    assert checkout.hashes() == made
     (checkout.folder / "own.py").write_text(OWN_SCHEDULER + "\n# changed\n")
     assert set(checkout.rules("all", "--config", "scale=smoke")) >= {"evaluate", "summarise"}

@@ -49,7 +49,7 @@ def frozen(values: dict[str, Any], path: Path) -> Path:
 
 
 def prepared(settings: HeteroScenario, folder: Path) -> HeteroProblem:
-    """Run both prepare rules in a folder and load the problem: platform.xml, resources.json, workloads.zip, report.json."""
+    """Run both prepare rules in a folder and load the problem."""
     parts = prepare.parts(settings)
     platform, resources, workloads = (folder / name for name in ("platform.xml", "resources.json", "workloads.zip"))
     prepare.generate_platform(

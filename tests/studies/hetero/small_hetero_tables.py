@@ -70,8 +70,9 @@ def learned(
     """Tables of curves: agent -> for each seed, metric -> its values every few episodes."""
     rows = [
         {
-            "policy": agent, "policy_seed": seed, "phase": 0, "train_scenario": scenario, "step": every * number, "episode": every * number,
-            "update": number, "split": "train", "metric": metric, "value": value,
+            "policy": agent, "policy_seed": seed, "phase": 0, "train_scenario": scenario,
+            "step": every * number, "episode": every * number, "update": number, "split": "train",
+            "metric": metric, "value": value,
         }
         for agent, seeds in agents.items()
         for seed, curves in enumerate(seeds)
@@ -85,7 +86,7 @@ def learned(
 def overused(
     spans: Mapping[str, Sequence[tuple[int, float, float]]], finish: float, folder: Path, scenario: str = "case"
 ) -> StudyTables:
-    """Tables of over-subscribed bandwidth on the platform `learning`: policy -> spans (processor, start, length); all end at `finish`."""
+    """Tables of over-subscribed bandwidth on `learning`: policy -> spans (processor, start, length) until `finish`."""
     platform = build(
         "learning", read_description(find_platform("learning")), read_libraries(), PstateSettings().states(), True
     )

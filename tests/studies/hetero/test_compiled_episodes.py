@@ -88,7 +88,7 @@ def test_jobs_that_do_more_than_compute_are_refused():
     talking = workload(JOBS)
     next(iter(talking.profiles.values()))["com"] = 1e6
     env = HeteroEnv(cluster(), (make_jobs(talking),), DecisionSettings(**HEADS))
-    with pytest.raises(UserError, match="environment.*job "):
+    with pytest.raises(UserError, match=r"environment.*job "):
         CompiledEpisodes(env)
 
 

@@ -152,7 +152,7 @@ def test_differences_are_in_percent_of_the_baselines_mean(tables):
 
 
 def test_any_scheduler_may_be_compared_with(tables):
-    """Against the study's baseline the differences stand in the comparisons; against another they are made of the scores."""
+    """Differences to the study's baseline stand in the comparisons; others are made of the scores."""
     shown = {}
     for one, other in (("easy", "filler"), ("filler", "easy")):
         drawing = draw(tables, "metrics", "unlike", metrics=["mean_wait"], against=one, policies=(other,))

@@ -1,4 +1,4 @@
-"""Figures of learned policies among the pairs, of learning, and of over-used bandwidth: what they show are the tables' values."""
+"""Figures of learned policies among the pairs, of learning, of over-used bandwidth: they show the tables' values."""
 
 from __future__ import annotations
 
@@ -92,16 +92,16 @@ def test_a_place_counts_those_that_are_better():
 
 def test_a_scenario_without_pairs_is_refused():
     alone = scored({"easy": [{"a": 1.0}]})
-    with pytest.raises(UserError, match="scenarios.*mean_bounded_slowdown"):
+    with pytest.raises(UserError, match=r"scenarios.*mean_bounded_slowdown"):
         draw(alone, "pairs")
 
 
 CURVES = {
     "reinforce-case": [
-        {"return": [1.0, 2.0], "loss": [5.0, 4.0], "probability first-high_mem": [0.2, 0.1], "probability first-low_power": [0.5, 0.1],
-         "probability shortest-high_mem": [0.3, 0.8]},
-        {"return": [3.0, 4.0], "loss": [3.0, 2.0], "probability first-high_mem": [0.4, 0.2], "probability first-low_power": [0.4, 0.2],
-         "probability shortest-high_mem": [0.2, 0.6]},
+        {"return": [1.0, 2.0], "loss": [5.0, 4.0], "probability first-high_mem": [0.2, 0.1],
+         "probability first-low_power": [0.5, 0.1], "probability shortest-high_mem": [0.3, 0.8]},
+        {"return": [3.0, 4.0], "loss": [3.0, 2.0], "probability first-high_mem": [0.4, 0.2],
+         "probability first-low_power": [0.4, 0.2], "probability shortest-high_mem": [0.2, 0.6]},
     ],
     "ppo-case": [{"return": [1.5, 2.5], "policy_loss": [0.5, 0.25], "probability first-high_mem": [1.0, 1.0]}],
 }  # fmt: skip
@@ -145,7 +145,7 @@ def test_only_the_first_groups_have_names():
 
 
 def test_agents_that_learned_elsewhere_are_refused():
-    with pytest.raises(UserError, match="policies.*case"):
+    with pytest.raises(UserError, match=r"policies.*case"):
         draw(learned(CURVES), "learning", ("reinforce-other",))
 
 

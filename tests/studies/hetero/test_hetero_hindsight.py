@@ -1,4 +1,4 @@
-"""The benchmark that tries every pair at every decision: its copies of a run go on as the run does, and the simulator agrees."""
+"""The benchmark that tries every pair at every decision: its copies of a run go on as the simulator does."""
 
 from __future__ import annotations
 

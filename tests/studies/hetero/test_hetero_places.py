@@ -1,4 +1,4 @@
-"""The benchmarks that make one table of a run's: places of learned policies among the pairs, and scores of rules. By hand."""
+"""The benchmarks that make tables: places of learned policies among the pairs, scores of rules. By hand."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def test_the_search_keeps_to_its_budget(tmp_path, episodes, runs):
 
 def test_a_search_without_workloads_is_refused(tmp_path):
     problem = prepared(managed_scenario(), tmp_path)
-    with pytest.raises(UserError, match="best_fixed_pair.*replicates.validation"):
+    with pytest.raises(UserError, match=r"best_fixed_pair.*replicates\.validation"):
         rule(problem, "best_fixed_pair")
 
 
@@ -241,7 +241,7 @@ def test_mode_reference_names_every_defect():
     values = yaml.safe_load((SHIPPED / "scenario/hetero/_decisions.yaml").read_text())["reference"]
     assert values["decisions"] == {"legacy": REFERENCE}
     assert values["workload"] == {"batsim": WORKLOAD_REFERENCE}
-    # routing None of the master's zone changes no number, and neither current SimGrid nor the embedded simulator takes it
+    # routing None of the master's zone changes no number, and no current simulator takes it
     assert values["platform"] == {key: value for key, value in PLATFORM_REFERENCE.items() if key != "master_routing"}
 
 

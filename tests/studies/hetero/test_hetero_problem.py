@@ -38,7 +38,7 @@ def job(number: int, submit: float, cores: int, walltime: float, profile: str = 
 
 @pytest.fixture
 def by_hand(tmp_path) -> HeteroProblem:
-    """The four cores of `learning` (two at 4.0 Gflop/s and 40 W, two at 4.4 and 50 W; 10 % when idle) and four jobs of 44 Gflop a core.
+    """The cores of `learning` (two at 4.0 Gflop/s, 40 W, two at 4.4, 50 W; 10 % when idle), four jobs of 44 Gflop.
 
     0: two cores. 1: all four. 2: one core. 3: five cores, which there are not.
     """

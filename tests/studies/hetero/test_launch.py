@@ -1,4 +1,4 @@
-"""`schedlab hetero launch` with CLASSIC agents: the numbers of the learning case, the files, generated inputs, and what goes wrong."""
+"""`schedlab hetero launch` with CLASSIC agents: the learning case, the files, generated inputs, mistakes."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_insights_at_each_level(here):
 
 
 def test_reference_mode_runs_and_differs_where_it_should(here):
-    """A neighbour's power counts as 15 % there, but only in rewards; a single action is void's number, yet the run ends."""
+    """A neighbour's power counts as 15 % there, in rewards alone; a single action is void's number, yet it ends."""
     values = pair("first-high_mem_bw", objective="energy_consumption")
     write_case(here, values)
     assert run_launch() == 0

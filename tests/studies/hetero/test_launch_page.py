@@ -1,4 +1,4 @@
-"""docs/hetero_launch.md: its commands work as printed, in their order; its agents run and learn; its tables miss nothing."""
+"""docs/hetero_launch.md: its commands work as printed, its agents run and learn, its tables miss nothing."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def rollout(problem: HeteroProblem, target: str, seed: int = 0, **params):
 
 
 def by_hand(tmp_path, jobs: list[dict], **changes) -> HeteroProblem:
-    """Jobs on the four cores of `learning`: 0 and 1 at 4.0 Gflop/s, the others at 4.4; 32 GB/s a processor, 32 GB in all."""
+    """Jobs on `learning`: cores 0 and 1 at 4.0 Gflop/s, the others at 4.4; 32 GB/s a processor, 32 GB in all."""
     tmp_path.mkdir(exist_ok=True)
     write_batsim(tmp_path / "jobs.json", workload(jobs))
     settings = scenario(

@@ -18,7 +18,7 @@ QUIET = {"bw": 6, "mem": 100}
 
 
 def observed(jobs: list[dict], decisions: int) -> np.ndarray:
-    """What is seen at the n-th decision of an episode that plays first-high_gflops on four cores of 4.0 and 4.4 Gflop/s."""
+    """What is seen at the n-th decision of first-high_gflops on four cores of 4.0 and 4.4 Gflop/s."""
     settings = DecisionSettings(selection=("first-high_gflops",), void=False, observation="heads")
     run = Episode(cluster(), make_jobs(workload(jobs), LIMITS), settings, 0)
     for _ in range(decisions - 1):
@@ -45,7 +45,8 @@ def test_first_jobs_of_a_free_cluster_by_hand():
 
 
 def test_a_blocked_shortest_job_waits_for_the_cores_of_running_ones():
-    # at 0 three cores get a job of 10 s at 4.2 Gflop/s, as slow as its 4.0; at 2 come a job of 2 cores (5 s) and one that fits (20 s)
+    # at 0 three cores get a job of 10 s at 4.2 Gflop/s, as slow as its 4.0;
+    # at 2 come a job of 2 cores (5 s) and one that fits (20 s)
     running = QUIET | {"res": 3, "time": 10}
     vector = observed(
         [running, QUIET | {"res": 2, "time": 5, "subtime": 2}, QUIET | {"res": 1, "time": 20, "subtime": 2}], 2

@@ -1,4 +1,4 @@
-"""The resource model: what is taken comes back, rules hold at every moment, and fast ways give what the plain statements give."""
+"""The resource model: what is taken comes back, rules hold at every moment, and plain statements give the same."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def statement_of_core_policy(model: ResourceModel, job: JobRequest, policy: str)
 
 
 def statement_of_states(model: ResourceModel) -> tuple[list[int], list[float], list[int]]:
-    """pstate of each core, memory left of each node (kB) and bandwidth left of each processor (kB/s), from the running jobs alone."""
+    """pstates of cores, memory left of nodes (kB), bandwidth left of processors (kB/s), from the running jobs."""
     memory, bandwidth, busy = list(model.memory), list(model.bandwidth), set()
     for placement in model.running.values():
         for core in placement.cores.tolist():

@@ -1,4 +1,4 @@
-"""`schedlab hetero metrics|visual|jobstat`: what they read, draw and print, and what they say about files that are wrong."""
+"""`schedlab hetero metrics|visual|jobstat`: what they read, draw and print, and which files they refuse."""
 
 from __future__ import annotations
 

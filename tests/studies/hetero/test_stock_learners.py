@@ -1,4 +1,4 @@
-"""The study's learners of Stable-Baselines3, with the values that are shipped: the learning case, and a scenario with void and masks."""
+"""The learners of Stable-Baselines3 with shipped values: the learning case, a scenario with void and masks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LEARNING agents through the launcher: the examples learn, a user's file is found and run, models go on exactly, mistakes are told."""
+"""LEARNING agents through the launcher: examples learn, a user's file runs, models go on, mistakes are named."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ from small_launch import LEARN, contents, numbers, options, run_launch, schedule
 
 BEST = (1, 4)  # the *-high_mem_bw pairs of the learning case
 TEST = {"type": "LEARNING", "run": "test", "hidden": 16, "gamma": 0.99}
+RULE = """
+    from schedlab.studies.hetero.hdeeprm.agent import Agent
+
+    class Rule(Agent):
+        def decide(self, observation):
+            return 0
+"""
 SECOND = """
     import torch
     from schedlab.studies.hetero.hdeeprm.agent import Agent
@@ -135,8 +142,7 @@ def test_an_untrained_network_is_told_once_and_a_rule_never(here, caplog):
     assert run_launch("-a", "reinforce", "-nr", "3") == 0
     assert caplog.text.count("no -im") == 1
     caplog.clear()
-    rule = "from schedlab.studies.hetero.hdeeprm.agent import Agent\n\nclass Rule(Agent):\n    def decide(self, observation):\n        return 0\n"
-    assert run_launch("-a", write_agent(rule)) == 0
+    assert run_launch("-a", write_agent(RULE)) == 0
     assert "no -im" not in caplog.text
 
 
@@ -252,7 +258,7 @@ def test_an_agent_that_raises_keeps_what_was_finished(here, capsys):
     """)
     write_case(here, options(TEST), profile={"req_time": 5})
     good = write_agent(
-        "from schedlab.studies.hetero.hdeeprm.agent import Agent\n\nclass Good(Agent):\n    def decide(self, observation):\n        return 0\n",
+        RULE,
         "good.py",
     )
     assert run_launch("-a", good) == 0
