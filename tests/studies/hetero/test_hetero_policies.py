@@ -227,7 +227,6 @@ def episode_scores(arguments: tuple[HeteroProblem, Unit, int]) -> str:
     return json.dumps([info["scores"], rewards])
 
 
-@pytest.mark.slow
 def test_episodes_side_by_side_are_those_one_after_another(tmp_path):
     problem = prepared(managed_scenario(), tmp_path)
     tasks = [(problem, first(problem), seed) for seed in range(6)]

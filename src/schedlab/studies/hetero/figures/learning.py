@@ -105,10 +105,7 @@ def preferred(points: pd.DataFrame, by: str) -> tuple[np.ndarray, dict[str, np.n
 
 
 def preference_lines(axes: Axes, places: np.ndarray, groups: Mapping[str, np.ndarray]) -> None:
-    """Draw a line a group, the mean of its seeds with their range; those beyond the first NAMED pale and nameless.
-
-    places (n,): episodes; groups: name -> (seeds, n)
-    """
+    """Draw a line a group (seeds, n): mean and range over episodes (n,); beyond the first NAMED pale and nameless."""
     for number, (name, values) in enumerate(groups.items()):
         named, place = number < NAMED, _ORDER.get(name, number)
         look: dict[str, Any] = {"color": PALE, "linewidth": 0.6}

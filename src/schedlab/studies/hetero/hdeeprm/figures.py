@@ -1,7 +1,4 @@
-"""Pictures of what one launch left in its directory: queue, utilisation, lives of the jobs, Gantt, learning.
-
-Source: specification of the study hetero, section 7 (what HDeepRM draws with Evalys, and its own).
-"""
+"""Pictures of what a launch left in its directory, as HDeepRM and Evalys draw them (specification, section 7)."""
 
 from __future__ import annotations
 

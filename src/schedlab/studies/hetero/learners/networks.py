@@ -1,7 +1,4 @@
-"""The networks of HDeepRM's learning agents, and episodes by draws from their probabilities.
-
-Source: specification of the study hetero, section 6.
-"""
+"""The networks of HDeepRM's agents (specification of the study hetero, section 6), and episodes sampled from them."""
 
 from __future__ import annotations
 

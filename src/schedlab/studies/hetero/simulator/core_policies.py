@@ -113,10 +113,7 @@ def _in_order(model: ResourceModel, job: JobRequest, processors: Iterable[int]) 
 def _by_level(
     model: ResourceModel, job: JobRequest, free: Sequence[Numbers], nodes: Numbers, levels: Numbers, step: int
 ) -> list[int]:
-    """Take a core of the group (processor or node) with the highest level, which sinks by `step`, again and again.
-
-    free    each group's free cores        nodes   each group's node        levels   each group's level
-    """
+    """Take a core of the group (processor or node) with the highest level, which sinks by `step`, again and again."""
     room = _Room(model, job)
     heap = [(-levels[group], group, 0) for group, cores in enumerate(free) if cores]
     heapq.heapify(heap)

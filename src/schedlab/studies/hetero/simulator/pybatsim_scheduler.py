@@ -1,7 +1,4 @@
-"""The decision system as a scheduler on PyBatsim's low-level API, for a real Batsim or any other back end of PyBatsim.
-
-The embedded simulator needs none of this: `Episode` steps the same decision system, with the same results.
-"""
+"""The decision system as a scheduler on PyBatsim, for a real Batsim; the results are those of `Episode`."""
 
 from __future__ import annotations
 
