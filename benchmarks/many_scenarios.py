@@ -25,10 +25,10 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path += [str(REPOSITORY / "tests/workflow"), str(REPOSITORY / "tests")]
 
-from checkouts import Checkout, toy_checkout  # noqa: E402
-from dry_run import dry_run  # noqa: E402
+from checkouts import Checkout, toy_checkout
+from dry_run import dry_run
 
-from schedlab.config.parts import read_part  # noqa: E402
+from schedlab.config.parts import read_part
 
 SCENARIO = "name: {name}\nseed: {number}\ncentre: 0.5\nrules: [{{name: zero, target: constant}}, dice]\npolicies: [{name}]\n"
 POLICY = "name: {name}\nlearner: {{name: hill_climbing}}\ntrain_on: [{{scenarios: [{name}], steps: 10}}]\nseeds: [0, 1, 2, 3, 4]\n"

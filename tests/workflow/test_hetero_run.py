@@ -1,4 +1,4 @@
-"""The hetero study through the workflow: prepared, scored with a user's own scheduler among the rules, drawn; the same bytes each time."""
+"""The hetero study through the workflow: prepared, scored with a user's own scheduler, drawn; an edit runs again."""
 
 from __future__ import annotations
 
@@ -18,25 +18,31 @@ def checkout(repository, tmp_path):
     for name in ("gantt", "course"):  # the others show scenarios that are none of these
         made.folder.joinpath("conf/figure/hetero").mkdir(parents=True, exist_ok=True)
         shutil.copy(SHIPPED / f"figure/hetero/{name}.yaml", made.folder / f"conf/figure/hetero/{name}.yaml")
-    made.edit("conf/scenario/hetero/_base.yaml", "  - fcfs\n", "  - fcfs\n  - {name: mine, target: 'own.py:LastCoreFirst'}\n")
+    made.edit(
+        "conf/scenario/hetero/_base.yaml", "  - fcfs\n", "  - fcfs\n  - {name: mine, target: 'own.py:LastCoreFirst'}\n"
+    )
     (made.folder / "own.py").write_text(OWN_SCHEDULER)
     return made
 
 
-def test_a_smoke_run_gives_the_same_bytes_each_time_and_an_edited_scheduler_is_scored_again(checkout):
+@pytest.mark.slow
+def test_a_smoke_run_scores_a_users_scheduler_and_again_when_it_is_edited(checkout):
     checkout.run("all", "--config", "scale=smoke", cores=1)
     made = checkout.hashes()
-    assert {name.rsplit("/", 1)[-1] for name in made} >= {"summary.parquet", "rules.parquet", "jobs.parquet", "gantt.svg", "course.png"}
+    assert {name.rsplit("/", 1)[-1] for name in made} >= {
+        "summary.parquet",
+        "rules.parquet",
+        "jobs.parquet",
+        "gantt.svg",
+        "course.png",
+    }
     scores = pd.read_parquet(checkout.folder / "results/smoke/hetero/scores.parquet")
     assert set(scores["policy"]) == {"fcfs", "mine", "sjf", "filler", "easy", "easy-sjf", "easy-f1", "conservative"}
     assert set(scores["split"]) == {"validation", "test"}
     jobs = pd.read_parquet(checkout.folder / "results/smoke/hetero/details/jobs.parquet")
     mine = jobs[(jobs["policy"] == "mine") & (jobs["split"] == "test")].sort_values("start")
-    assert len(mine) == 12 and (mine["start"].to_numpy()[1:] >= mine["finish"].to_numpy()[:-1]).all()  # one job at a time
-    assert "Nothing to be done" in checkout.run("all", "--config", "scale=smoke")
-    for name in ("results", "plots"):
-        shutil.rmtree(checkout.folder / name)
-    checkout.run("all", "--config", "scale=smoke", cores=2)
-    assert checkout.hashes() == made
+    assert (
+        len(mine) == 12 and (mine["start"].to_numpy()[1:] >= mine["finish"].to_numpy()[:-1]).all()
+    )  # one job at a time
     (checkout.folder / "own.py").write_text(OWN_SCHEDULER + "\n# changed\n")
     assert set(checkout.rules("all", "--config", "scale=smoke")) >= {"evaluate", "summarise"}

@@ -11,7 +11,7 @@ from schedlab.workloads.batsim_file import BatsimWorkload
 
 
 def workload(jobs: list[dict[str, Any]], nb_res: int = 4) -> BatsimWorkload:
-    """Jobs of one core and 5 s at 4.2 Gflop/s, submitted at 0, unless said otherwise: subtime, res, time, mem (MB), bw (GB/s), cpu."""
+    """Jobs of one core and 5 s at 4.2 Gflop/s, submitted at 0, unless changed (mem in MB, bw in GB/s)."""
     listed, profiles = [], {}
     for number, given in enumerate(jobs):
         job = {"subtime": 0, "res": 1, "time": 5, "mem": 8000, "bw": 24} | given

@@ -24,7 +24,13 @@ def scenario(**changes: Any) -> HeteroScenario:
     """The shipped platform `trio` under ten drawn jobs, with changes."""
     workload = part("workload/lublin.yaml")
     workload["lublin"] |= {"processors": 48, "jobs": 10}
-    values = {"name": "small", "seed": 1, "platform": part("platform/trio.yaml"), "workload": workload, "rules": ["fcfs"]}
+    values = {
+        "name": "small",
+        "seed": 1,
+        "platform": part("platform/trio.yaml"),
+        "workload": workload,
+        "rules": ["fcfs"],
+    }
     return validate(HeteroScenario, {**values, **changes})
 
 
@@ -43,11 +49,15 @@ def frozen(values: dict[str, Any], path: Path) -> Path:
 
 
 def prepared(settings: HeteroScenario, folder: Path) -> HeteroProblem:
-    """Run both prepare rules in a folder and load the problem: platform.xml, resources.json, workloads.zip, report.json."""
+    """Run both prepare rules in a folder and load the problem."""
     parts = prepare.parts(settings)
     platform, resources, workloads = (folder / name for name in ("platform.xml", "resources.json", "workloads.zip"))
-    prepare.generate_platform(frozen(dict(parts["generate_platform"].values), folder / "platform.yaml"), platform, resources)
-    prepare.trim_workload(frozen(dict(parts["trim_workload"].values), folder / "w.yaml"), resources, workloads, folder / "report.json")
+    prepare.generate_platform(
+        frozen(dict(parts["generate_platform"].values), folder / "platform.yaml"), platform, resources
+    )
+    prepare.trim_workload(
+        frozen(dict(parts["trim_workload"].values), folder / "w.yaml"), resources, workloads, folder / "report.json"
+    )
     return HeteroProblem(settings, platform, resources, workloads)
 
 

@@ -16,32 +16,63 @@ from schedlab.platforms.settings import PstateSettings
 from schedlab.studies.hetero.figures.data import BY_NAME
 
 
-def scored(means: Mapping[str, Sequence[Mapping[str, float]]], learned: Sequence[str] = (), scenario: str = "case") -> StudyTables:
+def scored(
+    means: Mapping[str, Sequence[Mapping[str, float]]], learned: Sequence[str] = (), scenario: str = "case"
+) -> StudyTables:
     """Tables of scores: policy -> for each seed, workload -> mean bounded slowdown."""
     scores, summary = [], []
     metric = BY_NAME["mean_bounded_slowdown"]
     for policy, seeds in means.items():
         kind = "learned" if policy in learned else "rule"
-        common = {"scenario": scenario, "policy": policy, "kind": kind, "mode": "default", "split": "test", "metric": metric.name}
+        common = {
+            "scenario": scenario,
+            "policy": policy,
+            "kind": kind,
+            "mode": "default",
+            "split": "test",
+            "metric": metric.name,
+        }
         common |= {"trained_on": "", "config_hash": "0"}
         values = [value for units in seeds for value in units.values()]
         for seed, units in enumerate(seeds):
             for unit, value in units.items():
-                more = {"policy_seed": seed, "unit_kind": "workload", "unit": unit, "block": unit, "unit_seed": 0, "weight": 1.0}
+                more = {
+                    "policy_seed": seed,
+                    "unit_kind": "workload",
+                    "unit": unit,
+                    "block": unit,
+                    "unit_seed": 0,
+                    "weight": 1.0,
+                }
                 scores.append({**common, **more, "value": value})
-        spread = {"ci_low": None, "ci_high": None, "range_low": min(values), "range_high": max(values), "range_over": "seeds"}
-        counts = {"seeds": len(seeds), "units": len(seeds[0]), "blocks": len(seeds[0]), "statistic": "mean", "unit": metric.unit}
+        spread = {
+            "ci_low": None,
+            "ci_high": None,
+            "range_low": min(values),
+            "range_high": max(values),
+            "range_over": "seeds",
+        }
+        counts = {
+            "seeds": len(seeds),
+            "units": len(seeds[0]),
+            "blocks": len(seeds[0]),
+            "statistic": "mean",
+            "unit": metric.unit,
+        }
         summary.append({**common, **spread, **counts, "value": sum(values) / len(values)})
     made = {"scores": tables.build(tables.SCORES, scores), "summary": tables.build(tables.SUMMARY, summary)}
     return study_tables(scenario, **made)
 
 
-def learned(agents: Mapping[str, Sequence[Mapping[str, Sequence[float]]]], every: int = 8, scenario: str = "case") -> StudyTables:
+def learned(
+    agents: Mapping[str, Sequence[Mapping[str, Sequence[float]]]], every: int = 8, scenario: str = "case"
+) -> StudyTables:
     """Tables of curves: agent -> for each seed, metric -> its values every few episodes."""
     rows = [
         {
-            "policy": agent, "policy_seed": seed, "phase": 0, "train_scenario": scenario, "step": every * number, "episode": every * number,
-            "update": number, "split": "train", "metric": metric, "value": value,
+            "policy": agent, "policy_seed": seed, "phase": 0, "train_scenario": scenario,
+            "step": every * number, "episode": every * number, "update": number, "split": "train",
+            "metric": metric, "value": value,
         }
         for agent, seeds in agents.items()
         for seed, curves in enumerate(seeds)
@@ -52,9 +83,13 @@ def learned(agents: Mapping[str, Sequence[Mapping[str, Sequence[float]]]], every
     return study_tables(scenario, curves=tables.build(tables.CURVES, rows), scores=scores)
 
 
-def overused(spans: Mapping[str, Sequence[tuple[int, float, float]]], finish: float, folder: Path, scenario: str = "case") -> StudyTables:
-    """Tables of over-subscribed bandwidth on the platform `learning`: policy -> spans (processor, start, length); all end at `finish`."""
-    platform = build("learning", read_description(find_platform("learning")), read_libraries(), PstateSettings().states(), True)
+def overused(
+    spans: Mapping[str, Sequence[tuple[int, float, float]]], finish: float, folder: Path, scenario: str = "case"
+) -> StudyTables:
+    """Tables of over-subscribed bandwidth on `learning`: policy -> spans (processor, start, length) until `finish`."""
+    platform = build(
+        "learning", read_description(find_platform("learning")), read_libraries(), PstateSettings().states(), True
+    )
     write_hierarchy(folder / "resources.json", platform)
     key = {"scenario": scenario, "policy_seed": 0, "split": "test", "unit": "w"}
     overuse = [
@@ -62,12 +97,18 @@ def overused(spans: Mapping[str, Sequence[tuple[int, float, float]]], finish: fl
         for policy, found in spans.items()
         for number, start, length in found
     ]
-    jobs = [{**key, "policy": policy, "job": "0", "submit": 100.0, "start": 100.0, "finish": finish} for policy in spans]
+    jobs = [
+        {**key, "policy": policy, "job": "0", "submit": 100.0, "start": 100.0, "finish": finish} for policy in spans
+    ]
     columns = [*tables.DETAIL_KEY, "processor", "start", "duration"]
     details = {"overuse": pd.DataFrame(overuse, columns=columns), "jobs": pd.DataFrame(jobs)}
     scores = scored({policy: [{"w": 1.0}] for policy in spans}, scenario=scenario)
     return study_tables(
-        scenario, scores=scores.scores, summary=scores.summary, details=details, inputs={scenario: {"resources": folder / "resources.json"}}
+        scenario,
+        scores=scores.scores,
+        summary=scores.summary,
+        details=details,
+        inputs={scenario: {"resources": folder / "resources.json"}},
     )
 
 
@@ -76,9 +117,18 @@ def held_back(
 ) -> StudyTables:
     """Tables of refusals: policy -> (date, what was lacking); all policies have the same queue (date, waiting jobs)."""
     key = {"scenario": scenario, "policy_seed": 0, "split": "test", "unit": "w"}
-    held = [{**key, "policy": policy, "time": date, "lacking": what} for policy, found in refusals.items() for date, what in found]
-    load = [{**key, "policy": policy, "time": date, "waiting": waiting} for policy in refusals for date, waiting in queue]
-    details = {"refusals": pd.DataFrame(held, columns=[*tables.DETAIL_KEY, "time", "lacking"]), "load": pd.DataFrame(load)}
+    held = [
+        {**key, "policy": policy, "time": date, "lacking": what}
+        for policy, found in refusals.items()
+        for date, what in found
+    ]
+    load = [
+        {**key, "policy": policy, "time": date, "waiting": waiting} for policy in refusals for date, waiting in queue
+    ]
+    details = {
+        "refusals": pd.DataFrame(held, columns=[*tables.DETAIL_KEY, "time", "lacking"]),
+        "load": pd.DataFrame(load),
+    }
     scores = scored({policy: [{"w": 1.0}] for policy in refusals}, scenario=scenario)
     return study_tables(scenario, scores=scores.scores, summary=scores.summary, details=details)
 

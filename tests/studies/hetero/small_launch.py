@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.cli.main import main
-from schedlab.studies.hetero.example import SELECTION
+from schedlab.studies.hetero.simulator.episode import SELECTION
 
 LEARN = {"type": "LEARNING", "run": "train", "hidden": 16, "lr": 0.005, "gamma": 0.99}
 
@@ -22,7 +22,12 @@ def options(agent: dict[str, Any] | None = None, **env: Any) -> dict[str, Any]:
             chosen[-1][job].append(core)
         else:
             chosen.append({job: [core]})
-    whole = {"objective": "makespan", "actions": {"selection": chosen, "void": False}, "observation": "minimal", "queue_sensitivity": 0.05}
+    whole = {
+        "objective": "makespan",
+        "actions": {"selection": chosen, "void": False},
+        "observation": "minimal",
+        "queue_sensitivity": 0.05,
+    }
     return {
         "seed": 19021285,
         "nb_resources": 4,
@@ -43,7 +48,10 @@ def pair(name: str, **env: Any) -> dict[str, Any]:
 
 
 def write_case(
-    folder: Path, values: dict[str, Any], jobs: list[dict[str, Any]] | None = None, profile: dict[str, Any] | None = None
+    folder: Path,
+    values: dict[str, Any],
+    jobs: list[dict[str, Any]] | None = None,
+    profile: dict[str, Any] | None = None,
 ) -> None:
     """Write options.json and custom.json (two jobs that conflict, unless other ones are given) into a folder."""
     whole = {"type": "parallel_homogeneous", "com": 0, "req_time": 5, "mem": 8000, "mem_bw": 24} | (profile or {})

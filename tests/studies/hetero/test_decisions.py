@@ -32,20 +32,20 @@ def test_pairs_are_numbered_job_policy_by_job_policy():
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "key", "near"),
     [
-        ({"selection": ["shortest-high_gflop"]}, "did you mean 'high_gflops'"),
-        ({"selection": ["smalest-random"]}, "did you mean 'smallest'"),
-        ({"selection": ["first-random", "first-random"]}, "each pair once"),
-        ({"selection": []}, "selection"),
-        ({"queue_sensitivity": 0}, "queue_sensitivity"),
-        ({"objective": "makespn"}, "did you mean 'makespan'"),
-        ({"observation": "tiny"}, "observation"),
-        ({"legacy": {"late_rewards": True}}, "did you mean 'late_reward'"),
+        ({"selection": ["shortest-high_gflop"]}, "selection", "'high_gflops'"),
+        ({"selection": ["smalest-random"]}, "selection", "'smallest'"),
+        ({"selection": ["first-random", "first-random"]}, "selection", ""),
+        ({"selection": []}, "selection", ""),
+        ({"queue_sensitivity": 0}, "queue_sensitivity", ""),
+        ({"objective": "makespn"}, "objective", "'makespan'"),
+        ({"observation": "tiny"}, "observation", ""),
+        ({"legacy": {"late_rewards": True}}, "legacy", "'late_reward'"),
     ],
 )
-def test_wrong_values_are_refused(values, said):
-    with pytest.raises(UserErrors, match=said):
+def test_wrong_values_are_refused(values, key, near):
+    with pytest.raises(UserErrors, match=f"{key}.*{near}"):
         validate(DecisionSettings, values)
 
 
@@ -70,7 +70,9 @@ def test_time_weighted_rewards_add_up_to_the_integral(objective):
         "energy_consumption": -(50 + 12.5 + 80 * 0.05),
         "edp": -(50 + 12.5 + 80 * 0.05),
     }[objective]
-    assert run.history.rewards == pytest.approx([OBJECTIVES_WITH_ONE_RUNNING[objective] * first, after * second], rel=1e-6)
+    assert run.history.rewards == pytest.approx(
+        [OBJECTIVES_WITH_ONE_RUNNING[objective] * first, after * second], rel=1e-6
+    )
 
 
 def test_decisions_fall_where_jobs_came_or_ended_and_others_wait():
@@ -193,7 +195,7 @@ def test_jobs_without_their_keys_are_refused():
 def test_actions_that_are_not_offered_are_refused():
     run = episode([QUIET], **ONE)
     assert run.advance()
-    with pytest.raises(UserError, match="one of 0 to 1"):
+    with pytest.raises(UserError, match="action 2"):
         run.decide(2)
 
 

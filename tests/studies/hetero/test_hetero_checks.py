@@ -1,4 +1,4 @@
-"""`schedlab check` on the hetero study: each mistake is told with its file and key, and nothing runs."""
+"""`schedlab check` on the hetero study: each mistake is reported with its file and key, and nothing runs."""
 
 from __future__ import annotations
 
@@ -50,51 +50,57 @@ def test_a_look_at_a_high_level_scheduler_leaves_no_file(conf):
 TRIO, BASE = "scenario/hetero/trio.yaml", "scenario/hetero/_base.yaml"
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "told"),
-    [
-        (BASE, "- filler", "- filer", "conf/scenario/hetero/_base.yaml: rules.2: unknown rule 'filer'; did you mean 'filler'?"),
-        (BASE, "priority: f1", "priority: f11", "rules.5.params.priority"),
-        (BASE, "priority: f1", "prio: f1", "did you mean 'priority'"),
-        (BASE, "- filler", "- {name: other, target: pybatsim}", "scheduler"),
-        (BASE, "- filler", "- {name: other, target: pybatsim, params: {scheduler: fillerShed}}", "did you mean 'fillerSched'"),
-        (BASE, "- filler", "- {name: mine, target: 'nowhere/mine.py:Mine'}", "nowhere/mine.py"),
-        (BASE, "/platform: trio", "/platform: tria", "did you mean 'trio'"),
-        (BASE, "processors: 48", "processors: 64", "workload.lublin.processors: jobs are drawn for a machine of 64 processors"),
-        (BASE, "processors: 48", "processors: 48, uhi: 9", "workload.lublin: Lublin-Feitelson model: umed"),
-        (BASE, "processors: 48", "procesors: 48", "did you mean 'processors'"),
-        ("platform/trio.yaml", "nodes: .*", "nodes: [4, 2]", "platform.yaml: synthetic|smallest and largest"),
-        (BASE, "- filler", "- first-high_gflop", "unknown rule 'first-high_gflop'; did you mean 'first-high_gflops'?"),
-        (BASE, "- filler", "- first-high_gflops", "platform.pstates.managed: first-high_gflops manage the cores' pstates"),
-        (
-            BASE,
-            "- filler",
-            "- {name: other, target: filler, params: {cores: low_power}}",
-            "rules.2.params.cores: cores are chosen",
-        ),
-        (BASE, "- filler", "- {name: other, target: filler, params: {cores: low_powr}}", "rules.2.params.cores"),
-        (BASE, "- filler", "- {name: best_fixed_pair, params: {split: train}}", "no workload of the split train to choose on"),
-        (BASE, "- filler", "- {name: best_fixed_pair, params: {metric: speed}}", "rules.2.params.metric"),
-        (BASE, "replicates:", "decisions: {queue_sensitivity: 0}\nreplicates:", "decisions.queue_sensitivity"),
-        (BASE, "replicates:", "decisions: {objective: makespam}\nreplicates:", "decisions.objective"),
-        (BASE, "replicates:", "decisions: {selection: [first-high_gflop]}\nreplicates:", "did you mean 'high_gflops'?"),
-        (BASE, "replicates:", "decisions: {legacy: {late_rewards: true}}\nreplicates:", "did you mean 'late_reward'?"),
-        ("platform/trio.yaml", "name: trio", "name: trio\nenergy: false", "platform.energy: energy is asked for"),
-        ("platform/trio.yaml", "(?s)synthetic:.*", "file: gaja\n", "platform: platform: there is no platform 'gaja'; did you mean 'gaia'?"),
-        (
-            "workload/lublin.yaml",
-            "slowest_core",
-            "none",
-            "workload.batsim.walltime: the jobs get no walltimes, which easy, easy-sjf, easy-f1, conservative need",
-        ),
-        ("workload/lublin.yaml", "source: lublin", "source: swf\nfile: a.swf", "the length of a piece is not given"),
-        ("scale/smoke.yaml", "jobs: .*", "jobs: 0", "jobs"),
-    ],
-)
-def test_a_mistake_is_told_with_file_and_key(conf, capsys, file, old, new, told):
+PLATFORM = "platform/trio.yaml"
+MISTAKES = [  # file, what is replaced by what, file and key that are named, nearest name or what is wrong
+    (BASE, "- filler", "- filer", f"{BASE}: rules.2: ", "'filler'"),
+    (BASE, "priority: f1", "priority: f11", f"{BASE}: rules.5.params.priority: ", "'f1'"),
+    (BASE, "- filler", "- {name: other, target: pybatsim}", f"{BASE}: rules.2.params.scheduler: ", ""),
+    (
+        BASE,
+        "- filler",
+        "- {name: other, target: pybatsim, params: {scheduler: fillerShed}}",
+        f"{BASE}: rules.2.params.scheduler: ",
+        "'fillerSched'",
+    ),
+    (
+        BASE,
+        "- filler",
+        "- {name: mine, target: 'nowhere/mine.py:Mine'}",
+        f"{BASE}: rules.2.target: ",
+        "nowhere/mine.py",
+    ),
+    (BASE, "/platform: trio", "/platform: tria", f"{BASE}: defaults: ", "'trio'"),
+    (BASE, "processors: 48", "processors: 64", f"{BASE}: workload.lublin.processors: ", "48"),
+    (BASE, "processors: 48", "processors: 48, uhi: 9", f"{BASE}: workload.lublin: ", "uhi"),
+    (PLATFORM, "nodes: .*", "nodes: [4, 2]", f"{PLATFORM}: platform.synthetic: ", "nodes"),
+    (BASE, "- filler", "- first-high_gflops", f"{PLATFORM}: platform.pstates.managed: ", "first-high_gflops"),
+    (
+        BASE,
+        "- filler",
+        "- {name: other, target: filler, params: {cores: low_power}}",
+        f"{BASE}: rules.2.params.cores: ",
+        "",
+    ),
+    (BASE, "- filler", "- {name: best_fixed_pair, params: {split: train}}", f"{BASE}: rules.2.params.split: ", "train"),
+    (
+        BASE,
+        "replicates:",
+        "decisions: {selection: [first-high_gflop]}\nreplicates:",
+        f"{BASE}: decisions: ",
+        "'high_gflops'",
+    ),
+    (PLATFORM, "name: trio", "name: trio\nenergy: false", f"{PLATFORM}: platform.energy: ", ""),
+    (PLATFORM, "(?s)synthetic:.*", "file: gaja\n", f"{TRIO}: platform: ", "'gaia'"),
+    ("workload/lublin.yaml", "slowest_core", "none", "workload/lublin.yaml: workload.batsim.walltime: ", "easy-f1"),
+    ("workload/lublin.yaml", "source: lublin", "source: swf\nfile: a.swf", f"{BASE}: workload.trim: ", "count"),
+]
+
+
+@pytest.mark.parametrize(("file", "old", "new", "where", "near"), MISTAKES)
+def test_a_mistake_is_refused_with_file_and_key(conf, capsys, file, old, new, where, near):
     edit(conf / file, old, new)
     err = complaint(conf, capsys)
-    assert any(text in err for text in told.split("|")), err
+    assert f"conf/{where}" in err and near in err
 
 
 def test_an_unknown_type_of_a_users_own_platform(conf, capsys, tmp_path):
@@ -105,8 +111,7 @@ def test_an_unknown_type_of_a_users_own_platform(conf, capsys, tmp_path):
     )
     edit(conf / "platform/trio.yaml", "(?s)synthetic:.*", f"file: {mine}\npstates: {{managed: false}}\n")
     err = complaint(conf, capsys)
-    assert "unknown node type 'gaia-2x6c-2.26GHz'" in err and "did you mean 'gaia-" in err
-    assert "platform/trio.yaml" in err or "trio.yaml: platform" in err
+    assert "trio.yaml: platform" in err and "'gaia-2x6c-2.26GHz'" in err
 
 
 def test_a_users_own_scheduler_may_set_pstates_and_need_no_walltimes(conf, tmp_path, capsys):
@@ -123,24 +128,19 @@ def test_a_scenario_on_a_trace_says_what_it_needs(conf, capsys):
     edit(conf / TRIO, "name: trio", "name: trio\nworkload: {trim: {count: 10}}")
     assert main(["check", "--conf", str(conf)]) == 0
     out = capsys.readouterr().out
-    assert "not run  hetero/trio: needs the workload kth at resources/data/traces/KTH-SP2-1996-2.1.swf.gz" in out
-    assert "Parallel Workloads Archive" in out
-
-
-def test_a_misspelt_trace_is_told_with_the_file_beside_it(conf, capsys):
+    assert "not run  hetero/trio" in out and "KTH-SP2-1996-2.1.swf.gz" in out
     folder = Path("resources/data/traces")
     folder.mkdir(parents=True)
     (folder / "KTH-SP2-1996.swf.gz").touch()
-    edit(conf / BASE, "- /workload: lublin", "- /workload: kth")
-    edit(conf / TRIO, "name: trio", "name: trio\nworkload: {trim: {count: 10}}")
     assert main(["check", "--conf", str(conf)]) == 0
-    assert "(there is KTH-SP2-1996.swf.gz; " in capsys.readouterr().out
+    assert "KTH-SP2-1996.swf.gz" in capsys.readouterr().out
 
 
 def test_a_real_batsim_must_be_on_the_path(conf, capsys, monkeypatch, tmp_path):
     edit(conf / TRIO, "name: trio", "name: trio\nsimulator: batsim\nbatsim: my-batsim")
     assert main(["check", "--conf", str(conf)]) == 0
-    assert "not run  hetero/trio: needs a real Batsim, 'my-batsim' on the PATH (" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "not run  hetero/trio" in out and "'my-batsim'" in out
     (tmp_path / "my-batsim").touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["check", "--conf", str(conf)]) == 0
@@ -152,23 +152,25 @@ def test_a_figure_may_compare_with_what_its_scenarios_have_alone(conf, capsys):
     (conf / "figure/hetero").mkdir(parents=True, exist_ok=True)
     figure = "name: against\nkind: metrics\ntitle: T\ncaption: C.\nscenarios: [other]\nparams: {against: NAME}\n"
     (conf / "figure/hetero/against.yaml").write_text(figure.replace("NAME", "fcfs"))
-    assert "figure/hetero/against.yaml: params.against: 'fcfs' is no rule or policy of other; valid: sjf" in complaint(conf, capsys)
+    err = complaint(conf, capsys)
+    assert "figure/hetero/against.yaml: params.against: " in err and "sjf" in err
     (conf / "figure/hetero/against.yaml").write_text(figure.replace("NAME", "sjf"))
     assert main(["check", "--conf", str(conf)]) == 0
 
 
 def test_drawn_jobs_without_memory_are_refused(conf, capsys):
     edit(conf / BASE, "  lublin: ", "  batsim: {missing_memory: []}\n  lublin: ")
-    assert "workload.batsim.missing_memory: the model gives jobs no memory" in complaint(conf, capsys)
+    assert "workload.batsim.missing_memory: " in complaint(conf, capsys)
 
 
 def test_a_real_batsim_named_by_its_path_must_be_there(conf, capsys):
     edit(conf / TRIO, "name: trio", "name: trio\nsimulator: batsim\nbatsim: /nowhere/batsim")
     assert main(["check", "--conf", str(conf)]) == 0
-    assert "not run  hetero/trio: needs a real Batsim at /nowhere/batsim" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "not run  hetero/trio" in out and "/nowhere/batsim" in out
 
 
-def test_several_mistakes_are_told_at_once(conf):
+def test_several_mistakes_are_reported_at_once(conf):
     edit(conf / BASE, "- filler", "- shortest-high_mem_bw")
     edit(conf / BASE, "processors: 48", "processors: 64")
     with pytest.raises(UserErrors) as caught:

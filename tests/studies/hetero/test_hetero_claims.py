@@ -12,8 +12,7 @@ from schedlab.platforms.settings import REFERENCE as PLATFORM_REFERENCE
 from schedlab.platforms.settings import PlatformSettings, PstateSettings
 from schedlab.studies.hetero.env.observation import Observer
 from schedlab.studies.hetero.env.settings import REFERENCE, DecisionSettings, LegacySettings
-from schedlab.studies.hetero.example import learning_case
-from schedlab.studies.hetero.simulator.episode import Episode, play
+from schedlab.studies.hetero.simulator.episode import Episode, learning_case, play
 from schedlab.studies.hetero.simulator.resources import ResourceModel
 
 LEDGER = {claim.id: claim for claim in read_claims(Path(__file__).parents[3] / "conf", "hetero")["hetero"].claims}
@@ -66,6 +65,8 @@ def test_the_status_says_what_the_values_say() -> None:
         if claim.status == "reproduced":
             assert agree(claim.published, claim.ours_reference, claim.tolerance), claim.id
         if claim.status == "repaired":
-            assert claim.ours_repaired is not None and not agree(claim.published, claim.ours_repaired, claim.tolerance), claim.id
+            assert claim.ours_repaired is not None and not agree(
+                claim.published, claim.ours_repaired, claim.tolerance
+            ), claim.id
         if claim.status == "open":
             assert claim.ours_reference is None and claim.ours_repaired is None, claim.id

@@ -9,13 +9,14 @@ from gymnasium.utils.env_checker import check_env
 from small_clusters import cluster, workload
 
 from schedlab.config.errors import UserError
-from schedlab.learning.seeding import use_one_thread
 from schedlab.studies.hetero.env.env import ENVIRONMENT, HeteroEnv, make
 from schedlab.studies.hetero.env.settings import DecisionSettings
-from schedlab.studies.hetero.example import SELECTION
-from schedlab.studies.hetero.simulator.episode import make_jobs
+from schedlab.studies.hetero.simulator.episode import SELECTION, make_jobs
 
-JOBS = [{"res": 1 + number % 4, "subtime": number // 3, "bw": 4 * (number % 6), "mem": 1000 * (number % 4)} for number in range(30)]
+JOBS = [
+    {"res": 1 + number % 4, "subtime": number // 3, "bw": 4 * (number % 6), "mem": 1000 * (number % 4)}
+    for number in range(30)
+]
 
 
 def environment(**settings) -> HeteroEnv:
@@ -64,7 +65,9 @@ def test_seed_of_the_construction_counts_for_the_first_reset_only():
     assert drawn[0] != drawn[1]
 
 
-@pytest.mark.parametrize(("action", "makespan", "reward"), [(0, 6.363636, 6.6), (1, 5.25, 8.4), (2, 7.0, 6.0), (4, 5.25, 8.4)])
+@pytest.mark.parametrize(
+    ("action", "makespan", "reward"), [(0, 6.363636, 6.6), (1, 5.25, 8.4), (2, 7.0, 6.0), (4, 5.25, 8.4)]
+)
 def test_learning_case(action, makespan, reward):
     env = make(settings=DecisionSettings(selection=SELECTION, void=False, objective="makespan", observation="minimal"))
     env.reset(seed=0)
@@ -73,26 +76,15 @@ def test_learning_case(action, makespan, reward):
     assert info["scores"]["makespan"] == pytest.approx(makespan, abs=1e-6)
 
 
-def test_ppo_learns_the_learning_case():
-    stable_baselines = pytest.importorskip("stable_baselines3")
-    use_one_thread()
-    env = make(settings=DecisionSettings(selection=SELECTION, void=False, objective="makespan", observation="minimal"), seed=0)
-    values = {"n_steps": 128, "learning_rate": 1e-3, "policy_kwargs": {"net_arch": [16, 16]}, "device": "cpu"}
-    agent = stable_baselines.PPO("MlpPolicy", env, seed=0, **values).learn(4096)
-    observation = env.reset(seed=0)[0]
-    drawn = [SELECTION[int(agent.predict(observation)[0])] for _ in range(400)]
-    assert sum(pair.endswith("high_mem_bw") for pair in drawn) > 0.95 * len(drawn)
-
-
 def test_workload_is_named_or_drawn():
     env = environment()
     assert env.reset(options={"workload": 1})[1]["workload"] == 1
     assert {env.reset(seed=seed)[1]["workload"] for seed in range(12)} == {0, 1}
-    with pytest.raises(UserError, match="a number below 2"):
+    with pytest.raises(UserError, match="options of reset"):
         env.reset(options={"workload": 2})
 
 
-def test_render_tells_the_state():
+def test_render_shows_the_state():
     env = environment(selection=("first-high_gflops",))
     env.reset(seed=0, options={"workload": 0})
     assert env.render() == "0 s: 3 jobs wait, 0 run, 0 of 4 cores busy, 9 W"
@@ -100,12 +92,12 @@ def test_render_tells_the_state():
 
 def test_a_workload_without_decisions_is_refused():
     env = HeteroEnv(cluster(), (make_jobs(workload([{"res": 9}])),))
-    with pytest.raises(UserError, match="a job that fits"):
+    with pytest.raises(UserError, match="workload 0"):
         env.reset()
 
 
 def test_steps_after_the_end_are_refused():
     env = environment()
     course(env, 0)
-    with pytest.raises(RuntimeError, match="call reset"):
+    with pytest.raises(RuntimeError, match="reset"):
         env.step(0)

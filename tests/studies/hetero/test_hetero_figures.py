@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from small_hetero import part, prepared, scenario
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
-from schedlab.config.freeze import dump
+from schedlab.config.parts import dump
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import helpers, theme, units
 from schedlab.stages.draw import drawing_function, read_tables
@@ -23,6 +23,7 @@ from schedlab.stages.evaluate import evaluate
 from schedlab.stages.summarise import summarise
 from schedlab.studies.hetero import prepare
 from schedlab.studies.hetero.figures import data
+from schedlab.studies.hetero.figures.settings import Score
 from schedlab.studies.hetero.study import STUDY
 
 RULES = ("fcfs", "filler", "easy")
@@ -39,13 +40,32 @@ def evaluated(name: str, folder: Path) -> tuple[dict[str, Any], dict[str, Path],
     prepared(settings, folder)
     problem = {"name": name, "mode": "default", "seed": 1, **prepare.problem_values(settings), "upstream": {}}
     policies = [
-        {"name": rule, "kind": "rule", "mode": "default", "target": rule, "params": {}, "seeds": [0], "trained_on": ""} for rule in RULES
+        {"name": rule, "kind": "rule", "mode": "default", "target": rule, "params": {}, "seeds": [0], "trained_on": ""}
+        for rule in RULES
     ]
-    values = {"study": "hetero", "results_version": 1, "seed": 1, "scenario": name, "problem": problem, "policies": policies}
+    values = {
+        "study": "hetero",
+        "results_version": 1,
+        "seed": 1,
+        "scenario": name,
+        "problem": problem,
+        "policies": policies,
+    }
     (folder / "evaluate.yaml").write_text(dump(values))
-    inputs = {"platform": folder / "platform.xml", "resources": folder / "resources.json", "workloads": folder / "workloads.zip"}
-    evaluate(folder / "evaluate.yaml", inputs, {}, folder / "rules.parquet", folder / "details", folder / "provenance.json")
-    return problem, inputs, folder / "rules.parquet", {table: [folder / f"details/{table}.parquet"] for table in STUDY.details}
+    inputs = {
+        "platform": folder / "platform.xml",
+        "resources": folder / "resources.json",
+        "workloads": folder / "workloads.zip",
+    }
+    evaluate(
+        folder / "evaluate.yaml", inputs, {}, folder / "rules.parquet", folder / "details", folder / "provenance.json"
+    )
+    return (
+        problem,
+        inputs,
+        folder / "rules.parquet",
+        {table: [folder / f"details/{table}.parquet"] for table in STUDY.details},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +74,21 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> StudyTables:
     made = {name: evaluated(name, folder / name) for name in SPEED}
     statistics = {"statistic": "mean", "resamples": 200, "confidence": 0.95, "baseline": "easy"}
     jobs = {name: {"rules": list(RULES)} for name in made}
-    part = {"study": "hetero", "results_version": 1, "seed": 1, "statistics": statistics, "scenarios": jobs, "policies": {}}
+    part = {
+        "study": "hetero",
+        "results_version": 1,
+        "seed": 1,
+        "statistics": statistics,
+        "scenarios": jobs,
+        "policies": {},
+    }
     (folder / "summarise.yaml").write_text(yaml.safe_dump(part))
     details = {table: [path for name in made for path in made[name][3][table]] for table in STUDY.details}
     summarise(folder / "summarise.yaml", [made[name][2] for name in made], [], details, folder / "summary")
     inputs = {name: made[name][1] for name in made}
-    return read_tables(STUDY, folder / "summary", {"scenarios": {name: made[name][0] for name in made}, "policies": {}}, inputs)
+    return read_tables(
+        STUDY, folder / "summary", {"scenarios": {name: made[name][0] for name in made}, "policies": {}}, inputs
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -83,14 +112,13 @@ def test_every_metric_has_a_panel_unless_it_is_0_everywhere(tables):
     drawing = draw(tables, "metrics", "unlike", "like")
     titles = [axes.get_title(loc="left") for axes in drawing.figure.axes if axes.get_visible()]
     assert len(titles) == len(set(tables.scores["metric"])) - 1 and "Jobs rejected or killed" not in titles
-    assert "Zero for all: jobs rejected or killed." in drawing.caption
-    assert "Means over 5 test workloads." in drawing.caption
+    assert "jobs rejected or killed" in drawing.caption and "5 test workloads" in drawing.caption
     order = [label.get_text() for label in drawing.figure.axes[0].get_yticklabels()]
     assert set(order) == set(RULES)
     slowdowns = [value(tables, policy, "mean_bounded_slowdown") for policy in RULES]
-    told = re.search(r"best in unlike is (\w+) \(([\d.e+]+)\), worst (\w+)", drawing.caption)
-    assert (told[1], told[3]) == (RULES[int(np.argmin(slowdowns))], RULES[int(np.argmax(slowdowns))])
-    assert float(told[2]) == pytest.approx(min(slowdowns), rel=0.01)
+    best, worst = RULES[int(np.argmin(slowdowns))], RULES[int(np.argmax(slowdowns))]
+    shown = re.search(rf"\b{best} \(([\d.e+]+)\).*\b{worst}\b", drawing.caption)
+    assert float(shown[1]) == pytest.approx(min(slowdowns), rel=0.01)
 
 
 def test_a_scenario_looks_alike_in_every_figure(tables):
@@ -103,14 +131,20 @@ def test_a_scenario_looks_alike_in_every_figure(tables):
 
 def test_points_stand_at_the_values_of_the_summary_in_the_panels_unit(tables):
     axes = draw(tables, "metrics", "unlike", policies=("easy", "fcfs"), metrics=["makespan"]).figure.axes[0]
-    shown = {round(float(line.get_ydata()[0])): float(line.get_xdata()[0]) for line in axes.get_lines() if len(line.get_xdata()) == 1}
+    shown = {
+        round(float(line.get_ydata()[0])): float(line.get_xdata()[0])
+        for line in axes.get_lines()
+        if len(line.get_xdata()) == 1
+    }
     size = {"h": 3600.0, "min": 60.0}[axes.get_xlabel().split()[0]]
     wanted = {0: value(tables, "easy", "makespan") / size, 1: value(tables, "fcfs", "makespan") / size}
     assert shown == pytest.approx(wanted)
 
 
 def test_differences_are_in_percent_of_the_baselines_mean(tables):
-    axes = draw(tables, "metrics", "unlike", metrics=["mean_wait"], against="easy", policies=("fcfs", "easy")).figure.axes[0]
+    axes = draw(
+        tables, "metrics", "unlike", metrics=["mean_wait"], against="easy", policies=("fcfs", "easy")
+    ).figure.axes[0]
     shown = [float(line.get_xdata()[0]) for line in axes.get_lines() if len(line.get_xdata()) == 1]
     wait = {policy: value(tables, policy, "mean_wait") for policy in RULES}
     assert shown == pytest.approx([100 * (wait["fcfs"] - wait["easy"]) / wait["easy"]])
@@ -118,41 +152,42 @@ def test_differences_are_in_percent_of_the_baselines_mean(tables):
 
 
 def test_any_scheduler_may_be_compared_with(tables):
-    """Against the study's baseline the differences stand in the comparisons; against another they are made of the scores."""
+    """Differences to the study's baseline stand in the comparisons; others are made of the scores."""
     shown = {}
     for one, other in (("easy", "filler"), ("filler", "easy")):
         drawing = draw(tables, "metrics", "unlike", metrics=["mean_wait"], against=one, policies=(other,))
-        (shown[one],) = [float(line.get_xdata()[0]) for line in drawing.figure.axes[0].get_lines() if len(line.get_xdata()) == 1]
-        assert "bootstrap over workloads" in drawing.caption
+        (shown[one],) = [
+            float(line.get_xdata()[0]) for line in drawing.figure.axes[0].get_lines() if len(line.get_xdata()) == 1
+        ]
     waits = {policy: value(tables, policy, "mean_wait") for policy in RULES}
     assert shown["filler"] == pytest.approx(100 * (waits["easy"] - waits["filler"]) / waits["filler"])
     assert shown["easy"] == pytest.approx(100 * (waits["filler"] - waits["easy"]) / waits["easy"])
 
 
 def test_a_scheduler_without_scores_cannot_be_compared_with(tables):
-    with pytest.raises(UserError, match="nothing is compared with 'conservative', which has no scores in unlike"):
+    with pytest.raises(UserError, match=r"params\.against.*'conservative'"):
         draw(tables, "metrics", "unlike", against="conservative")
 
 
-def test_differences_that_are_all_0_are_told_as_such(tables):
-    with pytest.raises(UserError, match="every difference to 'fcfs'"):
+def test_differences_that_are_all_0_are_refused(tables):
+    with pytest.raises(UserError, match=r"params\.metrics.*'fcfs'"):
         draw(tables, "metrics", "unlike", metrics=["unsuccessful"], against="fcfs")
 
 
-def test_a_difference_that_is_asked_for_and_has_no_panel_is_told(tables):
+def test_a_difference_that_is_asked_for_and_has_no_panel_is_named(tables):
     drawing = draw(tables, "metrics", "unlike", metrics=["makespan", "unsuccessful"], against="fcfs")
     assert len([axes for axes in drawing.figure.axes if axes.get_visible()]) == 1
-    assert f"Not shown, as fcfs scores 0 or none differs from it: {data.BY_NAME['unsuccessful'].label}." in drawing.caption
+    assert data.BY_NAME["unsuccessful"].label in drawing.caption
 
 
-def test_the_best_and_the_worst_of_a_tie_are_told_as_one(tables):
+def test_the_best_and_the_worst_of_a_tie_are_named_together(tables):
     rows = tables.summary["metric"] == "makespan"
     alike = tables.summary.assign(value=tables.summary["value"].where(~rows, 7200.0))
     caption = draw(replace(tables, summary=alike), "metrics", "unlike", metrics=["makespan"]).caption
-    assert "Makespan: all alike in unlike (2 h)." in caption
+    assert "(2 h)" in caption and "fcfs" not in caption
     one = alike.assign(value=alike["value"].where(~(rows & (alike["policy"] == "easy")), 3600.0))
     caption = draw(replace(tables, summary=one), "metrics", "unlike", metrics=["makespan"]).caption
-    assert "best in unlike is easy (1 h), worst fcfs, filler (2 h)" in caption
+    assert "easy (1 h)" in caption and "fcfs, filler (2 h)" in caption
 
 
 def test_the_gantt_chart_shows_every_job_on_its_cores(tables):
@@ -167,34 +202,40 @@ def test_the_gantt_chart_shows_every_job_on_its_cores(tables):
         assert area * size == pytest.approx(float(((jobs["finish"] - jobs["start"]) * jobs["hosts"]).sum()))
         assert axes.get_ylim() == (-0.5, 47.5)
     assert sum("Gflop/s" in text.get_text() for text in panels[0].texts) == 3
-    assert "Workload test-00 of unlike. 30 jobs." in drawing.caption
+    assert all(text in drawing.caption for text in ("test-00", "unlike", "30 jobs"))
 
 
 @pytest.mark.parametrize("kind", ["gantt", "course"])
-def test_a_drawing_of_one_scenario_tells_of_the_others(tables, kind):
+def test_a_drawing_of_one_scenario_names_the_others(tables, kind):
     assert list(draw(tables, kind, "unlike", "like", policies=RULES).left_out) == ["like"]
 
 
 def test_the_gantt_chart_can_name_jobs_and_show_another_workload(tables):
-    plain, named = (draw(tables, "gantt", "unlike", policies=("easy",), unit="test-03", labels=labels) for labels in (False, True))
+    plain, named = (
+        draw(tables, "gantt", "unlike", policies=("easy",), unit="test-03", labels=labels) for labels in (False, True)
+    )
     numbers = [len(drawing.figure.axes[0].texts) for drawing in (plain, named)]
     assert numbers[1] > numbers[0]
-    assert "Workload test-03" in named.caption
-    with pytest.raises(UserError, match=r"there is no workload 'test-9'.*did you mean 'test-0"):
+    assert "test-03" in named.caption
+    with pytest.raises(UserError, match=r"params\.unit.*'test-9'.*'test-0"):
         draw(tables, "gantt", "unlike", unit="test-9")
 
 
-def test_the_course_tells_the_longest_queue_the_utilisation_and_the_energy(tables):
+def test_the_course_shows_the_longest_queue_the_utilisation_and_the_energy(tables):
     drawing = draw(tables, "course", "unlike", policies=("fcfs", "easy"))
-    assert [axes.get_ylabel().split(" (")[0] for axes in drawing.figure.axes] == ["waiting jobs", "utilisation", "energy so far"]
+    assert [axes.get_ylabel().split(" (")[0] for axes in drawing.figure.axes] == [
+        "waiting jobs",
+        "utilisation",
+        "energy so far",
+    ]
     scores = tables.scores[(tables.scores["unit"] == "test-00") & (tables.scores["scenario"] == "unlike")]
     for policy in ("fcfs", "easy"):
         of_policy = scores[scores["policy"] == policy].set_index("metric")["value"]
         longest = int(data.detail(tables, "load", "unlike", "test-00", policy)["waiting"].max())
-        told = re.search(rf"{policy} (\d+) jobs, (\d+) %, ([\d.]+) (\w+)", drawing.caption)
-        assert int(told[1]) == longest
-        assert int(told[2]) / 100 == pytest.approx(of_policy["utilisation"], abs=0.006)
-        joules = float(told[3]) * {"kJ": 1e3, "MJ": 1e6, "GJ": 1e9}[told[4]]
+        shown = re.search(rf"{policy} (\d+) jobs, (\d+) %, ([\d.]+) (\w+)", drawing.caption)
+        assert int(shown[1]) == longest
+        assert int(shown[2]) / 100 == pytest.approx(of_policy["utilisation"], abs=0.006)
+        joules = float(shown[3]) * {"kJ": 1e3, "MJ": 1e6, "GJ": 1e9}[shown[4]]
         assert joules == pytest.approx(of_policy["energy"], rel=0.01)
     drawn = list(drawing.figure.axes[1].patches)
     size = {"h": 3600.0, "min": 60.0}[re.search(r"\((\w+)\)", drawing.figure.axes[-1].get_xlabel())[1]]
@@ -211,7 +252,11 @@ def test_the_course_without_energy_has_two_panels(tables):
 
 def test_lines_of_rules_differ_in_colour_and_dashes(tables):
     looks = data.looks(tables, RULES)
-    assert len({(look.colour, str(look.dashes)) for look in looks.values()}) == len({look.colour for look in looks.values()}) == 3
+    assert (
+        len({(look.colour, str(look.dashes)) for look in looks.values()})
+        == len({look.colour for look in looks.values()})
+        == 3
+    )
 
 
 def test_means_of_a_step_function_within_intervals():
@@ -234,21 +279,19 @@ def test_quantities_are_shown_in_units_of_their_size():
     assert units.scaled(data.BY_NAME["utilisation"], 0.5).text(0.5) == "0.5"
 
 
-def test_a_wrong_value_of_a_figure_is_told():
+def test_a_wrong_value_of_a_figure_is_refused():
     spec = FigureSpec("gantt", "gantt", "t", "c", params={"lables": True})
-    with pytest.raises(UserError, match=r"params\.lables: unknown key 'lables'.*did you mean 'labels'"):
+    with pytest.raises(UserError, match=r"params\.lables.*'labels'"):
         helpers.settings_of(spec, STUDY.figure_settings["gantt"])
 
 
 def test_the_shipped_figures_are_of_known_kinds(repository):
     for file in (repository / "conf/figure/hetero").glob("*.yaml"):
-        values = yaml.safe_load(re.sub(r"\$\{scale\.[\w.]+\}", "8", file.read_text()))  # a number of the scale, whatever it is
+        values = yaml.safe_load(
+            re.sub(r"\$\{scale\.[\w.]+\}", "8", file.read_text())
+        )  # a number of the scale, whatever it is
         assert values["kind"] in STUDY.figures and STUDY.figure_settings[values["kind"]](**values.get("params", {}))
 
 
 def test_the_scores_named_for_figures_are_the_studys():
-    from typing import get_args
-
-    from schedlab.studies.hetero.figures.settings import Score
-
     assert set(get_args(Score)) == {metric.name for metric in STUDY.metrics}

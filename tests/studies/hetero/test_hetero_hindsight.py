@@ -1,4 +1,4 @@
-"""The benchmark that tries every pair at every decision: its copies of a run go on as the run does, and the simulator agrees."""
+"""The benchmark that tries every pair at every decision: its copies of a run go on as the simulator does."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ class Played:
 def test_the_best_by_trying_is_no_worse_than_what_it_falls_back_on(repository, load_program, monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(repository / "benchmarks"))
     script = load_program("benchmarks/hetero_hindsight")
-    problem = prepared(managed_scenario(25, replicates={"train": 1, "validation": 2, "test": 1}, decisions=DECISIONS), tmp_path)
+    problem = prepared(
+        managed_scenario(25, replicates={"train": 1, "validation": 2, "test": 1}, decisions=DECISIONS), tmp_path
+    )
     changes = 0
     for unit in problem.units("validation"):
         base, names = problem.score(PairRule(script.BASE), unit, script.METRIC), problem.env(unit, 0).action_names

@@ -1,4 +1,4 @@
-"""The benchmarks that make one table of a run's: places of learned policies among the pairs, and scores of rules. By hand."""
+"""The benchmarks that make tables: places of learned policies among the pairs, scores of rules. By hand."""
 
 from __future__ import annotations
 
@@ -39,13 +39,25 @@ def test_scores_of_rules_by_hand(load_program):
 
 def test_places_by_hand(load_program):
     script = load_program("benchmarks/hetero_places")
-    rows = [(name, 0, f"test-{unit}", value, "h") for name, values in SCORES.items() for unit, value in enumerate(values)]
+    rows = [
+        (name, 0, f"test-{unit}", value, "h") for name, values in SCORES.items() for unit, value in enumerate(values)
+    ]
     table = script.places(pd.DataFrame(rows, columns=["policy", "policy_seed", "unit", "value", "config_hash"]))
     assert table["policy"].tolist() == ["easy", "shortest-random", "agent", "best_fixed_pair", "first-random"]
     by_name = table.set_index("policy")
-    assert by_name["place"].to_dict() == {"easy": 1, "shortest-random": 1, "agent": 2, "best_fixed_pair": 2, "first-random": 2}
+    assert by_name["place"].to_dict() == {
+        "easy": 1,
+        "shortest-random": 1,
+        "agent": 2,
+        "best_fixed_pair": 2,
+        "first-random": 2,
+    }
     agent = by_name.loc["agent"]
-    assert (agent["mean"], agent["geometric_mean"], agent["win_rate"]) == (4.0, pytest.approx(4.0), 0.75)  # a win and a tie
+    assert (agent["mean"], agent["geometric_mean"], agent["win_rate"]) == (
+        4.0,
+        pytest.approx(4.0),
+        0.75,
+    )  # a win and a tie
     assert agent["ratio_to_chosen_pair"] == pytest.approx(4 / 6)
     assert agent["effect_size"] == pytest.approx(0.5**0.5)  # gains log 2 and 0: mean over unbiased deviation
     assert pd.isna(by_name.loc["first-random", "effect_size"])
@@ -54,9 +66,15 @@ def test_places_by_hand(load_program):
 def test_comparisons_by_hand(load_program):
     script = load_program("benchmarks/hetero_places")
     learned = {seed: (4.0, 4.0) if seed else (8.0, 1.0) for seed in range(5)}
-    rows = [(name, "rule", 0, f"test-{unit}", value) for name, values in SCORES.items() for unit, value in enumerate(values)]
+    rows = [
+        (name, "rule", 0, f"test-{unit}", value) for name, values in SCORES.items() for unit, value in enumerate(values)
+    ]
     rows = [row for row in rows if row[0] != "agent"]
-    rows += [("agent", "learned", seed, f"test-{unit}", value) for seed, values in learned.items() for unit, value in enumerate(values)]
+    rows += [
+        ("agent", "learned", seed, f"test-{unit}", value)
+        for seed, values in learned.items()
+        for unit, value in enumerate(values)
+    ]
     table = pd.DataFrame(rows, columns=["policy", "kind", "policy_seed", "unit", "value"])
     table = table.assign(block=table["unit"], weight=1.0, config_hash="h")
     chosen, best = (row for _, row in script.comparisons(table, StatisticsSettings()).iterrows())
@@ -67,7 +85,9 @@ def test_comparisons_by_hand(load_program):
     assert (chosen["won"], chosen["lost"]) == (0.5, 0.0)  # of ten: four of 8 to 4, one of 4 to 1; the others tie
     assert chosen["win_rate"] == pytest.approx(0.75)
     assert (best["won"], best["lost"], best["win_rate"]) == (0.1, 0.5, pytest.approx(0.3))
-    gains = pd.Series([4 * math.log(2) / 5, math.log(4) / 5])  # of the first workload and of the second, mean over seeds
+    gains = pd.Series(
+        [4 * math.log(2) / 5, math.log(4) / 5]
+    )  # of the first workload and of the second, mean over seeds
     assert chosen["effect_size"] == pytest.approx(gains.mean() / gains.std())
     few = script.comparisons(table[table["policy_seed"] < 4], StatisticsSettings())
     assert few["ratio_low"].isna().all() and few["seeds"].tolist() == [4, 4]

@@ -53,13 +53,17 @@ def test_pieces_of_a_trace_are_the_trace_cut_up(tmp_path):
     prepared(from_trace(290, train=2, validation=1, test=2), tmp_path / "pieces")
     prepared(from_trace(5 * 290), tmp_path / "whole")
     pieces, whole = workloads(tmp_path / "pieces"), workloads(tmp_path / "whole")["test-00.json"]
-    jobs = [job for name in ("train-00", "train-01", "validation-00", "test-00", "test-01") for job in pieces[f"{name}.json"]["jobs"]]
+    jobs = [
+        job
+        for name in ("train-00", "train-01", "validation-00", "test-00", "test-01")
+        for job in pieces[f"{name}.json"]["jobs"]
+    ]
     assert [(job["res"], job["walltime"]) for job in jobs] == [(job["res"], job["walltime"]) for job in whole["jobs"]]
     assert all(workload["jobs"][0]["subtime"] == 0 for workload in pieces.values())
 
 
-def test_a_trace_that_ends_too_early_is_told(tmp_path):
-    with pytest.raises(UserError, match=r"ends after 292 of 400 jobs.*enough jobs for 4 replicates"):
+def test_a_trace_that_ends_too_early_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"292 of 400 jobs.*replicates"):
         prepared(from_trace(400, train=1, validation=1, test=2), tmp_path)
 
 
@@ -67,7 +71,7 @@ def test_jobs_that_are_left_out_are_counted_in_the_log(tmp_path, caplog):
     workload = part("workload/lublin.yaml")
     workload["lublin"] |= {"processors": 48, "jobs": 40}
     workload["batsim"] |= {"missing_memory": [100_000_000]}  # MB a core: no node has so much
-    with pytest.raises(UserError, match=r"no job can be taken \(too_large 40\)"):
+    with pytest.raises(UserError, match=r"too_large 40"):
         prepared(scenario(workload=workload), tmp_path)
     workload["batsim"] |= {"missing_memory": [100, 100_000_000]}
     prepared(scenario(workload=workload), tmp_path)
@@ -76,7 +80,9 @@ def test_jobs_that_are_left_out_are_counted_in_the_log(tmp_path, caplog):
 
 
 def test_scenarios_of_one_platform_and_workload_share_their_inputs():
-    here, there = (prepare.parts(scenario(name=name, rules=rules)) for name, rules in (("a", ["fcfs"]), ("b", ["easy"])))
+    here, there = (
+        prepare.parts(scenario(name=name, rules=rules)) for name, rules in (("a", ["fcfs"]), ("b", ["easy"]))
+    )
     assert here == there and all(entry.shared for entry in here.values())
     other = prepare.parts(scenario(platform=part("platform/alike.yaml")))
     assert other["trim_workload"].values != here["trim_workload"].values  # the work of a job hangs from the mean speed
@@ -93,16 +99,22 @@ def test_the_files_that_a_platform_rests_on_count():
     assert "mine/nodes.json" in files({"file": "gaia", "libraries": {"nodes": "mine/nodes.json"}})
 
 
-def test_a_workload_that_is_not_there_is_told(tmp_path):
+def test_a_workload_that_is_not_there_is_refused(tmp_path):
     prepared(scenario(), tmp_path)
-    with pytest.raises(UserError, match=r"workloads\.zip: holds no workload 'test-07'"):
+    with pytest.raises(UserError, match=r"workloads\.zip: .*'test-07'"):
         extract_workload(tmp_path / "workloads.zip", "test-07", tmp_path)
     (tmp_path / "broken.zip").write_bytes(b"PK no")
-    with pytest.raises(UserError, match=r"broken\.zip: cannot be read: File is not a zip file; expected an archive of workloads"):
+    with pytest.raises(UserError, match=r"broken\.zip: "):
         extract_workload(tmp_path / "broken.zip", "test-00", tmp_path)
 
 
 def test_the_problem_part_makes_the_scenario_again():
     settings = scenario(bounded_slowdown_threshold=60.0)
-    values = {"name": "small", "mode": "default", "seed": 1, **prepare.problem_values(settings), "upstream": {"trim_workload": "0"}}
+    values = {
+        "name": "small",
+        "mode": "default",
+        "seed": 1,
+        **prepare.problem_values(settings),
+        "upstream": {"trim_workload": "0"},
+    }
     assert prepare.scenario_of(values) == settings.model_copy(update={"rules": ()})

@@ -38,12 +38,16 @@ def job(number: int, submit: float, cores: int, walltime: float, profile: str = 
 
 @pytest.fixture
 def by_hand(tmp_path) -> HeteroProblem:
-    """The four cores of `learning` (two at 4.0 Gflop/s and 40 W, two at 4.4 and 50 W; 10 % when idle) and four jobs of 44 Gflop a core.
+    """The cores of `learning` (two at 4.0 Gflop/s, 40 W, two at 4.4, 50 W; 10 % when idle), four jobs of 44 Gflop.
 
     0: two cores. 1: all four. 2: one core. 3: five cores, which there are not.
     """
     jobs = [job(0, 5, 2, 14), job(1, 6, 4, 12), job(2, 7, 1, 12), job(3, 8, 5, 12)]
-    workload = {"nb_res": 4, "jobs": jobs, "profiles": {"work": {"type": "parallel_homogeneous", "cpu": 44 * GFLOP, "com": 0}}}
+    workload = {
+        "nb_res": 4,
+        "jobs": jobs,
+        "profiles": {"work": {"type": "parallel_homogeneous", "cpu": 44 * GFLOP, "com": 0}},
+    }
     (tmp_path / "jobs.json").write_text(json.dumps(workload))
     settings = scenario(
         platform={"name": "learning", "file": "learning", "pstates": {"managed": False, "idle_power": 0.1}},
@@ -63,7 +67,9 @@ def test_first_come_first_served_by_hand(by_hand):
     assert jobs["start"].tolist()[:3] == [5, 16, 27] and jobs["finish"].tolist()[:3] == [16, 27, 38]
     assert jobs["allocation"].tolist() == ["0-1", "0-3", "0", ""]
     assert jobs["success"].tolist() == [True, True, True, False]
-    busy = 11 * 2 * 40 + 11 * (2 * 40 + 2 * (5 + 45 * 4.0 / 4.4)) + 11 * 40  # the fast cores wait for the slow: 10/11 of their load
+    busy = (
+        11 * 2 * 40 + 11 * (2 * 40 + 2 * (5 + 45 * 4.0 / 4.4)) + 11 * 40
+    )  # the fast cores wait for the slow: 10/11 of their load
     idle = 11 * 2 * 5 + 11 * (4 + 2 * 5)
     assert outcome.scores == pytest.approx(
         {
@@ -104,7 +110,8 @@ def test_a_users_own_scheduler_runs_with_its_options(by_hand, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(
         OWN_SCHEDULER.replace(
-            "self.queue.append(job)", "self.queue.append(job) if job.requested_resources < 5 else self.bs.reject_jobs([job])"
+            "self.queue.append(job)",
+            "self.queue.append(job) if job.requested_resources < 5 else self.bs.reject_jobs([job])",
         )
     )
     jobs = rollout(by_hand, f"{file}:LastCoreFirst").details["jobs"]
@@ -124,11 +131,11 @@ def test_the_log_of_a_job_holds_no_conversation(by_hand, tmp_path, scheduler):
 def test_a_scheduler_has_the_time_that_the_scenario_gives_it(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(OWN_SCHEDULER.replace("        self.queue.append(job)", "        while True:\n            pass"))
-    with pytest.raises(SchedulerFailed, match=r"did not answer within 0\.2 s"):
+    with pytest.raises(SchedulerFailed, match=r"0\.2 s"):
         rollout(prepared(scenario(scheduler_limit=0.2), tmp_path), f"{file}:LastCoreFirst")
 
 
-def test_a_class_that_is_not_there_is_told(by_hand, tmp_path):
+def test_a_class_that_is_not_there_is_refused(by_hand, tmp_path):
     (tmp_path / "mine.py").write_text(OWN_SCHEDULER)
     with pytest.raises(UserError, match="LastCoreFirst"):
         rollout(by_hand, f"{tmp_path / 'mine.py'}:LastCore")
@@ -149,7 +156,10 @@ def test_the_same_run_gives_the_same_tables(tmp_path):
 
 
 def test_jobs_are_not_killed_for_running_on_a_slow_core(tmp_path):
-    workload = {**part("workload/lublin.yaml"), "lublin": {"processors": 48, "jobs": 60, "load": 0.9}}  # requests are exact
+    workload = {
+        **part("workload/lublin.yaml"),
+        "lublin": {"processors": 48, "jobs": 30, "load": 0.9},
+    }  # requests are exact
     problem = prepared(scenario(workload=workload), tmp_path)
     for name in ("fcfs", "filler", "easy", "conservative"):
         assert rollout(problem, name).scores["unsuccessful"] == 0.0
@@ -166,7 +176,7 @@ def test_what_is_declared_is_what_is_given(tmp_path):
     assert outcome.details.keys() - without.details.keys() == {"overuse", "refusals", "decisions"}
 
 
-def test_a_real_batsim_that_is_missing_is_told(tmp_path):
+def test_a_real_batsim_that_is_missing_is_refused(tmp_path):
     problem = prepared(scenario(simulator="batsim", batsim="batsim-that-is-not-there"), tmp_path)
     with pytest.raises(UserError, match="batsim-that-is-not-there"):
         rollout(problem, "fcfs")

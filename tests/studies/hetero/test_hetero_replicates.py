@@ -60,5 +60,5 @@ def test_one_piece_may_be_chosen_by_its_load():
         (validate(WorkloadSettings, {"source": "batsim", "file": "w.json"}), "replicates"),
     ],
 )
-def test_what_keeps_replicates_from_being_workloads_of_their_own_is_told(workload, where):
+def test_what_keeps_replicates_from_being_workloads_of_their_own_is_refused(workload, where):
     assert [error.where for error in check_replicates(workload, SPLIT)] == [where]

@@ -6,8 +6,7 @@ import pytest
 from small_clusters import episode
 
 from schedlab.studies.hetero.env.settings import DecisionSettings
-from schedlab.studies.hetero.example import learning_case
-from schedlab.studies.hetero.simulator.episode import Episode, play
+from schedlab.studies.hetero.simulator.episode import Episode, learning_case, play
 
 PLACEMENTS = {"high_gflops": (6.363636, 6.6), "high_mem_bw": (5.25, 8.4), "low_power": (7.0, 6.0)}
 
@@ -16,7 +15,9 @@ PLACEMENTS = {"high_gflops": (6.363636, 6.6), "high_mem_bw": (5.25, 8.4), "low_p
 @pytest.mark.parametrize("core_policy", PLACEMENTS)
 def test_makespan_and_reward_of_each_placement(job_policy, core_policy):
     makespan, reward = PLACEMENTS[core_policy]
-    run = Episode(*learning_case(), DecisionSettings(selection=(f"{job_policy}-{core_policy}",), objective="makespan"), 0)
+    run = Episode(
+        *learning_case(), DecisionSettings(selection=(f"{job_policy}-{core_policy}",), objective="makespan"), 0
+    )
     scores = play(run)
     assert scores["makespan"] == pytest.approx(makespan, abs=1e-6)
     assert run.history.actions == [0]

@@ -28,7 +28,13 @@ def jobs(largest: int, seed: int) -> list[dict]:
 @pytest.mark.parametrize("name", PLATFORMS)
 @pytest.mark.parametrize("names", ["padded", "bare"])
 def test_energy_and_progress_agree(name, names):
-    run = episode(jobs(PLATFORMS[name], 5), cluster(name, names=names), objective="energy_consumption", time_weighted=True, void=False)
+    run = episode(
+        jobs(PLATFORMS[name], 5),
+        cluster(name, names=names),
+        objective="energy_consumption",
+        time_weighted=True,
+        void=False,
+    )
     rng, model, left = np.random.default_rng(2), run.system.model, {}
     give_back = model.give_back
 

@@ -11,14 +11,14 @@ from small_clusters import cluster, workload
 from schedlab.studies.hetero.env.observation import ONCE, PER_HEAD, HeadsObserver
 from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.simulator.episode import Episode, make_jobs
-from schedlab.studies.hetero.simulator.job_queue import ORDERS
+from schedlab.studies.hetero.simulator.resources import ORDERS
 
 LIMITS = {"max_time": 20.0, "max_core": 4.0, "max_mem": 8000.0, "max_mem_bw": 24.0}
 QUIET = {"bw": 6, "mem": 100}
 
 
 def observed(jobs: list[dict], decisions: int) -> np.ndarray:
-    """What is seen at the n-th decision of an episode that plays first-high_gflops on four cores of 4.0 and 4.4 Gflop/s."""
+    """What is seen at the n-th decision of first-high_gflops on four cores of 4.0 and 4.4 Gflop/s."""
     settings = DecisionSettings(selection=("first-high_gflops",), void=False, observation="heads")
     run = Episode(cluster(), make_jobs(workload(jobs), LIMITS), settings, 0)
     for _ in range(decisions - 1):
@@ -45,9 +45,12 @@ def test_first_jobs_of_a_free_cluster_by_hand():
 
 
 def test_a_blocked_shortest_job_waits_for_the_cores_of_running_ones():
-    # at 0 three cores get a job of 10 s at 4.2 Gflop/s, as slow as its 4.0; at 2 come a job of 2 cores (5 s) and one that fits (20 s)
+    # at 0 three cores get a job of 10 s at 4.2 Gflop/s, as slow as its 4.0;
+    # at 2 come a job of 2 cores (5 s) and one that fits (20 s)
     running = QUIET | {"res": 3, "time": 10}
-    vector = observed([running, QUIET | {"res": 2, "time": 5, "subtime": 2}, QUIET | {"res": 1, "time": 20, "subtime": 2}], 2)
+    vector = observed(
+        [running, QUIET | {"res": 2, "time": 5, "subtime": 2}, QUIET | {"res": 1, "time": 20, "subtime": 2}], 2
+    )
     heads, wait = by_policy(vector), 10 * 4.2 / 4.0 - 2
     assert heads["shortest"][[0, 4, 5]].tolist() == [0, 0, 0]
     assert heads["smallest"][0] == 1 and heads["smallest"][5] == pytest.approx(20 / (20 + wait))
@@ -56,13 +59,18 @@ def test_a_blocked_shortest_job_waits_for_the_cores_of_running_ones():
 
 
 def test_time_waited_counts_against_the_requested_time():
-    vector = observed([QUIET | {"res": 4, "time": 10}, QUIET | {"res": 4, "time": 5, "subtime": 2}, QUIET | {"subtime": 7}], 3)
+    vector = observed(
+        [QUIET | {"res": 4, "time": 10}, QUIET | {"res": 4, "time": 5, "subtime": 2}, QUIET | {"subtime": 7}], 3
+    )
     assert by_policy(vector)["first"][4] == pytest.approx(5 / (5 + 5))
 
 
 def test_the_vector_stays_within_its_bounds():
     rng = np.random.default_rng(0)
-    jobs = [{"res": 1 + number % 4, "subtime": number // 3, "bw": 4 * (number % 6), "time": 1 + number % 40} for number in range(40)]
+    jobs = [
+        {"res": 1 + number % 4, "subtime": number // 3, "bw": 4 * (number % 6), "time": 1 + number % 40}
+        for number in range(40)
+    ]
     run = Episode(cluster(), make_jobs(workload(jobs), LIMITS), DecisionSettings(observation="heads", void=False), 0)
     blocked = 0
     while run.advance():

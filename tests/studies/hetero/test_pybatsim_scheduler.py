@@ -11,7 +11,10 @@ from schedlab.studies.hetero.simulator.episode import Episode, make_jobs
 
 pytest.importorskip("batsim")
 
-JOBS = [{"res": 1 + number % 5, "subtime": number // 3, "bw": 4 * (number % 6), "mem": 1000 * (number % 4)} for number in range(30)]
+JOBS = [
+    {"res": 1 + number % 5, "subtime": number // 3, "bw": 4 * (number % 6), "mem": 1000 * (number % 4)}
+    for number in range(30)
+]
 
 
 def actions(seed: int):
@@ -21,10 +24,12 @@ def actions(seed: int):
 
 
 @pytest.mark.parametrize("name", ["learning", "das2"])
-@pytest.mark.parametrize("settings", [{"time_weighted": True, "objective": "edp"}, {"selection": ("random-random", "first-high_mem")}])
+@pytest.mark.parametrize(
+    "settings", [{"time_weighted": True, "objective": "edp"}, {"selection": ("random-random", "first-high_mem")}]
+)
 def test_both_doors_give_the_same_run(name, settings):
     from schedlab.batsim.backends.pybatsim_bus import run_pybatsim
-    from schedlab.studies.hetero.hdeeprm.pybatsim_scheduler import DecisionScheduler
+    from schedlab.studies.hetero.simulator.pybatsim_scheduler import DecisionScheduler
 
     where = cluster(name)
     alone = episode([job | {"mem": min(job["mem"], 900)} for job in JOBS], where, seed=7, **settings)

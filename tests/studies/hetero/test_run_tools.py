@@ -1,4 +1,4 @@
-"""`schedlab hetero metrics|visual|jobstat`: what they read, draw and print, and what they say about files that are wrong."""
+"""`schedlab hetero metrics|visual|jobstat`: what they read, draw and print, and which files they refuse."""
 
 from __future__ import annotations
 
@@ -45,16 +45,20 @@ def drawn(kind: str, folder: Path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("ending", ["svg", "png"])
-def test_every_picture_is_drawn_and_repeatable(runs, monkeypatch, capsys, tmp_path, kind, ending):
+def test_every_picture_is_drawn(runs, monkeypatch, capsys, tmp_path, kind):
     monkeypatch.chdir(runs / ("learned" if kind in LEARNING else "classic"))
-    for name in ("a", "b"):
-        assert main(["hetero", "visual", kind, "-s", str(tmp_path / f"{name}.{ending}")]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == said[1] != ""
-    a, b = (tmp_path / f"{name}.{ending}" for name in "ab")
-    assert a.read_bytes() == b.read_bytes()
-    assert a.stat().st_size > 5000
+    assert main(["hetero", "visual", kind, "-s", str(tmp_path / "a.svg")]) == 0
+    assert capsys.readouterr().out
+    assert (tmp_path / "a.svg").stat().st_size > 5000
+
+
+@pytest.mark.parametrize("ending", ["svg", "png"])
+def test_a_picture_has_the_same_bytes_each_time(runs, monkeypatch, tmp_path, ending):
+    monkeypatch.chdir(runs / "classic")
+    files = [tmp_path / f"{name}.{ending}" for name in "ab"]
+    for file in files:
+        assert main(["hetero", "visual", "gantt", "-s", str(file)]) == 0
+    assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_without_a_name_the_picture_is_called_after_its_kind(runs, monkeypatch):
@@ -83,7 +87,12 @@ def run_files_jobs(folder: Path) -> list[dict[str, float]]:
     header, *rows = (folder / "out_jobs.csv").read_text().splitlines()
     names = header.split(",")
     found = [dict(zip(names, row.split(","), strict=True)) for row in rows]
-    columns = {"submission_time": "submit", "starting_time": "start", "finish_time": "finish", "requested_number_of_resources": "cores"}
+    columns = {
+        "submission_time": "submit",
+        "starting_time": "start",
+        "finish_time": "finish",
+        "requested_number_of_resources": "cores",
+    }
     return [{ours: float(row[theirs]) for theirs, ours in columns.items()} for row in found if row["starting_time"]]
 
 
@@ -106,7 +115,10 @@ def test_spans_of_overuse_including_one_that_hdeeprm_left_open(tmp_path, runs):
     (tmp_path / "overutilizations.json").write_text(json.dumps(overuse))
     assert run_files.read_overuse(tmp_path)["spans"] == [(0, 0.0, 10.0), (1, 5.0, None)]
     last = max(job["finish"] for job in run_files_jobs(tmp_path))
-    assert f"{(10 + last - 5) / (2 * last):.1%} of all processors' time" in drawn("mem_bw_overutilization", tmp_path).caption
+    assert (
+        f"{(10 + last - 5) / (2 * last):.1%} of all processors' time"
+        in drawn("mem_bw_overutilization", tmp_path).caption
+    )
 
 
 def shutil_copy(source: Path, target: Path) -> None:
@@ -144,13 +156,28 @@ def test_metrics_are_read_by_name_and_drawn_in_eight_panels(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     write_schedule(Path("A/out_schedule.csv"))
     write_schedule(Path("B/out_schedule.csv"), makespan=15.0, consumed_joules=5.0)
-    assert main(["hetero", "metrics", "A/out_schedule.csv", "B/out_schedule.csv", "-n1", "greedy", "-n2", "random", "-s", "bars.svg"]) == 0
+    assert (
+        main(
+            [
+                "hetero",
+                "metrics",
+                "A/out_schedule.csv",
+                "B/out_schedule.csv",
+                "-n1",
+                "greedy",
+                "-n2",
+                "random",
+                "-s",
+                "bars.svg",
+            ]
+        )
+        == 0
+    )
     said = capsys.readouterr().out
-    assert said.startswith("random against greedy: energy −50.0 %; ")
-    assert "makespan +50.0 %" in said and "mean slowdown as much" in said
+    assert "random" in said and "greedy" in said
+    assert "energy −50.0 %" in said and "makespan +50.0 %" in said
     assert Path("bars.svg").stat().st_size > 5000
     assert main(["hetero", "metrics", "A/out_schedule.csv", "B/out_schedule.csv"]) == 0
-    assert capsys.readouterr().out.startswith("B against A: ")
     assert Path("metrics.svg").is_file()
 
 
@@ -177,7 +204,9 @@ def test_bars_are_as_high_as_their_values(tmp_path):
     ],
 )
 def test_a_statistic_of_the_jobs(tmp_path, capsys, field, statistic, value):
-    profiles = {str(n): {"req_time": 10 * n, "mem": 100 * n, "mem_bw": 4 * n, "type": "delay", "delay": 1} for n in range(1, 5)}
+    profiles = {
+        str(n): {"req_time": 10 * n, "mem": 100 * n, "mem_bw": 4 * n, "type": "delay", "delay": 1} for n in range(1, 5)
+    }
     jobs = [{"id": n, "subtime": 0, "res": n, "profile": str(n)} for n in range(1, 5)]
     path = tmp_path / "workload.json"
     path.write_text(json.dumps({"nb_res": 4, "jobs": jobs, "profiles": profiles}))
@@ -185,27 +214,27 @@ def test_a_statistic_of_the_jobs(tmp_path, capsys, field, statistic, value):
     assert math.isclose(float(capsys.readouterr().out), value)
 
 
-WRONG = [
-    (["visual", "gant"], "unknown picture 'gant'; did you mean 'gantt'?"),
-    (["visual", "gantt"], "out_jobs.csv: no such file"),
-    (["visual", "rewards"], "rewards.log: cannot be read: No such file"),
-    (["visual", "losses"], "losses.log: line 2: 'x' is no number"),
-    (["visual", "action_preferences"], "probs.json: is no list of rows of numbers"),
-    (["visual", "core_bubbles"], "overutilizations.json: is not of the form that a launch writes (KeyError: 'mem_bw')"),
-    (["visual", "queue_size", "-s", "queue.jpg"], "-s: 'queue.jpg' has the ending .jpg; expected a name that ends in .svg, .pdf, .png"),
-    (["metrics", "short.csv", "short.csv"], "short.csv: has no column consumed_joules, "),
-    (["metrics", "none.csv", "short.csv"], "none.csv: cannot be read: No such file"),
-    (["metrics", "empty.csv", "empty.csv"], "empty.csv: has no row"),
-    (["metrics", "text.csv", "text.csv"], "text.csv: makespan: 'long' is no number"),
-    (["jobstat", "w.json", "req_tim", "max"], "unknown field 'req_tim'; did you mean 'req_time'?"),
-    (["jobstat", "w.json", "mem", "medain"], "unknown statistic 'medain'; did you mean 'median'?"),
-    (["jobstat", "w.json", "mem", "max"], "w.json: profile p: mem is None; expected a number"),
-    (["jobstat", "missing.json", "mem", "max"], "missing.json: there is no such file"),
+WRONG = [  # arguments, the file or option, the key or the nearest name
+    (["visual", "gant"], "visual", "'gantt'"),
+    (["visual", "gantt"], "out_jobs.csv", ""),
+    (["visual", "rewards"], "rewards.log", ""),
+    (["visual", "losses"], "losses.log", "line 2"),
+    (["visual", "action_preferences"], "probs.json", ""),
+    (["visual", "core_bubbles"], "overutilizations.json", "mem_bw"),
+    (["visual", "queue_size", "-s", "queue.jpg"], "-s", ".svg"),
+    (["metrics", "short.csv", "short.csv"], "short.csv", "consumed_joules"),
+    (["metrics", "none.csv", "short.csv"], "none.csv", ""),
+    (["metrics", "empty.csv", "empty.csv"], "empty.csv", ""),
+    (["metrics", "text.csv", "text.csv"], "text.csv", "makespan"),
+    (["jobstat", "w.json", "req_tim", "max"], "jobstat", "'req_time'"),
+    (["jobstat", "w.json", "mem", "medain"], "jobstat", "'median'"),
+    (["jobstat", "w.json", "mem", "max"], "w.json: profile p", "mem"),
+    (["jobstat", "missing.json", "mem", "max"], "missing.json", ""),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "told"), WRONG, ids=[" ".join(arguments) for arguments, _ in WRONG])
-def test_wrong_files_and_names_are_told(tmp_path, monkeypatch, capsys, arguments, told):
+@pytest.mark.parametrize(("arguments", "where", "key"), WRONG, ids=[" ".join(arguments) for arguments, _, _ in WRONG])
+def test_wrong_files_and_names_are_refused(tmp_path, monkeypatch, capsys, arguments, where, key):
     monkeypatch.chdir(tmp_path)
     Path("losses.log").write_text("1.5\nx\n")
     Path("probs.json").write_text('[["a"]]')
@@ -213,11 +242,12 @@ def test_wrong_files_and_names_are_told(tmp_path, monkeypatch, capsys, arguments
     Path("short.csv").write_text("makespan\n1.0\n")
     Path("empty.csv").write_text("makespan\n")
     write_schedule(Path("text.csv"), makespan="long")
-    Path("w.json").write_text('{"nb_res": 1, "jobs": [{"id": 0, "subtime": 0, "res": 1, "profile": "p"}], "profiles": {"p": {}}}')
+    Path("w.json").write_text(
+        '{"nb_res": 1, "jobs": [{"id": 0, "subtime": 0, "res": 1, "profile": "p"}], "profiles": {"p": {}}}'
+    )
     assert main(["hetero", *arguments]) == 2
     error = capsys.readouterr().err
-    assert told in error
-    assert "Traceback" not in error
+    assert where in error and key in error and "Traceback" not in error
 
 
 def test_labels_can_be_left_out(runs):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from tempfile import TemporaryDirectory
 
 from schedlab.batsim.scheduler_loading import OURS, load_scheduler, own_events
 from schedlab.config.errors import UserError, UserErrors
+from schedlab.config.settings import RuleSettings
 from schedlab.platforms.generate import hierarchy_of
 from schedlab.platforms.hierarchy import Hierarchy
 from schedlab.studies.hetero.rules import BEST_FIXED_PAIR, NEED_WALLTIMES, PAIRS
 from schedlab.studies.hetero.scenario import HeteroScenario, check_replicates
+
+Rules = Sequence[tuple[int, RuleSettings, str]]  # number, rule, what it runs
 
 
 def check(scenario: HeteroScenario) -> Iterable[UserError]:
@@ -27,11 +30,10 @@ def check(scenario: HeteroScenario) -> Iterable[UserError]:
         yield from _check_sizes(scenario, hierarchy)
     yield from check_replicates(scenario.workload, scenario.replicates)
     if scenario.energy and not scenario.platform.energy:
-        yield UserError(
-            "energy is asked for", where="platform.energy", expected="true, as the hosts' powers must be written"
-        )
-    yield from _check_rules(scenario)
-    yield from _check_decisions(scenario)
+        yield UserError("energy is asked for", where="platform.energy", expected="true, to have the hosts' powers")
+    rules = [(number, rule, rule.target or rule.name) for number, rule in enumerate(scenario.rule_settings())]
+    yield from _check_rules(scenario, rules)
+    yield from _check_decisions(scenario, rules)
 
 
 def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[UserError]:
@@ -41,17 +43,11 @@ def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[Use
         return
     drawn = workload.lublin.processors
     if drawn > hierarchy.cores:
-        yield UserError(
-            f"jobs are drawn for a machine of {drawn} processors",
-            where="workload.lublin.processors",
-            expected=f"at most the {hierarchy.cores} cores of platform {hierarchy.name}",
-        )
+        what, expected = f"jobs are drawn for {drawn} processors", f"at most {hierarchy.cores}, as {hierarchy.name} has"
+        yield UserError(what, where="workload.lublin.processors", expected=expected)
     if not workload.batsim.missing_memory:
-        yield UserError(
-            "the model gives jobs no memory, so all of them would be left out",
-            where="workload.batsim.missing_memory",
-            expected="memory per core in MB, one of which each job gets, for example [1000, 2000]",
-        )
+        what, expected = "the model gives jobs no memory", "MB per core, one of which each job gets, as [1000, 2000]"
+        yield UserError(what, where="workload.batsim.missing_memory", expected=expected)
     for kind in ("typeless",) if workload.lublin.types == "typeless" else ("batch", "interactive"):
         try:
             workload.lublin.bounds(kind)
@@ -59,22 +55,14 @@ def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[Use
             yield _at(error, "workload.lublin")
 
 
-def _check_rules(scenario: HeteroScenario) -> Iterable[UserError]:
-    """What our schedulers need and the scenario lacks, and schedulers that PyBatsim lacks; a user's own says itself
-    what it needs.
-    """
-    rules = [(number, rule, rule.target or rule.name) for number, rule in enumerate(scenario.rule_settings())]
+def _check_rules(scenario: HeteroScenario, rules: Rules) -> Iterable[UserError]:
+    """What our schedulers need and the scenario lacks, and schedulers that PyBatsim lacks."""
     needy = [rule.name for _, rule, target in rules if target in NEED_WALLTIMES]
     if needy and scenario.workload.source != "batsim" and scenario.workload.batsim.walltime == "none":
-        yield UserError(
-            f"the jobs get no walltimes, which {', '.join(needy)} need{'s' if len(needy) == 1 else ''}",
-            where="workload.batsim.walltime",
-            expected="requested or slowest_core",
-        )
+        what = f"the jobs get no walltimes, which {', '.join(needy)} need{'s' if len(needy) == 1 else ''}"
+        yield UserError(what, where="workload.batsim.walltime", expected="requested or slowest_core")
     for number, rule, target in rules:
-        if (
-            target == "pybatsim" and importlib.util.find_spec("batsim") is not None
-        ):  # where it is missing, the job says so
+        if target == "pybatsim" and importlib.util.find_spec("batsim"):  # where it is missing, the job says so
             try:
                 with TemporaryDirectory(prefix="schedlab-") as folder, own_events(f"{folder}/run") as prefix:
                     load_scheduler(rule.params["scheduler"], rule.params.get("options") or {}, prefix)
@@ -82,9 +70,8 @@ def _check_rules(scenario: HeteroScenario) -> Iterable[UserError]:
                 yield _at(error, f"rules.{number}.params.scheduler")
 
 
-def _check_decisions(scenario: HeteroScenario) -> Iterable[UserError]:
+def _check_decisions(scenario: HeteroScenario, rules: Rules) -> Iterable[UserError]:
     """What the decision system needs, and the choice of cores beneath schedulers."""
-    rules = [(number, rule, rule.target or rule.name) for number, rule in enumerate(scenario.rule_settings())]
     deciding = [rule.name for _, rule, target in rules if target in (BEST_FIXED_PAIR, *PAIRS)] + list(scenario.policies)
     pstates, key = scenario.platform.pstates, "platform.pstates.managed"
     if not pstates.managed:
@@ -93,28 +80,19 @@ def _check_decisions(scenario: HeteroScenario) -> Iterable[UserError]:
             yield UserError(f"{named} manage the cores' pstates, and there are none", where=key, expected="true")
         for number, rule, target in rules:
             if target in OURS and rule.params.get("cores", "lowest") != "lowest":
-                yield UserError(
-                    "cores are chosen on managed pstates only",
-                    where=f"rules.{number}.params.cores",
-                    expected=f"{key}: true",
-                )
+                what = "cores are chosen on managed pstates only"
+                yield UserError(what, where=f"rules.{number}.params.cores", expected=f"{key}: true")
     elif not scenario.platform.energy:
         yield UserError("pstates need the powers of the hosts", where="platform.energy", expected="true")
     for number, rule, target in rules:
         if target == BEST_FIXED_PAIR:
-            split, where = rule.params.get("split", "validation"), f"rules.{number}.params.split"
+            split, where = rule.params.get("split", "validation"), f"rules.{number}.params"
             if not getattr(scenario.replicates, split, 1):
-                yield UserError(
-                    f"no workload of the split {split} to choose on",
-                    where=where,
-                    expected=f"replicates.{split}: 1 or more",
-                )
+                what, expected = f"no workload of the split {split}", f"replicates.{split}: 1 or more"
+                yield UserError(what, where=f"{where}.split", expected=expected)
             if not scenario.energy and str(rule.params.get("metric", "")).startswith("energy"):
-                yield UserError(
-                    "energy is not scored here",
-                    where=f"rules.{number}.params.metric",
-                    expected="energy: true, or another metric",
-                )
+                expected = "energy: true, or another metric"
+                yield UserError("energy is not scored here", where=f"{where}.metric", expected=expected)
 
 
 def _at(error: UserError, key: str) -> UserError:

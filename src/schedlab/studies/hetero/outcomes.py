@@ -1,6 +1,4 @@
-"""What a run is scored by, whoever decided: one definition of the metrics and detail tables for schedulers, pairs and
-learned policies.
-"""
+"""Metrics and detail tables of a run, the same for schedulers, pairs and learned policies."""
 
 from __future__ import annotations
 

@@ -35,9 +35,7 @@ def write_workloads(path: Path | str, texts: Mapping[str, str]) -> None:
 
 
 def extract_workload(path: Path | str, name: str, folder: Path | str) -> Path:
-    """Write the workload file of a replicate into a folder and return its path. Raises UserError for a file that holds
-    none such.
-    """
+    """Write a replicate's workload file into a folder and return its path. Raises UserError where there is none."""
     member = f"{name}.json"
     remedy = "delete the file and run the job that makes it again"
     found = read_members(path, "an archive of workloads", remedy, lambda held: held == member)
@@ -50,18 +48,8 @@ def extract_workload(path: Path | str, name: str, folder: Path | str) -> Path:
 
 log = logging.getLogger(__name__)
 TYPE_LIBRARIES = tuple(f"resources/platforms/types/{name}.json" for name in ("networks", "nodes", "processors"))
-PROBLEM = (
-    "platform",
-    "workload",
-    "replicates",
-    "decisions",
-    "simulator",
-    "batsim",
-    "scheduler_limit",
-    "energy",
-    "network",
-)
-PROBLEM += ("bounded_slowdown_threshold",)
+PROBLEM: tuple[str, ...] = ("platform", "workload", "replicates", "decisions", "simulator", "batsim", "scheduler_limit")
+PROBLEM = (*PROBLEM, "energy", "network", "bounded_slowdown_threshold")
 
 
 def generate_platform(part: Path, xml: Path, resources: Path) -> None:
@@ -70,9 +58,8 @@ def generate_platform(part: Path, xml: Path, resources: Path) -> None:
 
 
 def trim_workload(part: Path, resources: Path, workloads: Path, report: Path) -> None:
-    """Write the workloads of all replicates (zip) and how each of them was made (JSON).
+    """Write the workloads of all replicates (zip), and how each was made (JSON), for the platform's resources.
 
-    resources  the platform's, as generate_platform wrote them
     Raises UserError where a trace has fewer jobs than its replicates take.
     """
     values = read_part(part)
@@ -85,41 +72,30 @@ def trim_workload(part: Path, resources: Path, workloads: Path, report: Path) ->
         made, reports[unit.id] = make_batsim(settings, hierarchy)
         _require_whole_piece(settings, reports[unit.id], replicates.total)
         texts[unit.id] = batsim_text(made)
-        _tell_left_out(unit.id, reports[unit.id])
+        _log_left_out(unit.id, reports[unit.id])
     write_workloads(workloads, texts)
     write_json(report, reports)
 
 
-def _tell_left_out(unit: str, report: Mapping[str, Any]) -> None:
-    """Log how many jobs of a workload were left out, and why; of those that are wider than the platform, what else
-    could be done.
-    """
+def _log_left_out(unit: str, report: Mapping[str, Any]) -> None:
+    """Log how many jobs of a workload were left out, and why."""
     conversion = report.get("conversion", {"reasons": {}})
     reasons = {reason: jobs for reason, jobs in conversion["reasons"].items() if jobs}
     if reasons:
         log.warning("%s: %d of %d jobs taken; %s", unit, conversion["written"], conversion["read"], reasons)
     if reasons.get("too_large"):
-        log.warning(
-            "hint: jobs that the empty platform cannot run are left out or cut to its size (workload.batsim.infeasible: clip)"
-        )
+        log.warning("hint: jobs that do not fit the platform can be cut to its size (workload.batsim.infeasible: clip)")
 
 
 def _require_whole_piece(settings: WorkloadSettings, report: Mapping[str, Any], replicates: int) -> None:
-    if (
-        settings.source != "swf"
-        or settings.trim is None
-        or settings.trim.count is None
-        or settings.batsim.jobs is not None
-    ):
-        return
-    found = report["conversion"]["read"]
-    if found < settings.trim.count:
-        raise UserError(
-            f"the trace ends after {found} of {settings.trim.count} jobs",
-            where=f"workload {settings.name}",
-            expected=f"enough jobs for {replicates} replicates",
-            remedy="take fewer or shorter ones (replicates, trim.count)",
-        )
+    wanted = (
+        settings.trim.count if settings.source == "swf" and settings.trim and settings.batsim.jobs is None else None
+    )
+    found = report["conversion"]["read"] if wanted else 0
+    if wanted and found < wanted:
+        what, expected = f"the trace ends after {found} of {wanted} jobs", f"enough for {replicates} replicates"
+        remedy = "take fewer or shorter ones (replicates, trim.count)"
+        raise UserError(what, where=f"workload {settings.name}", expected=expected, remedy=remedy)
 
 
 def parts(scenario: HeteroScenario) -> dict[str, Part]:
@@ -139,9 +115,8 @@ def _platform_files(platform: PlatformSettings) -> tuple[str, ...]:
     """Files that a described platform rests on; a synthetic one rests on none."""
     if not platform.file:
         return ()
-    own = tuple(
-        path for path in (platform.libraries.networks, platform.libraries.nodes, platform.libraries.processors) if path
-    )
+    libraries = platform.libraries
+    own = tuple(path for path in (libraries.networks, libraries.nodes, libraries.processors) if path)
     shipped = not Path(platform.file).suffix
     return (f"resources/platforms/{platform.file}.json" if shipped else platform.file, *TYPE_LIBRARIES, *own)
 

@@ -7,6 +7,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,6 @@ from schedlab.platforms.batsim_xml import read_platform
 from schedlab.platforms.hierarchy import read_hierarchy
 from schedlab.studies.hetero.env.env import HeteroEnv
 from schedlab.studies.hetero.env.settings import DecisionSettings
-from schedlab.studies.hetero.hdeeprm.pybatsim_scheduler import DecisionScheduler
 from schedlab.studies.hetero.outcomes import METRICS, decisions_table, outcome
 from schedlab.studies.hetero.prepare import extract_workload
 from schedlab.studies.hetero.rules import PairRule, SchedulerRule
@@ -31,17 +31,14 @@ from schedlab.studies.hetero.scenario import HeteroScenario, units
 from schedlab.studies.hetero.simulator.decisions import DecisionSystem
 from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs
 from schedlab.studies.hetero.simulator.managed_cores import ManagedCores
+from schedlab.studies.hetero.simulator.pybatsim_scheduler import DecisionScheduler
 from schedlab.workloads.batsim_file import BatsimWorkload, batsim_text, job_limits, read_batsim
 
 NO_LIMITS = {"max_time": 1.0, "max_core": 1.0, "max_mem": 1.0, "max_mem_bw": 1.0}  # of observations, where nobody looks
 
 
 class HeteroProblem:
-    """Implements the contract's Problem. Units are the replicates of the workload.
-
-    platform   XML of the platform        resources  the same as JSON        workloads   archive of the replicates'
-               workload files
-    """
+    """Implements the contract's Problem from a platform (XML and JSON) and an archive of the workloads."""
 
     metrics = METRICS
 
@@ -62,15 +59,14 @@ class HeteroProblem:
         return Cluster(read_hierarchy(self._resources), read_platform(self._platform))
 
     def jobs(self, unit: Unit) -> Jobs:
-        """Return the jobs of a unit. Observations are scaled alike for all units: by the training workloads, where
-        there are any (as published: by the unit's own). Raises UserError for profiles without memory and memory
-        bandwidth.
+        """Return the jobs of a unit. Raises UserError for profiles without memory and memory bandwidth.
+
+        Observations are scaled by the training workloads, where there are any (published: by the unit's own).
         """
         if unit.id not in self._jobs:
             read = self._workload(unit)
-            self._jobs[unit.id] = Jobs(
-                parse_workload(batsim_text(read), "w0", f"workload {unit.id}"), self._limits(unit)
-            )
+            workload = parse_workload(batsim_text(read), "w0", f"workload {unit.id}")
+            self._jobs[unit.id] = Jobs(workload, self._limits(unit))
         return self._jobs[unit.id]
 
     def env(self, unit: Unit, seed: int) -> HeteroEnv | None:
@@ -82,9 +78,8 @@ class HeteroProblem:
     def rollout(self, policy: Any, unit: Unit) -> Outcome:
         """Run a replicate under a policy from the first submission to the last end.
 
-        A scheduler decides in conversation with the simulator, on a managed platform upon the resource model; a pair or
-        a learned policy is asked for actions. The energy is that of all cores; the energy-delay product is energy times
-        makespan. Raises SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed where the simulation fails.
+        A scheduler talks to the simulator, on a managed platform upon the resource model; other policies are asked for
+        actions. Raises SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed where the simulation fails.
         """
         policy.reset(unit)
         with tempfile.TemporaryDirectory(prefix="schedlab-") as folder:
@@ -106,52 +101,44 @@ class HeteroProblem:
         scenario, inputs = self.scenario, self._inputs(unit, folder)
         system, between = None, None
         if scenario.platform.pstates.managed:
-            system = self._system(
-                DecisionSettings(observation="minimal", legacy=scenario.decisions.legacy), NO_LIMITS, unit, policy.seed
-            )
+            settings = DecisionSettings(observation="minimal", legacy=scenario.decisions.legacy)
+            seed = derive_seed(unit.seed, "episode", policy.seed)
+            system = DecisionSystem(self.cluster.hierarchy, NO_LIMITS, settings, seed)
 
             def between(backend: Backend) -> Backend:
                 return ManagedCores(backend, system, policy.cores, derive_seed(unit.seed, policy.seed))
 
         kind, binary, options = scenario.simulator, scenario.batsim, dict(policy.options)
         limits = Limits(scheduler=scenario.scheduler_limit or None)
-        with _unheard():
+        with _quiet():
             simulate(inputs, policy.scheduler, options, backend=kind, binary=binary, between=between, limits=limits)
         return outcome(inputs.prefix, scenario.bounded_slowdown_threshold, scenario.energy, system)
 
     def _decide(self, policy: Any, unit: Unit, folder: str) -> Outcome:
         """Run a policy of the decision system."""
-        settings = (
-            policy.decisions(self.scenario.decisions) if isinstance(policy, PairRule) else self.scenario.decisions
-        )
-        inputs, seed = self._inputs(unit, folder), getattr(policy, "seed", 0)
+        settings = self.scenario.decisions
+        if isinstance(policy, PairRule):
+            settings = policy.decisions(settings)
+        inputs, seed = self._inputs(unit, folder), derive_seed(unit.seed, "episode", getattr(policy, "seed", 0))
         if self.scenario.simulator == "embedded":
             with Outputs(inputs.prefix) as outputs:
-                episode = Episode(
-                    self.cluster, self.jobs(unit), settings, derive_seed(unit.seed, "episode", seed), outputs
-                )
+                episode = Episode(self.cluster, self.jobs(unit), settings, seed, outputs)
                 while episode.advance():
                     episode.decide(_action(policy, episode.system))
             system = episode.system
         else:
-            system = self._system(settings, self.jobs(unit).limits, unit, seed)
-            self._on_batsim(policy, system, inputs)
+            system = DecisionSystem(self.cluster.hierarchy, self.jobs(unit).limits, settings, seed)
+            with open_backend("batsim", inputs, binary=self.scenario.batsim) as backend:
+                run_pybatsim(backend, DecisionScheduler(system, lambda state: _action(policy, state)))
         made = outcome(inputs.prefix, self.scenario.bounded_slowdown_threshold, self.scenario.energy, system)
         if settings.actions > 1:
-            made.details["decisions"] = decisions_table(system, settings.names)
+            details = {**made.details, "decisions": decisions_table(system, settings.names)}
+            made = replace(made, details=details)
         return made
 
-    def _on_batsim(self, policy: Any, system: DecisionSystem, inputs: Inputs) -> None:
-        with open_backend("batsim", inputs, binary=self.scenario.batsim) as backend:
-            run_pybatsim(backend, DecisionScheduler(system, lambda state: _action(policy, state)))
-
-    def _system(self, settings: DecisionSettings, limits: Any, unit: Unit, seed: int) -> DecisionSystem:
-        return DecisionSystem(self.cluster.hierarchy, limits, settings, derive_seed(unit.seed, "episode", seed))
-
     def _inputs(self, unit: Unit, folder: str) -> Inputs:
-        options = Options(
-            energy=self.scenario.energy or self.scenario.platform.pstates.managed, network=self.scenario.network
-        )
+        energy = self.scenario.energy or self.scenario.platform.pstates.managed
+        options = Options(energy=energy, network=self.scenario.network)
         return Inputs(self._platform, (extract_workload(self._workloads, unit.id, folder),), f"{folder}/out", options)
 
     def _workload(self, unit: Unit) -> BatsimWorkload:
@@ -163,19 +150,17 @@ class HeteroProblem:
     def _limits(self, unit: Unit) -> dict[str, float]:
         learned_on = () if self.scenario.mode == "reference" else self.units("train")
         read = [self._workload(each) for each in learned_on or (unit,)]
-        jobs = [{**job, "profile": f"{number} {job['profile']}"} for number, one in enumerate(read) for job in one.jobs]
-        profiles = {
-            f"{number} {name}": profile for number, one in enumerate(read) for name, profile in one.profiles.items()
-        }
+        jobs, profiles = [], {}
+        for number, one in enumerate(read):
+            jobs += [{**job, "profile": f"{number} {job['profile']}"} for job in one.jobs]
+            profiles |= {f"{number} {name}": profile for name, profile in one.profiles.items()}
         whole = BatsimWorkload(read[0].nb_res, jobs, profiles)
         return job_limits(whole, legacy_zero_limits=self.scenario.workload.batsim.legacy_zero_limits)
 
 
 @contextlib.contextmanager
-def _unheard() -> Iterator[None]:
-    """Drop what a scheduler prints and logs, warnings apart: megabytes of conversation for a few workloads. `sim run`
-    shows it.
-    """
+def _quiet() -> Iterator[None]:
+    """Drop what a scheduler prints and logs, warnings apart: megabytes for a few workloads."""
     before = logging.root.manager.disable
     logging.disable(logging.INFO)
     try:

@@ -1,34 +1,29 @@
-"""Rules: schedulers that speak Batsim's protocol (ours, PyBatsim's, a user's own), policy pairs, and the best pair
-found by trying.
-"""
+"""Rules: schedulers that speak Batsim's protocol, policy pairs, and the best pair found by trying."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from schedlab.batsim.scheduler_loading import OURS, find_scheduler
-from schedlab.config.contract import RuleMaker, Unit
+from schedlab.config.contract import Problem, RuleMaker, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, Settings, validate
-from schedlab.studies.hetero.env.settings import KNOWN_CORE_POLICIES, PAIR_SEPARATOR, DecisionSettings
+from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR, DecisionSettings
 from schedlab.studies.hetero.scenario import BestFixedPairSettings, EasySettings, PyBatsimSettings, SchedulerSettings
-from schedlab.studies.hetero.simulator.job_queue import JOB_POLICIES
+from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
 from schedlab.studies.hetero.simulator.managed_cores import OWN_CHOICE
-
-if TYPE_CHECKING:
-    from schedlab.studies.hetero.problem import HeteroProblem
+from schedlab.studies.hetero.simulator.resources import JOB_POLICIES
 
 NEED_WALLTIMES = ("easy", "conservative")
-PAIRS = tuple(f"{job}{PAIR_SEPARATOR}{core}" for job in JOB_POLICIES for core in KNOWN_CORE_POLICIES)
+PAIRS = tuple(f"{job}{PAIR_SEPARATOR}{core}" for job in JOB_POLICIES for core in ALL_CORE_POLICIES)
 BEST_FIXED_PAIR = "best_fixed_pair"
 
 
 @dataclass(frozen=True)
 class SchedulerRule:
-    """A scheduler by name (or FILE.py:CLASS) with its options; it decides in conversation with the simulator, so
-    nothing asks it to act.
+    """A scheduler by name (or FILE.py:CLASS) with its options; it talks to the simulator, so nothing asks it to act.
 
     cores  core policy by which its jobs get their cores on managed pstates, or OWN_CHOICE
     """
@@ -60,7 +55,7 @@ class PairRule:
 def scheduler_rule(scheduler: str) -> RuleMaker:
     """Return the maker of the rule that runs a scheduler of ours; `params` are its options and its core policy."""
 
-    def make(params: Mapping[str, Any], problem: HeteroProblem, seed: int) -> SchedulerRule:
+    def make(params: Mapping[str, Any], problem: Problem, seed: int) -> Any:
         del problem
         options = validate(RULE_SETTINGS[scheduler], params).model_dump()
         return SchedulerRule(scheduler, options, options.pop("cores"), seed)
@@ -68,7 +63,7 @@ def scheduler_rule(scheduler: str) -> RuleMaker:
     return make
 
 
-def pybatsim(params: Mapping[str, Any], problem: HeteroProblem, seed: int) -> SchedulerRule:
+def pybatsim(params: Mapping[str, Any], problem: Problem, seed: int) -> Any:
     """Return the rule that runs a scheduler of PyBatsim's own package."""
     del problem
     settings = validate(PyBatsimSettings, params)
@@ -78,7 +73,7 @@ def pybatsim(params: Mapping[str, Any], problem: HeteroProblem, seed: int) -> Sc
 def pair_rule(pair: str) -> RuleMaker:
     """Return the maker of the rule that plays one pair."""
 
-    def make(params: Mapping[str, Any], problem: HeteroProblem, seed: int) -> PairRule:
+    def make(params: Mapping[str, Any], problem: Problem, seed: int) -> Any:
         del problem
         validate(NoSettings, params)
         return PairRule(pair, seed)
@@ -86,39 +81,31 @@ def pair_rule(pair: str) -> RuleMaker:
     return make
 
 
-def best_fixed_pair(params: Mapping[str, Any], problem: HeteroProblem, seed: int) -> PairRule:
+def best_fixed_pair(params: Mapping[str, Any], problem: Any, seed: int) -> Any:
     """Return the pair of the scenario's actions with the best mean of a metric over the workloads of a split.
 
-    With a budget of episodes all pairs run the first workload, then all the second, and so on until it is spent; means
-    are over the workloads that every pair ran, or, where it is spent within the first, over that one. Ties: the earlier
-    action. Raises UserError where the split has no workload.
+    With a budget of episodes all pairs run the first workload, then the second, and so on until it is spent; means are
+    over the workloads that every pair ran, at least the first. Ties: the earlier action. Raises UserError.
     """
     settings = validate(BestFixedPairSettings, params)
     pairs, units = problem.scenario.decisions.selection, problem.units(settings.split)
     if not units:
-        raise UserError(
-            f"no workload of the split {settings.split}",
-            where=f"rule {BEST_FIXED_PAIR}",
-            expected=f"replicates.{settings.split}: 1 or more",
-        )
+        what, expected = f"no workload of the split {settings.split}", f"replicates.{settings.split}: 1 or more"
+        raise UserError(what, where=f"rule {BEST_FIXED_PAIR}", expected=expected)
     budget = len(pairs) * len(units) if settings.episodes is None else settings.episodes
     tried = pairs[:budget]
     whole = max(min(budget // len(pairs), len(units)), 1)
-    better = (
-        -1.0 if next(metric.better for metric in problem.metrics if metric.name == settings.metric) == "higher" else 1.0
-    )
-    scores = {
-        pair: [problem.score(PairRule(pair, seed), unit, settings.metric) for unit in units[:whole]] for pair in tried
-    }
-    return PairRule(min(tried, key=lambda pair: better * sum(scores[pair])), seed)
+    (better,) = (metric.better for metric in problem.metrics if metric.name == settings.metric)
+    sign, scores = -1.0 if better == "higher" else 1.0, {}
+    for pair in tried:
+        scores[pair] = sum(problem.score(PairRule(pair, seed), unit, settings.metric) for unit in units[:whole])
+    return PairRule(min(tried, key=lambda pair: sign * scores[pair]), seed)
 
 
 def own_rule(target: str) -> RuleMaker:
-    """Return the maker of a user's own rule: a scheduler, whose options are `params`, or a class with `act` for the
-    decision system.
-    """
+    """Return the maker of a user's rule: a scheduler with `params` as options, or a class with `act`."""
 
-    def make(params: Mapping[str, Any], problem: HeteroProblem, seed: int) -> Any:
+    def make(params: Mapping[str, Any], problem: Problem, seed: int) -> Any:
         found = find_scheduler(target)
         return found(params, problem, seed) if hasattr(found, "act") else SchedulerRule(target, dict(params), seed=seed)
 

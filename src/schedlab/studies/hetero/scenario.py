@@ -1,6 +1,4 @@
-"""The typed scenario of the hetero study: a platform, a workload with its replicates, and the simulator that runs
-them.
-"""
+"""The typed scenario: a platform, a workload with its replicates, and the simulator that runs them."""
 
 from __future__ import annotations
 
@@ -15,7 +13,8 @@ from schedlab.config.seeds import derive_seed
 from schedlab.config.settings import LONGEST, MOST, ScenarioSettings, Seeds
 from schedlab.evaluation.job_metrics import JOB_METRICS
 from schedlab.platforms.settings import PlatformSettings
-from schedlab.studies.hetero.env.settings import KNOWN_CORE_POLICIES, DecisionSettings
+from schedlab.studies.hetero.env.settings import DecisionSettings
+from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.trim import TrimSettings
 
@@ -23,6 +22,7 @@ ENERGY_METRICS = (
     Metric("energy", "J", "lower", label="energy"),
     Metric("energy_delay_product", "J s", "lower", label="energy-delay product"),
 )
+CHOSEN_BY = tuple(metric.name for metric in (*JOB_METRICS, *ENERGY_METRICS))
 RESULTS_VERSION = 2  # raise it when the code of this study changes its results
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
@@ -96,13 +96,10 @@ class HeteroScale(Settings):
     seeds: Seeds = setting((0, 1, 2), doc="repetitions of learned policies", min_length=1)
 
 
-CoreChoice = Literal[tuple(KNOWN_CORE_POLICIES)]
-
-
 class SchedulerSettings(Settings):
     """A scheduler of ours. It says when a job starts; on managed pstates the cores are chosen beneath it."""
 
-    cores: CoreChoice = setting(
+    cores: Literal[tuple(ALL_CORE_POLICIES)] = setting(  # type: ignore[valid-type]
         "lowest", doc="core policy by which its jobs get their cores (with platform.pstates.managed)"
     )
 
@@ -110,13 +107,13 @@ class SchedulerSettings(Settings):
 class EasySettings(SchedulerSettings):
     """The rule `easy`: EASY backfilling."""
 
-    priority: Literal[tuple(PRIORITIES)] = setting("fcfs", doc="order of the queue")
+    priority: Literal[tuple(PRIORITIES)] = setting("fcfs", doc="order of the queue")  # type: ignore[valid-type]
 
 
 class PyBatsimSettings(Settings):
     """The rule `pybatsim`: a scheduler of PyBatsim's own package."""
 
-    cores: Literal["own", *KNOWN_CORE_POLICIES] = setting(
+    cores: Literal["own", *ALL_CORE_POLICIES] = setting(  # type: ignore[valid-type]
         "own",
         doc="core policy by which its jobs get their cores (with platform.pstates.managed); own: it names them itself",
     )
@@ -129,7 +126,7 @@ class BestFixedPairSettings(Settings):
     state.
     """
 
-    metric: Literal[tuple(metric.name for metric in (*JOB_METRICS, *ENERGY_METRICS))] = setting(
+    metric: Literal[CHOSEN_BY] = setting(  # type: ignore[valid-type]
         "mean_bounded_slowdown", doc="by whose mean the best pair is chosen"
     )
     split: Literal["train", "validation"] = setting("validation", doc="workloads that it is chosen on")
@@ -146,11 +143,9 @@ KINDS = {"lublin": "drawn workload", "swf": "piece of a trace", "batsim": "workl
 
 
 def units(workload: WorkloadSettings, replicates: ReplicateSettings) -> tuple[Unit, ...]:
-    """Return the replicates of all splits in order. No two share a job, so each is a block of its own.
+    """Return the replicates of all splits in order. No two share a job, so each is a block, except those of a file.
 
-    Those of a workload file are all the same workload, and so one block.
-    The seed of a replicate hangs from the workload's, its split and its number alone: more replicates change none that
-    was there.
+    The seed of a replicate derives from the workload's, its split and its number: more replicates change no other.
     """
     made = []
     same = workload.source == "batsim"
@@ -164,9 +159,7 @@ def units(workload: WorkloadSettings, replicates: ReplicateSettings) -> tuple[Un
 
 
 def settings_of(workload: WorkloadSettings, replicates: ReplicateSettings, unit: Unit) -> WorkloadSettings:
-    """Return the settings of one replicate: its own seed and, of a trace, the next piece after that of the replicate
-    before it.
-    """
+    """Return the settings of one replicate: its seed and, of a trace, the next piece."""
     changes: dict[str, object] = {"seed": unit.seed, "name": f"{workload.name}, {unit.id}"}
     if workload.source == "swf" and replicates.total > 1:
         trim = workload.trim or TrimSettings()
@@ -186,37 +179,38 @@ def check_replicates(workload: WorkloadSettings, replicates: ReplicateSettings) 
     elif workload.source == "swf":
         trim = workload.trim or TrimSettings()
         if trim.count is None:
-            yield UserError(
-                f"{replicates.total} replicates, and the length of a piece is not given",
-                where="workload.trim",
-                expected="the key count",
-            )
+            what = f"{replicates.total} replicates, and the length of a piece is not given"
+            yield UserError(what, where="workload.trim", expected="the key count")
         if trim.load is not None:
-            yield UserError(
-                "a load picks one piece of the trace",
-                where="workload.trim.load",
-                expected="no load, as there are several replicates",
-            )
+            what, expected = "a load picks one piece of the trace", "no load, as there are several replicates"
+            yield UserError(what, where="workload.trim.load", expected=expected)
 
 
 TERMS = {
-    "workload": "jobs that are submitted to the empty cluster one after the other; the unit that is scored, each with jobs of its own",
+    "workload": "jobs that are submitted to the empty cluster one after the other; the unit that is scored, each "
+    "with jobs of its own",
     "bounded slowdown": "turnaround time over run time of a job, at least 1; jobs shorter than 10 s count as 10 s long",
     "turnaround time": "from the submission of a job to its end",
     "makespan": "from the first submission to the last end",
-    "utilisation": "share of the cores' time until the last end that jobs occupy, whether or not their slowest core lets them compute",
-    "energy": "of all cores until the last end: a share of the full power while idle, more in proportion to what is computed",
+    "utilisation": "share of the cores' time until the last end that jobs occupy, whether or not their slowest core "
+    "lets them compute",
+    "energy": "of all cores until the last end: a share of the full power while idle, more in proportion to what "
+    "is computed",
     "energy-delay product": "energy times makespan",
-    "pair": "a job policy and a core policy, as in shortest-high_mem_bw; the decision system starts jobs by it until one does not fit",
-    "over-subscribed memory bandwidth": "the jobs on a processor want more than it has; then all of its busy cores run at 75 %",
+    "pair": "a job policy and a core policy, as in shortest-high_mem_bw; the decision system starts jobs by it "
+    "until one does not fit",
+    "over-subscribed memory bandwidth": "the jobs on a processor want more than it has; then all of its busy cores "
+    "run at 75 %",
     "best_fixed_pair": "rule: the pair that did best on the validation workloads, played throughout",
     "best_fixed_pair-equal": "rule: the same, found on the training workloads in as many episodes as a learner has",
-    "easy-high_mem_bw": "rule: EASY backfilling, whose jobs get the cores of the processors with the most free memory bandwidth",
+    "easy-high_mem_bw": "rule: EASY backfilling, whose jobs get the cores of the processors with the most free memory "
+    "bandwidth",
     "easy-sjf-high_mem_bw": "rule: the same, with the shortest requested time first",
     "fcfs": "rule: first come, first served; a job that does not fit holds all behind it",
     "sjf": "rule: shortest requested time first; a job that does not fit holds all behind it",
     "filler": "rule: in the order of arrival, every job that fits",
     "easy": "rule: EASY backfilling; jobs overtake where they cannot delay the first one",
-    "easy-sjf": "rule: EASY backfilling with the shortest requested time first; `easy-f1`: with the smallest published score F1 first",
+    "easy-sjf": "rule: EASY backfilling with the shortest requested time first; `easy-f1`: with the smallest "
+    "published score F1 first",
     "conservative": "rule: conservative backfilling; jobs overtake where they delay none",
 }

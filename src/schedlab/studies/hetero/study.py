@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from schedlab.config.contract import Problem, Requirement, Study
-from schedlab.config.errors import UserError
-from schedlab.config.schema import Settings
-from schedlab.config.settings import PolicySettings
 from schedlab.learning.stock.settings import phase_mistakes
 from schedlab.studies.hetero import prepare
 from schedlab.studies.hetero.checks import check
 from schedlab.studies.hetero.figures.settings import FIGURE_SETTINGS
-from schedlab.studies.hetero.learners.settings import (
-    LEARNER_SETTINGS,
-    STOCK,
-)
+from schedlab.studies.hetero.learners.settings import LEARNER_SETTINGS, STOCK
 from schedlab.studies.hetero.outcomes import DETAILS, METRICS
 from schedlab.studies.hetero.problem import HeteroProblem
 from schedlab.studies.hetero.rules import RULE_SETTINGS, RULES, own_rule
 from schedlab.studies.hetero.scenario import RESULTS_VERSION, TERMS, HeteroScale, HeteroScenario
 
+OWN_ROOM, STOCK_ROOM = "schedlab.studies.hetero.learners.policy_gradient", "schedlab.learning.stock.learner"
+DRAWN_IN = {"metrics": "metrics", "gantt": "schedule", "course": "schedule", "overuse": "overuse", "bubbles": "overuse"}
+DRAWN_IN |= {"pairs": "pairs", "learning": "learning", "preferences": "learning"}
 ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
 
 
@@ -47,11 +44,6 @@ def inputs(scenario: HeteroScenario) -> dict[str, tuple[str, str]]:
     }
 
 
-def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
-    """Yield what types cannot see in a policy: a phase that would change a stock learner's policy itself."""
-    yield from phase_mistakes(learner, policy.train_on)
-
-
 def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Problem:
     """Return one scenario with its platform and workloads."""
     return HeteroProblem(prepare.scenario_of(values), inputs["platform"], inputs["resources"], inputs["workloads"])
@@ -65,22 +57,9 @@ STUDY = Study(
     scale=HeteroScale,
     metrics=METRICS,
     rules={name: f"schedlab.studies.hetero.rules:RULES[{name}]" for name in RULES},
-    learners={
-        "reinforce": "schedlab.studies.hetero.learners.policy_gradient:LEARNERS[reinforce]",
-        "actor_critic": "schedlab.studies.hetero.learners.policy_gradient:LEARNERS[actor_critic]",
-        **{name: f"schedlab.learning.stock.learner:LEARNERS[{name}]" for name in STOCK},
-    },
+    learners={name: f"{STOCK_ROOM if name in STOCK else OWN_ROOM}:LEARNERS[{name}]" for name in LEARNER_SETTINGS},
     learner_settings=LEARNER_SETTINGS,
-    figures={
-        "metrics": "schedlab.studies.hetero.figures.metrics:draw_metrics",
-        "gantt": "schedlab.studies.hetero.figures.schedule:draw_gantt",
-        "course": "schedlab.studies.hetero.figures.schedule:draw_course",
-        "overuse": "schedlab.studies.hetero.figures.overuse:draw_overuse",
-        "bubbles": "schedlab.studies.hetero.figures.bubbles:draw_bubbles",
-        "pairs": "schedlab.studies.hetero.figures.pairs:draw_pairs",
-        "learning": "schedlab.studies.hetero.figures.learning:draw_learning",
-        "preferences": "schedlab.studies.hetero.figures.learning:draw_preferences",
-    },
+    figures={kind: f"schedlab.studies.hetero.figures.{module}:draw_{kind}" for kind, module in DRAWN_IN.items()},
     parts=prepare.parts,
     problem_part=prepare.problem_values,
     requires=requires,
@@ -92,6 +71,6 @@ STUDY = Study(
     rule_settings=RULE_SETTINGS,
     figure_settings=FIGURE_SETTINGS,
     check=check,
-    check_policy=check_policy,
+    check_policy=lambda policy, learner: phase_mistakes(learner, policy.train_on),
     own_rule=own_rule,
 )

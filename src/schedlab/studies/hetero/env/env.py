@@ -1,11 +1,9 @@
-"""Gymnasium environment over the embedded simulator: one episode is one workload, one step is one decision of the
-decision system.
-"""
+"""Gymnasium environment on the embedded simulator: an episode is a workload, a step a decision."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -13,27 +11,21 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.config.schema import settings_given
 from schedlab.studies.hetero.env.settings import DecisionSettings
-from schedlab.studies.hetero.example import learning_case
-from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs
+from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs, learning_case
 
 ENVIRONMENT = "schedlab/Hetero-v0"
 
 
-class HeteroEnv(gym.Env[np.ndarray, int]):
+class HeteroEnv(gym.Env[np.ndarray, Any]):
     """Ask for a job policy and a core policy wherever jobs came or ended and others wait.
 
-    Observation: float32 vector (`Observer` gives the order of the numbers), within 0 and 1. Actions: the pairs of the
-    selection, then, where it is offered, void; `action_masks` tells where void is not valid. Reward: the objective's
-    value after the action, or its integral until the next decision (`time_weighted`). An episode runs one of the
-    workloads, drawn at reset, or the one that `options={"workload": number}` names, and is terminated when its last job
-    has ended; `info` then holds Batsim's totals ("scores"). Each info tells the date ("time", s), jobs waiting and
-    running, and voids that were replaced because nothing else could happen.
-
-    Raises UserError where no workload is given, where a workload asks for no decision, and for a wrong number in
-    `options`.
+    Observation: float32 vector (`Observer` gives the order), within 0 and 1. Actions: the pairs of the selection, then
+    void where it is offered. Reward: the objective's value after the action, or its integral until the next decision
+    (`time_weighted`). An episode runs one workload, drawn at reset or named by `options={"workload": number}`; the last
+    `info` holds Batsim's totals ("scores"). Raises UserError for unknown workloads and those without decisions.
     """
 
-    metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)
+    metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
 
     def __init__(
         self,
@@ -45,17 +37,16 @@ class HeteroEnv(gym.Env[np.ndarray, int]):
     ) -> None:
         if not workloads:
             raise UserError("no workload", where=ENVIRONMENT, expected="at least one")
-        self.cluster, self.workloads, self.settings = (
-            cluster,
-            tuple(workloads),
-            settings_given(DecisionSettings, settings),
-        )
+        self.cluster, self.workloads = cluster, tuple(workloads)
+        self.settings = settings_given(DecisionSettings, settings)
         self.render_mode = render_mode
         self._seed = seed
-        self.episode = self._episode(0, 0)
+        self.episode = Episode(cluster, self.workloads[0], self.settings, 0)
         highest = np.inf if self.settings.legacy.unclipped_observation else 1.0
-        self.observation_space = gym.spaces.Box(0.0, highest, (self.episode.system.observer.size,), np.float32)
-        self.action_space = gym.spaces.Discrete(self.settings.actions)
+        self.observation_space: gym.spaces.Box = gym.spaces.Box(
+            0.0, highest, (self.episode.system.observer.size,), np.float32
+        )
+        self.action_space: gym.spaces.Discrete = gym.spaces.Discrete(self.settings.actions)
 
     @property
     def action_names(self) -> tuple[str, ...]:
@@ -65,18 +56,16 @@ class HeteroEnv(gym.Env[np.ndarray, int]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin an episode; the first reset uses the seed of the construction. Random policies draw from the episode's
-        own seed.
-        """
+        """Begin an episode; the first reset uses the seed given at construction."""
         super().reset(seed=self._seed if seed is None else seed)
         self._seed = None
         drawn = int(self.np_random.integers(len(self.workloads)))
         number = (options or {}).get("workload", drawn)
         if number not in range(len(self.workloads)):
-            raise UserError(
-                f"workload {number!r}", where="options of reset", expected=f"a number below {len(self.workloads)}"
-            )
-        self.episode = self._episode(number, drawn_seed(self.np_random))
+            expected = f"a number below {len(self.workloads)}"
+            raise UserError(f"workload {number!r}", where="options of reset", expected=expected)
+        seed = drawn_seed(self.np_random)
+        self.episode = Episode(self.cluster, self.workloads[number], self.settings, seed)
         if not self.episode.advance():
             raise UserError("asks for no decision", where=f"workload {number}", expected="a job that fits the platform")
         return self.episode.observe(), self._info() | {"workload": number}
@@ -88,7 +77,8 @@ class HeteroEnv(gym.Env[np.ndarray, int]):
         self.episode.decide(int(action))
         going_on = self.episode.advance()
         ending = {} if going_on else {"scores": self.episode.scores()}
-        return self.episode.observe(), self.episode.system.reward, not going_on, False, self._info() | ending
+        reward = cast(float, self.episode.system.reward)
+        return self.episode.observe(), reward, not going_on, False, self._info() | ending
 
     def action_masks(self) -> np.ndarray:
         """Return True for each action that is valid now."""
@@ -100,17 +90,10 @@ class HeteroEnv(gym.Env[np.ndarray, int]):
         cores = f"{model.busy_cores} of {model.hierarchy.cores} cores busy"
         return f"{info['time']:g} s: {info['waiting']} jobs wait, {info['running']} run, {cores}, {model.power:g} W"
 
-    def _episode(self, workload: int, seed: int) -> Episode:
-        return Episode(self.cluster, self.workloads[workload], self.settings, seed)
-
     def _info(self) -> dict[str, Any]:
-        system = self.episode.system
-        return {
-            "time": self.episode.now,
-            "waiting": len(system.queue),
-            "running": len(system.model.running),
-            "replaced": system.replaced,
-        }
+        system, now = self.episode.system, self.episode.now
+        jobs = {"waiting": len(system.queue), "running": len(system.model.running)}
+        return {"time": now, **jobs, "replaced": system.replaced}
 
 
 def drawn_seed(rng: np.random.Generator) -> int:
@@ -125,9 +108,7 @@ def make(
     seed: int | None = None,
     render_mode: str | None = None,
 ) -> HeteroEnv:
-    """Return the environment; without a cluster and workloads, over the example of HDeepRM's thesis
-    (`example.learning_case`).
-    """
+    """Return the environment; by default over the example of HDeepRM's thesis (`learning_case`)."""
     if cluster is None or workloads is None:
         cluster, jobs = learning_case()
         workloads = (jobs,)

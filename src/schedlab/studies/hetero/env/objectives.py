@@ -2,10 +2,8 @@
 
 Source: specification of the study hetero, section 5.4. Two were broken in the original and are chosen here:
 
-avg_utilization   number of busy cores, as the original meant; its integral is the core-seconds in use
-edp               minus power times jobs in the system; time-weighted it adds up to the energy that is spent while jobs
-                  are there, once
-                  for each of them: low where little energy is used and few jobs wait for it
+avg_utilization   number of busy cores; its integral is the core-seconds in use
+edp               minus power times jobs in the system: time-weighted, the energy spent while each job is there
 """
 
 from __future__ import annotations

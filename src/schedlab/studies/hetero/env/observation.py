@@ -1,5 +1,4 @@
-"""What an agent sees: the state of the cluster, the spread of the waiting jobs, and how the queue grew; updated, never
-rebuilt.
+"""What an agent sees: the state of the cluster, the spread of the waiting jobs, and how the queue grew.
 
 Order of the numbers (specification of the study hetero, section 5.2): for each node its free memory; for each of its
 processors its free bandwidth and, only in `normal`, for each core speed, power and the rest of its job; then for time,
@@ -15,8 +14,15 @@ from typing import Literal
 
 import numpy as np
 
-from schedlab.studies.hetero.simulator.job_queue import COLUMNS, ORDERS, JobQueue
-from schedlab.studies.hetero.simulator.resources import KB_PER_GB, KB_PER_MB, JobRequest, ResourceModel
+from schedlab.studies.hetero.simulator.resources import (
+    COLUMNS,
+    KB_PER_GB,
+    KB_PER_MB,
+    ORDERS,
+    JobQueue,
+    JobRequest,
+    ResourceModel,
+)
 
 Kind = Literal["normal", "small", "minimal"]
 QUEUE_NUMBERS = 5 * len(COLUMNS) + 1
@@ -24,10 +30,9 @@ PER_CORE = 3  # speed, power, rest of the job
 
 
 class Observer:
-    """Holds the vector of one model.
+    """Holds the vector of one model and updates what changed.
 
-    limits   values that the columns of waiting jobs are divided by: max_time (s), max_core, max_mem (MB), max_mem_bw
-             (GB/s)
+    limits   what columns of waiting jobs are divided by: max_time (s), max_core, max_mem (MB), max_mem_bw (GB/s)
     clipped  shares of waiting jobs above 1, beyond the 99th percentile, are shown as 1
     """
 
@@ -35,19 +40,11 @@ class Observer:
         self, model: ResourceModel, kind: Kind, limits: Mapping[str, float], sensitivity: float, clipped: bool = True
     ) -> None:
         self.model, self.kind, self._sensitivity, self._clipped = model, kind, sensitivity, clipped
-        self._limits = (
-            limits["max_time"],
-            limits["max_core"],
-            limits["max_mem"] * KB_PER_MB,
-            limits["max_mem_bw"] * KB_PER_GB,
-        )
+        memory, bandwidth = limits["max_mem"] * KB_PER_MB, limits["max_mem_bw"] * KB_PER_GB
+        self._limits = (limits["max_time"], limits["max_core"], memory, bandwidth)
         self._number_places()
         self._memory = np.maximum(np.array(model.memory, float), 1.0)
         self._bandwidth = np.maximum(np.array(model.bandwidth, float), 1.0)
-        self.reset()
-
-    def reset(self) -> None:
-        """Begin with a free cluster and an empty queue."""
         self.last_length = 0
         self._stale: set[int] = set()
         self._vector = np.zeros(self.size, np.float32)
@@ -65,22 +62,15 @@ class Observer:
             self._update_cluster()
         if self.kind == "normal":
             self._vector[self._core_place + 2] = self.model.remaining()[self.model.served]
-        shares = [
-            value / limit
-            for column, limit in zip(COLUMNS, self._limits, strict=True)
-            for value in queue.quartiles(column)
-        ]
-        self._vector[-QUEUE_NUMBERS:] = [
-            *([min(share, 1.0) for share in shares] if self._clipped else shares),
-            self._variation(len(queue)),
-        ]
+        limits = zip(COLUMNS, self._limits, strict=True)
+        shares = [value / limit for column, limit in limits for value in queue.quartiles(column)]
+        shares = [min(share, 1.0) for share in shares] if self._clipped else shares
+        self._vector[-QUEUE_NUMBERS:] = [*shares, self._variation(len(queue))]
         self.last_length = len(queue)
         return self._vector.copy()
 
     def _variation(self, length: int) -> float:
-        """Growth of the queue, 0.5 where it stayed, 0 and 1 where it changed by the sensitivity (a share of the shorter
-        one) or more.
-        """
+        """Growth of the queue: 0.5 where it stayed, 0 and 1 where it changed by the sensitivity or more."""
         shorter = min(length, self.last_length)
         if not shorter:
             return 1.0 if length else 0.0 if self.last_length else 0.5
@@ -102,20 +92,18 @@ class Observer:
                     cores += range(place, last, PER_CORE)
                     place = last
         self.size = place + QUEUE_NUMBERS
-        self._node_place, self._processor_place, self._core_place = (
-            np.array(places, np.int64) for places in (nodes, processors, cores)
-        )
+        places = [np.array(numbers, np.int64) for numbers in (nodes, processors, cores)]
+        self._node_place, self._processor_place, self._core_place = places
 
     def _update_cluster(self) -> None:
         model, vector = self.model, self._vector
         processors = np.array(list(self._stale))
         nodes = np.array(list({model.node_of[number] for number in self._stale}))
         self._stale = set()
-        vector[self._node_place[nodes]] = (
-            np.array([model.free_memory[number] for number in nodes]) / self._memory[nodes]
-        )
-        free = np.array([model.free_bandwidth[number] for number in processors])
-        vector[self._processor_place[processors]] = np.maximum(free, 0) / self._bandwidth[processors]
+        memory = np.array([model.free_memory[number] for number in nodes])
+        vector[self._node_place[nodes]] = memory / self._memory[nodes]
+        bandwidth = np.array([model.free_bandwidth[number] for number in processors])
+        vector[self._processor_place[processors]] = np.maximum(bandwidth, 0) / self._bandwidth[processors]
         if self.kind == "normal":
             cores = model.cores_of(processors)
             state = model.pstate[cores]

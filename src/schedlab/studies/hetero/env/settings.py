@@ -1,6 +1,4 @@
-"""The typed values of the decisions on a heterogeneous cluster: actions, observation, objective; and the switches of
-reference mode.
-"""
+"""Typed settings of the decisions: actions, observation, objective, and the switches of reference mode."""
 
 from __future__ import annotations
 
@@ -11,11 +9,10 @@ from pydantic import model_validator
 from schedlab.config.errors import did_you_mean
 from schedlab.config.schema import Settings, section, setting
 from schedlab.studies.hetero.env.objectives import OBJECTIVES
-from schedlab.studies.hetero.simulator.core_policies import CORE_POLICIES, MORE_CORE_POLICIES
-from schedlab.studies.hetero.simulator.job_queue import JOB_POLICIES
+from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES, CORE_POLICIES
+from schedlab.studies.hetero.simulator.resources import JOB_POLICIES
 
 PAIR_SEPARATOR = "-"
-KNOWN_CORE_POLICIES = {**CORE_POLICIES, **MORE_CORE_POLICIES}
 ALL_PAIRS = tuple(f"{job}{PAIR_SEPARATOR}{core}" for job in JOB_POLICIES for core in CORE_POLICIES)
 
 
@@ -58,12 +55,15 @@ class DecisionSettings(Settings):
     void: bool = setting(True, doc="a last action that does nothing")
     observation: Literal["normal", "small", "minimal", "heads"] = setting(
         "normal",
-        doc="cores, processors and nodes with the queue; without cores; the queue alone; the first job of each job policy",
+        doc="cores, processors and nodes with the queue; without cores; the queue alone; "
+        "the first job of each job policy",
     )
     queue_sensitivity: float = setting(
         0.05, doc="growth of the queue, as a share, at which its variation shows 0 or 1", gt=0
     )
-    objective: Literal[tuple(OBJECTIVES)] = setting("avg_job_slowdown", doc="what the reward adds up to")
+    objective: Literal[tuple(OBJECTIVES)] = setting(  # type: ignore[valid-type]
+        "avg_job_slowdown", doc="what the reward adds up to"
+    )
     time_weighted: bool = setting(
         False, doc="the reward is the objective's integral until the next decision, not its value now"
     )
@@ -76,12 +76,10 @@ class DecisionSettings(Settings):
     def _check(self) -> DecisionSettings:
         for number, pair in enumerate(self.selection):
             job, _, core = pair.partition(PAIR_SEPARATOR)
-            if job not in JOB_POLICIES:
-                raise ValueError(f"selection.{number}: '{pair}' has no job policy; {did_you_mean(job, JOB_POLICIES)}")
-            if core not in KNOWN_CORE_POLICIES:
-                raise ValueError(
-                    f"selection.{number}: '{pair}' has no core policy; {did_you_mean(core, KNOWN_CORE_POLICIES)}"
-                )
+            for kind, name, known in (("job", job, JOB_POLICIES), ("core", core, ALL_CORE_POLICIES)):
+                if name not in known:
+                    remedy = did_you_mean(name, known)
+                    raise ValueError(f"selection.{number}: '{pair}' has no {kind} policy; {remedy}")
         if len(set(self.selection)) < len(self.selection):
             raise ValueError("selection: each pair once")
         return self

@@ -1,26 +1,21 @@
-"""What the figures of this study are drawn from: the rows of one workload, the machine behind them, colours, and
-readable units.
-"""
+"""What the figures are drawn from: the rows of one workload, its platform, policies and their looks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from schedlab.config.contract import FigureSpec, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.schema import Settings
 from schedlab.figures import helpers, theme
 from schedlab.figures.theme import Style
-from schedlab.platforms.hierarchy import Hierarchy, read_hierarchy
 from schedlab.studies.hetero.outcomes import METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-S = TypeVar("S", bound=Settings)
 BY_NAME = {metric.name: metric for metric in METRICS}
 
 
@@ -30,42 +25,30 @@ def scenarios(tables: StudyTables, spec: FigureSpec) -> list[str]:
 
 
 def policies(tables: StudyTables, spec: FigureSpec, shown: Sequence[str]) -> list[str]:
-    """Return the policies that a figure shows of some scenarios: in its order, or, where it names none, from best to
-    worst.
-    """
+    """Return the policies that a figure shows, in its order; where it names none, from best to worst."""
     rows = tables.summary[tables.summary["scenario"].isin(shown) & (tables.summary["split"] == "test")]
     ranked = helpers.policy_order(rows, next(metric for metric in METRICS if metric.headline))
     return [name for name in spec.policies if name in ranked] if spec.policies else ranked
 
 
 def looks(tables: StudyTables, names: Sequence[str]) -> dict[str, Style]:
-    """Return the styles of policies: as everywhere, except that rules among themselves have colours, in their order in
-    the figure.
-    """
+    """Return the styles of policies; rules alone get colours in their order in the figure."""
     styles = theme.styles_of(tables.scores)
     kinds = dict(zip(tables.scores["policy"], tables.scores["kind"], strict=True))
     if any(kinds[name] != "rule" for name in names):
         return styles
-    dashes = theme.DASHES
-    return {
-        name: Style(theme.colour(number), styles[name].marker, dashes[number % len(dashes)])
-        for number, name in enumerate(names)
-    }
+    numbered, dashes = enumerate(names), theme.DASHES
+    return {name: Style(theme.colour(n), styles[name].marker, dashes[n % len(dashes)]) for n, name in numbered}
 
 
 def unit_shown(tables: StudyTables, spec: FigureSpec, scenario: str, unit: str) -> str:
-    """Return the workload that a figure shows: `unit`, or the first of the test split. Raises UserError for an unknown
-    one.
-    """
+    """Return the workload that a figure shows: `unit`, or the first of the test split. Raises UserError."""
     rows = tables.scores[tables.scores["scenario"] == scenario]
     known = sorted(set(rows["unit"]))
     wanted = unit or min(rows.loc[rows["split"] == "test", "unit"])
     if wanted not in known:
-        raise UserError(
-            f"there is no workload '{wanted}'",
-            where=f"figure {spec.name}: params.unit",
-            remedy=did_you_mean(wanted, known),
-        )
+        where, remedy = f"figure {spec.name}: params.unit", did_you_mean(wanted, known)
+        raise UserError(f"there is no workload '{wanted}'", where=where, remedy=remedy)
     return wanted
 
 
@@ -74,11 +57,6 @@ def detail(tables: StudyTables, table: str, scenario: str, unit: str, policy: st
     rows = tables.details[table]
     found = rows[(rows["scenario"] == scenario) & (rows["unit"] == unit) & (rows["policy"] == policy)]
     return found[found["policy_seed"] == found["policy_seed"].min()]
-
-
-def resources(tables: StudyTables, scenario: str) -> Hierarchy:
-    """Return the resources of a scenario's platform."""
-    return read_hierarchy(tables.inputs[scenario]["resources"])
 
 
 def means_within(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:

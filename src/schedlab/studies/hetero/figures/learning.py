@@ -1,11 +1,9 @@
-"""Figures of learning: return and loss an episode, and what a policy prefers, each agent beside the others with the
-range of its seeds.
-"""
+"""Figures of learning: return and loss of an episode, and what a policy prefers, agent beside agent."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +15,7 @@ from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR
 from schedlab.studies.hetero.figures import data
 from schedlab.studies.hetero.figures.settings import LearningSettings, PreferencesSettings
 from schedlab.studies.hetero.simulator.core_policies import CORE_POLICIES
-from schedlab.studies.hetero.simulator.job_queue import JOB_POLICIES
+from schedlab.studies.hetero.simulator.resources import JOB_POLICIES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,10 +30,7 @@ CHANCE = "probability "  # begin of the curves that hold an action's probability
 
 
 def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A column an agent: above the return of an episode, below the loss; the mean of the seeds and their range.
-
-    Settings: LearningSettings.
-    """
+    """A column an agent: above the return of an episode, below the loss; the mean of the seeds and their range."""
     window = helpers.settings_of(spec, LearningSettings).window
     agents = _curves(tables, spec)
     looks, most = theme.styles_of(tables.scores), len(agents)
@@ -45,7 +40,8 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
         above, below = panels[0, column], panels[1, column]
         returns = rows[rows["metric"] == "return"]
         _mean_and_range(above, returns, looks[agent], window)
-        _mean_and_range(below, rows[rows["metric"] == _loss(rows)], looks[agent], window)
+        loss = next(name for name in LOSSES if name in set(rows["metric"]))
+        _mean_and_range(below, rows[rows["metric"] == loss], looks[agent], window)
         above.set_title(_short(agent, agents))
         told.append(f"{agent} {_ends(returns, window)}")
         for axes in (above, below):
@@ -63,16 +59,12 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_preferences(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A column an agent, a row a way to group its actions: the probability of each group over the episodes.
-
-    Settings: PreferencesSettings.
-    """
+    """A column an agent, a row a way to group its actions: the probability of each group over the episodes."""
     settings = helpers.settings_of(spec, PreferencesSettings)
     agents = _curves(tables, spec)
     rows = len(settings.by)
-    figure, panels = theme.new_figure(
-        rows, len(agents), height_mm=24 + 38 * rows, sharex="col", sharey=True, squeeze=False
-    )
+    looks: dict[str, Any] = {"height_mm": 24 + 38 * rows, "sharex": "col", "sharey": True, "squeeze": False}
+    figure, panels = theme.new_figure(rows, len(agents), **looks)
     told, most = [], 0.0
     for column, (agent, points) in enumerate(agents.items()):
         for axes, by in zip(panels[:, column], settings.by, strict=True):
@@ -106,36 +98,22 @@ def preferred(points: pd.DataFrame, by: str) -> tuple[np.ndarray, dict[str, np.n
     actions = rows["metric"].str.removeprefix(CHANCE)
     parts = actions.str.split(PAIR_SEPARATOR, n=1, expand=True)
     groups = actions if by == "pair" else parts[0 if by == "job" else 1].fillna(actions)
-    sums = (
-        rows.assign(group=groups)
-        .groupby(["group", "policy_seed", "episode"])["value"]
-        .sum()
-        .unstack("episode")
-        .dropna(axis="columns")
-    )
-    order = sorted(set(groups), key=lambda name: (_place(name), name))
+    grouped = rows.assign(group=groups).groupby(["group", "policy_seed", "episode"])
+    sums = grouped["value"].sum().unstack("episode").dropna(axis="columns")
+    order = sorted(set(groups), key=lambda name: (_ORDER.get(name, len(_ORDER)), name))
     return sums.columns.to_numpy(), {name: sums.loc[name].to_numpy() for name in order}
 
 
 def preference_lines(axes: Axes, places: np.ndarray, groups: Mapping[str, np.ndarray]) -> None:
-    """Draw a line a group, the mean of its seeds with their range; those beyond the first NAMED pale and without a
-    name.
-
-    places (n,): episodes; groups: name -> (seeds, n)
-    """
+    """Draw a line a group (seeds, n): mean and range over episodes (n,); beyond the first NAMED pale and nameless."""
     for number, (name, values) in enumerate(groups.items()):
-        named = number < NAMED
-        place = _place(name)
-        place = number if place == len(_ORDER) else place
-        look = (
-            {"color": theme.colour(place), "linestyle": theme.DASHES[place % len(theme.DASHES)]}
-            if named
-            else {"color": PALE, "linewidth": 0.6}
-        )
+        named, place = number < NAMED, _ORDER.get(name, number)
+        look: dict[str, Any] = {"color": PALE, "linewidth": 0.6}
+        if named:
+            look = {"color": theme.colour(place), "linestyle": theme.DASHES[place % len(theme.DASHES)]}
         if named and len(values) > 1:
-            axes.fill_between(
-                places, values.min(axis=0), values.max(axis=0), color=look["color"], alpha=0.15, linewidth=0
-            )
+            band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
+            axes.fill_between(places, values.min(axis=0), values.max(axis=0), **band)
         look["marker"] = "." if len(places) < FEW else ""
         axes.plot(places, values.mean(axis=0), label=name if named else "_others", **look)
 
@@ -148,33 +126,20 @@ def episode_axis(axes: Axes, last: int) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
 
 
+# place of a job policy or core policy among its kind, so that it has one colour everywhere; pairs come after
 _ORDER = {name: number for names in (JOB_POLICIES, CORE_POLICIES) for number, name in enumerate(names)}
 
 
-def _place(name: str) -> int:
-    """Place of a job policy or core policy among its kind, so that it has one colour everywhere; pairs come after."""
-    return _ORDER.get(name, len(_ORDER))
-
-
 def _curves(tables: StudyTables, spec: FigureSpec) -> dict[str, pd.DataFrame]:
-    """Agent -> rows of its training curves on the figure's scenario. Raises UserError where none of its policies
-    learned there.
-    """
+    """Agent -> rows of its training curves on the figure's scenario. Raises UserError where there are none."""
     scenario = data.scenarios(tables, spec)[0]
     rows = tables.curves[(tables.curves["split"] == "train") & tables.curves["train_scenario"].isin([scenario, ""])]
     learned = set(rows.loc[rows["train_scenario"] == scenario, "policy"])
     names = [name for name in spec.policies or sorted(learned) if name in learned]
     if not names:
-        raise UserError(
-            f"none of its policies learned on {scenario}",
-            where=f"figure {spec.name}: policies",
-            expected="some that did",
-        )
+        what = f"none of its policies learned on {scenario}"
+        raise UserError(what, where=f"figure {spec.name}: policies", expected="some that did")
     return {name: rows[rows["policy"] == name] for name in names}
-
-
-def _loss(rows: pd.DataFrame) -> str:
-    return next(name for name in LOSSES if name in set(rows["metric"]))
 
 
 def _mean_and_range(axes: Axes, points: pd.DataFrame, look: Style, window: int) -> None:

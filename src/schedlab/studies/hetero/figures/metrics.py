@@ -28,11 +28,9 @@ WIDE = 20.0  # largest over smallest value from which an axis is logarithmic
 
 
 def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a metric, a row a scheduler, a point with its interval for each scenario; from best to worst by the
-    headline metric.
+    """A panel a metric, a row a scheduler from best to worst, a point with its interval for each scenario.
 
-    A metric that is 0 everywhere, or that `against` scores 0 in, has no panel, and the caption says so. Settings:
-    MetricsSettings.
+    A metric that is 0 everywhere, or that `against` scores 0 in, has no panel, and the caption says so.
     """
     settings = helpers.settings_of(spec, MetricsSettings)
     names = data.scenarios(tables, spec)
@@ -44,11 +42,7 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     nothing = {name for name, values in rows.groupby("metric")["value"] if not values.any()}
     metrics = [metric for metric in chosen if metric.name in set(rows["metric"]) - nothing]
     if not metrics:
-        what = (
-            f"every difference to '{baseline}' that is to be shown is 0, or 0 is its score"
-            if baseline
-            else "every score to be shown is 0"
-        )
+        what = f"every difference to '{baseline}', or its score, is 0" if baseline else "every score to be shown is 0"
         raise UserError(what, where=f"figure {spec.name}: params.metrics", expected="others")
     columns = min(COLUMNS, len(metrics))
     lines = -(-len(metrics) // columns)
@@ -62,7 +56,9 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     over = "workloads" if rows["seeds"].max() == 1 else ""
     explained = helpers.explain_uncertainty(figure, rows, more=_keys(names) if len(names) > 1 else (), over=over)
     zero = [metric.label for metric in chosen if metric.name in nothing]
-    told = [_told(tables, names, order, metrics) if not baseline else _told_against(rows, names, metrics, baseline)]
+    told = [
+        _caption(tables, names, order, metrics) if not baseline else _caption_against(rows, names, metrics, baseline)
+    ]
     told += [f"Zero for all: {', '.join(zero)}."] if zero and not baseline else []
     scored = set(tables.summary.loc[tables.summary["scenario"].isin(names), "metric"])
     missing = [metric.label for metric in chosen if metric not in metrics and metric.name in scored]
@@ -70,24 +66,18 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
         told.append(f"Not shown, as {baseline} scores 0 or none differs from it: {', '.join(missing)}.")
     if any(metric.name == "utilisation" for metric in metrics):
         told.append("Utilisation is the time that cores are busy: the same work keeps slower cores busy for longer.")
-    missing_scenarios = dict.fromkeys(
-        [name for name in names if name not in set(rows["scenario"])], "scores none of these schedulers"
-    )
-    return Drawing(
-        figure, f"{spec.caption} {' '.join(told)} {_workloads(rows)} {explained}", left_out=missing_scenarios
-    )
+    empty = [name for name in names if name not in set(rows["scenario"])]
+    caption = f"{spec.caption} {' '.join(told)} {_workloads(rows)} {explained}"
+    return Drawing(figure, caption, left_out=dict.fromkeys(empty, "scores none of these schedulers"))
 
 
 def _against(tables: StudyTables, baseline: str, names: Sequence[str], spec: FigureSpec) -> pd.DataFrame:
-    """The paired differences to a scheduler in percent of its mean, in the summary's columns; where its mean is 0 there
-    is no row.
+    """The paired differences to a scheduler in percent of its mean; none where its mean is 0.
 
-    Those to the study's baseline stand in the comparisons; to any other scheduler they are made of the scores in the
-    same way.
+    Those to the study's baseline stand in the comparisons; others are made from the scores in the same way.
     """
-    compared = tables.comparisons[
-        (tables.comparisons["baseline"] == baseline) & tables.comparisons["scenario"].isin(names)
-    ]
+    compared = tables.comparisons
+    compared = compared[(compared["baseline"] == baseline) & compared["scenario"].isin(names)]
     compared = compared[compared["role"] == "baseline"].rename(columns={"difference": "value"})
     if compared.empty:
         compared = _paired(tables, baseline, names, spec)
@@ -100,20 +90,16 @@ def _against(tables: StudyTables, baseline: str, names: Sequence[str], spec: Fig
 
 
 def _paired(tables: StudyTables, baseline: str, names: Sequence[str], spec: FigureSpec) -> pd.DataFrame:
-    """Differences of the test scores to a scheduler's on the same workloads, with their uncertainty. Raises UserError
-    where it has none.
-    """
+    """Paired differences of the test scores to a scheduler's, with their uncertainty. Raises UserError."""
     import pandas as pd
 
     scores = tables.scores[tables.scores["scenario"].isin(names) & (tables.scores["split"] == "test")]
     if baseline not in set(scores["policy"]):
-        where = f"figure {spec.name}: params.against"
-        remedy = did_you_mean(baseline, set(scores["policy"]))
-        raise UserError(
-            f"nothing is compared with '{baseline}', which has no scores in {', '.join(names)}",
-            where=where,
-            remedy=remedy,
+        what, remedy = (
+            f"'{baseline}' has no scores in {', '.join(names)}",
+            did_you_mean(baseline, set(scores["policy"])),
         )
+        raise UserError(what, where=f"figure {spec.name}: params.against", remedy=remedy)
     settings = StatisticsSettings(statistic=tables.summary["statistic"].iloc[0])
     rows = []
     for (scenario, metric), found in scores.groupby(["scenario", "metric"], sort=True):
@@ -168,33 +154,16 @@ def _spread_axis(axes: Axes, values: np.ndarray, difference: bool) -> None:
 
 def _point(axes: Axes, row: pd.Series, height: float, size: float, look: Mapping[str, Any]) -> None:
     low, high, width = ("ci_low", "ci_high", 2.2) if np.isfinite(row["ci_low"]) else ("range_low", "range_high", 0.7)
-    axes.plot(
-        [row[low] / size, row[high] / size],
-        [height] * 2,
-        color=look["color"],
-        linewidth=width,
-        alpha=0.55,
-        solid_capstyle="butt",
-    )
-    axes.plot(
-        [row["value"] / size],
-        [height],
-        linestyle="none",
-        zorder=3,
-        markeredgecolor="white",
-        markeredgewidth=0.3,
-        **look,
-    )
+    span = {"color": look["color"], "linewidth": width, "alpha": 0.55, "solid_capstyle": "butt"}
+    axes.plot([row[low] / size, row[high] / size], [height] * 2, **span)
+    edge: dict[str, Any] = {"zorder": 3, "markeredgecolor": "white", "markeredgewidth": 0.3}
+    axes.plot([row["value"] / size], [height], linestyle="none", **edge, **look)
 
 
 def _look(name: str, names: Sequence[str]) -> dict[str, Any]:
     """The look of a scenario: the same in every figure of the same scenarios, in whatever order they stand."""
-    number = sorted(names).index(name)
-    return {
-        "color": theme.colour(number),
-        "marker": theme.LEARNED_MARKERS[number % len(theme.LEARNED_MARKERS)],
-        "markersize": 4,
-    }
+    number, markers = sorted(names).index(name), theme.LEARNED_MARKERS
+    return {"color": theme.colour(number), "marker": markers[number % len(markers)], "markersize": 4}
 
 
 def _keys(names: Sequence[str]) -> list[Any]:
@@ -203,18 +172,14 @@ def _keys(names: Sequence[str]) -> list[Any]:
     return [Line2D([], [], linestyle="none", label=f"scenario {name}", **_look(name, names)) for name in names]
 
 
-def _told(tables: StudyTables, names: Sequence[str], order: Sequence[str], metrics: Sequence[Metric]) -> str:
+def _caption(tables: StudyTables, names: Sequence[str], order: Sequence[str], metrics: Sequence[Metric]) -> str:
     """The best and the worst scheduler of each scenario in the first metric shown."""
     metric, told = metrics[0], []
     for name in names:
-        means = {
-            policy: value
-            for policy, value in data.split_means(tables.summary, metric.name, name).items()
-            if policy in order
-        }
-        ranked = sorted(
-            means, key=lambda policy: (means[policy] if metric.better == "lower" else -means[policy], policy)
-        )
+        scored = data.split_means(tables.summary, metric.name, name)
+        means = {policy: value for policy, value in scored.items() if policy in order}
+        sign = 1 if metric.better == "lower" else -1
+        ranked = sorted(means, key=lambda policy: (sign * means[policy], policy))
         scale = units.scaled(metric, max(means.values()))
         best, worst = ([policy for policy in ranked if means[policy] == means[end]] for end in (ranked[0], ranked[-1]))
         if len(best) == len(ranked):
@@ -225,7 +190,7 @@ def _told(tables: StudyTables, names: Sequence[str], order: Sequence[str], metri
     return f"{metric.label.capitalize()}: {'; '.join(told)}."
 
 
-def _told_against(rows: pd.DataFrame, names: Sequence[str], metrics: Sequence[Metric], baseline: str) -> str:
+def _caption_against(rows: pd.DataFrame, names: Sequence[str], metrics: Sequence[Metric], baseline: str) -> str:
     """Which schedulers are better than the baseline beyond doubt in the first scenario, metric by metric."""
     told = []
     for metric in metrics:

@@ -1,19 +1,19 @@
-"""The figure of over-subscribed memory bandwidth: when on each processor, and on how many of them, policy below
-policy.
-"""
+"""Figures of what did not suffice: memory bandwidth (`overuse`), cores and memory for the next job (`bubbles`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import helpers, theme, units
+from schedlab.figures.theme import MUTED
+from schedlab.platforms.hierarchy import read_hierarchy
 from schedlab.studies.hetero.figures import data
-from schedlab.studies.hetero.figures.schedule import TIME
-from schedlab.studies.hetero.figures.settings import OveruseSettings
+from schedlab.studies.hetero.figures.schedule import BINS, TIME
+from schedlab.studies.hetero.figures.settings import BubblesSettings, OveruseSettings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,29 +22,28 @@ if TYPE_CHECKING:
 SEPARATE = 60  # processors at most whose rows have white between them
 LEAST = 5.0  # smallest upper end of the axis of shares, %
 
+LARGEST = 160  # area of the largest bubble, in square points
+COLOURS = {"cores": 1, "memory": 2}  # number of the colour of what was lacking
+FLAT: dict[str, Any] = {"alpha": 0.55, "edgecolor": "white", "linewidth": 0.4}
+
+Steps = tuple[np.ndarray, np.ndarray]  # times (s) and values from each on
 Span = tuple[int, float, float]  # processor, start (s), length (s)
 
 
 def draw_overuse(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Above, the share of processors that are over-subscribed over time, a line a policy; below, a panel a policy with
-    their spans.
-
-    Settings: OveruseSettings.
-    """
+    """Above, the share of over-subscribed processors, a line a policy; below, a panel a policy with the spans."""
     settings = helpers.settings_of(spec, OveruseSettings)
     name = data.scenarios(tables, spec)[0]
     names, unit = data.policies(tables, spec, [name]), data.unit_shown(tables, spec, name, settings.unit)
-    looks, machine = data.looks(tables, names), data.resources(tables, name)
+    looks, machine = data.looks(tables, names), read_hierarchy(tables.inputs[name]["resources"])
     processors = sum(len(node.processors) for cluster in machine.clusters for node in cluster.nodes)
     jobs = {policy: data.detail(tables, "jobs", name, unit, policy) for policy in names}
     first = min(float(some["submit"].min()) for some in jobs.values())
     last = max(float(some["finish"].max()) for some in jobs.values()) - first
     spans = {policy: _spans(data.detail(tables, "overuse", name, unit, policy), first) for policy in names}
     scale = units.scaled(TIME, last)
-    rows = 1 + len(names)
-    figure, panels = theme.new_figure(
-        rows, 1, height_mm=30 + 40 * rows, sharex=True, height_ratios=[0.8] + [1.0] * len(names)
-    )
+    rows, ratios = 1 + len(names), [0.8] + [1.0] * len(names)
+    figure, panels = theme.new_figure(rows, 1, height_mm=30 + 40 * rows, sharex=True, height_ratios=ratios)
     for policy in names:
         share_line(panels[0], spans[policy], processors, last, scale.size, looks[policy].line())
     share_axis(panels[0], [found for found in spans.values() if found], processors)
@@ -53,43 +52,36 @@ def draw_overuse(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.set_title(policy)
     panels[-1].set(xlabel=scale.label, xlim=(0, last / scale.size))
     helpers.legend_outside(figure, helpers.policy_handles(looks, names, lines=True))
-    told = "; ".join(
-        f"{policy} {_told(spans[policy], processors, _end(jobs[policy]) - first, scale)}" for policy in names
-    )
+    ends = {policy: float(some["finish"].max()) - first for policy, some in jobs.items()}
+    told = "; ".join(f"{policy} {_caption(spans[policy], processors, ends[policy], scale)}" for policy in names)
     caption = f"{spec.caption} Workload {unit} of {name}, {len(jobs[names[0]])} jobs. {told}."
     return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
-
-
-def _end(jobs: pd.DataFrame) -> float:
-    return float(jobs["finish"].max())
 
 
 def _spans(rows: pd.DataFrame, first: float) -> list[Span]:
     return [(int(row.processor), float(row.start) - first, float(row.duration)) for row in rows.itertuples()]
 
 
-def _told(spans: Sequence[Span], processors: int, last: float, scale: units.Scaled) -> str:
-    """How many processors were touched, which part of all processors' time, until when."""
-    share = part_of_time(spans, processors, last)
-    return f"{touched(spans)} of {processors} processors at some time, {share:.1%} of all processors' time until {scale.text(last)}"
+def _caption(spans: Sequence[Span], processors: int, last: float, scale: units.Scaled) -> str:
+    """How many processors were over-subscribed, which part of all processors' time, until when."""
+    share = f"{share_of_time(spans, processors, last):.1%} of all processors' time until {scale.text(last)}"
+    return f"{count_oversubscribed(spans)} of {processors} processors at some time, {share}"
 
 
-def touched(spans: Sequence[Span]) -> int:
+def count_oversubscribed(spans: Sequence[Span]) -> int:
     """Return the number of processors that were over-subscribed at some time."""
     return len({number for number, _, _ in spans})
 
 
-def part_of_time(spans: Sequence[Span], processors: int, last: float) -> float:
+def share_of_time(spans: Sequence[Span], processors: int, last: float) -> float:
     """Return the share of all processors' time until `last` (s) in which they were over-subscribed."""
     return sum(length for _, _, length in spans) / (processors * last) if last else 0.0
 
 
 def share_line(
-    axes: Axes, spans: Sequence[Span], processors: int, last: float, size: float, look: dict[str, object]
+    axes: Axes, spans: Sequence[Span], processors: int, last: float, size: float, look: dict[str, Any]
 ) -> None:
-    """Draw the share (%) of the processors that are over-subscribed from 0 to `last` (s); size: seconds of a unit of
-    the axis.
-    """
+    """Draw the share (%) of over-subscribed processors from 0 to `last` (s); size: seconds in a unit of the axis."""
     times, counts = _counts(spans, last)
     axes.plot(times / size, 100 * counts / processors, drawstyle="steps-post", **look)
 
@@ -119,4 +111,72 @@ def span_rows(axes: Axes, spans: Sequence[Span], processors: int, size: float, c
         corners.append([(left, bottom), (right, bottom), (right, top), (left, top)])
     axes.add_collection(PolyCollection(corners, facecolors=colour, linewidths=0))
     axes.set(ylabel="processor", ylim=(-0.5, processors - 0.5))
-    axes.yaxis.get_major_locator().set_params(integer=True)
+    axes.yaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+
+
+def draw_bubbles(tables: StudyTables, spec: FigureSpec) -> Drawing:
+    """A panel a policy: the queue, and bubbles whose areas show how often the next job was held back, and why."""
+    settings = helpers.settings_of(spec, BubblesSettings)
+    name = data.scenarios(tables, spec)[0]
+    names, unit = data.policies(tables, spec, [name]), data.unit_shown(tables, spec, name, settings.unit)
+    load = {policy: data.detail(tables, "load", name, unit, policy) for policy in names}
+    held = {policy: data.detail(tables, "refusals", name, unit, policy) for policy in names}
+    first = min(float(some["time"].iloc[0]) for some in load.values())
+    last = max(float(some["time"].iloc[-1]) for some in load.values()) - first
+    scale, edges = units.scaled(TIME, last), np.linspace(0.0, last, BINS + 1)
+    counts = {}
+    for policy, some in held.items():
+        for lacking in COLOURS:
+            dates = some.loc[some["lacking"] == lacking, "time"].to_numpy() - first
+            counts[policy, lacking] = counts_within(dates, edges)
+    most = max((int(found.max()) for found in counts.values()), default=0)
+    looks = {"height_mm": 24 + 42 * len(names), "sharex": True, "sharey": True, "squeeze": False}
+    figure, panels = theme.new_figure(len(names), 1, **looks)
+    for axes, policy in zip(panels[:, 0], names, strict=True):
+        queue = load[policy]["time"].to_numpy() - first, load[policy]["waiting"].to_numpy(float)
+        queue_line(axes, queue, scale.size)
+        for lacking, colour in COLOURS.items():
+            bubbles(axes, queue, counts[policy, lacking], edges, scale.size, most, theme.colour(colour))
+        axes.set(title=policy, ylabel="waiting jobs")
+    panels[-1, 0].set(xlabel=scale.label, xlim=(0, last / scale.size or 1.0), ylim=(0, None))
+    for lacking, colour in COLOURS.items():
+        panels[0, 0].scatter([], [], s=40, color=theme.colour(colour), label=f"for lack of {lacking}", **FLAT)
+    size_keys(panels[0, 0], most, MUTED)
+    helpers.legend_outside(figure)
+    told = "; ".join(f"{policy} {_reasons(some['lacking'].tolist())}" for policy, some in held.items())
+    caption = f"{spec.caption} Workload {unit} of {name}. Held back: {told}. Bubbles count a sixtieth of the time."
+    return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
+
+
+def counts_within(dates: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Return how many dates lie in each interval between `edges` (n + 1,): (n,)."""
+    return np.histogram(dates, edges)[0]
+
+
+def queue_line(axes: Axes, queue: Steps, size: float) -> None:
+    """Draw the queue over time, with room for bubbles above; size: seconds of a unit of the time axis."""
+    times, waiting = queue
+    axes.plot(times / size, waiting, drawstyle="steps-post", color=MUTED, linewidth=0.8, label="waiting jobs")
+    axes.set_ylim(0, max(axes.get_ylim()[1], 1.12 * max(1.0, waiting.max())))
+
+
+def bubbles(
+    axes: Axes, queue: Steps, counts: np.ndarray, edges: np.ndarray, size: float, most: int, color: str
+) -> None:
+    """Draw a bubble in each interval that counts something, at the queue's mean; `most` has the largest area."""
+    found = counts > 0
+    if found.any():
+        middles, heights = (edges[1:] + edges[:-1]) / 2 / size, data.means_within(*queue, edges)
+        axes.scatter(middles[found], heights[found], s=LARGEST * counts[found] / most, color=color, zorder=2, **FLAT)
+
+
+def size_keys(axes: Axes, most: int, color: str) -> None:
+    """Add what areas mean to the legend: once, a quarter of the most, the most."""
+    for count in dict.fromkeys((1, max(1, most // 4), most)) if most else ():
+        label = f"held back {count} time{'s' * (count > 1)}"
+        axes.scatter([], [], s=LARGEST * count / most, color=color, label=label, **FLAT)
+
+
+def _reasons(lacking: list[str]) -> str:
+    counts = [f"{lacking.count(what)} times for {what}" for what in COLOURS if what in lacking]
+    return " and ".join(counts) or "never"

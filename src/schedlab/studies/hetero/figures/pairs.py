@@ -1,6 +1,4 @@
-"""The figure of the pairs: job policy against core policy in colours, and where schedulers and learned policies stand
-among them.
-"""
+"""The figure of the pairs: their scores in colours, and where other policies stand among them."""
 
 from __future__ import annotations
 
@@ -23,16 +21,13 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
 COLOURS = "viridis_r"
+VALUES = ("value", "ci_low", "ci_high", "range_low", "range_high")
 FRAMES = ("-", (0, (2, 1.2)), (0, (0.8, 0.8)))  # around the cells of pairs that were found by trying
 ROW_MM = 4.6
 
 
 def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Above, the pairs' score on the test workloads, framed where a rule chose the pair; below, all else with its
-    uncertainty.
-
-    The rules' own runs tell which pair they chose: it has the same scores. Settings: PairsSettings.
-    """
+    """Above, the pairs' test scores, framed where a rule chose the pair (equal scores); below, all other policies."""
     from matplotlib.colors import LogNorm, Normalize
 
     settings = helpers.settings_of(spec, PairsSettings)
@@ -40,21 +35,14 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     means = data.split_means(tables.summary, metric.name, name)
     pairs = {pair: means[pair] for pair in ALL_PAIRS if pair in means}
     if not pairs:
-        raise UserError(
-            f"no pair has a score {metric.name} on {name}",
-            where=f"figure {spec.name}: scenarios",
-            expected="a scenario with pairs",
-        )
+        what = f"no pair has a score {metric.name} on {name}"
+        raise UserError(what, where=f"figure {spec.name}: scenarios", expected="a scenario with pairs")
     shown = [policy for policy in spec.policies or sorted(means) if policy in means and policy not in pairs]
-    chosen = {
-        policy: pair
-        for policy in settings.found
-        if policy in shown and (pair := same_scores(tables.scores, name, policy, pairs))
-    }
+    rules = {rule: same_scores(tables.scores, name, rule, pairs) for rule in settings.found if rule in shown}
+    chosen = {rule: pair for rule, pair in rules.items() if pair}
     order = sorted(shown, key=lambda policy: means[policy] if metric.better == "lower" else -means[policy])
-    figure, (above, below) = theme.new_figure(
-        2, 1, height_mm=82 + ROW_MM * len(order), height_ratios=[46, 8 + ROW_MM * len(order)]
-    )
+    rows_mm = ROW_MM * len(order)
+    figure, (above, below) = theme.new_figure(2, 1, height_mm=82 + rows_mm, height_ratios=[46, 8 + rows_mm])
     low, high = min(pairs.values()), max(pairs.values())
     scale = units.scaled(metric, high)
     norm = LogNorm(low / scale.size, high / scale.size) if 0 < low < high else Normalize()
@@ -62,39 +50,28 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     if isinstance(norm, LogNorm):
         _plain_ticks(figure.axes[-1].yaxis)
     above.set(xlabel="core policy", ylabel="job policy")
-    frames = [
-        _frame(above, chosen[policy], FRAMES[number % len(FRAMES)], policy) for number, policy in enumerate(chosen)
-    ]
+    frames = [_frame(above, chosen[rule], FRAMES[number % len(FRAMES)], rule) for number, rule in enumerate(chosen)]
     rows = tables.summary[(tables.summary["scenario"] == name) & (tables.summary["split"] == "test")]
-    rows = _in_unit(rows[(rows["metric"] == metric.name) & rows["policy"].isin(order)], scale.size)
+    rows = rows[(rows["metric"] == metric.name) & rows["policy"].isin(order)]
+    rows = rows.assign(**{column: rows[column] / scale.size for column in VALUES})
     _strip(below, rows, order, theme.styles_of(tables.scores), [value / scale.size for value in pairs.values()])
     seeds = _seeds(tables.scores, name, metric)
     for height, policy in enumerate(order):
         if len(seeds[policy]) > 1:
-            below.plot(
-                seeds[policy] / scale.size,
-                [height] * len(seeds[policy]),
-                "|",
-                color=INK,
-                markersize=6,
-                markeredgewidth=0.7,
-                zorder=4,
-            )
-    below.set_xlabel(f"{scale.label}   {_arrow(metric)} better")
+            look = {"color": INK, "markersize": 6, "markeredgewidth": 0.7, "zorder": 4}
+            below.plot(seeds[policy] / scale.size, [height] * len(seeds[policy]), "|", **look)
+    arrow = "\N{LEFTWARDS ARROW}" if metric.better == "lower" else "\N{RIGHTWARDS ARROW}"
+    below.set_xlabel(f"{scale.label}   {arrow} better")
     keys = [*frames, *_keys(any(len(values) > 1 for values in seeds[order]))]
     explained = helpers.explain_uncertainty(figure, rows, more=keys) if order else ""
-    told = _told(pairs, chosen, order, means, seeds, metric, scale)
-    return Drawing(
-        figure,
-        f"{spec.caption} Scenario {name}. {told} {_units(rows)}{explained}",
-        left_out=helpers.after_the_first(spec),
-    )
+    told = _caption(pairs, chosen, order, means, seeds, metric, scale)
+    counted = f"Means over {rows['units'].max()} test workloads. " if len(rows) else ""
+    caption = f"{spec.caption} Scenario {name}. {told} {counted}{explained}"
+    return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
 
 
 def same_scores(scores: pd.DataFrame, scenario: str, policy: str, pairs: Mapping[str, float]) -> str:
-    """Return the pair whose scores on the test workloads are those of a rule in every metric; empty where no pair's
-    are.
-    """
+    """Return the pair whose test scores equal those of a rule in every metric; empty where there is none."""
     rows = scores[(scores["scenario"] == scenario) & (scores["split"] == "test")]
     key = ["policy_seed", "unit", "metric"]
     own = rows[(rows["policy"] == policy) & (rows["kind"] == "rule")].set_index(key)["value"].sort_index()
@@ -117,14 +94,10 @@ def table(pairs: Mapping[str, float], size: float) -> pd.DataFrame:
     import pandas as pd
 
     parts = [(*pair.split(PAIR_SEPARATOR, 1), value / size) for pair, value in pairs.items()]
-    grid = pd.DataFrame(parts, columns=["job", "core", "value"]).pivot_table(
-        index="job", columns="core", values="value"
-    )
+    grid = pd.DataFrame(parts, columns=["job", "core", "value"])
+    grid = grid.pivot_table(index="job", columns="core", values="value")
     logs = np.log(grid.where(grid > 0))
-    rows, columns = (
-        logs.mean(axis=1).sort_values(kind="stable").index,
-        logs.mean(axis=0).sort_values(kind="stable").index,
-    )
+    rows, columns = (logs.mean(axis=axis).sort_values(kind="stable").index for axis in (1, 0))
     return grid.loc[rows, columns].rename_axis(index=None, columns=None)
 
 
@@ -134,9 +107,8 @@ def _frame(axes: Axes, pair: str, dashes: Any, policy: str) -> Any:
     from matplotlib.patches import Rectangle
 
     job, core = pair.split(PAIR_SEPARATOR, 1)
-    columns, rows = (
-        [label.get_text() for label in labels] for labels in (axes.get_xticklabels(), axes.get_yticklabels())
-    )
+    ticks = (axes.get_xticklabels(), axes.get_yticklabels())
+    columns, rows = ([label.get_text() for label in labels] for labels in ticks)
     look = {"linestyle": dashes, "linewidth": 1.8}
     corner = (columns.index(core) + 0.04, rows.index(job) + 0.06)
     axes.add_patch(Rectangle(corner, 0.92, 0.88, fill=False, edgecolor="#d0021b", zorder=5, **look))
@@ -150,12 +122,6 @@ def _plain_ticks(axis: Axis) -> None:
     axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 7)))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
-
-
-def _in_unit(rows: pd.DataFrame, size: float) -> pd.DataFrame:
-    return rows.assign(
-        **{name: rows[name] / size for name in ("value", "ci_low", "ci_high", "range_low", "range_high")}
-    )
 
 
 def _strip(
@@ -182,23 +148,14 @@ def _seeds(scores: pd.DataFrame, scenario: str, metric: Metric) -> pd.Series:
 def _keys(seeds: bool) -> list[Any]:
     from matplotlib.lines import Line2D
 
-    made = [Line2D([], [], color=GRID, linewidth=1.2, label="a pair")]
-    return made + (
-        [Line2D([], [], color=INK, marker="|", linestyle="none", markersize=6, label="a seed of a learned policy")]
-        if seeds
-        else []
-    )
+    keys = [Line2D([], [], color=GRID, linewidth=1.2, label="a pair")]
+    if seeds:
+        look: dict[str, Any] = {"color": INK, "marker": "|", "linestyle": "none", "markersize": 6}
+        keys.append(Line2D([], [], label="a seed of a learned policy", **look))
+    return keys
 
 
-def _arrow(metric: Metric) -> str:
-    return "\N{LEFTWARDS ARROW}" if metric.better == "lower" else "\N{RIGHTWARDS ARROW}"
-
-
-def _units(rows: pd.DataFrame) -> str:
-    return f"Means over {rows['units'].max()} test workloads. " if len(rows) else ""
-
-
-def _told(
+def _caption(
     pairs: Mapping[str, float],
     chosen: Mapping[str, str],
     order: Sequence[str],
@@ -207,18 +164,15 @@ def _told(
     metric: Metric,
     scale: units.Scaled,
 ) -> str:
-    """The best and the last pair, and the place of each of the others among the pairs; of a learned policy those of its
-    seeds.
-    """
+    """The best and the last pair, and the place of every other policy among them (by seed if learned)."""
     ranked = sorted(pairs, key=lambda pair: place_among(pairs[pair], pairs, metric))
-    told = [
-        f"Best of {len(pairs)} pairs {ranked[0]} ({scale.text(pairs[ranked[0]])}), last {ranked[-1]} ({scale.text(pairs[ranked[-1]])})."
-    ]
+    first, last = (f"{pair} ({scale.text(pairs[pair])})" for pair in (ranked[0], ranked[-1]))
+    told = []
     for policy in order:
         values = seeds[policy]
         places = ", ".join(str(place_among(value, pairs, metric)) for value in sorted(values))
         what = f" chose {chosen[policy]}," if policy in chosen else ""
-        told.append(
-            f"{policy}{what} {scale.text(means[policy])}, place {places}" + (" (by seed)" if len(values) > 1 else "")
-        )
-    return f"{told[0]} Where each would stand among them: {'; '.join(told[1:])}."
+        by_seed = " (by seed)" if len(values) > 1 else ""
+        told.append(f"{policy}{what} {scale.text(means[policy])}, place {places}{by_seed}")
+    best = f"Best of {len(pairs)} pairs {first}, last {last}."
+    return f"{best} Where each would stand among them: {'; '.join(told)}."

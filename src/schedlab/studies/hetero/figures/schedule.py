@@ -1,11 +1,9 @@
-"""Figures of one workload under several schedulers: where each job ran (Gantt), and queue, utilisation and energy over
-time.
-"""
+"""Figures of one workload: where each job ran (Gantt), and queue, utilisation and energy over time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +11,7 @@ from schedlab.batsim.files.results import intervals
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.figures import helpers, theme, units
 from schedlab.figures.theme import INK, Style
+from schedlab.platforms.hierarchy import Hierarchy, read_hierarchy
 from schedlab.studies.hetero.figures import data
 from schedlab.studies.hetero.figures.settings import CourseSettings, GanttSettings
 from schedlab.studies.hetero.prepare import scenario_of
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
-
-    from schedlab.platforms.hierarchy import Hierarchy
+    from matplotlib.figure import Figure
 
 TIME = Metric("time", "s", "lower", label="time since the first submission")
 BINS = 60  # intervals of the mean utilisation
@@ -31,11 +29,7 @@ DARKEST = 100.0  # bounded slowdown from which boxes are no darker
 
 
 def draw_gantt(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scheduler: cores from bottom to top, a box for each job and run of neighbouring cores, coloured by its
-    bounded slowdown.
-
-    Settings: GanttSettings.
-    """
+    """A panel a scheduler: a box for each job and run of neighbouring cores, coloured by its bounded slowdown."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LogNorm
 
@@ -44,7 +38,7 @@ def draw_gantt(tables: StudyTables, spec: FigureSpec) -> Drawing:
     names, unit = data.policies(tables, spec, [name]), data.unit_shown(tables, spec, name, settings.unit)
     threshold = scenario_of(tables.scenarios[name]).bounded_slowdown_threshold
     found = {policy: with_slowdown(data.detail(tables, "jobs", name, unit, policy), threshold) for policy in names}
-    machine = data.resources(tables, name)
+    machine = read_hierarchy(tables.inputs[name]["resources"])
     scale = units.scaled(TIME, max(_span(jobs) for jobs in found.values()))
     worst = max(float(jobs["slowdown"].max()) for jobs in found.values())
     colours = ScalarMappable(LogNorm(1.0, DARKEST), "viridis_r")
@@ -57,20 +51,18 @@ def draw_gantt(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.set_title(policy)
     panels[-1, 0].set_xlabel(scale.label)
     panels[-1, 0].set_xlim(0, max(_span(jobs) for jobs in found.values()) / scale.size)
-    looks = {
-        "label": "bounded slowdown of the job",
-        "aspect": 40,
-        "pad": 0.01,
-        "extend": "max" if worst > DARKEST else "neither",
-    }
-    bar = figure.colorbar(colours, ax=list(panels[:, 0]), **looks)
+    slowdown_bar(figure, colours, list(panels[:, 0]), worst, aspect=40, pad=0.01)
+    caption = f"{spec.caption} Workload {unit} of {name}. {_gantt_caption(found, scale)}"
+    return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
+
+
+def slowdown_bar(figure: Figure, colours: ScalarMappable, axes: Any, worst: float, aspect: float, pad: float) -> None:
+    """Add the scale of the colours by bounded slowdown, with an arrow where the worst job lies beyond it."""
+    extend = "max" if worst > DARKEST else "neither"
+    label = "bounded slowdown of the job"
+    bar = figure.colorbar(colours, ax=axes, label=label, aspect=aspect, pad=pad, extend=extend)
     bar.ax.yaxis.set_major_formatter("{x:g}")
     bar.outline.set_visible(False)
-    return Drawing(
-        figure,
-        f"{spec.caption} Workload {unit} of {name}. {_gantt_told(found, scale)}",
-        left_out=helpers.after_the_first(spec),
-    )
 
 
 def with_slowdown(jobs: pd.DataFrame, threshold: float) -> pd.DataFrame:
@@ -114,50 +106,44 @@ def numbers(
 
 def clusters(axes: Axes, machine: Hierarchy) -> None:
     """Draw lines between clusters; right of them their speeds."""
-    cores = [
-        sum(processor.cores for node in cluster.nodes for processor in node.processors) for cluster in machine.clusters
+    processors = [
+        [processor for node in cluster.nodes for processor in node.processors] for cluster in machine.clusters
     ]
+    cores = [sum(processor.cores for processor in inside) for inside in processors]
     edges = np.cumsum([0, *cores])
     axes.set_ylim(-0.5, machine.cores - 0.5)
     axes.set_yticks(edges[:-1], [str(edge) for edge in edges[:-1]]) if len(cores) <= 8 else None
     axes.set_ylabel("core")
     if len(cores) > 8:
         return
-    for cluster, low, high in zip(machine.clusters, edges, edges[1:], strict=False):
+    look: dict[str, Any] = {
+        "transform": axes.get_yaxis_transform(),
+        "va": "center",
+        "fontsize": "x-small",
+        "color": INK,
+    }
+    for inside, low, high in zip(processors, edges, edges[1:], strict=False):
         if low:
             axes.axhline(low - 0.5, color=INK, linewidth=0.5)
-        speeds = {round(processor.gflops_per_core, 1) for node in cluster.nodes for processor in node.processors}
-        told = " to ".join(f"{speed:g}" for speed in dict.fromkeys((min(speeds), max(speeds))))
-        axes.text(
-            1.01,
-            (low + high - 1) / 2,
-            f"{told}\nGflop/s",
-            transform=axes.get_yaxis_transform(),
-            va="center",
-            fontsize="x-small",
-            color=INK,
-        )
+        speeds = {round(processor.gflops_per_core, 1) for processor in inside}
+        text = " to ".join(f"{speed:g}" for speed in dict.fromkeys((min(speeds), max(speeds))))
+        axes.text(1.01, (low + high - 1) / 2, f"{text}\nGflop/s", **look)
 
 
-def _gantt_told(found: Mapping[str, pd.DataFrame], scale: units.Scaled) -> str:
+def _gantt_caption(found: Mapping[str, pd.DataFrame], scale: units.Scaled) -> str:
     slowdown = units.scaled(data.BY_NAME["mean_bounded_slowdown"], 1.0)
-    told = [
-        f"{policy} {scale.text(_span(jobs))} ({slowdown.text(jobs['slowdown'].mean())})"
-        for policy, jobs in found.items()
-    ]
-    jobs = next(iter(found.values()))
-    return f"{len(jobs)} jobs. Makespan and mean bounded slowdown: {', '.join(told)}."
+    told = []
+    for policy, jobs in found.items():
+        told.append(f"{policy} {scale.text(_span(jobs))} ({slowdown.text(jobs['slowdown'].mean())})")
+    return f"{len(next(iter(found.values())))} jobs. Makespan and mean bounded slowdown: {', '.join(told)}."
 
 
 def draw_course(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Waiting jobs, utilisation (means over sixtieths of the time) and energy so far against time, a line a scheduler.
-
-    Settings: CourseSettings.
-    """
+    """Waiting jobs, mean utilisation and energy so far against time, a line a scheduler."""
     settings = helpers.settings_of(spec, CourseSettings)
     name = data.scenarios(tables, spec)[0]
     names, unit = data.policies(tables, spec, [name]), data.unit_shown(tables, spec, name, settings.unit)
-    styles, cores = data.looks(tables, names), data.resources(tables, name).cores
+    styles, cores = data.looks(tables, names), read_hierarchy(tables.inputs[name]["resources"]).cores
     loads = {policy: data.detail(tables, "load", name, unit, policy) for policy in names}
     energies = {policy: data.detail(tables, "energy", name, unit, policy) for policy in names}
     first = min(float(load["time"].iloc[0]) for load in loads.values())
@@ -166,7 +152,8 @@ def draw_course(tables: StudyTables, spec: FigureSpec) -> Drawing:
     with_energy = all(len(energy) for energy in energies.values())
     figure, panels = theme.new_figure(3 if with_energy else 2, 1, height_mm=150 if with_energy else 105, sharex=True)
     for policy, load in loads.items():
-        _queue_line(panels[0], load, first, scale.size, styles[policy], policy)
+        look = {"drawstyle": "steps-post", "label": policy, **styles[policy].line()}
+        panels[0].plot((load["time"] - first) / scale.size, load["waiting"], **look)
         _use_line(panels[1], load, cores, np.linspace(first, last, BINS + 1), first, scale.size, styles[policy])
     panels[0].set(ylabel="waiting jobs")
     panels[1].set(ylabel="utilisation", ylim=(0, 1.02))
@@ -177,12 +164,8 @@ def draw_course(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.set_ylim(bottom=0)
         axes.grid(True, axis="y")
     helpers.legend_outside(figure, helpers.policy_handles(styles, names, lines=True))
-    caption = f"{spec.caption} Workload {unit} of {name}. {_course_told(loads, energies, cores)}"
+    caption = f"{spec.caption} Workload {unit} of {name}. {_course_caption(loads, energies, cores)}"
     return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
-
-
-def _queue_line(axes: Axes, load: pd.DataFrame, first: float, size: float, style: Style, label: str) -> None:
-    axes.plot((load["time"] - first) / size, load["waiting"], drawstyle="steps-post", label=label, **style.line())
 
 
 def _use_line(
@@ -203,7 +186,7 @@ def _energy_lines(
     axes.set(ylabel=f"energy so far ({scale.unit})")
 
 
-def _course_told(loads: Mapping[str, pd.DataFrame], energies: Mapping[str, pd.DataFrame], cores: int) -> str:
+def _course_caption(loads: Mapping[str, pd.DataFrame], energies: Mapping[str, pd.DataFrame], cores: int) -> str:
     """Longest queue, mean utilisation until the last job has ended, and energy of each scheduler."""
     told = []
     for policy, load in loads.items():

@@ -27,33 +27,31 @@ class MetricsSettings(Settings):
     metrics: tuple[Score, ...] = setting((), doc="scores, a panel each; empty: all that are not 0 everywhere")
     against: PolicyName | None = setting(
         None,
-        doc="scheduler to which differences on the same workloads are shown, in percent of its mean; null: the scores themselves",
+        doc="scheduler to which differences on the same workloads are shown, in percent of its mean; "
+        "null: the scores themselves",
     )
 
 
-class GanttSettings(Settings):
+class _OneWorkload(Settings):
+    unit: str = setting("", doc="workload shown; empty: the first of the test split")
+
+
+class GanttSettings(_OneWorkload):
     """The figure `gantt`."""
 
-    unit: str = setting("", doc="workload shown; empty: the first of the test split")
     labels: bool = setting(False, doc="write the jobs' numbers where they fit")
 
 
-class CourseSettings(Settings):
+class CourseSettings(_OneWorkload):
     """The figure `course`."""
 
-    unit: str = setting("", doc="workload shown; empty: the first of the test split")
 
-
-class OveruseSettings(Settings):
+class OveruseSettings(_OneWorkload):
     """The figure `overuse`."""
 
-    unit: str = setting("", doc="workload shown; empty: the first of the test split")
 
-
-class BubblesSettings(Settings):
+class BubblesSettings(_OneWorkload):
     """The figure `bubbles`."""
-
-    unit: str = setting("", doc="workload shown; empty: the first of the test split")
 
 
 class PairsSettings(Settings):

@@ -1,9 +1,8 @@
-"""Base classes for an agent of one's own, which `schedlab hetero launch -a FILE.py` runs; docs/hetero_launch.md shows
-how.
+"""Base classes of user agents, which `schedlab hetero launch -a FILE.py` runs (docs/hetero_launch.md shows how).
 
-The names and methods are HDeepRM's, so that agents written for it run unchanged: a class is made anew for each episode
-with (gamma, hidden, action_size, observation_size), asked to observe, decide and alter at each decision, rewarded after
-it, and, while it learns, asked for its loss at the end; its parameters go on from episode to episode.
+The names and methods are HDeepRM's, so that agents written for it run unchanged: a class is made for each episode with
+(gamma, hidden, action_size, observation_size), asked to observe, decide and alter at each decision, rewarded after it,
+and, while it learns, asked for its loss at the end; its parameters go on from episode to episode.
 Source: specification of the study hetero, section 6.
 """
 
@@ -26,9 +25,7 @@ class Environment(Protocol):
     observation_size: int
 
     def observation(self) -> np.ndarray:
-        """The state, (observation_size,) float32; once for each decision, as it tells how the queue grew since the last
-        one.
-        """
+        """The state, (observation_size,) float32; to be asked once for each decision."""
 
     def mask(self) -> np.ndarray | None:
         """True for each action that can be taken now, (action_size,) bool; None where all can."""
@@ -81,9 +78,7 @@ class LearningAgent(Agent):
         raise NotImplementedError(f"{type(self).__name__} has no method loss")
 
     def transform_rewards(self) -> list[float]:
-        """Return the discounted returns of the episode's decisions, with mean 0 and deviation 1 where there are
-        several.
-        """
+        """Return the discounted returns of the episode's decisions, standardised where there are several."""
         return standardised(discounted(self.rewards, self.gamma)).tolist()
 
 
@@ -112,9 +107,7 @@ class PolicyLearningAgent(LearningAgent):
         return self.forward_policy(batch(observation))
 
     def get_action(self, probabilities: torch.Tensor) -> int:
-        """Draw an action (greedy: take the most probable) and keep its log-probability. Raises ValueError for values
-        that are none.
-        """
+        """Draw an action (greedy: the most probable) and keep its log-probability. Raises ValueError."""
         chances = probabilities.reshape(-1)
         if self.mask is not None:
             allowed = chances * torch.from_numpy(self.mask)

@@ -62,9 +62,8 @@ def read_model(path: Path) -> Model:
         what = "holds more than numbers: objects of its own, which could run anything; it was not loaded"
         raise UserError(what, where=where, expected=expected) from None
     except Exception as error:  # torch raises KeyError, EOFError and others for what it did not write
-        raise UserError(
-            f"is no model, or not a whole one ({type(error).__name__})", where=where, expected=expected
-        ) from None
+        what = f"is no model, or not a whole one ({type(error).__name__})"
+        raise UserError(what, where=where, expected=expected) from None
     weights = values.get(MODEL) if isinstance(values, dict) else None
     if not isinstance(weights, dict) or not all(isinstance(tensor, torch.Tensor) for tensor in weights.values()):
         raise UserError(f"has no weights under '{MODEL}'", where=where, expected=expected)
@@ -88,10 +87,8 @@ def put_memory(optimizer: torch.optim.Adam, model: Model) -> None:
             what = f"the optimizer's memory of parameter {number!r} is of another shape"
             raise UserError(what, where=model.source, expected="that of the same network")
     groups = optimizer.state_dict()["param_groups"]
-    kept: dict[int, Any] = {
-        number: {key: entry[key].clone() for key in _KEPT} for number, entry in model.memory.items()
-    }
-    optimizer.load_state_dict({"state": kept, "param_groups": groups})
+    memory = {number: {key: entry[key].clone() for key in _KEPT} for number, entry in model.memory.items()}
+    optimizer.load_state_dict({"state": memory, "param_groups": groups})
 
 
 def _fits(number: Any, entry: Any, parameters: list[torch.nn.Parameter]) -> bool:

@@ -1,67 +1,55 @@
-"""HDeepRM's launcher: episode after episode of one options file, on the embedded simulator, in one process without a
-port.
+"""HDeepRM's launcher: the episodes of one options file on the embedded simulator, in one process without a port.
 
-A CLASSIC agent takes the first action always; a LEARNING one is a class in a file. Every draw hangs from the options'
-seed and the number of the episode, so equal launches give equal bytes, and a model goes on learning as if it had never
-been put away.
+A CLASSIC agent always takes the first action; a LEARNING one is a class in a file. Every draw derives from the options'
+seed and the number of the episode, so equal launches give equal bytes, and learning resumes exactly.
 Source: specification of the study hetero, sections 1, 6 and 7.
 """
 
 from __future__ import annotations
 
+import argparse
 import logging
 import random
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 
+from schedlab.batsim.errors import ProtocolError, SimulationDeadlock
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.files import write_json
 from schedlab.config.runtime.run_lock import hold
+from schedlab.config.runtime.termination import STATUS, Terminated, unwinding
 from schedlab.config.seeds import derive_seed
 from schedlab.learning.seeding import torch_stream, use_one_thread
 from schedlab.studies.hetero.env.settings import DecisionSettings
+from schedlab.studies.hetero.hdeeprm import agent_models as models
 from schedlab.studies.hetero.hdeeprm import launch_outputs as outputs
-from schedlab.studies.hetero.hdeeprm.agent_models import model_of, put_memory, put_weights, read_model, write_model
+from schedlab.studies.hetero.hdeeprm import user_agent
+from schedlab.studies.hetero.hdeeprm.agent import Agent
 from schedlab.studies.hetero.hdeeprm.launch_inputs import Sources, prepare_inputs
 from schedlab.studies.hetero.hdeeprm.options import AgentOptions, decision_settings, read_options
-from schedlab.studies.hetero.hdeeprm.user_agent import (
-    AgentEnvironment,
-    AgentFailed,
-    Guard,
-    agent_file,
-    load_agent,
-    run_agent,
-)
 from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs
-
-if TYPE_CHECKING:
-    from schedlab.studies.hetero.hdeeprm.agent import Agent
-    from schedlab.studies.hetero.hdeeprm.agent_models import Model
-    from schedlab.studies.hetero.hdeeprm.user_agent import AgentEnvironment, Guard
 
 log = logging.getLogger("schedlab.hetero.launch")
 insight = logging.getLogger("schedlab.hetero.insights")
 LOCK = ".hetero-launch.lock"
 AGENT_LIMIT = 60.0  # s for one call of an agent's method
-SAVE_EVERY = (
-    50  # episodes between two times that tables and model are written; they are at the end, whatever ends the launch
-)
+SAVE_EVERY = 50  # episodes after which tables and model are written, as at the end, whatever ends the launch
 
 
 @dataclass(frozen=True)
 class Launch:
     """What the command line says.
 
-    agent         file of a LEARNING agent, or the name of an example       runs          episodes
-    input_model   file to go on from                                        output_model  file to write what was learned
-                  to
-    compat        mode reference: with every defect of the original         agent_limit   s for one call of an agent's
-                  method; None: any
+    agent         file of a LEARNING agent, or an example   runs          episodes
+    input_model   file to go on from                        output_model  file to write what was learned to
+    compat        mode reference, with every defect         agent_limit   s for one call of a method; None: any
     """
 
     options: Path
@@ -76,9 +64,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Finished:
-    """One episode: its number in the life of the agent, Batsim's totals, the rewards' sum, the loss where it
-    learned.
-    """
+    """One episode: its number in the life of the agent, Batsim's totals, the rewards' sum, the loss."""
 
     number: int
     scores: dict[str, float]
@@ -94,39 +80,35 @@ class Notes:
     first_probabilities: list[float] | None = None
 
 
-Player = Callable[[Episode, int], Notes]
-Teacher = Callable[[int], float | None]
-
-
 def launch(given: Launch, folder: Path) -> Iterator[Finished]:
-    """Run the episodes in a working directory, and give each when it is in the logs; close the iterator to have tables
-    and model written.
+    """Run the episodes in a working directory, and give each when it is in the logs; closing writes tables and model.
 
-    What was finished stays, whatever comes later; an episode that fails leaves partial_*.csv. Raises UserError(s) for
-    wrong input; AgentFailed, ProtocolError and SimulationDeadlock where an episode fails.
+    What was finished stays; an episode that fails leaves partial_*.csv. Raises UserError(s) for wrong input,
+    user_agent.AgentFailed, ProtocolError and SimulationDeadlock where an episode fails.
     """
     options = read_options(given.options)
     settings = decision_settings(options, given.compat)
-    _hold(folder)
+    try:
+        hold(folder / LOCK)
+    except UserError:
+        remedy = "wait for it, or launch in another directory"
+        raise UserError("another launch works in this directory", where=str(folder), remedy=remedy) from None
     with ExitStack() as stack:
         if options.pybatsim.agent.type == "LEARNING":
-            pupil = stack.enter_context(_Pupil(given, options.pybatsim.agent, settings, options.seed).guarded())
-            play, learn, save, first = pupil.play, pupil.learn, pupil.save, pupil.first
+            learner = _Learner(given, options.pybatsim.agent, settings, options.seed)
+            player: _Learner | _Classic = stack.enter_context(learner.guarded())
         else:
-            _tell_unused(given)
-            play, learn, save, first = _play_classic, _learn_nothing, _save_nothing, 0
+            player = _Classic(given)
         sources = Sources(options, given.options, given.custom_workload, given.compat)
         cluster, jobs = prepare_inputs(sources, folder)
-        write_json(
-            folder / outputs.ACTION_NAMES, {"actions": [*settings.selection, *(["void"] if settings.void else [])]}
-        )
+        write_json(folder / outputs.ACTION_NAMES, {"actions": list(settings.names)})
         stack.enter_context(outputs.insights(folder, options.pybatsim.log_level))
         for path in sorted(folder.glob(f"{outputs.PARTIAL_PREFIX}_*.csv")):
             path.unlink()  # of an earlier launch that failed
-        runs = _Runs(folder, _Inputs(cluster, jobs, settings, options.seed), play, learn)
-        stack.callback(save)
+        runs = _Runs(folder, cluster, jobs, settings, options.seed, player)
+        stack.callback(player.save)
         stack.callback(runs.save)
-        for number in range(first, first + given.runs):
+        for number in range(player.first, player.first + given.runs):
             insight.info("episode %d begins", number)
             try:
                 yield runs.run(number)
@@ -135,60 +117,81 @@ def launch(given: Launch, folder: Path) -> Iterator[Finished]:
                 raise
             if (number + 1) % SAVE_EVERY == 0:
                 runs.save()
-                save()
+                player.save()
 
 
-@dataclass(frozen=True)
-class _Inputs:
+def run_launch(arguments: argparse.Namespace) -> int:
+    """Launch in the working directory and print a line for each episode."""
+    given = Launch(
+        options=arguments.options,
+        agent=arguments.agent,
+        input_model=arguments.inmodel,
+        output_model=arguments.outmodel,
+        custom_workload=arguments.customworkload,
+        runs=arguments.nbruns,
+        compat=arguments.compat,
+        agent_limit=arguments.agent_limit or None,
+    )
+    try:
+        with unwinding():
+            for finished in launch(given, Path.cwd()):
+                scores, loss = finished.scores, "" if finished.loss is None else f", loss {finished.loss:.6g}"
+                said = f"makespan {scores['makespan']:.6f} s, energy {scores['consumed_joules']:.3f} J, "
+                print(f"episode {finished.number}: {said}rewards {finished.reward:.6g}{loss}", flush=True)
+    except (ProtocolError, SimulationDeadlock, user_agent.AgentFailed) as failure:
+        print("\n".join(f"error: {line}" for line in str(failure).splitlines()), file=sys.stderr)
+        kept = "finished episodes are kept; of the one that failed there are partial_*.csv and insights.log"
+        print(kept, file=sys.stderr)
+        return 1
+    except Terminated:
+        return STATUS
+    log.info("wrote out_jobs.csv, out_schedule.csv and others")
+    return 0
+
+
+@dataclass
+class _Runs:
+    """Episodes in one directory; `save` writes the files that each episode replaces."""
+
+    folder: Path
     cluster: Cluster
     jobs: Jobs
     settings: DecisionSettings
     seed: int
-
-
-class _Runs:
-    """Episodes in one directory. `save` writes what the last finished one replaces: Batsim's tables,
-    overutilizations.json.
-    """
-
-    def __init__(self, folder: Path, inputs: _Inputs, play: Player, learn: Teacher) -> None:
-        self._folder, self._inputs, self._play, self._learn = folder, inputs, play, learn
-        self._last: tuple[outputs.EpisodeTables, dict[str, Any]] | None = None
+    player: _Learner | _Classic
+    last: tuple[outputs.EpisodeTables, dict[str, Any]] | None = None
 
     def run(self, number: int) -> Finished:
         """Run an episode, add it to the logs, and learn from it."""
-        inputs, tables = self._inputs, outputs.EpisodeTables()
-        episode = Episode(
-            inputs.cluster, inputs.jobs, inputs.settings, derive_seed(inputs.seed, "launch", number), tables
-        )
+        tables, seed = outputs.EpisodeTables(), derive_seed(self.seed, "launch", number)
+        episode = Episode(self.cluster, self.jobs, self.settings, seed, tables)
         try:
-            notes = self._play(episode, number)
+            notes = self.player.play(episode, number)
         except BaseException as failure:
             if type(failure) not in (UserError, UserErrors):  # wrong input is told before anything happens
                 episode.simulation.records.commit()
-                tables.write(self._folder, outputs.PARTIAL_PREFIX)
+                tables.write(self.folder, outputs.PARTIAL_PREFIX)
             raise
         scores, reward = episode.scores(), float(sum(episode.history.rewards))
-        self._last = tables, episode.overuse()
+        self.last = tables, episode.overuse()
         self._add_to_logs(episode, notes, scores["makespan"], reward)
-        _tell_oddities(episode)
-        loss = self._learn(number)
+        _warn_of_oddities(episode)
+        loss = self.player.learn(number)
         if loss is not None:
-            outputs.append_lines(self._folder / outputs.LOSSES, [loss])
-        insight.info(
-            "episode %d ends: makespan %r s, sum of rewards %r, loss %r", number, scores["makespan"], reward, loss
-        )
+            outputs.append_lines(self.folder / outputs.LOSSES, [loss])
+        said = "episode %d ends: makespan %r s, sum of rewards %r, loss %r"
+        insight.info(said, number, scores["makespan"], reward, loss)
         return Finished(number, scores, reward, loss)
 
     def save(self) -> None:
         """Write the tables of the last episode that ended."""
-        if self._last is not None:
-            tables, overuse = self._last
-            tables.write(self._folder, outputs.PREFIX)
-            write_json(self._folder / outputs.OVERUSE, overuse)
+        if self.last is not None:
+            tables, overuse = self.last
+            tables.write(self.folder, outputs.PREFIX)
+            write_json(self.folder / outputs.OVERUSE, overuse)
 
     def _add_to_logs(self, episode: Episode, notes: Notes, makespan: float, reward: float) -> None:
-        folder = self._folder
+        folder = self.folder
         outputs.append_lines(folder / outputs.REWARDS, [reward])
         outputs.append_lines(folder / outputs.MAKESPANS, [makespan])
         outputs.append_lines(folder / outputs.ACTIONS, episode.history.actions)
@@ -197,38 +200,34 @@ class _Runs:
             outputs.append_row(folder / outputs.PROBABILITIES, notes.first_probabilities)
 
 
-def _play_classic(episode: Episode, number: int) -> Notes:
-    """Take the first action always; nothing is observed."""
-    del number
-    name = episode.system.settings.selection[0]
-    while episode.advance():
-        episode.decide(0)
-        if insight.isEnabledFor(logging.INFO):
-            history = episode.history
-            insight.info(
-                "decision %d at %.6g s: %s, %d jobs waited",
-                len(history.actions),
-                episode.now,
-                name,
-                history.waiting[-1],
-            )
-    return Notes()
+class _Classic:
+    """An agent that always takes the first action; it observes and learns nothing."""
+
+    first = 0
+
+    def __init__(self, given: Launch) -> None:
+        values = {"-a": given.agent, "-im": given.input_model, "-om": given.output_model}
+        if unused := [name for name, value in values.items() if value is not None]:
+            log.warning("a CLASSIC agent needs no %s", ", ".join(unused))
+
+    def play(self, episode: Episode, _number: int) -> Notes:
+        """Run an episode."""
+        name, history = episode.system.settings.selection[0], episode.history
+        while episode.advance():
+            episode.decide(0)
+            place = (len(history.actions), episode.now, name, history.waiting[-1])
+            insight.info("decision %d at %.6g s: %s, %d jobs waited", *place)
+        return Notes()
+
+    def learn(self, _number: int) -> None:
+        """Learn nothing."""
+
+    def save(self) -> None:
+        """Write nothing."""
 
 
-def _learn_nothing(number: int) -> None:
-    del number
-
-
-def _save_nothing() -> None:
-    pass
-
-
-class _Pupil:
-    """A LEARNING agent through its episodes: made anew for each with what it has learned so far, as its author may
-    expect.
-
-    first  number of the first episode: those that its model has learned
-    """
+class _Learner:
+    """A LEARNING agent, made for each episode with what it has learned; `first`: episodes learned before."""
 
     def __init__(self, given: Launch, options: AgentOptions, settings: DecisionSettings, seed: int) -> None:
         if given.agent is None:
@@ -236,29 +235,29 @@ class _Pupil:
             raise UserError("a LEARNING agent is a class in a file", where=where, remedy=remedy)
         use_one_thread()
         self._given, self._options, self._settings, self._seed = given, options, settings, seed
-        self._path = agent_file(given.agent)
+        self._path = user_agent.agent_file(given.agent)
         with _seeded(seed, "agent file"):
-            self._class = load_agent(self._path, given.agent_limit)
+            self._class: Any = user_agent.load_agent(self._path, given.agent_limit)
         log.info("agent: %s of %s", self._class.__name__, self._path)
         self._model = self._input_model()
-        self._guard: Guard
+        self._guard: user_agent.Guard
         self._agent: Agent
         self._optimizer: Any = None
         self._decided = self._told_untrained = False
         self.first = self._model.episodes if self._model else 0
 
     @contextmanager
-    def guarded(self) -> Iterator[_Pupil]:
+    def guarded(self) -> Iterator[_Learner]:
         """Watch over the agent's own code inside the block."""
-        with Guard(self._path, self._class.__name__, self._given.agent_limit) as self._guard:
+        with user_agent.Guard(self._path, self._class.__name__, self._given.agent_limit) as self._guard:
             yield self
 
     def play(self, episode: Episode, number: int) -> Notes:
         """Run an episode by the agent."""
-        environment = AgentEnvironment(episode, masked=not self._given.compat)
+        environment = user_agent.AgentEnvironment(episode, masked=not self._given.compat)
         self._agent = self._make(environment)
         with _seeded(self._seed, "episode", number):
-            run_agent(self._agent, environment, self._guard)
+            user_agent.run_agent(self._agent, environment, self._guard)
         self._decided = bool(episode.history.actions)
         logs = getattr(self._agent, "log_probs", [])
         return Notes([float(value.detach()) for value in logs], getattr(self._agent, "first_probabilities", None))
@@ -274,93 +273,75 @@ class _Pupil:
             loss.backward()
             slopes = [parameter.grad for parameter in self._agent.parameters() if parameter.grad is not None]
             if not all(tensor.isfinite().all() for tensor in (loss, *slopes)):
-                what = f"the loss of episode {number} is {loss.item()}" + (
-                    ", its gradient is not finite" if loss.isfinite() else ""
-                )
-                raise AgentFailed(what, expected="finite numbers; nothing was learned from this episode")
+                slope = ", its gradient is not finite" if loss.isfinite() else ""
+                what = f"the loss of episode {number} is {loss.item()}{slope}"
+                raise user_agent.AgentFailed(what, expected="finite numbers; nothing was learned from this episode")
             self._optimizer.step()
-        self._model = model_of(self._agent, self._optimizer, number + 1)
+        self._model = models.model_of(self._agent, self._optimizer, number + 1)
         return float(loss.detach())
 
     def save(self) -> None:
         """Write the model, where one is wanted and something was learned."""
         if self._given.output_model is not None and self._optimizer is not None and self._model is not None:
-            write_model(self._given.output_model, self._model, self._optimizer)
+            models.write_model(self._given.output_model, self._model, self._optimizer)
 
-    def _make(self, environment: AgentEnvironment) -> Agent:
+    def _make(self, environment: user_agent.AgentEnvironment) -> Agent:
         """The agent of the next episode: its first weights hang from the seed alone, later ones are those learned."""
         options, training = self._options, self._options.run == "train"
         with _seeded(self._seed, "agent"), self._guard.during("__init__"):
             agent = self._class(options.gamma, options.hidden, environment.action_size, environment.observation_size)
             if "_modules" not in vars(agent):  # what torch.nn.Module.__init__ sets, and all of torch builds on
-                what, expected = (
-                    f"{self._class.__name__}.__init__ does not begin its base class",
-                    "super().__init__(...) in its first line",
-                )
-                raise AgentFailed(what, expected=expected)
+                what = f"{self._class.__name__}.__init__ does not begin its base class"
+                raise user_agent.AgentFailed(what, expected="super().__init__(...) in its first line")
         agent.train(training)
         agent.acting = "sample" if training else options.acting or ("sample" if self._given.compat else "greedy")
         if self._model is not None:
-            put_weights(agent, self._model)
+            models.put_weights(agent, self._model)
         elif not training and not self._told_untrained and any(True for _ in agent.parameters()):
             log.warning("no -im: the agent acts by the weights that it begins with")
             self._told_untrained = True
         if training:
             self._optimizer = self._make_optimizer(agent)
             if self._model is not None:
-                put_memory(self._optimizer, self._model)
+                models.put_memory(self._optimizer, self._model)
         return agent
 
     def _make_optimizer(self, agent: Agent) -> Any:
-        import torch
-
         parameters = list(agent.parameters())
         if not parameters or not callable(getattr(agent, "loss", None)):
-            lacking = "parameters" if not parameters else "a method loss"
-            what, expected = (
-                f"{self._class.__name__} has no {lacking}, so it cannot learn",
-                "run: test, or a class derived from LearningAgent",
-            )
+            lacking = "parameters" if not parameters else "method loss"
+            what = f"{self._class.__name__} has no {lacking}, so it cannot learn"
+            expected = "run: test, or a class derived from LearningAgent"
             raise UserError(what, where=str(self._path), expected=expected)
         return torch.optim.Adam(parameters, lr=self._options.lr)
 
-    def _input_model(self) -> Model | None:
+    def _input_model(self) -> models.Model | None:
         """What -im names. A file that -om will write may be missing: then learning begins."""
         given, training = self._given, self._options.run == "train"
         if given.output_model is not None and not training:
             log.warning("-om %s: nothing is learned in a test run, so no model is written", given.output_model)
         if given.output_model is not None and given.output_model.is_dir():
-            raise UserError(
-                f"{given.output_model} is a directory", where="-om", expected="a file to write the model to"
-            )
+            what = f"{given.output_model} is a directory"
+            raise UserError(what, where="-om", expected="a file to write the model to")
         path = given.input_model
         if path is None:
             return None
-        if (
-            not path.exists()
-            and training
-            and given.output_model is not None
-            and path.resolve() == given.output_model.resolve()
-        ):
+        same = given.output_model is not None and path.resolve() == given.output_model.resolve()
+        if training and same and not path.exists():
             return None
         if not path.is_file():
-            expected = "a model that a launch wrote with -om"
+            what, expected = f"there is no file {path}", "a model that a launch wrote with -om"
             raise UserError(
-                f"there is no file {path}",
-                where="-im",
-                expected=expected,
-                remedy="for a new one: -im and -om alike, or -om alone",
+                what, where="-im", expected=expected, remedy="for a new one: -im and -om alike, or -om alone"
             )
-        return read_model(path)
+        return models.read_model(path)
 
 
 @contextmanager
 def _seeded(seed: int, *names: str | int) -> Iterator[None]:
-    """Within the block Python's, NumPy's and torch's global generators, from which agents may draw, hang from the seed
-    and names.
-    """
+    """Seed Python's, NumPy's and torch's global generators, from which agents may draw, within the block."""
     derived = derive_seed(seed, "launch", *names)
-    of_python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002  (an agent's own code may use them)
+    of_python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002  (agents may use them)
     random.seed(derived)
     np.random.set_state(np.random.RandomState(derived % 2**32).get_state())  # noqa: NPY002
     try:
@@ -371,28 +352,10 @@ def _seeded(seed: int, *names: str | int) -> Iterator[None]:
         np.random.set_state(of_numpy)  # noqa: NPY002
 
 
-def _tell_oddities(episode: Episode) -> None:
+def _warn_of_oddities(episode: Episode) -> None:
     system = episode.system
     if system.rejected:
         insight.warning("%d jobs can never fit the platform and were rejected", system.rejected)
         log.warning("%d jobs can never fit the platform and were rejected", system.rejected)
     if system.replaced:
         insight.warning("%d voids were replaced by the first action: nothing else could happen", system.replaced)
-
-
-def _tell_unused(given: Launch) -> None:
-    unused = [
-        name
-        for name, value in (("-a", given.agent), ("-im", given.input_model), ("-om", given.output_model))
-        if value is not None
-    ]
-    if unused:
-        log.warning("a CLASSIC agent needs no %s", ", ".join(unused))
-
-
-def _hold(folder: Path) -> None:
-    try:
-        hold(folder / LOCK)
-    except UserError:
-        remedy = "wait for it, or launch in another directory"
-        raise UserError("another launch works in this directory", where=str(folder), remedy=remedy) from None

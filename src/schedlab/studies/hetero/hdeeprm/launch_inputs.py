@@ -1,8 +1,7 @@
 """What a launch generates before it runs: platform, resources, workload and job limits, kept in the working directory.
 
-`inputs.json` beside them holds a hash of what they were made from and one of each file. Files that still fit are used
-again; others are made anew, and one that somebody else made or changed is kept as NAME.old. (The original used whatever
-it found.)
+`inputs.json` holds a hash of what they were made from and one of each file. Files that still fit are used again; others
+are replaced, those of another hand kept as NAME.old.
 Source: specification of the study hetero, sections 2, 4 and 7.
 """
 
@@ -46,9 +45,7 @@ DEMANDS = {
 
 @dataclass(frozen=True)
 class Sources:
-    """What the inputs are made from: a typed options file, its path for messages, the files that it names, mode
-    reference or not.
-    """
+    """What the inputs are made from: the options, their path for messages, the files named, the mode."""
 
     options: LaunchOptions
     file: Path
@@ -57,16 +54,13 @@ class Sources:
 
 
 def prepare_inputs(sources: Sources, folder: Path) -> tuple[Cluster, Jobs]:
-    """Return cluster and jobs from the files in a folder, which are generated where they are missing or stale. Raises
-    UserError(s).
-    """
+    """Return cluster and jobs from the files in a folder, generated where missing or stale. Raises UserError(s)."""
     platform = _platform_file(sources)
     made_from = content_hash(_origin(sources, platform), 64)
     if not _are_fresh(folder, made_from):
         _generate(sources, platform, folder)
-        write_json(
-            folder / STAMP, {"made_from": made_from, "files": {name: file_hash(folder / name) for name in GENERATED}}
-        )
+        files = {name: file_hash(folder / name) for name in GENERATED}
+        write_json(folder / STAMP, {"made_from": made_from, "files": files})
     else:
         log.info("platform and workload: those of the last run, made from the same options and files")
     limits = read_json(folder / LIMITS, "job limits")
@@ -81,9 +75,7 @@ def _origin(sources: Sources, platform: Path) -> dict[str, Any]:
     return {
         "version": RESULTS_VERSION,
         "compat": sources.compat,
-        "seed": options.seed,
-        "nb_jobs": options.nb_jobs,
-        "nb_resources": options.nb_resources,
+        **{key: getattr(options, key) for key in ("seed", "nb_jobs", "nb_resources")},
         "platform": [platform.stem, file_hash(platform)],
         "types": [file_hash(path) for path in types],
         "workload": [sources.custom_workload is not None, file_hash(_workload_file(sources))],
@@ -100,13 +92,10 @@ def _platform_file(sources: Sources) -> Path:
     if not path.is_file():
         near = nearest(path.stem, shipped_platforms())
         remedy = (
-            f'the shipped platform of this name is "{near}", without a path'
-            if near
-            else "give a path from the working directory"
+            f'the shipped platform is "{near}", without a path' if near else "give a path from the working directory"
         )
-        raise UserError(
-            f"there is no file {name}", where=where, expected="a platform description (JSON)", remedy=remedy
-        )
+        expected = "a platform description (JSON)"
+        raise UserError(f"there is no file {name}", where=where, expected=expected, remedy=remedy)
     return path
 
 
@@ -126,43 +115,30 @@ def _are_fresh(folder: Path, made_from: str) -> bool:
     """Whether the folder holds files of this origin that nobody changed since."""
     try:
         stamp = read_json(folder / STAMP, "the hashes of generated inputs")
-        return stamp["made_from"] == made_from and all(
-            stamp["files"][name] == file_hash(folder / name) for name in GENERATED
-        )
+        fresh = all(stamp["files"][name] == file_hash(folder / name) for name in GENERATED)
+        return fresh and stamp["made_from"] == made_from
     except (UserError, OSError, KeyError, TypeError):
         return False
 
 
 def _generate(sources: Sources, platform: Path, folder: Path) -> None:
     if sources.custom_workload is not None and sources.custom_workload.resolve() == (folder / WORKLOAD).resolve():
-        remedy = "give your file another name"
-        raise UserError(
-            f"the generated workload is written to {WORKLOAD} of this directory", where="-cw", remedy=remedy
-        )
-    settings = _platform_settings(platform, sources.compat)
+        what = f"the generated workload is written to {WORKLOAD} of this directory"
+        raise UserError(what, where="-cw", remedy="give your file another name")
+    changes = platforms.REFERENCE if sources.compat else {}
+    described = {"name": platform.stem, "file": str(platform.resolve()), **changes}
+    settings = validate(platforms.PlatformSettings, described)
     hierarchy = hierarchy_of(settings)
-    _check_resources(sources, hierarchy)
+    asked = sources.options.nb_resources
+    if asked and asked > hierarchy.cores and not sources.compat:
+        expected = f"at most {hierarchy.cores}, the cores of platform {hierarchy.name}"
+        raise UserError(f"nb_resources is {asked}", where=f"{sources.file}: nb_resources", expected=expected)
     workload, limits = _make_workload(sources, hierarchy)
     _keep_what_is_not_ours(folder)
     (folder / STAMP).unlink(missing_ok=True)  # so that an interruption leaves nothing that passes for fresh
     generate_platform(settings, folder / PLATFORM, folder / RESOURCES)
     write_json(folder / LIMITS, limits)
     write_batsim(folder / WORKLOAD, workload)
-
-
-def _platform_settings(platform: Path, compat: bool) -> platforms.PlatformSettings:
-    changes = platforms.REFERENCE if compat else {}
-    return validate(platforms.PlatformSettings, {"name": platform.stem, "file": str(platform.resolve()), **changes})
-
-
-def _check_resources(sources: Sources, hierarchy: Hierarchy) -> None:
-    asked = sources.options.nb_resources
-    if asked and asked > hierarchy.cores and not sources.compat:
-        where, expected = (
-            f"{sources.file}: nb_resources",
-            f"at most {hierarchy.cores}, the cores of platform {hierarchy.name}",
-        )
-        raise UserError(f"nb_resources is {asked}", where=where, expected=expected)
 
 
 def _make_workload(sources: Sources, hierarchy: Hierarchy) -> tuple[BatsimWorkload, dict[str, float]]:
@@ -173,9 +149,7 @@ def _make_workload(sources: Sources, hierarchy: Hierarchy) -> tuple[BatsimWorklo
     path = _workload_file(sources)
     if sources.custom_workload is not None:
         workload = set_work(_custom_workload(path), hierarchy.reference_speed)
-        parse_workload(
-            batsim_text(workload), "w0", str(path)
-        )  # so that the simulator's complaints name the file that can be mended
+        parse_workload(batsim_text(workload), "w0", str(path))  # so that complaints name the user's file
     else:
         trace = read_swf(path)
         if not trace.processors:
@@ -193,9 +167,7 @@ def _make_workload(sources: Sources, hierarchy: Hierarchy) -> tuple[BatsimWorklo
 
 
 def _custom_workload(path: Path) -> BatsimWorkload:
-    """A workload of one's own, whose jobs tell what the decision system asks of them. Raises UserError naming file and
-    profile.
-    """
+    """Read a user's workload, whose profiles need all DEMANDS. Raises UserError naming file and profile."""
     workload = read_batsim(path)
     if not workload.jobs:
         raise UserError("has no job", where=str(path), expected="at least one")
@@ -218,8 +190,6 @@ def _keep_what_is_not_ours(folder: Path) -> None:
         path = folder / name
         if path.is_file() and file_hash(path) != written.get(name):
             path.replace(path.with_name(f"{name}.old"))
-            log.warning(
-                "%s was not made from these options: it is made anew, the former one kept as %s.old", name, name
-            )
+            log.warning("%s was not made by a launch: it is replaced, and kept as %s.old", name, name)
         elif path.is_file():
-            log.info("%s was made from other options or files: it is made anew", name)
+            log.info("%s was made from other options or files: it is replaced", name)

@@ -1,9 +1,7 @@
-"""The files that a launch writes into the working directory: logs that grow by an episode at a time, Batsim's tables of
-the last one.
+"""The files that a launch writes into the working directory: logs, which grow by episodes, and Batsim's tables.
 
 An episode's lines are added by one write, so that a reader sees none or all of them; tables and models take their names
-only when they
-are whole. Source: specification of the study hetero, section 7.
+when they are whole. Source: specification of the study hetero, section 7.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 from schedlab.batsim.files.outputs import Outputs
 from schedlab.config.files import write_text
@@ -35,9 +34,7 @@ def append_lines(path: Path, values: Iterable[float | int]) -> None:
 
 
 def append_row(path: Path, row: Sequence[float]) -> None:
-    """Add a row to a JSON list of lists, which stays valid JSON after each row. A file of another form is kept as
-    NAME.old.
-    """
+    """Add a row to a JSON list of lists, valid after each row. Another file is kept as NAME.old."""
     text = json.dumps([float(value) for value in row])
     size = path.stat().st_size if path.exists() else 0
     if size > len(_END) and _tail(path) == _END:
@@ -70,9 +67,7 @@ def _write_at(path: Path, place: int, text: str) -> None:
 
 
 class EpisodeTables(Outputs):
-    """Batsim's output files of one episode, kept in memory: most episodes are followed by another, whose tables replace
-    theirs.
-    """
+    """Batsim's output files of one episode, in memory: most are replaced by those of the next."""
 
     def __init__(self) -> None:
         super().__init__(PREFIX)
@@ -82,7 +77,7 @@ class EpisodeTables(Outputs):
         """Take the summary; what was written until now is what `write` writes."""
         names = sorted(schedule)
         self._files["schedule"].write(",".join(names) + "\n" + ",".join(schedule[name] for name in names) + "\n")
-        self.texts = {name: file.getvalue() for name, file in self._files.items()}
+        self.texts = {name: cast(io.StringIO, file).getvalue() for name, file in self._files.items()}
         self._files.clear()
 
     def write(self, folder: Path, prefix: str) -> None:
@@ -97,9 +92,7 @@ class EpisodeTables(Outputs):
 
 @contextmanager
 def insights(folder: Path, level: str) -> Iterator[None]:
-    """Add what the decision system and the agent's file log, without clocks, to insights.log; other programs' lines
-    stay out of it.
-    """
+    """Add what the decision system and the agent's file log, without clocks, to insights.log."""
     root = logging.getLogger()
     handler = logging.FileHandler(folder / INSIGHTS, encoding="utf-8")
     handler.setLevel(level)
@@ -123,9 +116,8 @@ def insights(folder: Path, level: str) -> Iterator[None]:
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    return record.name == "root" or (
-        record.name.startswith("schedlab") and not record.name.startswith("schedlab.hetero.launch")
-    )
+    name = record.name
+    return name == "root" or (name.startswith("schedlab") and not name.startswith("schedlab.hetero.launch"))
 
 
 def _is_for_people(record: logging.LogRecord) -> bool:

@@ -1,7 +1,6 @@
-"""HDeepRM's options file (options.json): the forms of versions 0.3 and 0.2, typed, with mistakes told by file and key.
+"""HDeepRM's options file (options.json): the forms of versions 0.3 and 0.2, with mistakes named by file and key.
 
-Version 0.2 named the pair of a CLASSIC agent in `agent.policy_pair`; it stands for a selection of that pair alone,
-without void.
+Version 0.2 named a CLASSIC agent's pair in `agent.policy_pair`: a selection of that pair alone, without void.
 Source: specification of the study hetero, section 1.
 """
 
@@ -16,10 +15,9 @@ from schedlab.config.readers import read_json
 from schedlab.config.schema import Settings, setting, validate
 from schedlab.studies.hetero.env.objectives import OBJECTIVES
 from schedlab.studies.hetero.env.settings import ALL_PAIRS, PAIR_SEPARATOR, REFERENCE, DecisionSettings, LegacySettings
-from schedlab.studies.hetero.simulator.core_policies import CORE_POLICIES, MORE_CORE_POLICIES
-from schedlab.studies.hetero.simulator.job_queue import JOB_POLICIES
+from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
+from schedlab.studies.hetero.simulator.resources import JOB_POLICIES
 
-KNOWN_CORE_POLICIES = (*CORE_POLICIES, *MORE_CORE_POLICIES)
 NEEDED_BY_LEARNING = ("hidden", "gamma")
 
 
@@ -27,8 +25,7 @@ class ActionOptions(Settings):
     """`env.actions`: which pairs an agent chooses from, in the order of their numbers."""
 
     selection: tuple[dict[str, tuple[str, ...]], ...] = setting(
-        doc="one {job policy: [core policy, ...]} after the other; the order gives the actions their numbers",
-        min_length=1,
+        doc="one {job policy: [core policy, ...]} after the other, in the order of the actions' numbers", min_length=1
     )
     void: bool = setting(True, doc="a last action that does nothing")
 
@@ -36,44 +33,30 @@ class ActionOptions(Settings):
 class EnvironmentOptions(Settings):
     """`env`: what is decided, what is seen, and what is rewarded."""
 
-    objective: Literal[tuple(OBJECTIVES)] = setting(doc="what the reward adds up to")
+    objective: Literal[tuple(OBJECTIVES)] = setting(doc="what the reward adds up to")  # type: ignore[valid-type]
     actions: ActionOptions | None = setting(None, doc="pairs to choose from; without it all 36 and void")
-    observation: Literal["normal", "small", "minimal"] = setting(
-        "normal", doc="what the agent sees of cluster and queue"
-    )
-    queue_sensitivity: float = setting(
-        0.05, doc="growth of the queue, as a share, at which its variation shows 0 or 1", gt=0
-    )
-    time_weighted: bool = setting(
-        False, doc="the reward is the objective's integral until the next decision (not in HDeepRM)"
-    )
+    observation: Literal["normal", "small", "minimal"] = setting("normal", doc="what the agent sees")
+    queue_sensitivity: float = setting(0.05, doc="share of growth at which the queue's variation shows 0 or 1", gt=0)
+    time_weighted: bool = setting(False, doc="the reward is the objective's integral (not in HDeepRM)")
     void_limit: int = setting(100, doc="voids in a row where nothing else can happen (not in HDeepRM)", ge=1)
 
 
 class AgentOptions(Settings):
     """`agent`: who decides."""
 
-    type: Literal["CLASSIC", "LEARNING"] = setting(
-        doc="CLASSIC: always the first action; LEARNING: a class in a file of its own (-a)"
-    )
+    type: Literal["CLASSIC", "LEARNING"] = setting(doc="always the first action, or a class in a file (-a)")
     policy_pair: str | None = setting(None, doc="version 0.2: the pair of a CLASSIC agent")
     run: Literal["train", "test"] | None = setting(None, doc="LEARNING: learn, or act as learned")
     hidden: int | None = setting(None, doc="LEARNING: units of a hidden layer", ge=1)
     lr: float | None = setting(None, doc="LEARNING, train: learning rate of Adam", gt=0)
-    gamma: float | None = setting(
-        None, doc="LEARNING: discount of a reward for each decision that lies between", ge=0, le=1
-    )
-    acting: Literal["greedy", "sample"] | None = setting(
-        None, doc="LEARNING, test: take the most probable action (default), or draw as while learning (not in HDeepRM)"
-    )
+    gamma: float | None = setting(None, doc="LEARNING: discount of a reward for each decision", ge=0, le=1)
+    acting: Literal["greedy", "sample"] | None = setting(None, doc="LEARNING, test: how it acts (not in HDeepRM)")
 
 
 class ProgramOptions(Settings):
     """`pybatsim`: the decision system."""
 
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = setting(
-        "WARNING", doc="least weight of a line in insights.log"
-    )
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = setting("WARNING", doc="of insights.log")
     env: EnvironmentOptions = setting(doc="what is decided, seen and rewarded")
     agent: AgentOptions = setting(doc="who decides")
 
@@ -82,9 +65,7 @@ class LaunchOptions(Settings):
     """The whole file."""
 
     seed: int = setting(doc="seed of all that is drawn", ge=0)
-    nb_resources: int | None = setting(
-        None, doc="cores that the workload names, at most those of the platform; null: as many", unit="cores", ge=1
-    )
+    nb_resources: int | None = setting(None, doc="cores that the workload names; null: all", unit="cores", ge=1)
     nb_jobs: int | None = setting(None, doc="most jobs taken from the trace; null: all", unit="jobs", ge=1)
     workload_file_path: str = setting("", doc="a trace in the Standard Workload Format; not needed with -cw")
     platform_file_path: str = setting(doc="a platform description (JSON), or the name of a shipped platform")
@@ -92,9 +73,7 @@ class LaunchOptions(Settings):
 
 
 def read_options(path: Path | str) -> LaunchOptions:
-    """Return the options in a file. Raises UserError(s) with file, key, what was expected and the nearest valid
-    name.
-    """
+    """Return the options in a file. Raises UserError(s) with file, key and the nearest valid name."""
     values = read_json(path, "HDeepRM's options")
     if not isinstance(values, dict):
         raise UserError("is no mapping", where=str(path), expected=f"the keys {', '.join(LaunchOptions.model_fields)}")
@@ -109,16 +88,9 @@ def decision_settings(options: LaunchOptions, compat: bool = False) -> DecisionS
     """Return the settings of the decision system; compat: with every defect of the original."""
     env = options.pybatsim.env
     selection, void = _actions(options)
-    return DecisionSettings(
-        selection=selection,
-        void=void,
-        observation=env.observation,
-        queue_sensitivity=env.queue_sensitivity,
-        objective=env.objective,
-        time_weighted=env.time_weighted,
-        void_limit=env.void_limit,
-        legacy=LegacySettings(**REFERENCE) if compat else LegacySettings(),
-    )
+    shared = env.model_dump(exclude={"actions"})
+    legacy = LegacySettings(**REFERENCE) if compat else LegacySettings()
+    return DecisionSettings(selection=selection, void=void, legacy=legacy, **shared)
 
 
 def _actions(options: LaunchOptions) -> tuple[tuple[str, ...], bool]:
@@ -128,30 +100,23 @@ def _actions(options: LaunchOptions) -> tuple[tuple[str, ...], bool]:
         return (program.agent.policy_pair,), False
     if program.env.actions is None:
         return ALL_PAIRS, True
-    pairs = [
-        f"{job}{PAIR_SEPARATOR}{core}"
-        for entry in program.env.actions.selection
-        for job, cores in entry.items()
-        for core in cores
-    ]
-    return tuple(pairs), program.env.actions.void
+    entries = [item for entry in program.env.actions.selection for item in entry.items()]
+    pairs = tuple(f"{job}{PAIR_SEPARATOR}{core}" for job, cores in entries for core in cores)
+    return pairs, program.env.actions.void
 
 
 def _mistakes(options: LaunchOptions, file: str) -> Iterator[UserError]:
     agent, env = options.pybatsim.agent, options.pybatsim.env
+    where = f"{file}: pybatsim.agent.policy_pair"
     if agent.policy_pair is not None:
         job, _, core = agent.policy_pair.partition(PAIR_SEPARATOR)
-        yield from _unknown(job, core, f"{file}: pybatsim.agent.policy_pair")
+        yield from _unknown(job, core, where)
         if env.actions is not None:
             expected = "policy_pair alone (version 0.2) or env.actions alone (0.3)"
-            yield UserError(
-                "the actions are given twice", where=f"{file}: pybatsim.agent.policy_pair", expected=expected
-            )
+            yield UserError("the actions are given twice", where=where, expected=expected)
         if agent.type == "LEARNING":
             remedy = "give the pairs to choose from in env.actions"
-            yield UserError(
-                "a LEARNING agent has no one pair", where=f"{file}: pybatsim.agent.policy_pair", remedy=remedy
-            )
+            yield UserError("a LEARNING agent has no one pair", where=where, remedy=remedy)
     if env.actions is not None:
         yield from _selection_mistakes(env.actions, f"{file}: pybatsim.env.actions.selection")
     if agent.type == "LEARNING":
@@ -175,19 +140,16 @@ def _selection_mistakes(actions: ActionOptions, where: str) -> Iterator[UserErro
 def _unknown(job: str, core: str, where: str) -> Iterator[UserError]:
     if job not in JOB_POLICIES:
         yield UserError(f"unknown job policy '{job}'", where=where, remedy=did_you_mean(job, JOB_POLICIES))
-    if core not in KNOWN_CORE_POLICIES:
-        yield UserError(f"unknown core policy '{core}'", where=where, remedy=did_you_mean(core, KNOWN_CORE_POLICIES))
+    if core not in ALL_CORE_POLICIES:
+        yield UserError(f"unknown core policy '{core}'", where=where, remedy=did_you_mean(core, ALL_CORE_POLICIES))
 
 
 def _learning_mistakes(agent: AgentOptions, where: str) -> Iterator[UserError]:
     needed = ("run", *NEEDED_BY_LEARNING, *(("lr",) if agent.run == "train" else ()))
     for key in needed:
         if getattr(agent, key) is None:
-            yield UserError(
-                f"key '{key}' is missing",
-                where=f"{where}.{key}",
-                expected=AgentOptions.model_fields[key].description or "",
-            )
+            expected = AgentOptions.model_fields[key].description or ""
+            yield UserError(f"key '{key}' is missing", where=f"{where}.{key}", expected=expected)
     if agent.run == "train" and agent.acting == "greedy":
         what = "a greedy agent sees the outcome of one action alone and cannot learn"
         yield UserError(what, where=f"{where}.acting", expected="sample, or no such key, where run is train")

@@ -1,14 +1,15 @@
-"""Reading what a launch (or HDeepRM, or any Batsim) left in a directory: tables by the names of their columns, logs,
-JSON.
-"""
+"""Readers of what a launch (or HDeepRM, or any Batsim) left in a directory: tables, logs, JSON."""
 
 from __future__ import annotations
 
+import argparse
 import csv
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.readers import read_json
@@ -17,25 +18,18 @@ from schedlab.studies.hetero.hdeeprm.launch_inputs import RESOURCES
 from schedlab.studies.hetero.hdeeprm.launch_outputs import ACTION_NAMES, OVERUSE, PROBABILITIES
 from schedlab.workloads.batsim_file import read_batsim
 
-if TYPE_CHECKING:
-    import numpy as np
-
 FIELDS = ("req_time", "size", "mem", "mem_bw")
 STATISTICS = ("min", "max", "mean", "median", "p95", "p99")
 
 
 def read_schedule(path: Path, columns: Sequence[str]) -> dict[str, float]:
-    """Return columns of the one row of a `_schedule.csv`, found by name. Raises UserError naming the file and what it
-    lacks.
-    """
+    """Return columns of the one row of a `_schedule.csv`, by name. Raises UserError."""
     expected = "Batsim's out_schedule.csv"
     try:
         with path.open(newline="", encoding="utf-8") as file:
             row = next(csv.DictReader(file), None)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(
-            f"cannot be read: {getattr(error, 'strerror', None) or error}", where=str(path), expected=expected
-        ) from None
+        raise _unreadable(path, error, expected) from None
     if row is None:
         raise UserError("has no row", where=str(path), expected=expected)
     missing = [name for name in columns if name not in row]
@@ -50,10 +44,7 @@ def read_log(path: Path) -> list[float]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        expected = "a log of a launch in this directory"
-        raise UserError(
-            f"cannot be read: {getattr(error, 'strerror', None) or error}", where=str(path), expected=expected
-        ) from None
+        raise _unreadable(path, error, "a log of a launch in this directory") from None
     if not lines:
         raise UserError("is empty", where=str(path), expected="a number for each episode")
     return [_number(line, f"{path}: line {number}") for number, line in enumerate(lines, 1)]
@@ -63,7 +54,8 @@ def read_preferences(folder: Path) -> tuple[list[str], list[list[float]]]:
     """Return the actions' names and the probabilities at the first decision of each episode. Raises UserError."""
     path = folder / PROBABILITIES
     rows = read_json(path, "the probabilities that a launch of a learning agent writes")
-    if not isinstance(rows, list) or not rows or not all(_is_row(row) for row in rows):
+    listed = isinstance(rows, list) and all(isinstance(row, list) for row in rows)
+    if not listed or not rows or not all(type(value) in (int, float) for row in rows for value in row):
         raise UserError("is no list of rows of numbers", where=str(path), expected="a row for each episode")
     width = len(rows[-1])
     rows = [row for row in rows if len(row) == width]  # what was launched before with other actions is left out
@@ -76,8 +68,7 @@ def read_preferences(folder: Path) -> tuple[list[str], list[list[float]]]:
 
 
 def read_overuse(folder: Path) -> dict[str, Any]:
-    """Return overutilizations.json: dates of `core` and `mem`, and `spans` [processor, start, duration] with
-    `processors` in all.
+    """Return overutilizations.json: dates of `core` and `mem`, `spans` [processor, start, duration], `processors`.
 
     A span that HDeepRM left open, a bare start, lasts until the end: its duration is None. Raises UserError.
     """
@@ -87,11 +78,8 @@ def read_overuse(folder: Path) -> dict[str, Any]:
         procs = values["mem_bw"]["procs"]
         spans = [(int(number), *_span(span)) for number, entry in procs.items() for span in entry["values"]]
         dates = {key: [float(date) for date in values[key]] for key in ("core", "mem")}
-        return {
-            **dates,
-            "spans": sorted(spans, key=lambda span: span[:2]),
-            "processors": int(values["mem_bw"]["nb_procs"]),
-        }
+        spans.sort(key=lambda span: span[:2])
+        return {**dates, "spans": spans, "processors": int(values["mem_bw"]["nb_procs"])}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"is not of the form that a launch writes ({type(error).__name__}: {error})"
         raise UserError(what, where=str(path), expected="core, mem and mem_bw") from None
@@ -102,14 +90,17 @@ def read_resources(folder: Path) -> Hierarchy | None:
     return read_hierarchy(folder / RESOURCES) if (folder / RESOURCES).is_file() else None
 
 
+def run_jobstat(arguments: argparse.Namespace) -> int:
+    """Print a statistic over the jobs of a workload file."""
+    print(f"{job_statistic(arguments.workload, arguments.field, arguments.statistic):.12g}")
+    return 0
+
+
 def job_statistic(path: Path, field: str, statistic: str) -> float:
-    """Return a statistic of a field over the jobs of a workload of Batsim: req_time (s), size (cores), mem (MB), mem_bw
-    (GB/s per core).
+    """Return a statistic of a field over a workload's jobs: req_time (s), size (cores), mem (MB), mem_bw (GB/s).
 
     Raises UserError for an unknown field or statistic, and where a job has no such number.
     """
-    import numpy as np
-
     if field not in FIELDS:
         raise UserError(f"unknown field '{field}'", where="jobstat", remedy=did_you_mean(field, FIELDS))
     if statistic not in STATISTICS:
@@ -127,17 +118,15 @@ def job_statistic(path: Path, field: str, statistic: str) -> float:
     return float(found[statistic](values) if statistic in found else np.percentile(values, int(statistic[1:])))
 
 
+def _unreadable(path: Path, error: Exception, expected: str) -> UserError:
+    return UserError(f"cannot be read: {getattr(error, 'strerror', None) or error}", where=str(path), expected=expected)
+
+
 def _span(span: Any) -> tuple[float, float | None]:
     if isinstance(span, list):
         start, duration = span
         return float(start), float(duration)
     return float(span), None
-
-
-def _is_row(row: Any) -> bool:
-    return isinstance(row, list) and all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in row
-    )
 
 
 def _number(text: str | None, where: str) -> float:

@@ -1,6 +1,4 @@
-"""A user's agent at work: its class found in a file, an episode run by it, and whatever it does wrong told by file and
-line.
-"""
+"""A user's agent: its class found in a file, an episode run by it, its mistakes reported by file and line."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -47,31 +45,23 @@ def load_agent(path: Path, seconds: float | None = None) -> type[Agent]:
     """Return the first class in a file that is derived from Agent.
 
     The file may import the base classes from `schedlab.studies.hetero.hdeeprm.agent` or, as for HDeepRM, from
-    `hdeeprm.agent`, and modules that lie beside it. Raises UserError where it does not run, runs longer than `seconds`
-    (None: any), or has no such class.
+    `hdeeprm.agent`, and its neighbours. Raises UserError where it fails, takes over `seconds` or has no such class.
     """
     with _importable(path), TimeLimit(seconds) as limit:
         limit.start()
         try:
             module = limit.call(lambda: load_module(path))
         except TimeIsUp as late:
+            what = f"takes more than {seconds:g} s to be read"
             expected = "a class, and nothing that runs while it is read; or a longer --agent-limit"
-            raise UserError(
-                f"takes more than {seconds:g} s to be read", where=place_in(path, late), expected=expected
-            ) from None
+            raise UserError(what, where=place_in(path, late), expected=expected) from None
     own = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__]
     found = next((value for value in own if issubclass(value, Agent)), None)
     if found is None:
         others = f" (there: {', '.join(value.__name__ for value in own)})" if own else ""
-        expected = (
-            "a class derived from Agent, PolicyLearningAgent or another class of schedlab.studies.hetero.hdeeprm.agent"
-        )
-        raise UserError(
-            f"holds no class of an agent{others}",
-            where=str(path),
-            expected=expected,
-            remedy="see docs/hetero_launch.md",
-        )
+        expected = "a class derived from Agent, PolicyLearningAgent or another one of hdeeprm.agent"
+        what, remedy = f"holds no class of an agent{others}", "see docs/hetero_launch.md"
+        raise UserError(what, where=str(path), expected=expected, remedy=remedy)
     return found
 
 
@@ -82,7 +72,7 @@ def _importable(path: Path) -> Iterator[None]:
     package, module = ModuleType(ORIGINAL), ModuleType(f"{ORIGINAL}.agent")
     names = [name for name, value in vars(base).items() if inspect.isclass(value) and issubclass(value, Agent)]
     vars(module).update({name: getattr(base, name) for name in names})
-    package.agent = module
+    vars(package)["agent"] = module
     former = {name: sys.modules.get(name) for name in (ORIGINAL, f"{ORIGINAL}.agent")}
     sys.modules |= {ORIGINAL: package, f"{ORIGINAL}.agent": module}
     sys.path.insert(0, folder)
@@ -98,9 +88,7 @@ def _importable(path: Path) -> Iterator[None]:
 
 
 class Guard:
-    """Calls an agent's own code: errors become AgentFailed with the file's line, and no call lasts longer than
-    `seconds` (None: any).
-    """
+    """Calls an agent's own code: errors become AgentFailed with its line; `seconds` limits a call (None: not)."""
 
     def __init__(self, path: Path, name: str, seconds: float | None) -> None:
         self._path, self._name, self._limit = path, name, TimeLimit(seconds)
@@ -121,12 +109,11 @@ class Guard:
         except AgentFailed as failure:
             raise AgentFailed(failure.what, where=failure.where or str(self._path), expected=failure.expected) from None
         except TimeIsUp as late:
-            raise AgentFailed(
-                f"{self._name}.{what} takes more than {self._limit.seconds:g} s", where=place_in(self._path, late)
-            ) from None
+            problem = f"{self._name}.{what} takes more than {self._limit.seconds:g} s"
+            raise AgentFailed(problem, where=place_in(self._path, late)) from None
         except (Exception, SystemExit) as error:
-            told = f"{self._name}.{what} raised {type(error).__name__}" + (f": {error}" if str(error) else "")
-            raise AgentFailed(told, where=place_in(self._path, error)) from error
+            problem = f"{self._name}.{what} raised {type(error).__name__}" + (f": {error}" if str(error) else "")
+            raise AgentFailed(problem, where=place_in(self._path, error)) from error
         finally:
             self._limit.stop()
 
@@ -134,14 +121,13 @@ class Guard:
 class AgentEnvironment:
     """The decisions of one episode as an agent meets them; implements `agent.Environment`.
 
-    action_names   what each action is called          masked   whether agents learn which actions are valid (published:
-                   no)
+    action_names   what each action is called      masked   whether agents learn which actions are valid (published: no)
     """
 
     def __init__(self, episode: Episode, masked: bool = True) -> None:
         settings = episode.system.settings
         self.episode, self._masked = episode, masked
-        self.action_names = (*settings.selection, "void") if settings.void else settings.selection
+        self.action_names = settings.names
         self.action_size, self.observation_size = settings.actions, episode.system.observer.size
         self._seen: np.ndarray | None = None
         self.action: int | None = None
@@ -177,7 +163,7 @@ class AgentEnvironment:
 
     def reward(self) -> float:
         """Return what the last action has earned."""
-        return self.episode.system.reward
+        return cast(float, self.episode.system.reward)
 
 
 def run_agent(agent: Agent, environment: AgentEnvironment, guard: Guard) -> None:
@@ -193,29 +179,20 @@ def run_agent(agent: Agent, environment: AgentEnvironment, guard: Guard) -> None
         with guard.during("alter"):
             agent.alter(action, environment)
             if environment.action is None:
-                raise AgentFailed(
-                    f"{type(agent).__name__}.alter takes no action", expected="one call of environment.step(action)"
-                )
-        tell_decision(episode, environment.action_names[environment.action], observation)
+                what = f"{type(agent).__name__}.alter takes no action"
+                raise AgentFailed(what, expected="one call of environment.step(action)")
+        log_decision(episode, environment.action_names[environment.action], observation)
         going_on = episode.advance()
         with guard.during("rewarded"):
             agent.rewarded(environment)
 
 
-def tell_decision(episode: Episode, name: str, observation: Any = None) -> None:
+def log_decision(episode: Episode, name: str, observation: Any) -> None:
     """Log the decision just made: its number, date, action and queue; what was seen at level DEBUG."""
     if insight.isEnabledFor(logging.INFO):
-        history = episode.history
-        number, waiting = len(history.actions), history.waiting[-1]
-        insight.info(
-            "decision %d at %.6g s: %s, %d jobs waited, %d wait now",
-            number,
-            episode.now,
-            name,
-            waiting,
-            len(episode.system.queue),
-        )
-        if observation is not None:
-            insight.debug(
-                "seen: %s", np.array2string(np.asarray(observation), precision=4, threshold=64, max_line_width=10**6)
-            )
+        history, now, left = episode.history, episode.now, len(episode.system.queue)
+        place = (len(history.actions), now, name, history.waiting[-1], left)
+        insight.info("decision %d at %.6g s: %s, %d jobs waited, %d wait now", *place)
+        if observation is not None and insight.isEnabledFor(logging.DEBUG):
+            seen = np.array2string(np.asarray(observation), precision=4, threshold=64, max_line_width=10**6)
+            insight.debug("seen: %s", seen)

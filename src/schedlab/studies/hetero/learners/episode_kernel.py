@@ -1,9 +1,7 @@
-"""A whole episode of the decision system, compiled: for learners that take tens of thousands of them, some 300 times as
-fast as `Episode`.
+"""A whole episode of the decision system, compiled: some 300 times as fast as `Episode`, for learning alone.
 
 It holds one case only: observation `heads`, objective `avg_job_slowdown`, time-weighted, no void, no defect of the
-original. `Episode` is the statement of the rules; the tests hold decisions, observations, dates and rewards of the two
-against each other. Results that are reported come from `Episode` alone.
+original. `Episode` is the statement of the rules, which the tests hold against it; results come from `Episode` alone.
 """
 
 from __future__ import annotations
@@ -13,23 +11,17 @@ from typing import NamedTuple
 import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
+from schedlab.studies.hetero.simulator.resources import ORDERS
 
-CORE_CODES = {
-    "random": 0,
-    "high_gflops": 1,
-    "low_power": 2,
-    "lowest": 3,
-    "high_cores": 4,
-    "high_mem_bw": 5,
-    "high_mem": 6,
-}
-RANDOM_CORE, HIGH_GFLOPS, LOW_POWER, LOWEST, HIGH_CORES, HIGH_MEM_BW, HIGH_MEM = range(7)
+CORES = ("random", "high_gflops", "low_power", "lowest", "high_cores", "high_mem_bw", "high_mem")
+CORE_CODES = {name: number for number, name in enumerate(CORES)}
+RANDOM_CORE, HIGH_GFLOPS, LOW_POWER, LOWEST, HIGH_CORES, HIGH_MEM_BW = range(6)
 
 
 class KernelCluster(NamedTuple):
-    """By processor: cores, bandwidth (kB/s), node, speed (flop/s) and power (W) of a core; by node: memory (kB); by
-    rank: the processors from the fastest and from the most frugal on; share of full speed where bandwidth is
-      over-subscribed.
+    """By processor: cores, bandwidth (kB/s), node, speed (flop/s) and power (W) of a core; by node: memory (kB).
+
+    by_speed, by_power   processors by rank      oversubscribed   share of full speed there
     """
 
     size: np.ndarray
@@ -45,9 +37,8 @@ class KernelCluster(NamedTuple):
 class KernelState(NamedTuple):
     """What is free: cores and bandwidth (kB/s) by processor, memory (kB) by node; and the jobs.
 
-    taken    (jobs, processors): cores that each job has or had       done   (jobs,): flop a core so far
-    speed    (jobs,): of a running job's slowest core, flop/s          queue, running   (jobs,): numbers of jobs, as
-             many as `counts` tells
+    taken    (jobs, processors): cores of each job         done             (jobs,): flop a core so far
+    speed    (jobs,): of the slowest core, flop/s          queue, running   (jobs,): numbers, as many as `counts` has
     counts   jobs that wait, run, and were submitted
     """
 
@@ -71,38 +62,6 @@ def fits(state: KernelState, cluster: KernelCluster, cores: int, memory: int) ->
     if memory > 0:
         free = np.minimum(free, state.memory // memory)
     return free.sum() >= cores
-
-
-@compiled
-def take_cores(
-    state: KernelState,
-    cluster: KernelCluster,
-    policy: int,
-    cores: int,
-    memory: int,
-    bandwidth: int,
-    taken: np.ndarray,
-    rng: np.random.Generator,
-) -> None:
-    """Fill in how many cores of each processor (processors,) a job that fits takes."""
-    taken[:] = 0
-    room = state.memory // memory if memory > 0 else np.full(len(state.memory), cores)
-    if policy == RANDOM_CORE:
-        owners = np.repeat(np.arange(len(state.cores)), state.cores)
-        rng.shuffle(owners)
-        in_order(cluster, owners, np.ones_like(state.cores), cores, room, taken)
-    elif policy == HIGH_GFLOPS:
-        in_order(cluster, cluster.by_speed, state.cores, cores, room, taken)
-    elif policy == LOW_POWER:
-        in_order(cluster, cluster.by_power, state.cores, cores, room, taken)
-    elif policy == LOWEST:
-        in_order(cluster, np.arange(len(state.cores)), state.cores, cores, room, taken)
-    elif policy == HIGH_CORES:
-        by_level(state, cluster, np.arange(len(state.cores)), state.cores, 1, cores, room, taken)
-    elif policy == HIGH_MEM_BW:
-        by_level(state, cluster, np.arange(len(state.cores)), state.bandwidth, bandwidth, cores, room, taken)
-    else:
-        by_level(state, cluster, cluster.node, state.memory, memory, cores, room, taken)
 
 
 @compiled
@@ -142,14 +101,7 @@ def by_level(
         missing -= 1
 
 
-JOB_CODES = {
-    "first": 0,
-    "shortest": 1,
-    "smallest": 2,
-    "low_mem": 3,
-    "low_mem_bw": 4,
-    "random": 5,
-}  # the first five in the order of ORDERS
+JOB_CODES = {name: number for number, name in enumerate((*ORDERS, "random"))}
 RANDOM, SHORTEST = 5, 1
 WAITING, RUNNING, SUBMITTED = range(3)  # places of KernelState.counts
 PER_HEAD = 6
@@ -158,8 +110,7 @@ DONE = 1e-9  # s of work left that count as none: dates are sums of floats
 
 
 class KernelJobs(NamedTuple):
-    """The jobs of a workload by date of submission: dates and requested times (s), cores, memory (kB) and bandwidth
-    (kB/s) a core, flop a core as asked for and as done.
+    """Jobs by date of submission (s): requested times (s), cores; memory (kB), bandwidth (kB/s) and flop a core.
 
     keys    (5, jobs): what each job policy sorts by
     limits  log(1 + requested time in s) and bandwidth (kB/s) that count as 1 in observations
@@ -177,9 +128,7 @@ class KernelJobs(NamedTuple):
 
 
 class KernelNetwork(NamedTuple):
-    """Weights and biases of a network of leaky rectifiers: first (hidden, size), inner (layers, hidden, hidden), last
-    (actions, hidden).
-    """
+    """Weights of leaky rectifiers: first (hidden, size), inner (layers, hidden, hidden), last (actions, hidden)."""
 
     first: np.ndarray
     first_bias: np.ndarray
@@ -198,13 +147,11 @@ def play_compiled(
     uniform: np.ndarray,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Run an episode by actions drawn from a network's probabilities.
+    """Run an episode by drawn actions: observations (decisions, size), actions, dates (s) and rewards (decisions,).
 
     pairs    (actions, 2): codes of job policy and core policy
     uniform  (2 jobs,): a number in [0, 1) for each decision
     rng      what the random policies draw from
-
-    Return observations (decisions, size) float32, actions, dates (s) and rewards (decisions,).
     """
     most = 2 * len(jobs.time)
     state = free_state(cluster, len(jobs.time))
@@ -240,17 +187,10 @@ def play_compiled(
 @compiled
 def free_state(cluster: KernelCluster, jobs: int) -> KernelState:
     """Return a free cluster before the first submission."""
-    return KernelState(
-        cluster.size.copy(),
-        cluster.bandwidth.copy(),
-        cluster.memory.copy(),
-        np.zeros((jobs, len(cluster.size)), np.int64),
-        np.zeros(jobs),
-        np.zeros(jobs),
-        np.zeros(jobs, np.int64),
-        np.zeros(jobs, np.int64),
-        np.zeros(3, np.int64),
-    )
+    cores, bandwidth, memory = cluster.size.copy(), cluster.bandwidth.copy(), cluster.memory.copy()
+    taken, counts = np.zeros((jobs, len(cluster.size)), np.int64), np.zeros(3, np.int64)
+    done, speed, queue, running = np.zeros(jobs), np.zeros(jobs), np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)
+    return KernelState(cores, bandwidth, memory, taken, done, speed, queue, running, counts)
 
 
 @compiled
@@ -265,9 +205,7 @@ def next_date(state: KernelState, jobs: KernelJobs, now: float) -> float:
 
 @compiled
 def end_jobs(state: KernelState, jobs: KernelJobs, cluster: KernelCluster, urgency: float) -> tuple[bool, float]:
-    """End the jobs that have done their work; return whether there were any, and the sum of 1 / requested time of what
-    is left.
-    """
+    """End the jobs that are done; return whether there were any, and the sum of 1 / requested time left."""
     left = 0
     for job in state.running[: state.counts[RUNNING]]:
         if jobs.flops[job] - state.done[job] <= DONE * state.speed[job]:
@@ -303,18 +241,38 @@ def start_jobs(
         job = state.queue[rng.integers(0, waiting)] if pair[0] == RANDOM else head(state, jobs, pair[0])
         if not fits(state, cluster, jobs.cores[job], jobs.memory[job]):
             return
-        take_cores(
-            state, cluster, pair[1], jobs.cores[job], jobs.memory[job], jobs.bandwidth[job], state.taken[job], rng
-        )
+        take_cores(state, jobs, cluster, pair[1], job, rng)
         book(state, jobs, cluster, job, state.taken[job])
         state.running[state.counts[RUNNING]] = job
         state.counts[RUNNING] += 1
-        left = 0
-        for other in state.queue[:waiting]:
-            if other != job:
-                state.queue[left] = other
-                left += 1
-        state.counts[WAITING] = left
+        state.queue[: waiting - 1] = state.queue[:waiting][state.queue[:waiting] != job]
+        state.counts[WAITING] = waiting - 1
+
+
+@compiled
+def take_cores(
+    state: KernelState, jobs: KernelJobs, cluster: KernelCluster, policy: int, job: int, rng: np.random.Generator
+) -> None:
+    """Fill in how many cores of each processor a job that fits takes."""
+    cores, memory, taken, order = jobs.cores[job], jobs.memory[job], state.taken[job], np.arange(len(state.cores))
+    taken[:] = 0
+    room = state.memory // memory if memory > 0 else np.full(len(state.memory), cores)
+    if policy == RANDOM_CORE:
+        owners = np.repeat(order, state.cores)
+        rng.shuffle(owners)
+        in_order(cluster, owners, np.ones_like(state.cores), cores, room, taken)
+    elif policy == HIGH_GFLOPS:
+        in_order(cluster, cluster.by_speed, state.cores, cores, room, taken)
+    elif policy == LOW_POWER:
+        in_order(cluster, cluster.by_power, state.cores, cores, room, taken)
+    elif policy == LOWEST:
+        in_order(cluster, order, state.cores, cores, room, taken)
+    elif policy == HIGH_CORES:
+        by_level(state, cluster, order, state.cores, 1, cores, room, taken)
+    elif policy == HIGH_MEM_BW:
+        by_level(state, cluster, order, state.bandwidth, jobs.bandwidth[job], cores, room, taken)
+    else:
+        by_level(state, cluster, cluster.node, state.memory, memory, cores, room, taken)
 
 
 @compiled
@@ -340,9 +298,7 @@ def set_speeds(state: KernelState, cluster: KernelCluster) -> None:
 
 @compiled
 def head(state: KernelState, jobs: KernelJobs, policy: int) -> int:
-    """Return the job that a job policy other than `random` takes first; ties keep the order of submission, in which the
-    queue is.
-    """
+    """Return the job that a job policy other than `random` takes first; ties in the order of submission."""
     best = state.queue[0]
     for job in state.queue[1 : state.counts[WAITING]]:
         if jobs.keys[policy, job] < jobs.keys[policy, best]:

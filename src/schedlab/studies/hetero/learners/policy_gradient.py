@@ -1,15 +1,14 @@
-"""HDeepRM's learning agents on the environment: REINFORCE (Williams 1992) and advantage actor-critic, whole episodes at
-a time.
+"""HDeepRM's learning agents on whole episodes: REINFORCE (Williams 1992) and advantage actor-critic.
 
 Source: specification of the study hetero, section 6. Published: one episode a gradient step, returns standardised
 within the episode, torch not seeded, an actor-critic that could not run. Here returns are standardised over the
-episodes of a step, which is a baseline too, so that episodes of one decision teach something; every draw hangs from the
-seed.
+episodes of a step, a baseline from which episodes of one decision learn too; every draw derives from the seed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Problem, Unit
+from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Problem, Split, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.hashes import content_hash
 from schedlab.config.schema import validate
@@ -28,8 +27,16 @@ from schedlab.learning.reinforce import entropy
 from schedlab.learning.seeding import use_one_thread
 from schedlab.studies.hetero.env.env import HeteroEnv
 from schedlab.studies.hetero.learners.compiled_episodes import CompiledEpisodes
-from schedlab.studies.hetero.learners.episodes import EpisodeRecord, draw, probabilities, sample_episode
-from schedlab.studies.hetero.learners.networks import AgentNetwork, build_network, log_probabilities
+from schedlab.studies.hetero.learners.networks import (
+    AgentNetwork,
+    EpisodeRecord,
+    Episodes,
+    Sampler,
+    build_network,
+    draw,
+    log_probabilities,
+    probabilities,
+)
 from schedlab.studies.hetero.learners.settings import PUBLISHED, ActorCriticSettings, PolicyGradientSettings
 
 __all__ = ["PUBLISHED", "AgentPolicy", "PolicyGradientLearner", "PolicyGradientSettings"]
@@ -45,21 +52,17 @@ def discounted(rewards: Sequence[float], gamma: float) -> np.ndarray:
 
 
 def standardised(values: np.ndarray) -> np.ndarray:
-    """Return values less their mean, by their unbiased standard deviation (plus float32's epsilon); a single value as
-    it is.
-    """
+    """Return values less their mean, by their unbiased standard deviation; a single value as it is."""
     if len(values) < 2:
         return values
     return (values - values.mean()) / (values.std(ddof=1) + np.finfo(np.float32).eps)
 
 
-def against_each_other(records: Sequence[EpisodeRecord], returns: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return each return less the mean return of all episodes from the same date on, which is interpolated between
-    their decisions.
+def less_workload_mean(records: Sequence[EpisodeRecord], returns: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return each return less the mean return of all episodes of a workload from the same date on (interpolated).
 
-    For episodes of one workload: what comes from the workload and not from the actions cancels. Source: the
-    input-dependent baseline of H. Mao et al., "Learning scheduling algorithms for data processing clusters", SIGCOMM
-    2019, section 5.3.
+    What comes from the workload cancels, not the actions' part. Source: the input-dependent baseline of H. Mao et al.,
+    "Learning scheduling algorithms for data processing clusters", SIGCOMM 2019, section 5.3.
     """
     made = []
     for record, own in zip(records, returns, strict=True):
@@ -75,7 +78,7 @@ def loss_of(network: AgentNetwork, records: Sequence[EpisodeRecord], settings: P
     if settings.standardise == "episode":
         each = [standardised(returns) for returns in each]
     if settings.standardise == "workload":
-        each = against_each_other(records, each)
+        each = less_workload_mean(records, each)
     joined = np.concatenate(each)
     if settings.standardise in ("update", "workload"):
         joined = standardised(joined)
@@ -114,11 +117,7 @@ class AgentPolicy:
 
 
 class PolicyGradientLearner:
-    """Learns on the training units of the problems' environments in turn; a phase's steps are episodes. Resumes bit for
-    bit.
-
-    kind  typed values of the learner: ActorCriticSettings has a critic by default
-    """
+    """Learns on the problems' training units in turn; a phase's steps are episodes. Resumes bit for bit."""
 
     def __init__(self, kind: type[PolicyGradientSettings] = PolicyGradientSettings) -> None:
         self._kind = kind
@@ -128,8 +127,7 @@ class PolicyGradientLearner:
     ) -> None:
         """Learn phase after phase, each with a fresh Adam, and write the final parameters.
 
-        Raises UserError where a scenario has no environment or no training unit, and where its sizes differ from those
-        learned so far.
+        Raises UserError where a scenario has no environment or training unit, or other sizes than the first.
         """
         use_one_thread()
         settings = validate(self._kind, spec.params)
@@ -139,68 +137,54 @@ class PolicyGradientLearner:
         for scenario, found in shapes.items():
             if found != shape:
                 what = f"{found[0]} numbers are observed and {found[1]} actions offered"
-                raise UserError(
-                    what, where=f"scenario {scenario}", expected=f"{shape[0]} and {shape[1]}, as in scenario {first}"
-                )
-        network = build_network(
-            shape[0], envs[first][0].action_names, settings.hidden, settings.critic, seed, settings.head
-        )
+                expected = f"{shape[0]} and {shape[1]}, as in scenario {first}"
+                raise UserError(what, where=f"scenario {scenario}", expected=expected)
+        names = envs[first][0].action_names
+        network = build_network(shape[0], names, settings.hidden, settings.critic, seed, settings.head)
         if paths.start is not None:
             load_module(network, read_checkpoint(paths.start, _KIND).group("network"), paths.start)
-        if settings.compiled:
-            envs = {
-                scenario: [CompiledEpisodes(env, f"scenario {scenario}") for env in some]
-                for scenario, some in envs.items()
-            }
-        run = _Run(network, settings, envs, spec, seed, paths.progress / "policy_gradient.zip")
+        samplers: dict[str, Sequence[Sampler]] = {}
+        for scenario, some in envs.items():
+            kind = partial(CompiledEpisodes, where=f"scenario {scenario}") if settings.compiled else Episodes
+            samplers[scenario] = [kind(env) for env in some]
+        run = _Run(network, settings, samplers, spec, seed, paths.progress / "policy_gradient.zip")
         run.learn()
         for point in run.points:
             curve(**point)
         meta = {"kind": _KIND, "observation": shape[0], "actions": shape[1]}
         meta |= {"hidden": settings.hidden, "critic": settings.critic, "head": settings.head, "acting": settings.acting}
-        write_checkpoint(
-            paths.checkpoint, meta, {f"network/{name}": array for name, array in module_arrays(network).items()}
-        )
+        arrays = {f"network/{name}": array for name, array in module_arrays(network).items()}
+        write_checkpoint(paths.checkpoint, meta, arrays)
 
     def load(self, checkpoint: Path, problem: Problem) -> AgentPolicy:
         """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
         kept = read_checkpoint(checkpoint, _KIND)
         env = _environments("of the policy", problem, ("test", "validation", "train"))[0]
         meta = kept.meta
-        network = build_network(
-            env.observation_space.shape[0], env.action_names, meta["hidden"], meta["critic"], 0, meta["head"]
-        )
+        size, _ = _shape(env)
+        network = build_network(size, env.action_names, meta["hidden"], meta["critic"], 0, meta["head"])
         load_module(network, kept.group("network"), checkpoint)
         return AgentPolicy(network, meta["acting"])
 
 
+@dataclass
 class _Run:
     """One learning job. `points` are those of its curves so far, as keywords."""
 
-    def __init__(
-        self,
-        network: AgentNetwork,
-        settings: PolicyGradientSettings,
-        envs: Mapping[str, Sequence[HeteroEnv | CompiledEpisodes]],
-        spec: PolicySpec,
-        seed: int,
-        progress: Path,
-    ) -> None:
-        self.network, self.settings, self.envs, self.spec, self.seed, self.progress = (
-            network,
-            settings,
-            envs,
-            spec,
-            seed,
-            progress,
-        )
+    network: AgentNetwork
+    settings: PolicyGradientSettings
+    samplers: Mapping[str, Sequence[Sampler]]
+    spec: PolicySpec
+    seed: int
+    progress: Path
+
+    def __post_init__(self) -> None:
         self.points: list[dict[str, Any]] = []
         self.phase = self.update = self.averaged = 0
         self.mean: dict[str, np.ndarray] = {}
-        self.digest = content_hash(
-            {"params": settings.model_dump(), "phases": [str(phase) for phase in spec.train_on], "seed": seed}
-        )
-        self.optimizer = Adam(network.parameters(), settings.learning_rate)
+        phases, params = [str(phase) for phase in self.spec.train_on], self.settings.model_dump()
+        self.digest = content_hash({"params": params, "phases": phases, "seed": self.seed})
+        self.optimizer = Adam(self.network.parameters(), self.settings.learning_rate)
 
     def learn(self) -> None:
         """Go on from where an interrupted job of the same values was, to the end of the last phase."""
@@ -209,9 +193,8 @@ class _Run:
             phase = self.spec.train_on[number]
             updates = -(-phase.steps // self.settings.episodes_per_update)
             while self.update < updates:
-                self._step(
-                    number, phase.scenarios, min(self.settings.episodes_per_update, phase.steps - self._episode())
-                )
+                left = phase.steps - self._episode()
+                self._step(number, phase.scenarios, min(self.settings.episodes_per_update, left))
                 if self.update > updates * (1 - self.settings.average):
                     self._add_to_mean()
                 if self.update % self.settings.save_every == 0:
@@ -232,13 +215,12 @@ class _Run:
         self.mean = {name: kept[name] + (now[name] - kept[name]) / self.averaged for name in now}
 
     def _step(self, phase: int, scenarios: Sequence[str], count: int) -> None:
-        choices = [(scenario, env) for scenario in scenarios for env in self.envs[scenario]]
+        choices = [(scenario, sampler) for scenario in scenarios for sampler in self.samplers[scenario]]
         numbers = range(self._episode(), self._episode() + count)
         turn = [self.update] * count if self.settings.standardise == "workload" else numbers
         chosen = [choices[number % len(choices)] for number in turn]
         seed = derive_seed(self.seed, "phase", phase)
-        sample = CompiledEpisodes.sample if self.settings.compiled else sample_episode
-        records = [sample(env, self.network, seed, number) for (_, env), number in zip(chosen, numbers, strict=True)]
+        records = [one.sample(self.network, seed, number) for (_, one), number in zip(chosen, numbers, strict=True)]
         loss = loss_of(self.network, records, self.settings)
         self.optimizer.zero_grad()
         loss.backward()
@@ -250,18 +232,17 @@ class _Run:
                 self._record(phase, scenario, mine, float(loss.detach()))
 
     def _record(self, phase: int, scenario: str, records: Sequence[EpisodeRecord], loss: float) -> None:
-        """Note mean return and loss, how often each action was taken, and how probable it is now in the states that
-        were met.
-        """
-        place = {
-            "step": self._episode(),
-            "episode": self._episode(),
+        """Note mean return and loss, and each action's share and its probability in the states met."""
+        done = self._episode()
+        place: dict[str, Any] = {
+            "step": done,
+            "episode": done,
             "update": self.update,
             "phase": phase,
             "scenario": scenario,
         }
         values = {"return": float(np.mean([sum(record.rewards) for record in records])), "loss": loss}
-        names = self.envs[scenario][0].action_names
+        names = self.samplers[scenario][0].action_names
         observations, masks, actions = _joined(records)
         with torch.no_grad():
             chances = log_probabilities(self.network(observations)[0], masks).double().exp().mean(0).tolist()
@@ -271,7 +252,7 @@ class _Run:
         self.points += [{"metric": metric, "value": value, **place} for metric, value in values.items()]
 
     def _save(self) -> None:
-        meta = {"kind": _PROGRESS, "digest": self.digest, "points": self.points}
+        meta: dict[str, Any] = {"kind": _PROGRESS, "digest": self.digest, "points": self.points}
         meta |= {"phase": self.phase, "update": self.update, "averaged": self.averaged}
         arrays = {f"network/{name}": array for name, array in module_arrays(self.network).items()}
         arrays |= {f"optimizer/{name}": array for name, array in self.optimizer.arrays().items()}
@@ -298,13 +279,12 @@ def _shape(env: HeteroEnv) -> tuple[int, int]:
     return env.observation_space.shape[0], int(env.action_space.n)
 
 
-def _environments(scenario: str, problem: Problem, splits: Sequence[str] = ("train",)) -> list[HeteroEnv]:
+def _environments(scenario: str, problem: Problem, splits: Sequence[Split] = ("train",)) -> list[HeteroEnv]:
     units = [unit for split in splits for unit in problem.units(split)]
-    envs = [env for unit in units if (env := problem.env(unit, unit.seed)) is not None]
+    envs: list[Any] = [env for unit in units if (env := problem.env(unit, unit.seed)) is not None]
     if not envs:
-        raise UserError(
-            "no environment to learn on", where=f"scenario {scenario}", expected="at least one unit of the split train"
-        )
+        expected = "at least one unit of the split train"
+        raise UserError("no environment to learn on", where=f"scenario {scenario}", expected=expected)
     return envs
 
 

@@ -24,22 +24,24 @@ class PolicyGradientSettings(Settings):
     episodes_per_update: int = setting(8, doc="episodes of a gradient step (published: 1)", ge=1)
     standardise: Literal["update", "episode", "workload", "none"] = setting(
         "update",
-        doc="returns get mean 0 and deviation 1 over an update, or over an episode of more than one decision (published); workload: an "
-        "update's episodes are of one workload, and a return counts against their mean at the same date",
+        doc="returns get mean 0 and deviation 1 over an update, or over an episode of more than one decision "
+        "(published); workload: an update's episodes are of one workload, and a return counts against their mean "
+        "at the same date",
     )
     entropy: float = setting(
         0.0, doc="weight of the policy's entropy, which keeps it from settling", unit="1/nat", ge=0
     )
     average: float = setting(
         0.0,
-        doc="share of a phase's last updates whose mean parameters are kept: less left to the luck of the last workloads",
+        doc="share of a phase's last updates whose mean parameters are kept: "
+        "less left to the luck of the last workloads",
         ge=0,
         le=1,
     )
     compiled: bool = setting(
         False,
-        doc="episodes are taken by a compiled kernel, some hundred times as fast; for the observation heads and the objective "
-        "avg_job_slowdown, time-weighted, without void",
+        doc="episodes are taken by a compiled kernel, some hundred times as fast; "
+        "for the observation heads and the objective avg_job_slowdown, time-weighted, without void",
     )
     acting: Literal["greedy", "sample"] = setting("greedy", doc="how the learned policy acts (published: sample)")
     record_every: int = setting(1, doc="updates between two points of the curves", ge=1)

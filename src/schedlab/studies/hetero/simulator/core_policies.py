@@ -1,9 +1,7 @@
-"""Which cores a job gets: free cores on nodes with enough memory, one after another by a key that is looked at anew
-after each core taken.
+"""Which cores a job gets: free cores on nodes with enough memory, chosen one by one by a key that each choice changes.
 
 All cores of a processor have the same key, ties go to the lowest number and cores of a processor are numbered in a row.
-So the rule is carried out on processors or nodes instead of cores; `statement` is the rule itself, which the tests hold
-it against.
+So the rule is carried out on processors or nodes instead of cores.
 Source: specification of the study hetero, section 5.1.
 """
 
@@ -16,6 +14,7 @@ import numpy as np
 
 from schedlab.studies.hetero.simulator.resources import JobRequest, ResourceModel
 
+Numbers = Sequence[int]
 Choice = Callable[[ResourceModel, JobRequest, np.random.Generator], list[int]]
 
 
@@ -63,11 +62,7 @@ def high_mem_bw(model: ResourceModel, job: JobRequest, _: np.random.Generator) -
 
 def high_mem(model: ResourceModel, job: JobRequest, _: np.random.Generator) -> list[int]:
     """Nodes with the most free memory first."""
-    inside = zip(model.processors_of, model.free_in_node, strict=True)
-    free = [
-        [core for number in processors for core in model.free_cores[number]] if count else []
-        for processors, count in inside
-    ]
+    free = [[core for number in inside for core in model.free_cores[number]] for inside in model.processors_of]
     return _by_level(model, job, free, range(len(free)), model.free_memory, job.memory)
 
 
@@ -80,33 +75,7 @@ CORE_POLICIES: dict[str, Choice] = {
     "low_power": low_power,
 }
 MORE_CORE_POLICIES: dict[str, Choice] = {"pack_cores": pack_cores, "lowest": lowest}
-
-
-def statement(model: ResourceModel, job: JobRequest, policy: str) -> list[int]:
-    """Return the cores that a policy other than random takes, by its plain rule: sort, take the first, look again."""
-    memory, bandwidth = list(model.free_memory), list(model.free_bandwidth)
-    free = [len(cores) for cores in model.free_cores]
-    left = [core for cores in model.free_cores for core in cores]
-    taken: list[int] = []
-    keys = {
-        "high_gflops": lambda processor: -model.gflops_per_core[processor],
-        "low_power": lambda processor: model.power_per_core[processor],
-        "pack_cores": lambda processor: free[processor] - model.size[processor],
-        "lowest": lambda processor: processor,
-        "high_cores": lambda processor: -free[processor],
-        "high_mem_bw": lambda processor: -bandwidth[processor],
-        "high_mem": lambda processor: -memory[model.node_of[processor]],
-    }
-    while len(taken) < job.cores:
-        eligible = [core for core in left if memory[model.node_of[model.processor_of[core]]] >= job.memory]
-        core = sorted(eligible, key=lambda core: keys[policy](model.processor_of[core]))[0]
-        processor = model.processor_of[core]
-        left.remove(core)
-        taken.append(core)
-        memory[model.node_of[processor]] -= job.memory
-        bandwidth[processor] -= job.bandwidth
-        free[processor] -= 1
-    return taken
+ALL_CORE_POLICIES = {**CORE_POLICIES, **MORE_CORE_POLICIES}
 
 
 class _Room:
@@ -142,17 +111,9 @@ def _in_order(model: ResourceModel, job: JobRequest, processors: Iterable[int]) 
 
 
 def _by_level(
-    model: ResourceModel,
-    job: JobRequest,
-    free: Sequence[list[int]],
-    nodes: Sequence[int],
-    levels: Sequence[int],
-    step: int,
+    model: ResourceModel, job: JobRequest, free: Sequence[Numbers], nodes: Numbers, levels: Numbers, step: int
 ) -> list[int]:
-    """Take a core of the group (processor or node) with the highest level, which sinks by `step`, again and again.
-
-    free    each group's free cores        nodes   each group's node        levels   each group's level
-    """
+    """Take a core of the group (processor or node) with the highest level, which sinks by `step`, again and again."""
     room = _Room(model, job)
     heap = [(-levels[group], group, 0) for group, cores in enumerate(free) if cores]
     heapq.heapify(heap)

@@ -1,9 +1,7 @@
-"""HDeepRM's decision system in plain objects: told what Batsim says, asked for an action where one is due, it says what
-to do.
+"""HDeepRM's decision system in plain objects: it takes Batsim's messages, acts where that is due, gives orders.
 
-It knows no simulator and no agent: `Episode` steps it on the embedded core, a scheduler on PyBatsim can do the same.
-Source: specification of the study hetero, sections 3 and 5; each deviation of the original is a switch of
-  LegacySettings.
+`Episode` steps it on the embedded simulator, `DecisionScheduler` on PyBatsim.
+Source: specification of the study hetero, sections 3 and 5; each deviation of the original is in LegacySettings.
 """
 
 from __future__ import annotations
@@ -20,16 +18,21 @@ from schedlab.platforms.hierarchy import Hierarchy
 from schedlab.studies.hetero.env.objectives import OBJECTIVES, Load
 from schedlab.studies.hetero.env.observation import HeadsObserver, Observer
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR, DecisionSettings
-from schedlab.studies.hetero.simulator.core_policies import CORE_POLICIES, MORE_CORE_POLICIES, Choice, pack_cores
-from schedlab.studies.hetero.simulator.job_queue import JobQueue
-from schedlab.studies.hetero.simulator.resources import GIGA, IDLE, KB_PER_GB, KB_PER_MB, JobRequest, ResourceModel
+from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES, Choice, pack_cores
+from schedlab.studies.hetero.simulator.resources import (
+    GIGA,
+    IDLE,
+    KB_PER_GB,
+    KB_PER_MB,
+    JobQueue,
+    JobRequest,
+    ResourceModel,
+)
 
 
 @dataclass
 class Orders:
-    """What is to be done now: jobs to start on hosts, jobs to reject, pstates of hosts; hosts are Batsim's numbers,
-    ascending.
-    """
+    """Jobs to start on hosts, jobs to reject, pstates of hosts; hosts are Batsim's numbers, ascending."""
 
     start: list[tuple[str, list[int]]] = field(default_factory=list)
     reject: list[str] = field(default_factory=list)
@@ -38,9 +41,7 @@ class Orders:
 
 @dataclass
 class History:
-    """What was decided: date (s), action, jobs that waited and reward of each decision; a reward comes with the next
-    decision or with the end.
-    """
+    """Date (s), action, waiting jobs and reward of each decision; a reward comes with the next one."""
 
     times: list[float] = field(default_factory=list)
     actions: list[int] = field(default_factory=list)
@@ -85,9 +86,7 @@ class DecisionSystem:
         self._to_send: dict[int, None] = {}
 
     def take(self, message: Mapping[str, Any]) -> None:
-        """Take in a message of Batsim. Raises UserError for hosts and job profiles that do not belong to this platform
-        and study.
-        """
+        """Take in a message of Batsim. Raises UserError for hosts and profiles of another platform or study."""
         now = message["now"]
         if self.reward is not None and self.settings.time_weighted:
             self.reward += self._value * (now - self.model.now)
@@ -106,15 +105,11 @@ class DecisionSystem:
             self._note_reward()
 
     def observe(self) -> np.ndarray:
-        """Return the observation, (size,) float32; once for each decision, as it tells how the queue grew since the
-        last one.
-        """
+        """Return the observation, (size,) float32; to be asked once for each decision."""
         return self.observer.observe(self.queue)
 
     def masks(self) -> np.ndarray:
-        """Return which actions are valid, (actions,) bool: void is not where nothing but a decision can make time
-        pass.
-        """
+        """Return which actions are valid, (actions,) bool: void is not where it would stop time."""
         valid = np.ones(self.settings.actions, bool)
         if self.settings.void and self._stuck():
             valid[-1] = False
@@ -143,9 +138,7 @@ class DecisionSystem:
         self.due = bool(len(self.queue)) and self._ask_again()
 
     def orders(self) -> Orders:
-        """Return what is to be done now, each thing once: pstates last and merged, only those that differ from what was
-        sent.
-        """
+        """Return what is to be done now, each thing once: pstates last and merged, only those that changed."""
         orders, self._orders = self._orders, Orders()
         if self._to_send:
             cores = self.model.cores_of(np.array(list(self._to_send)))
@@ -159,9 +152,7 @@ class DecisionSystem:
         return orders
 
     def start(self, job: JobRequest, cores: Sequence[int]) -> None:
-        """Start a waiting job on cores that are free and whose nodes have the memory; `refresh` follows after the last
-        one.
-        """
+        """Start a waiting job on free cores; `refresh` follows after the last one."""
         self.model.take(job, cores)
         self.queue.remove(job)
         self._orders.start.append((job.id, np.sort(self._host_of[cores]).tolist()))
@@ -241,22 +232,11 @@ class DecisionSystem:
         values = [_number(profile, key, job) for key in ("req_time", "req_ops", "mem", "mem_bw")]
         time, flops, memory, bandwidth = values
         if time <= 0:
-            raise UserError(
-                f"req_time is {time:g}",
-                where=f"profile {job['profile']} of job {job['id']}",
-                expected="seconds, above 0",
-            )
+            where = f"profile {job['profile']} of job {job['id']}"
+            raise UserError(f"req_time is {time:g}", where=where, expected="seconds, above 0")
         self._submitted += 1
-        return JobRequest(
-            job["id"],
-            self._submitted,
-            job["subtime"],
-            time,
-            job["res"],
-            round(memory * KB_PER_MB),
-            round(bandwidth * KB_PER_GB),
-            flops,
-        )
+        submitted, demand = job["subtime"], (round(memory * KB_PER_MB), round(bandwidth * KB_PER_GB))
+        return JobRequest(job["id"], self._submitted, submitted, time, job["res"], *demand, flops)
 
     def _complete(self, data: Mapping[str, Any]) -> None:
         if data["job_id"] in self.model.running:
@@ -288,25 +268,35 @@ def _pair(name: str, high_cores_packs: bool) -> tuple[str, Choice]:
     job, _, core = name.partition(PAIR_SEPARATOR)
     if core == "high_cores" and high_cores_packs:
         return job, pack_cores
-    return job, {**CORE_POLICIES, **MORE_CORE_POLICIES}[core]
+    return job, ALL_CORE_POLICIES[core]
 
 
 def _number(profile: Mapping[str, Any], key: str, job: Mapping[str, Any]) -> float:
     value = profile.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        raise UserError(
-            f"{key} is {value!r}", where=f"profile {job['profile']} of job {job['id']}", expected="a number, 0 or more"
-        )
+        where = f"profile {job['profile']} of job {job['id']}"
+        raise UserError(f"{key} is {value!r}", where=where, expected="a number, 0 or more")
     return value
 
 
 def intervals(numbers: Sequence[int]) -> str:
     """Return ascending numbers as Batsim writes a set: closed intervals joined by spaces."""
     parts, first, last = [], numbers[0], numbers[0]
-    for number in [*numbers[1:], None]:
-        if number is not None and number == last + 1:
-            last = number
-            continue
-        parts.append(str(first) if first == last else f"{first}-{last}")
-        first = last = number
-    return " ".join(parts)
+    for number in numbers[1:]:
+        if number != last + 1:
+            parts.append((first, last))
+            first = number
+        last = number
+    parts.append((first, last))
+    return " ".join([str(first) if first == last else f"{first}-{last}" for first, last in parts])
+
+
+def protocol_event(now: float, kind: str, **data: Any) -> dict[str, Any]:
+    """Return an event of Batsim's protocol."""
+    return {"timestamp": now, "type": kind, "data": data}
+
+
+def pstate_events(orders: Orders, now: float) -> list[dict[str, Any]]:
+    """Return the orders to set pstates as events of Batsim's protocol."""
+    states = [(intervals(hosts), str(pstate)) for pstate, hosts in orders.pstates]
+    return [protocol_event(now, "SET_RESOURCE_STATE", resources=hosts, state=pstate) for hosts, pstate in states]

@@ -1,11 +1,8 @@
-"""The resource model beneath a scheduler that knows nothing of it, so that memory, memory bandwidth and pstates count
-as for policy pairs.
+"""The resource model beneath a scheduler that does not know it: memory, bandwidth and pstates count as for pairs.
 
-It stands between scheduler and simulator. The scheduler says when a job starts. On which cores is up to a core policy,
-or to the
-scheduler where it cares: then the cores that it names are taken. A start whose memory is not free is held back until it
-is, and holds those behind it, as with pairs; the scheduler takes such a job for running. Jobs that the empty platform
-cannot run are rejected before the scheduler hears of them. Pstates are set and sent as the decision system does.
+It stands between scheduler and simulator. The scheduler says when a job starts; a core policy (or the scheduler, where
+it cares) chooses the cores. A start whose memory is not free is held back, and holds those behind it, as with pairs;
+the scheduler takes such a job for running. Jobs that the platform can never run are rejected before it hears of them.
 """
 
 from __future__ import annotations
@@ -19,8 +16,8 @@ from schedlab.batsim.errors import ProtocolError
 from schedlab.batsim.files.results import intervals as pairs_of
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import generator
-from schedlab.studies.hetero.simulator.core_policies import CORE_POLICIES, MORE_CORE_POLICIES
-from schedlab.studies.hetero.simulator.decisions import DecisionSystem, intervals
+from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
+from schedlab.studies.hetero.simulator.decisions import DecisionSystem, intervals, protocol_event, pstate_events
 from schedlab.studies.hetero.simulator.resources import KB_PER_MB, JobRequest
 
 OWN_CHOICE = "own"  # the scheduler names the cores itself
@@ -28,15 +25,14 @@ Event = dict[str, Any]
 
 
 class ManagedCores:
-    """A back end for a scheduler, upon another one.
+    """A back end for a scheduler, upon another one; cores: a core policy, or OWN_CHOICE.
 
-    cores   a core policy, or OWN_CHOICE
     Raises UserError for a scheduler that sets pstates itself or puts a job where its memory can never be.
     """
 
     def __init__(self, backend: Backend, system: DecisionSystem, cores: str, seed: int) -> None:
         self.system, self._backend = system, backend
-        self._choose = None if cores == OWN_CHOICE else {**CORE_POLICIES, **MORE_CORE_POLICIES}[cores]
+        self._choose = None if cores == OWN_CHOICE else ALL_CORE_POLICIES[cores]
         self._rng = generator(seed, "hetero", "cores of a scheduler's jobs")
         self._waiting: list[tuple[JobRequest, Event]] = []  # starts that were not carried out yet
         self._named: dict[str, str] = {}  # job -> the hosts that the scheduler thinks it runs on
@@ -61,13 +57,9 @@ class ManagedCores:
         for job, hosts in orders.start:
             starts[job]["data"]["alloc"] = intervals(hosts)
         passed += starts.values()
-        passed += [_event(now, "REJECT_JOB", job_id=job) for job in orders.reject]
+        passed += [protocol_event(now, "REJECT_JOB", job_id=job) for job in orders.reject]
         passed.sort(key=lambda event: event["timestamp"])
-        passed += [
-            _event(now, "SET_RESOURCE_STATE", resources=intervals(hosts), state=str(pstate))
-            for pstate, hosts in orders.pstates
-        ]
-        self._backend.answer({**message, "events": passed})
+        self._backend.answer({**message, "events": passed + pstate_events(orders, now)})
 
     def _concerns(self, event: Event) -> bool:
         """Whether the scheduler shall hear of an event; it hears of the hosts that it named."""
@@ -120,13 +112,6 @@ class ManagedCores:
         for node, count in wanted.items():
             if count * job.memory > model.memory[node]:
                 what = f"job {job.id} needs {job.memory / KB_PER_MB:g} MB on each of {count} cores of node {node}"
-                raise UserError(
-                    what,
-                    where="the scheduler's choice of cores",
-                    expected=f"at most {model.memory[node] / KB_PER_MB:g} MB",
-                )
+                expected = f"at most {model.memory[node] / KB_PER_MB:g} MB"
+                raise UserError(what, where="the scheduler's choice of cores", expected=expected)
         return cores if all(count * job.memory <= model.free_memory[node] for node, count in wanted.items()) else None
-
-
-def _event(now: float, kind: str, **data: Any) -> Event:
-    return {"timestamp": now, "type": kind, "data": data}

@@ -1,17 +1,14 @@
-"""The resource model of a heterogeneous cluster: memory of nodes, memory bandwidth of processors, pstates of cores,
-progress of jobs.
+"""The resources of a heterogeneous cluster (memory, bandwidth, pstates, progress of jobs), and the queue for them.
 
 Rule (specification of the study hetero, section 3). Each core of a job takes the job's memory from its node, a hard
 limit, and the job's bandwidth from its processor, which may be over-subscribed: then all busy cores of that processor
 run in pstate 1. A free core is in pstate 2 where another core of its processor is busy, else in pstate 3. A job is as
-fast as its slowest core.
-
-Memory and bandwidth are kept as whole numbers (kB, kB/s), so that what is taken and given back in any order adds up
-exactly.
+fast as its slowest core. Memory and bandwidth are whole numbers (kB, kB/s), so that sums are exact in any order.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,11 +25,7 @@ FULL_SPEED, OVERSUBSCRIBED, NEIGHBOUR_BUSY, IDLE = range(4)
 
 @dataclass(slots=True)
 class JobRequest:
-    """What a job asks for: `cores` with `memory` kB and `bandwidth` kB/s each; `time` in s and `flops` for each core as
-    it was asked for.
-
-    order  rank among all submitted jobs
-    """
+    """What a job asks for: cores with memory (kB), bandwidth (kB/s) and flop each; order of submission."""
 
     id: str
     order: int
@@ -46,9 +39,7 @@ class JobRequest:
 
 @dataclass(slots=True)
 class Placement:
-    """A running job: its cores in the order in which they were taken, its cores by processor, its place among running
-    jobs.
-    """
+    """A running job: its cores in the order taken, the same by processor, its place among running jobs."""
 
     job: JobRequest
     cores: np.ndarray
@@ -58,9 +49,7 @@ class Placement:
 
 @dataclass
 class Overuse:
-    """When resources did not suffice (dates in s): a job found too few free cores, or too little memory; spans [start,
-    duration] in which a processor's memory bandwidth was over-subscribed.
-    """
+    """When resources did not suffice (s): too few cores or memory; spans [start, duration] of bandwidth."""
 
     core: list[float] = field(default_factory=list)
     memory: list[float] = field(default_factory=list)
@@ -74,27 +63,20 @@ class Overuse:
 
     def values(self, processors: int, now: float) -> dict[str, Any]:
         """Return the content of overutilizations.json at a date; spans that still last end there."""
-        procs = {
-            str(number): {
-                "state": number in self.open,
-                "values": self.bandwidth.get(number, [])
-                + ([[self.open[number], now - self.open[number]]] if number in self.open else []),
-            }
-            for number in range(processors)
-        }
+        procs = {}
+        for number in range(processors):
+            lasting = [[self.open[number], now - self.open[number]]] if number in self.open else []
+            spans = self.bandwidth.get(number, []) + lasting
+            procs[str(number)] = {"state": number in self.open, "values": spans}
         return {"core": self.core, "mem": self.memory, "mem_bw": {"nb_procs": processors, "procs": procs}}
 
 
 class ResourceModel:
-    """The state of all cores. `take` and `give_back` note what changed; `refresh` brings pstates, speeds and powers up
-    to date.
+    """The state of all cores. `take` and `give_back` note what changed; `refresh` brings pstates and speeds up to date.
 
-    free_memory     kB by node, ints                free_bandwidth   kB/s by processor, ints, below 0 where
-                    over-subscribed
-    free_cores      by processor, ascending lists   free_in_node     free cores by node      free_in_all    free cores
-                    of the platform
-    busy            busy cores by processor         pstate           (cores,) int8           served         (cores,)
-                    slot of the job, 0 free
+    free_memory  kB by node                      free_bandwidth  kB/s by processor, below 0 if over-subscribed
+    free_cores   by processor, ascending lists   free_in_node    free cores by node    free_in_all  of the platform
+    busy         busy cores by processor         pstate          (cores,) int8         served       (cores,) job's slot
     """
 
     def __init__(self, hierarchy: Hierarchy, flops_scale: float = 1.0) -> None:
@@ -111,34 +93,26 @@ class ResourceModel:
         self.power_per_core = np.array([processor.power_per_core for processor in processors])
         self.speed_share = np.array([state.speed for state in hierarchy.states])
         self.power_share = np.array([state.model_power for state in hierarchy.states])
-        self._cores_of = [
-            np.arange(processor.first_core, processor.first_core + processor.cores) for processor in processors
-        ]
+        self._cores_of = [np.arange(one.first_core, one.first_core + one.cores) for one in processors]
         self._processor_of = hierarchy.processor_of_core
         self._flops_scale = flops_scale
-        self._kinds = Counter(
-            (int(sum(self.size[inside])), size) for inside, size in zip(self.processors_of, self.memory, strict=True)
-        )
+        nodes_with_memory = zip(self.processors_of, self.memory, strict=True)
+        self._kinds = Counter((int(sum(self.size[inside])), size) for inside, size in nodes_with_memory)
         self._rooms: dict[int, int] = {}
-        self.reset()
-
-    def reset(self) -> None:
-        """Free everything, at date 0."""
-        processors = len(self.bandwidth)
         self.now = 0.0
         self.free_memory, self.free_bandwidth = list(self.memory), list(self.bandwidth)
         self.free_cores = [cores.tolist() for cores in self._cores_of]
         self.free_in_node = [sum(len(self.free_cores[number]) for number in inside) for inside in self.processors_of]
         self.free_in_all = self.hierarchy.cores
-        self.busy = [0] * processors
+        self.busy = [0] * len(processors)
         self.pstate = np.full(self.hierarchy.cores, IDLE, np.int8)
         self.served = np.zeros(self.hierarchy.cores, np.int32)
         self.running: dict[str, Placement] = {}
         self.overuse = Overuse()
-        self._busy_state = np.full(processors, FULL_SPEED, np.int8)
-        self._free_state = np.full(processors, IDLE, np.int8)
+        self._busy_state = np.full(len(processors), FULL_SPEED, np.int8)
+        self._free_state = np.full(len(processors), IDLE, np.int8)
         self._speed = self.gflops_per_core.copy()  # of a busy core, by processor
-        self._gflops = np.zeros(processors)
+        self._gflops = np.zeros(len(processors))
         self._watts = self.power_per_core * self.size * self.power_share[IDLE]
         self._touched: dict[int, None] = {}
         self._started: list[Placement] = []
@@ -163,17 +137,14 @@ class ResourceModel:
         return float(self._watts.sum())
 
     def remaining(self) -> np.ndarray:
-        """Return the share of its flop that each running job has still to do, by slot; 0 at slot 0. In [0, 1]: a job
-        may need more than was asked for.
-        """
+        """Return the share of the flop asked for that each running job has still to do, in [0, 1], by slot."""
         return np.clip(1.0 - self._done / self._flops, 0.0, 1.0)
 
     def room_for(self, memory: int) -> int:
         """Return the cores that a job can have on the free platform when each of them needs `memory` kB of its node."""
         if memory not in self._rooms:
-            fitting = [
-                min(cores, size // memory if memory else cores) * count for (cores, size), count in self._kinds.items()
-            ]
+            kinds = self._kinds.items()
+            fitting = (min(cores, size // memory if memory else cores) * count for (cores, size), count in kinds)
             self._rooms[memory] = sum(fitting)
         return self._rooms[memory]
 
@@ -192,9 +163,7 @@ class ResourceModel:
         return "memory"
 
     def expected_wait(self, cores: int) -> float:
-        """Return the time, s, until this many cores are free if each running job takes the flop that it asked for, at
-        its present speed.
-        """
+        """Return the time, s, until this many cores are free at the present speed of the running jobs."""
         missing = cores - self.free_in_all
         if missing <= 0:
             return 0.0
@@ -246,9 +215,7 @@ class ResourceModel:
         return placement.job
 
     def refresh(self) -> np.ndarray:
-        """Bring pstates, speeds, powers and rates up to date; return the processors on which cores were taken or given
-        back.
-        """
+        """Bring pstates, speeds, powers and rates up to date; return the processors that changed."""
         if not self._touched:
             return np.empty(0, np.int64)
         processors = np.array(list(self._touched))
@@ -271,11 +238,8 @@ class ResourceModel:
 
     def cores_of(self, processors: np.ndarray) -> np.ndarray:
         """Return the numbers of all cores of some processors."""
-        return (
-            np.concatenate([self._cores_of[number] for number in processors])
-            if len(processors)
-            else np.empty(0, np.int64)
-        )
+        found = [self._cores_of[number] for number in processors]
+        return np.concatenate(found) if found else np.empty(0, np.int64)
 
     def _book(self, processor: int, count: int, job: JobRequest) -> None:
         """Take a job's share of `count` cores, or give it back where the number is negative."""
@@ -288,9 +252,7 @@ class ResourceModel:
         self._touched[processor] = None
 
     def _set_rates(self, flipped: np.ndarray) -> None:
-        """Give each new job, and each job on a processor that became over-subscribed or ceased to be, the speed of its
-        slowest core.
-        """
+        """Set the rates of new jobs and of jobs on processors that became over-subscribed or ceased to be."""
         for number in flipped.tolist():
             if self._busy_state[number] == OVERSUBSCRIBED:
                 self.overuse.open[number] = self.now
@@ -313,3 +275,61 @@ class ResourceModel:
             self._done = np.append(self._done, np.ones(more))
             self._rate = np.append(self._rate, np.zeros(more))
         return len(self._slots) - 1
+
+
+# job policy -> the attribute of a job by which it takes the smallest; ties keep the order of submission
+ORDERS = {"first": "submitted", "shortest": "time", "smallest": "cores", "low_mem": "memory", "low_mem_bw": "bandwidth"}
+JOB_POLICIES = ("random", *ORDERS)
+COLUMNS = ("time", "cores", "memory", "bandwidth")  # of the observation
+QUARTERS = 4
+
+
+class JobQueue:
+    """Jobs that were submitted and neither started nor rejected."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[int, JobRequest] = {}
+        self._sorted: dict[str, list[tuple[float, int]]] = {column: [] for column in ORDERS.values()}
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def add(self, job: JobRequest) -> None:
+        """Let a job wait."""
+        self._jobs[job.order] = job
+        for column, entries in self._sorted.items():
+            insort(entries, (getattr(job, column), job.order))
+
+    def remove(self, job: JobRequest) -> None:
+        """Take a job out."""
+        del self._jobs[job.order]
+        for column, entries in self._sorted.items():
+            del entries[bisect_left(entries, (getattr(job, column), job.order))]
+
+    def named(self, job_id: str) -> JobRequest | None:
+        """Return the waiting job of an identifier, None where it does not wait."""
+        return next((job for job in self._jobs.values() if job.id == job_id), None)
+
+    def first(self, policy: str, rng: np.random.Generator) -> JobRequest:
+        """Return the job that a policy puts first; `random` draws one anew each time."""
+        if policy == "random":
+            entries = self._sorted["submitted"]
+            return self._jobs[entries[int(rng.integers(len(entries)))][1]]
+        return self._jobs[self._sorted[ORDERS[policy]][0][1]]
+
+    def head(self, policy: str) -> JobRequest | None:
+        """Return the job that a policy other than `random` puts first, None where no job waits."""
+        entries = self._sorted[ORDERS[policy]]
+        return self._jobs[entries[0][1]] if entries else None
+
+    def quartiles(self, column: str) -> list[float]:
+        """Return minimum, quartiles and maximum of a column, interpolated linearly; zeros where no job waits."""
+        entries = self._sorted[column]
+        if not entries:
+            return [0.0] * (QUARTERS + 1)
+        found = []
+        for number in range(QUARTERS + 1):
+            place, rest = divmod(number * (len(entries) - 1), QUARTERS)
+            low = entries[place][0]
+            found.append(low if not rest else low + (entries[place + 1][0] - low) * rest / QUARTERS)
+        return found

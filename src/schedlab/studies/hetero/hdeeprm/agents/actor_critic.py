@@ -1,6 +1,4 @@
-"""Advantage actor-critic: as REINFORCE, but returns count by how much better they are than what the critic expected of
-the state.
-"""
+"""Advantage actor-critic: as REINFORCE, but returns count relative to what the critic expected."""
 
 from __future__ import annotations
 

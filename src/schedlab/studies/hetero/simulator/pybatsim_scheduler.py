@@ -1,7 +1,4 @@
-"""The decision system as a scheduler on PyBatsim's low-level API, for a real Batsim or any other back end of PyBatsim.
-
-The embedded simulator needs none of this: `Episode` steps the same decision system, with the same results.
-"""
+"""The decision system as a scheduler on PyBatsim, for a real Batsim; the results are those of `Episode`."""
 
 from __future__ import annotations
 
@@ -17,12 +14,7 @@ Decide = Callable[[DecisionSystem], int]
 
 
 class DecisionScheduler(BatsimScheduler):
-    """Collects what PyBatsim tells of one message, lets the decision system take it in, asks for actions while they are
-    due.
-
-    decide  gives the action for the state of the decision system, which offers observe(), masks() and the last action's
-            reward
-    """
+    """Collects a message's events, gives them to the decision system, asks `decide` for actions where due."""
 
     def __init__(self, system: DecisionSystem, decide: Decide) -> None:
         super().__init__({})
@@ -31,9 +23,8 @@ class DecisionScheduler(BatsimScheduler):
 
     def onSimulationBegins(self) -> None:
         """Learn hosts and profiles."""
-        self._hear(
-            "SIMULATION_BEGINS", {"profiles": self.bs.profiles, "compute_resources": self.bs.machines["compute"]}
-        )
+        machines = self.bs.machines["compute"]
+        self._hear("SIMULATION_BEGINS", {"profiles": self.bs.profiles, "compute_resources": machines})
 
     def onJobSubmission(self, job: Job) -> None:
         """Note a job; the decision system sees the profiles that PyBatsim keeps."""
