@@ -51,7 +51,9 @@ def drawn(**values) -> tuple[ForwardGraph, ...]:
 def test_a_generated_graph_is_told_by_seed_and_number_alone() -> None:
     graphs = drawn(count=4)
     assert [graph.name for graph in graphs] == [f"generated-{number:04d}" for number in range(4)]
-    assert [pipedream_text(graph) for graph in drawn(count=2, first=2)] == [pipedream_text(graph) for graph in graphs[2:]]
+    assert [pipedream_text(graph) for graph in drawn(count=2, first=2)] == [
+        pipedream_text(graph) for graph in graphs[2:]
+    ]
     other = generated_graph(GeneratorSettings(), 4, 0)
     assert pipedream_text(other) != pipedream_text(graphs[0])
 
@@ -71,7 +73,9 @@ def test_generated_graphs_end_at_their_highest_op_and_have_their_form(form: str)
         sources, sinks = ({op for op in graph.ids.tolist() if op not in graph.edges[:, side]} for side in (1, 0))
         assert (sources, sinks) == ({1}, {graph.num_ops})
         widest = np.bincount(graph.edges[:, 1]).max()
-        assert {"chain": widest == 1, "residual": widest == 2, "branching": 2 <= widest <= 4, "mixed": widest <= 4}[form]
+        assert {"chain": widest == 1, "residual": widest == 2, "branching": 2 <= widest <= 4, "mixed": widest <= 4}[
+            form
+        ]
         layers = graph.parameter > 0
         assert np.allclose(graph.backward_cost, np.where(layers, 2, 1) * graph.forward_cost, atol=2e-6)
 
@@ -104,7 +108,15 @@ def test_settings_that_cannot_be_are_told(values: dict, told: str) -> None:
 
 def test_degrees_follow_the_rule_of_the_quantum() -> None:
     """Section 6: k = max(1, min(2 ceil(ceil(f/q)/2), a))."""
-    assert forward_degrees(np.array([0.0, 0.01, 0.011, 0.02, 0.021, 0.09, 5.0]), 0.01, 16).tolist() == [1, 2, 2, 2, 4, 10, 16]
+    assert forward_degrees(np.array([0.0, 0.01, 0.011, 0.02, 0.021, 0.09, 5.0]), 0.01, 16).tolist() == [
+        1,
+        2,
+        2,
+        2,
+        4,
+        10,
+        16,
+    ]
     assert forward_degrees(np.array([0.0, 5.0]), 0.01, 1).tolist() == [1, 1]
 
 

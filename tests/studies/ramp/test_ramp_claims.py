@@ -54,7 +54,9 @@ def test_jobs_alone(shared_data, form):
     for graph in simulation.pool.graphs:
         plan = simulation.manager.plan(simulation.cluster, Job(0, 0, graph, 50, 1.0), 16)
         duration = 50 * simulation.cluster.times.timing(plan.split, plan.placement).lookahead.time
-        assert getattr(LEDGER[f"alone-{graph.name.replace('_', '-')}"], form) == pytest.approx(duration, abs=0.006), graph.name
+        assert getattr(LEDGER[f"alone-{graph.name.replace('_', '-')}"], form) == pytest.approx(duration, abs=0.006), (
+            graph.name
+        )
 
 
 @pytest.mark.parametrize("beta", "ABCD")
@@ -119,7 +121,9 @@ def test_learned_policies_are_those_of_the_recorded_table(repository, beta):
 
 
 def test_the_most_that_learned_policies_gain_is_that_of_the_recorded_table(repository):
-    rows = pd.read_csv(repository / "docs/results/ramp_learning.csv").pivot(index="scenario", columns="policy", values="blocking_rate")
+    rows = pd.read_csv(repository / "docs/results/ramp_learning.csv").pivot(
+        index="scenario", columns="policy", values="blocking_rate"
+    )
     gains = 100 * (1 - rows["afterstate"] / rows["fixed-16"])
     assert LEDGER["against-para-max-most"].ours_reference == pytest.approx(gains.max(), abs=0.06)
     assert gains.idxmax() == "published_d"  # as the note says

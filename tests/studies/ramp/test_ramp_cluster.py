@@ -28,7 +28,11 @@ def cluster_of(times, forward=None, beta=1.0, legacy=None, memory=80e9, later=ma
     jobs = [Job(number, number, step, 1, beta) for number in range(len(times))]
     source = ListedJobs(jobs, times, later)
     return Cluster(
-        JobTimes(TOPOLOGY, legacy or LegacySettings()), RampPlacement(TOPOLOGY), np.full(8, memory), source, ClusterLimits(**limits)
+        JobTimes(TOPOLOGY, legacy or LegacySettings()),
+        RampPlacement(TOPOLOGY),
+        np.full(8, memory),
+        source,
+        ClusterLimits(**limits),
     )
 
 
@@ -91,7 +95,11 @@ def test_a_full_cluster_places_nothing_more():
 
 @pytest.mark.parametrize(
     ("forward", "degree"),
-    [(chain(1.0, activation=[50e9]), 1), (chain(1.0, activation=[90e9]), 1), (chain(1.0, activation=[90e9], parameter=[0.0]), 2)],
+    [
+        (chain(1.0, activation=[50e9]), 1),
+        (chain(1.0, activation=[90e9]), 1),
+        (chain(1.0, activation=[90e9], parameter=[0.0]), 2),
+    ],
 )
 def test_a_job_that_no_memory_holds_is_blocked_at_its_placement(forward, degree):
     for legacy in (PUBLISHED, LegacySettings()):  # the published system stops with an error that names nothing of this
@@ -161,7 +169,10 @@ def test_plans_that_cannot_be_are_refused():
     [
         (lambda first, free: first, "takes a worker of another job"),
         (lambda first, free: replace(free, channels=frozenset({(1, 0)})), "takes a channel of another job"),
-        (lambda first, free: replace(free, split=partition(HEAVY, np.ones(4, dtype=np.int64))), "exceeds the memory of a worker"),
+        (
+            lambda first, free: replace(free, split=partition(HEAVY, np.ones(4, dtype=np.int64))),
+            "exceeds the memory of a worker",
+        ),
     ],
 )
 def test_a_plan_that_is_refused_changes_nothing(wrong, message):
@@ -201,14 +212,17 @@ def test_random_degrees_can_be_partitioned():
 
 
 @pytest.mark.parametrize(
-    ("limits", "message"), [({"queue_capacity": -1}, "a queue of -1 jobs"), ({"end": 0.0}, "the simulation ends at 0.0 s")]
+    ("limits", "message"),
+    [({"queue_capacity": -1}, "a queue of -1 jobs"), ({"end": 0.0}, "the simulation ends at 0.0 s")],
 )
 def test_limits_that_cannot_be_are_refused(limits, message):
     with pytest.raises(UserError, match=message):
         ClusterLimits(**limits)
 
 
-@pytest.mark.parametrize(("beta", "steps", "message"), [(0.0, 1, "beta is 0"), (1.1, 1, "beta is 1.1"), (0.5, 0, "0 training steps")])
+@pytest.mark.parametrize(
+    ("beta", "steps", "message"), [(0.0, 1, "beta is 0"), (1.1, 1, "beta is 1.1"), (0.5, 0, "0 training steps")]
+)
 def test_jobs_that_cannot_be_are_refused(beta, steps, message):
     with pytest.raises(UserError, match=message):
         Job(0, 0, training_graph(chain(1.0)), steps, beta)

@@ -50,7 +50,9 @@ def test_a_uniform_grid_starts_at_its_lowest_value_whatever_the_step(decimals: i
     assert the_only("uniform", low=0.5, high=3.0, decimals=decimals).values.tolist() == pytest.approx(values)
 
 
-SKEWNESS = pytest.mark.parametrize(("skewness", "mean", "std"), [(5, 0.284, 0.120), (0, 0.467, 0.110), (-5, 0.727, 0.109)])
+SKEWNESS = pytest.mark.parametrize(
+    ("skewness", "mean", "std"), [(5, 0.284, 0.120), (0, 0.467, 0.110), (-5, 0.727, 0.109)]
+)
 
 
 @SKEWNESS
@@ -76,11 +78,17 @@ def test_the_published_scenarios_have_the_published_moments(skewness: float, mea
 
 
 @SKEWNESS
-def test_the_exact_shape_is_the_mean_of_drawn_ones_and_no_stream_changes_it(skewness: float, mean: float, std: float) -> None:
+def test_the_exact_shape_is_the_mean_of_drawn_ones_and_no_stream_changes_it(
+    skewness: float, mean: float, std: float
+) -> None:
     values = {"skewness": skewness, "low": 0.1, "high": 1.0}
     exact = [alternatives(settings("skew_normal", **values), generator(seed, "beta"))[0] for seed in range(2)]
-    assert np.array_equal(exact[0].values, exact[1].values) and np.array_equal(exact[0].probabilities, exact[1].probabilities)
-    drawn = [alternatives(settings("skew_normal", shape="drawn", **values), generator(seed, "beta"))[0] for seed in range(16)]
+    assert np.array_equal(exact[0].values, exact[1].values) and np.array_equal(
+        exact[0].probabilities, exact[1].probabilities
+    )
+    drawn = [
+        alternatives(settings("skew_normal", shape="drawn", **values), generator(seed, "beta"))[0] for seed in range(16)
+    ]
     assert exact[0].mean == pytest.approx(np.mean([one.mean for one in drawn]), abs=0.012)
     assert exact[0].std == pytest.approx(np.mean([one.std for one in drawn]), abs=0.005)
     assert (exact[0].mean, exact[0].std) == (pytest.approx(mean, abs=0.05), pytest.approx(std, abs=0.02))
@@ -124,7 +132,10 @@ def test_probabilities_that_sum_to_one_but_for_rounding_are_refused_only_as_the_
 
 
 def test_an_episode_takes_one_of_several() -> None:
-    found = alternatives(settings("one_of", choices=[{"kind": "fixed", "value": 0.2}, {"kind": "fixed", "value": 0.4}]), generator(0, "b"))
+    found = alternatives(
+        settings("one_of", choices=[{"kind": "fixed", "value": 0.2}, {"kind": "fixed", "value": 0.4}]),
+        generator(0, "b"),
+    )
     rng = generator(0, "episodes")
     means = [choose(found, rng).mean for _ in range(200)]
     assert set(means) == {0.2, 0.4} and 0.27 < np.mean(means) < 0.33
@@ -145,7 +156,10 @@ def test_an_episode_takes_one_of_several() -> None:
         ({"kind": "pmf"}, "has probabilities"),
         ({"kind": "pmf", "probabilities": {"1": 0.4}}, "sum to 1, not 0.4"),
         ({"kind": "one_of"}, "has choices"),
-        ({"kind": "one_of", "choices": [{"kind": "one_of", "choices": [{"kind": "fixed", "value": 1.0}]}]}, "no list of choices"),
+        (
+            {"kind": "one_of", "choices": [{"kind": "one_of", "choices": [{"kind": "fixed", "value": 1.0}]}]},
+            "no list of choices",
+        ),
         ({"kind": "normal"}, "'kind' is \"normal\""),
     ],
 )
@@ -155,7 +169,12 @@ def test_what_is_no_distribution_is_told(values: dict, told: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{"extremes": [1, 1]}, {"extremes": [-1, 1], "shape": "drawn"}, {"kind": "uniform", "skewness": None, "extremes": [-1, 1]}]
+    "values",
+    [
+        {"extremes": [1, 1]},
+        {"extremes": [-1, 1], "shape": "drawn"},
+        {"kind": "uniform", "skewness": None, "extremes": [-1, 1]},
+    ],
 )
 def test_extremes_are_for_the_exact_skew_normal(values: dict) -> None:
     given = {"kind": "skew_normal", "skewness": 1.0, "low": 0.1, "high": 1.0} | values

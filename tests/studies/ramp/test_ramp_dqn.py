@@ -50,12 +50,16 @@ def learned(problem, folder, steps, seed=0, **values):
     spec = PolicySpec("dqn", "learned", "prioritised_dqn", params, train_on=(Phase(("learned",), steps),))
     points, paths = [], LearnPaths(None, folder / "dqn.zip", folder / "progress")
     learner = STUDY.learners["prioritised_dqn"]()
-    learner.learn({"learned": problem}, spec, seed, paths, lambda metric, value, **place: points.append((metric, value, place)))
+    learner.learn(
+        {"learned": problem}, spec, seed, paths, lambda metric, value, **place: points.append((metric, value, place))
+    )
     return paths.checkpoint, points
 
 
 def blocking(problem, policy):
-    return sum(problem.rollout(policy, unit).scores["blocking_rate"] for unit in problem.units("test")) / len(problem.units("test"))
+    return sum(problem.rollout(policy, unit).scores["blocking_rate"] for unit in problem.units("test")) / len(
+        problem.units("test")
+    )
 
 
 def test_it_blocks_fewer_jobs_than_chance_and_repeats(problem, tmp_path):
@@ -71,7 +75,12 @@ def test_it_blocks_fewer_jobs_than_chance_and_repeats(problem, tmp_path):
 def test_invalid_actions_reject_the_job_as_published(problem, tmp_path):
     with pytest.raises(UserError, match=r"keep_to_masks: false .* set that to reject"):
         learned(problem, tmp_path, 100, keep_to_masks=False, environment={"invalid": "raise"})
-    values = {"keep_to_masks": False, "environment": {"invalid": "reject"}, "learning_starts": 10**6, "initial_epsilon": 0.0}
+    values = {
+        "keep_to_masks": False,
+        "environment": {"invalid": "reject"},
+        "learning_starts": 10**6,
+        "initial_epsilon": 0.0,
+    }
     checkpoint, _ = learned(problem, tmp_path, 300, **values)
     policy = STUDY.learners["prioritised_dqn"]().load(checkpoint, problem)
     assert 0 < blocking(problem, policy) <= 1  # of a network that learned nothing; an invalid action would be an error
@@ -88,7 +97,11 @@ def test_what_is_not_valid_becomes_a_rejection():
     assert policy.act(None, mask) == 0
 
 
-READS_GRAPHS = {"network": "graph", "environment": {"observation": "graph_id", "mask": "blocks"}, "graph": {"rounds": 1, "message": 8}}
+READS_GRAPHS = {
+    "network": "graph",
+    "environment": {"observation": "graph_id", "mask": "blocks"},
+    "graph": {"rounds": 1, "message": 8},
+}
 
 
 def test_it_learns_through_the_graph_network_and_acts_on_graphs_that_it_never_saw(problem, tmp_path):
@@ -109,7 +122,9 @@ def test_it_learns_through_the_graph_network_and_acts_on_graphs_that_it_never_sa
 def test_networks_read_what_they_are_shown(problem, tmp_path):
     with pytest.raises(UserError, match="the network layers reads vector or durations, not graph_id"):
         learned(problem, tmp_path, 100, environment={"observation": "graph_id"})
-    spec = PolicySpec("dqn", "learned", "prioritised_dqn", {**QUICK, **READS_GRAPHS}, train_on=(Phase(("learned", "other"), 100),))
+    spec = PolicySpec(
+        "dqn", "learned", "prioritised_dqn", {**QUICK, **READS_GRAPHS}, train_on=(Phase(("learned", "other"), 100),)
+    )
     paths = LearnPaths(None, tmp_path / "dqn.zip", tmp_path / "progress")
     with pytest.raises(UserError, match="graphs of 2 scenarios"):
         STUDY.learners["prioritised_dqn"]().learn({"learned": problem, "other": problem}, spec, 0, paths, None)
@@ -136,4 +151,8 @@ def test_the_published_constants():
     }
     assert {name: getattr(settings, name) for name in found} == found
     assert settings.double and settings.dueling and not settings.keep_to_masks
-    assert (settings.network, settings.environment.observation, settings.graph.zero_sources) == ("graph", "graph_id", True)
+    assert (settings.network, settings.environment.observation, settings.graph.zero_sources) == (
+        "graph",
+        "graph_id",
+        True,
+    )

@@ -118,7 +118,9 @@ def test_a_rejected_job_counts_as_failed():
 
 def test_what_a_blocked_job_counts_can_be_a_number_of_seconds():
     always = lambda mask, rng: 0  # noqa: E731
-    assert {reward for _, reward, _ in episode(env_of(reward="jct", failure_time=700.0, failure_factor=3.0), 0, always)} == {-2100.0}
+    assert {
+        reward for _, reward, _ in episode(env_of(reward="jct", failure_time=700.0, failure_factor=3.0), 0, always)
+    } == {-2100.0}
 
 
 STATISTICS = {
@@ -172,7 +174,9 @@ def test_throughputs_can_be_shares_of_what_the_cluster_could_do(reward):
     env = env_of(reward=reward, of_most=True)
     shares = [value for _, value, _ in episode(env, 3)]
     plain = [value for _, value, _ in episode(env_of(reward=reward), 3)]
-    fastest = max((graph.memory[graph.cost > 0] / graph.cost[graph.cost > 0]).max() for graph in env.simulation.pool.graphs)
+    fastest = max(
+        (graph.memory[graph.cost > 0] / graph.cost[graph.cost > 0]).max() for graph in env.simulation.pool.graphs
+    )
     most = 32 * fastest + (0 if reward == "compute_throughput" else 32 * 4e11)  # a node's 1.6e12 over four groups
     assert max(shares) > 0
     assert [value * most for value in shares] == pytest.approx(plain)
@@ -190,7 +194,9 @@ def test_the_mask_of_blocks_leaves_no_failed_placement():
 @pytest.mark.parametrize("drawn", [{"partitioner": "random"}, {"placer": "random"}, {"shaper": "random"}])
 def test_a_mask_draws_nothing_and_tells_what_the_choice_would_draw(drawn):
     """Looking twice changes no episode, and no degree that was told to have a block fails."""
-    scenario = published_scenario("A", compat=False, management={"illegal_degrees": "round_down"} | drawn, episodes={"end": 6e4})
+    scenario = published_scenario(
+        "A", compat=False, management={"illegal_degrees": "round_down"} | drawn, episodes={"end": 6e4}
+    )
     simulation, logs = Simulation(scenario, GRAPHS), []
     for looks in (1, 3):
         simulation.reset(5)
@@ -249,7 +255,9 @@ def test_absolute_features_mean_the_same_in_every_pool():
             job = simulation.waiting
             features = simulation.observer.features(job, simulation.mask(), 0, 0, absolute)
             seen[count, absolute] = features[[0, 1, 2, 6, 7]]
-            expected = np.log1p([job.graph.num_ops, len(job.graph.edges), job.sequential_time / 0.1, job.graph.total_memory / 1e6])
+            expected = np.log1p(
+                [job.graph.num_ops, len(job.graph.edges), job.sequential_time / 0.1, job.graph.total_memory / 1e6]
+            )
             assert np.allclose(features[[0, 1, 2, 6]], expected / 5, rtol=1e-6) == absolute
     assert (seen[2, True] == seen[5, True]).all()
     assert (seen[2, False] != seen[5, False]).any()
@@ -257,7 +265,9 @@ def test_absolute_features_mean_the_same_in_every_pool():
 
 def test_a_graph_looks_the_same_in_seconds_and_milliseconds_unless_on_an_absolute_scale():
     for absolute in (False, True):
-        seconds, thousandths = (graph_features(training_graph(GRAPHS[0], unit), absolute=absolute).nodes for unit in (1.0, 1e-3))
+        seconds, thousandths = (
+            graph_features(training_graph(GRAPHS[0], unit), absolute=absolute).nodes for unit in (1.0, 1e-3)
+        )
         assert np.allclose(seconds, thousandths) != absolute
 
 
@@ -294,7 +304,9 @@ def test_numbers_of_shards_that_are_no_action_are_told_below_the_environment_too
     simulation = env_of().simulation
     simulation.reset(0)
     for ask in (simulation.plan, simulation.act):
-        with pytest.raises(UserError, match=f"job 0: {degree} shards of an op; expected 0 .rejected., 1, or an even number"):
+        with pytest.raises(
+            UserError, match=f"job 0: {degree} shards of an op; expected 0 .rejected., 1, or an even number"
+        ):
             ask(degree)
     assert simulation.waiting.index == 0  # nothing was decided
 

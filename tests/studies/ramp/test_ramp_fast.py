@@ -87,7 +87,12 @@ def both_masks(simulation, tables, seed):
         for job, graph, action in zip(jobs, arrivals.graphs, actions, strict=True)
         if job is not None
     ]
-    return masks.tolist(), [job.plan.placement.mask if job is not None else 0 for job in jobs], accepted, np.array(ratios)
+    return (
+        masks.tolist(),
+        [job.plan.placement.mask if job is not None else 0 for job in jobs],
+        accepted,
+        np.array(ratios),
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -95,7 +100,9 @@ def test_whole_episodes_take_the_same_servers(simulation, tables, seed):
     compiled, exact, accepted, ratios = both_masks(simulation, tables, seed)
     assert compiled == exact
     assert accepted == np.count_nonzero(exact) > 30
-    assert 1e-4 < np.abs(ratios - 1).max() < 1e-2  # the table's are those on an empty cluster; other blocks have other shapes
+    assert (
+        1e-4 < np.abs(ratios - 1).max() < 1e-2
+    )  # the table's are those on an empty cluster; other blocks have other shapes
 
 
 @pytest.fixture(scope="module", params="ABCD")
@@ -124,12 +131,18 @@ def drawn_policies(tables, outlook):
     yield Kept("table", table)
     yield Kept("linear", table, weights=0.3 * draws.normal(size=size))
     shapes = (size + tables.servers, 8), (8,), (8, 8), (8,), (8,)
-    yield Kept("network", table, network=Network(*(0.3 * draws.normal(size=shape).astype(np.float32) for shape in shapes)))
+    yield Kept(
+        "network", table, network=Network(*(0.3 * draws.normal(size=shape).astype(np.float32) for shape in shapes))
+    )
 
 
 def test_published_scores_of_policies_are_those_of_the_exact_cluster(published):
     (tables, outlook), unit = published.fast, published.units("test")[1]
-    arrivals, end, rates = episode_arrivals(published.simulation, tables, unit.seed), published.scenario.episodes.end, set()
+    arrivals, end, rates = (
+        episode_arrivals(published.simulation, tables, unit.seed),
+        published.scenario.episodes.end,
+        set(),
+    )
     for kept in drawn_policies(tables, outlook):
         exact = published.rollout(AfterstatePolicy(kept, tables, outlook, 0), unit).scores["blocking_rate"]
         arrived = 1 + len(arrivals.times)  # the job that arrives at the end is never blocked
@@ -162,7 +175,9 @@ def test_a_fixed_table_never_splits_further(simulation, tables):
     assert play_actions(tables, arrivals, END, whole, masks) == accepted[1]
 
 
-def test_rollouts_know_that_a_full_cluster_only_rejects_and_that_all_actions_share_their_futures(simulation, tables, outlook):
+def test_rollouts_know_that_a_full_cluster_only_rejects_and_that_all_actions_share_their_futures(
+    simulation, tables, outlook
+):
     futures, starts = draw_futures(simulation, tables, generator(1, "futures"), 100), np.arange(0, 80, 10)
     found, rollouts = np.zeros(len(tables.actions) + 1), Rollouts(fixed_table(tables, 4), np.empty(0), futures, 12)
     every = (1 << len(tables.actions)) - 1
@@ -184,11 +199,17 @@ def test_rollouts_play_as_the_table_decides_and_mounts(simulation, tables, outlo
     """The loop of rollouts is written out for speed; here each decision is that of table_action, each job that of mount."""
     tables = tables._replace(cut_off=True)
     draws = generator(2, "rollouts")
-    futures, starts, every = draw_futures(simulation, tables, draws, 100), np.arange(0, 80, 5), (1 << len(tables.actions)) - 1
+    futures, starts, every = (
+        draw_futures(simulation, tables, draws, 100),
+        np.arange(0, 80, 5),
+        (1 << len(tables.actions)) - 1,
+    )
     choice = draws.integers(-1, len(tables.actions), size=(len(tables.sequential), len(tables.actions) + 1))
     ends = np.repeat(time + draws.integers(-2, 9, size=8) * 1000.0, tables.servers // 8)
     found = np.zeros(len(tables.actions) + 1)
-    rollout_returns(tables, outlook, Rollouts(choice, np.empty(0), futures, 20), Situation(ends, time, END, 0, every), starts, found)
+    rollout_returns(
+        tables, outlook, Rollouts(choice, np.empty(0), futures, 20), Situation(ends, time, END, 0, every), starts, found
+    )
     for action in np.flatnonzero(np.isfinite(found)).tolist():
         total = 0.0
         for start in starts.tolist():
@@ -197,7 +218,9 @@ def test_rollouts_play_as_the_table_decides_and_mounts(simulation, tables, outlo
             for job in range(start, start + 20):
                 clock += futures.gaps[job]
                 graph = futures.graphs[job]
-                chosen = table_action(tables, choice, after, clock, graph, futures.meets[job]) if clock < END else REJECT
+                chosen = (
+                    table_action(tables, choice, after, clock, graph, futures.meets[job]) if clock < END else REJECT
+                )
                 total += mount(tables, after, clock, END, graph, chosen) if chosen != REJECT else 0.0
         assert found[action] == pytest.approx(total / len(starts))
     assert len(set(found[np.isfinite(found)].tolist())) > 1

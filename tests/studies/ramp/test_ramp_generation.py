@@ -149,7 +149,9 @@ def test_every_rule_ends_its_episode_and_counts_each_job_once(name):
     simulation = Simulation(small_scenario(management={"illegal_degrees": "round_down"}), GRAPHS)
     found = run_episode(simulation, RULES[name], 3)
     running, waiting = len(simulation.cluster.running), len(simulation.cluster.queue)
-    assert found["num_jobs_completed"] + found["num_jobs_blocked"] + running + waiting == found["num_jobs_arrived"] == 41
+    assert (
+        found["num_jobs_completed"] + found["num_jobs_blocked"] + running + waiting == found["num_jobs_arrived"] == 41
+    )
     assert run_episode(simulation, RULES[name], 3) == found  # what is kept of durations changes nothing
     assert run_episode(Simulation(simulation.scenario, GRAPHS), RULES[name], 3) == found
 
@@ -167,7 +169,9 @@ def test_a_mask_of_free_blocks_rejects_what_could_not_be_placed():
 def test_illegal_degrees_are_kept_or_rounded_down():
     """Some 12 shards have no block on 4 x 4 x 2 servers: kept, such a job is never placed."""
     for illegal, blocked in (("keep", True), ("round_down", False)):
-        scenario = small_scenario(management={"illegal_degrees": illegal}, jobs={"beta": {"kind": "fixed", "value": 1.0}})
+        scenario = small_scenario(
+            management={"illegal_degrees": illegal}, jobs={"beta": {"kind": "fixed", "value": 1.0}}
+        )
         simulation = Simulation(scenario, (graph([], [0.115], name="one"),))
         run_episode(simulation, RULES["para_max"], 0)
         assert bool(simulation.cluster.record.blocked) == blocked

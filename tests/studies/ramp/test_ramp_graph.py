@@ -33,7 +33,10 @@ def test_mates_follow_in_file_order_and_edges_are_grouped_by_source():
 
 def test_an_edge_and_its_mirror_have_the_size_that_the_graph_says():
     graph = training_graph(forward(edges=((1, 3), (1, 2), (2, 3)), edge_size=(0.0, 7.0, 8.0)))
-    sizes = {(int(graph.ids[u]), int(graph.ids[v])): size for (u, v), size in zip(graph.edges, graph.dep_size.tolist(), strict=True)}
+    sizes = {
+        (int(graph.ids[u]), int(graph.ids[v])): size
+        for (u, v), size in zip(graph.edges, graph.dep_size.tolist(), strict=True)
+    }
     assert sizes == {(1, 3): 0, (1, 2): 7, (2, 3): 8, (3, 4): 30, (4, 6): 0, (5, 6): 7, (4, 5): 8}
 
 
@@ -46,7 +49,16 @@ def test_costs_are_scaled_to_seconds():
 def test_depth_counts_ops_from_the_first_source_and_is_zero_where_it_does_not_lead():
     branches = forward(ids=(1, 2, 3, 4), edges=((1, 2), (2, 3), (2, 4)))
     graph = training_graph(branches, join_sinks=False)
-    assert dict(zip(graph.ids.tolist(), graph.depth.tolist(), strict=True)) == {1: 1, 2: 2, 3: 3, 4: 3, 8: 6, 7: 5, 6: 0, 5: 4}
+    assert dict(zip(graph.ids.tolist(), graph.depth.tolist(), strict=True)) == {
+        1: 1,
+        2: 2,
+        3: 3,
+        4: 3,
+        8: 6,
+        7: 5,
+        6: 0,
+        5: 4,
+    }
 
 
 @pytest.mark.parametrize(

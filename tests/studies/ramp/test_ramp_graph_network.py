@@ -28,7 +28,12 @@ CLONED = {
     "expert_episodes": 1,
     "expert": {"candidates": ["table"], "degrees": [4, 8], "tuning_episodes": 1, "validation_episodes": 1},
 }
-GRAPH = {"network": "graph", "net_arch": [32], "activation": "relu", "environment": {"observation": "graph_id", "scale": "absolute"}}
+GRAPH = {
+    "network": "graph",
+    "net_arch": [32],
+    "activation": "relu",
+    "environment": {"observation": "graph_id", "scale": "absolute"},
+}
 
 
 def problem_of(first=0, count=4, end=60.0):
@@ -67,7 +72,9 @@ def test_a_round_is_the_mean_of_what_the_specification_says(norm, zero_sources):
         messages = [by_hand(one.reduce, np.concatenate([by_hand(one.node, OPS[op]), np.zeros(3)]))]
         for (source, destination), edge in zip(DEPS, EDGES, strict=True):
             if destination == op:
-                messages.append(by_hand(one.reduce, np.concatenate([by_hand(one.node, OPS[source]), by_hand(one.edge, edge)])))
+                messages.append(
+                    by_hand(one.reduce, np.concatenate([by_hand(one.node, OPS[source]), by_hand(one.edge, edge)]))
+                )
         expected = np.mean(messages, axis=0) * (0 if zero_sources and op == 0 else 1)
         assert found[op] == pytest.approx(expected, abs=1e-12)
     assert (found[0] == 0).all() == zero_sources
@@ -92,7 +99,10 @@ def test_the_published_norm_hides_sizes_of_deps_and_others_show_them():
 
 def policy_of(problem, observation, **graph):
     settings = RampMaskablePPOSettings(
-        network="graph", net_arch=(32,), environment=EnvironmentSettings(observation=observation), graph=GraphNetworkSettings(**graph)
+        network="graph",
+        net_arch=(32,),
+        environment=EnvironmentSettings(observation=observation),
+        graph=GraphNetworkSettings(**graph),
     )
     env = SeenProblem(problem, settings.environment).env(problem.units("test")[0], 0)
     spaces = env.observation_space, env.action_space
@@ -125,7 +135,9 @@ def test_numbers_and_padded_graphs_give_the_same_logits(problem):
 def test_each_distinct_graph_is_embedded_once(problem, monkeypatch):
     policy, env = policy_of(problem, "graph_id")
     embedded, forward = [], GraphEmbedding.forward
-    monkeypatch.setattr(GraphEmbedding, "forward", lambda self, graphs: (embedded.append(len(graphs)), forward(self, graphs))[1])
+    monkeypatch.setattr(
+        GraphEmbedding, "forward", lambda self, graphs: (embedded.append(len(graphs)), forward(self, graphs))[1]
+    )
     rows, masks = observed(env, 40)
     tensors, _ = policy.obs_to_tensor(rows)
     distinct = len(np.unique(rows["graph"]))
@@ -160,7 +172,11 @@ def test_graphs_follow_the_parameters_to_another_device(problem):
 
 
 def learned(problem, folder, algorithm="maskable_ppo", **params):
-    params = {"n_steps": 32, **({"batch_size": 32, "n_epochs": 1} if algorithm == "maskable_ppo" else {}), "validate_every": 32} | params
+    params = {
+        "n_steps": 32,
+        **({"batch_size": 32, "n_epochs": 1} if algorithm == "maskable_ppo" else {}),
+        "validate_every": 32,
+    } | params
     spec = PolicySpec("graphs", "drawn", algorithm, params, train_on=(Phase(("drawn",), 64),))
     paths = LearnPaths(None, folder / "policy.zip", folder / "progress")
     RampStockLearner(algorithm).learn({"drawn": problem}, spec, 0, paths, lambda *_, **__: None)

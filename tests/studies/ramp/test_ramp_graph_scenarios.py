@@ -35,7 +35,9 @@ def failures(scenario, graphs):
     waiting = simulation.waiting
     for graph in simulation.pool.graphs:
         job = type(waiting)(0, 0, graph, waiting.steps, 1.0)
-        found += [(graph.name, cap) for cap in LEGAL if not isinstance(simulation.manager.plan(cluster, job, cap), JobPlan)]
+        found += [
+            (graph.name, cap) for cap in LEGAL if not isinstance(simulation.manager.plan(cluster, job, cap), JobPlan)
+        ]
     return found
 
 
@@ -68,7 +70,9 @@ def script(load_program):
 
 
 def test_the_benchmark_knows_every_scenario_and_every_policy_that_learns_there(script, loaded, repository):
-    assert sorted(script.SCENARIOS) == sorted(path.stem for path in (repository / "conf/scenario/ramp").glob("graphs_*.yaml"))
+    assert sorted(script.SCENARIOS) == sorted(
+        path.stem for path in (repository / "conf/scenario/ramp").glob("graphs_*.yaml")
+    )
     policies = [name for name in loaded.studies["ramp"].policies if "graphs" in name]
     assert {"table-graphs-traced", "afterstate-graphs-traced"} <= set(policies)
     script.require_known(loaded, [*policies, "ppo-graph", "fixed-6", "para_max"])
@@ -76,7 +80,10 @@ def test_the_benchmark_knows_every_scenario_and_every_policy_that_learns_there(s
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [("afterstate-uniform", "learns on uniform; expected some of graphs_seen"), ("ppo-grahp", "no policy 'ppo-grahp' .*'ppo-graph'")],
+    [
+        ("afterstate-uniform", "learns on uniform; expected some of graphs_seen"),
+        ("ppo-grahp", "no policy 'ppo-grahp' .*'ppo-graph'"),
+    ],
 )
 def test_the_benchmark_refuses_other_names_in_a_sentence(script, monkeypatch, tmp_path, name, told):
     monkeypatch.setattr("sys.argv", ["ramp_graph_policy.py", name, "--out", str(tmp_path / "table.csv")])

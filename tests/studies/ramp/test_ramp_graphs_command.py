@@ -36,7 +36,9 @@ def test_a_set_is_written_and_drawn_and_read_again(tmp_path: Path, capsys) -> No
     assert json.loads(capsys.readouterr().out) == first
 
 
-def test_a_folder_is_read_by_its_name_alone_unless_a_set_has_that_name(repository: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+def test_a_folder_is_read_by_its_name_alone_unless_a_set_has_that_name(
+    repository: Path, tmp_path: Path, monkeypatch, capsys
+) -> None:
     shutil.copytree(repository / "resources/graphs/a100", tmp_path / "mine")
     shutil.copytree(tmp_path / "mine", tmp_path / "generated")
     monkeypatch.chdir(tmp_path)

@@ -73,7 +73,9 @@ def spec_of(**params):
 def learned(problem, folder, **params):
     curve = []
     paths = LearnPaths(None, folder / "policy.zip", folder)
-    AfterstateLearner().learn({"learned": problem}, spec_of(**params), 5, paths, lambda *point, **place: curve.append((point, place)))
+    AfterstateLearner().learn(
+        {"learned": problem}, spec_of(**params), 5, paths, lambda *point, **place: curve.append((point, place))
+    )
     return paths.checkpoint, curve
 
 
@@ -98,7 +100,9 @@ UNEVEN = {
 def test_each_episode_counts_its_own_arrivals(gaps):
     """Where gaps differ, episodes have more jobs or fewer, and only in some does one arrive just as they end."""
     problem = problem_of(jobs={"interarrival": UNEVEN[gaps]})
-    training = Training(problem, validate(AfterstateSettings, TINY | {"validation_episodes": 12}), 5, lambda *_, **__: None)
+    training = Training(
+        problem, validate(AfterstateSettings, TINY | {"validation_episodes": 12}), 5, lambda *_, **__: None
+    )
     table = Kept("table", fixed_table(training.tables, 4))
     policy, arrived, rates = AfterstatePolicy(table, training.tables, training.outlook, 0), [], []
     for number, arrivals in enumerate(training._validation):
@@ -137,7 +141,11 @@ class Killed(BaseException):
     """Ends a job at a point of its curve."""
 
 
-EVERYTHING = {"candidates": ["table", "rollouts", "linear", "network", "linear_rollouts"], "bases": 2, "second_episodes": 2}
+EVERYTHING = {
+    "candidates": ["table", "rollouts", "linear", "network", "linear_rollouts"],
+    "bases": 2,
+    "second_episodes": 2,
+}
 
 
 def interrupted(problem, folder, after):
@@ -150,7 +158,9 @@ def interrupted(problem, folder, after):
         curve.append(((metric, value), place))
 
     with pytest.raises(Killed):
-        AfterstateLearner().learn({"learned": problem}, spec_of(**EVERYTHING), 5, LearnPaths(None, folder / "policy.zip", folder), record)
+        AfterstateLearner().learn(
+            {"learned": problem}, spec_of(**EVERYTHING), 5, LearnPaths(None, folder / "policy.zip", folder), record
+        )
     return curve
 
 
@@ -161,7 +171,9 @@ def test_an_interrupted_job_goes_on_and_ends_with_the_same_bytes(problem, tmp_pa
     kept = {file: file.stat().st_ino for file in (tmp_path / "cut/afterstate").iterdir()}
     resumed, rest = learned(problem, tmp_path / "cut", **EVERYTHING)
     assert resumed.read_bytes() == whole.read_bytes()
-    assert sorted(map(repr, [*before, *rest])) == sorted(map(repr, curve + [point for point in before if point in rest]))
+    assert sorted(map(repr, [*before, *rest])) == sorted(
+        map(repr, curve + [point for point in before if point in rest])
+    )
     assert len(rest) < len(curve)  # the decisions of finished episodes are not made again
     assert kept and {file: file.stat().st_ino for file in kept} == kept
 
@@ -190,7 +202,10 @@ def test_a_policy_of_as_many_other_graphs_is_refused(problem, tmp_path, form):
     """Tables are by a graph's place: those of five others say nothing of these."""
     path, _ = learned(problem, tmp_path, candidates=[form])
     turned = RampProblem(problem.scenario, problem.graphs[::-1])
-    with pytest.raises(UserError, match=f"was learned for the graphs {problem.graphs[0].name}, .*; expected {problem.graphs[-1].name}, "):
+    with pytest.raises(
+        UserError,
+        match=f"was learned for the graphs {problem.graphs[0].name}, .*; expected {problem.graphs[-1].name}, ",
+    ):
         AfterstateLearner().load(path, turned)
     counted = problem_of(jobs={"time_unit": "ms"})
     with pytest.raises(UserError, match="of the same names, but with other ops or costs"):
@@ -204,7 +219,9 @@ def test_a_policy_that_does_not_say_what_it_was_learned_for_is_held_against_numb
     assert [name for name, _ in checkpoint.meta["learned_for"]["graphs"]] == [graph.name for graph in problem.graphs]
     unit = problem.units("test")[0]
     scores = problem.rollout(AfterstateLearner().load(path, problem), unit).scores
-    write_checkpoint(path, {key: value for key, value in checkpoint.meta.items() if key != "learned_for"}, checkpoint.arrays)
+    write_checkpoint(
+        path, {key: value for key, value in checkpoint.meta.items() if key != "learned_for"}, checkpoint.arrays
+    )
     assert problem.rollout(AfterstateLearner().load(path, problem), unit).scores == scores
     with pytest.raises(UserError, match="was learned for 5 graphs"):
         AfterstateLearner().load(path, problem_of(management={"illegal_degrees": "round_down", "most": 8}))
@@ -223,7 +240,9 @@ def test_masked_ppo_learns_through_the_stock_glue(tmp_path):
     paths = [LearnPaths(None, tmp_path / f"{name}.zip", tmp_path / name) for name in ("ppo", "drawn")]
     for place, more in zip(paths, ({}, {"learning_rate": 1e-9}), strict=True):
         spec = PolicySpec("ppo", "learned", "maskable_ppo", params | more, train_on=(Phase(("learned",), 128),))
-        learner.learn({"learned": problem}, spec, 0, place, lambda metric, value, **at: points.append((metric, value, at)))
+        learner.learn(
+            {"learned": problem}, spec, 0, place, lambda metric, value, **at: points.append((metric, value, at))
+        )
     assert min(changes(*(place.checkpoint for place in paths)).values()) > 1e-4
     assert any(place.get("split") == "validation" for *_, place in points)
     outcome = problem.rollout(learner.load(paths[0].checkpoint, problem), problem.units("test")[0])
@@ -321,7 +340,9 @@ def test_returns_of_an_episode_are_those_of_decisions_with_a_choice(problem):
     arrivals = episode_arrivals(problem.simulation, tables, 1)
     random = np.random.default_rng(0)
     futures = draw_futures(problem.simulation, tables, random, 500)
-    found, accepted = collect(tables, outlook, Rollouts(fixed_table(tables, 4), np.empty(0), futures, 12), arrivals, END, random, 4)
+    found, accepted = collect(
+        tables, outlook, Rollouts(fixed_table(tables, 4), np.empty(0), futures, 12), arrivals, END, random, 4
+    )
     assert (np.isfinite(found.returns) == np.isfinite(found.own)).all()
     assert (np.isfinite(found.returns).sum(axis=1) > 1).all()
     assert 0 < accepted <= len(arrivals.times)
@@ -338,7 +359,9 @@ def test_the_regret_of_choices_leaves_actions_that_nobody_takes():
 
     def right(regret):
         network = fit_network(found, Fit(1, 30, 32, rate=1e-2, regret=regret), 3)
-        chosen = [best_by_network(network, rows, none) for rows, none in zip(found.rows.astype(float), own, strict=True)]
+        chosen = [
+            best_by_network(network, rows, none) for rows, none in zip(found.rows.astype(float), own, strict=True)
+        ]
         return np.mean(np.array(chosen) % 3 == returns.argmax(axis=1))  # the last action is rejecting, -1
 
     assert right(0.0) < 0.5
@@ -349,7 +372,10 @@ def test_of_several_fits_validation_keeps_one(problem):
     """The first is that of a single fit, so that more of them block at most as much."""
 
     def rate(fits):
-        points, settings = [], validate(AfterstateSettings, TINY | {"candidates": ["network"], "tables": False, "fits": fits})
+        points, settings = (
+            [],
+            validate(AfterstateSettings, TINY | {"candidates": ["network"], "tables": False, "fits": fits}),
+        )
         training = Training(problem, settings, 5, lambda metric, value, **_: points.append((metric, value)))
         (kept,) = training.candidates(1)
         assert points[-1] == ("network_blocking_rate", training.validated(kept))

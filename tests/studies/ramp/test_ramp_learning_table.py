@@ -24,7 +24,9 @@ def script(load_program):
 
 
 def test_a_line_for_each_policy_with_its_seeds(script):
-    rows = [("afterstate", "learned", seed, unit, 0.1 + 0.01 * seed + 0.02 * unit) for seed in range(5) for unit in range(3)]
+    rows = [
+        ("afterstate", "learned", seed, unit, 0.1 + 0.01 * seed + 0.02 * unit) for seed in range(5) for unit in range(3)
+    ]
     rows += [("para_max", "rule", 0, unit, 0.3) for unit in range(3)]
     table = pd.DataFrame(rows, columns=["policy", "kind", "policy_seed", "unit", "value"])
     table["unit"] = table["block"] = "test-" + table["unit"].astype(str)
@@ -61,7 +63,10 @@ def test_scores_are_those_of_the_exact_cluster(script, problem, tmp_path):
     path.parent.mkdir(parents=True)
     save(path, kept, tables.actions, learned_for(problem.simulation))
     scores = problem.rollout(AfterstatePolicy(kept, tables, outlook, 3), unit).scores
-    tables_of_scores = [script.score("C", *script.setting("C", 1, first=1), tmp_path, exact).set_index("policy") for exact in (False, True)]
+    tables_of_scores = [
+        script.score("C", *script.setting("C", 1, first=1), tmp_path, exact).set_index("policy")
+        for exact in (False, True)
+    ]
     compiled, exact = (found["value"].to_dict() for found in tables_of_scores)
     assert compiled == pytest.approx(exact)  # every fixed degree as well
     for found in tables_of_scores:
@@ -89,7 +94,8 @@ def test_a_root_seed_draws_the_episodes_of_the_workflow(script, shared_data):
 def test_baselines_are_those_of_the_exact_cluster(script, problem):
     found = script.score_rules("C", *script.setting("C", 1, first=1)).set_index("policy")["value"]
     wanted = {
-        name: problem.rollout(RULE_MAKERS[name]({}, problem, 0), problem.units("test")[1]).scores["blocking_rate"] for name in found.index
+        name: problem.rollout(RULE_MAKERS[name]({}, problem, 0), problem.units("test")[1]).scores["blocking_rate"]
+        for name in found.index
     }
     assert list(wanted) == ["para_max", "para_min", "random"]
     assert found.to_dict() == wanted

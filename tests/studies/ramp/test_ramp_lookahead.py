@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from small_graphs import chain, graph, random_graph
 
+from oracles.ramp_lookahead import plain_step
 from schedlab.studies.ramp.graphs.graph import training_graph
 from schedlab.studies.ramp.legacy import PUBLISHED, LegacySettings
-from schedlab.studies.ramp.lookahead_plain import plain_step
 from schedlab.studies.ramp.network.communication import CommunicationModel
 from schedlab.studies.ramp.network.topology import Ramp
 from schedlab.studies.ramp.placement.partitioning import partition, quantum_degrees
@@ -17,7 +17,9 @@ from schedlab.studies.ramp.simulator import lookahead
 from schedlab.studies.ramp.simulator.lookahead import FlowRules, look_ahead
 from schedlab.studies.ramp.simulator.timing import JobTimes
 
-RULES = [FlowRules(mutual, ticks, contention) for mutual in (False, True) for ticks, contention in ((0, 0), (1, 0), (0, 1))]
+RULES = [
+    FlowRules(mutual, ticks, contention) for mutual in (False, True) for ticks, contention in ((0, 0), (1, 0), (0, 1))
+]
 SLOW = Ramp(2, 2, 2, node_bandwidth=4e9)
 
 
@@ -55,7 +57,9 @@ def test_shards_on_two_servers_wait_for_what_they_send_each_other():
     split, traffic = placed(chain(2.0, 2.0, activation=[8e6, 8e6], parameter=[0.0, 0.0]), most=2)
     step = look_ahead(split, traffic, srpt_ranks(split.cost, traffic.worker, placement_order(split)))
     assert step.computation == pytest.approx(4.0)
-    assert step.communication == pytest.approx(sum(sorted(set(traffic.time[traffic.remote].tolist()))[-1:]) * 3, rel=1e-9)
+    assert step.communication == pytest.approx(
+        sum(sorted(set(traffic.time[traffic.remote].tolist()))[-1:]) * 3, rel=1e-9
+    )
     assert step.time == pytest.approx(step.computation + step.communication)
 
 
@@ -102,13 +106,17 @@ def test_contention_makes_flows_of_one_link_wait():
     branches = graph([(1, 2), (1, 3), (2, 4), (3, 4)], [1.0, 0.0, 0.0, 1.0], activation=[4e9] * 4, parameter=[0.0] * 4)
     split, traffic = placed(branches, most=2)
     ranks = srpt_ranks(split.cost, traffic.worker, placement_order(split))
-    free, waiting = (look_ahead(split, traffic, ranks, rules=FlowRules(contention=contention)) for contention in (False, True))
+    free, waiting = (
+        look_ahead(split, traffic, ranks, rules=FlowRules(contention=contention)) for contention in (False, True)
+    )
     assert waiting.time > free.time * 1.2
     assert waiting.computation == pytest.approx(free.computation, rel=0.5)
 
 
 def test_a_faster_device_shortens_its_shards():
-    times = [JobTimes(SLOW, LegacySettings(), speed) for speed in (None, np.full(8, 2.0), np.r_[np.full(4, 2.0), np.ones(4)])]
+    times = [
+        JobTimes(SLOW, LegacySettings(), speed) for speed in (None, np.full(8, 2.0), np.r_[np.full(4, 2.0), np.ones(4)])
+    ]
     graph_ = training_graph(chain(1.0, 1.0))
     durations = []
     for each in times:

@@ -67,7 +67,9 @@ def test_an_instance_that_can_be_solved_by_hand():
     """Jobs at 0 and 1 want two of three servers for 3 s: one and a half of them fit; the third comes when all is free."""
     bound = most_accepted(tables_of(), arrivals_of([0, 1, 4], [0b10, 0b10, 0b01]), 100.0)
     assert bound == pytest.approx(2.5)
-    assert most_accepted(tables_of(), arrivals_of([0, 1, 4], [0b10, 0b10, 0b01]), 9.0) == pytest.approx(1.5)  # it would run until 10
+    assert most_accepted(tables_of(), arrivals_of([0, 1, 4], [0b10, 0b10, 0b01]), 9.0) == pytest.approx(
+        1.5
+    )  # it would run until 10
     assert most_accepted(tables_of(), arrivals_of([0], [0]), 9.0) == 0.0
     assert least_servers(tables_of()).tolist() == [[1, 2]]
 
@@ -87,7 +89,10 @@ def test_no_rule_blocks_less(gap):
     unit = problem.units("test")[0]
     bound = problem.rollout(RULE_MAKERS["lp_bound"]({}, problem, 0), unit)
     assert set(bound.scores) == {"blocking_rate"} and not bound.details
-    found = [problem.rollout(RULE_MAKERS["fixed"]({"degree": degree}, problem, 0), unit).scores["blocking_rate"] for degree in (4, 8, 16)]
+    found = [
+        problem.rollout(RULE_MAKERS["fixed"]({"degree": degree}, problem, 0), unit).scores["blocking_rate"]
+        for degree in (4, 8, 16)
+    ]
     assert 0 <= bound.scores["blocking_rate"] < min(found)
     arrived = problem.simulation.cluster.record.arrived
     accepted = most_accepted(problem.fast[0], episode_arrivals(problem.simulation, problem.fast[0], unit.seed), 1.5e5)

@@ -30,7 +30,9 @@ def test_degrees_without_a_block_are_rounded_down_where_that_is_asked_for():
 
 def test_the_job_that_speed_is_told_of_has_the_published_size():
     """A job of 174 ops, split at most 16 ways as in the published setting."""
-    values = json.loads((Path(__file__).parents[2] / "data/ramp/graph_resnet_like_12_blocks.json").read_text())["resnet_like_12_blocks"]
+    values = json.loads((Path(__file__).parents[2] / "data/ramp/graph_resnet_like_12_blocks.json").read_text())[
+        "resnet_like_12_blocks"
+    ]
     ids, kinds, *numbers = zip(*values["ops"], strict=True)
     step = training_graph(ForwardGraph("resnet_like", ids, kinds, *numbers, values["edges"]))
     split = partition(step, quantum_degrees(step, 16, 0.01))

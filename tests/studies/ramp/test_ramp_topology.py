@@ -31,10 +31,14 @@ def test_collectives_take_what_was_recorded(row):
 
 def test_racks_that_contend_leave_a_step_fewer_wavelengths():
     """Among 2 groups and 4 racks: steps of 2, 1 and 4 members have 4, - and 1 wavelengths of 4; shared by four racks 1, - and 1."""
-    one, shared = (Ramp(4, 4, 1, propagation_latency=0.0, io_latency=0.0, contending_racks=racks) for racks in ("one", "racks"))
+    one, shared = (
+        Ramp(4, 4, 1, propagation_latency=0.0, io_latency=0.0, contending_racks=racks) for racks in ("one", "racks")
+    )
     parts = [one.collective_time((8, 2, 4, 1), 1e9), shared.collective_time((8, 2, 4, 1), 1e9)]
     assert parts[1] - parts[0] == pytest.approx(2 * 5e8 / one.channel_bandwidth * (1 - 1 / 4))
-    assert one.collective_time((2, 2, 1, 1), 1e9) == shared.collective_time((2, 2, 1, 1), 1e9)  # one rack contends with none
+    assert one.collective_time((2, 2, 1, 1), 1e9) == shared.collective_time(
+        (2, 2, 1, 1), 1e9
+    )  # one rack contends with none
 
 
 @pytest.mark.parametrize("row", TABLES["one_to_one"], ids=str)

@@ -81,7 +81,9 @@ def test_five_actions_take_the_first_channel_that_no_job_holds(channels, cause):
         plan = JobPlan(split, placement_of([make_block((worker, 2 + worker))] * split.graph.num_ops))
         action = action_of(cluster, {job.index: plan})
         assert action.cause(job.index) == (cause if worker else None)
-        named.append({name for taken in action.dep_placement.channels.get(job.index, {}).values() for name in taken or ()})
+        named.append(
+            {name for taken in action.dep_placement.channels.get(job.index, {}).values() for name in taken or ()}
+        )
         cluster.step(action.decisions(cluster))
     assert [name[-1] for name in sorted(named[0])] == ["0", "0"]
     assert [name[-1] for name in sorted(named[1])] == ["1"] * (0 if cause else 2)
@@ -114,7 +116,9 @@ def test_a_place_on_one_server_is_not_one_across_two():
 def held_at_random(cluster, draws):
     """Some links, each way, with all their channels."""
     topology = cluster.times.topology
-    pairs = [(one, other) for one in range(topology.num_servers) for other in range(topology.num_servers) if one != other]
+    pairs = [
+        (one, other) for one in range(topology.num_servers) for other in range(topology.num_servers) if one != other
+    ]
     links = [one * topology.num_servers + other for one, other in pairs if draws.random() < 0.3]
     return {(link, channel) for link in links for channel in range(topology.channels)}
 
@@ -128,7 +132,10 @@ def test_first_fit_takes_blocks_with_free_channels_where_there_are_any(seed):
     cluster.taken = 1 << int(draws.integers(8))
     degrees = np.tile(draws.choice([1, 2, 4], 5), 2)
     split = cluster.times.split(cluster.queue[0].graph, degrees)
-    free = [[block for block in cluster.rules.blocks(one) if not block.mask & cluster.taken] for one in split.distinct_degrees]
+    free = [
+        [block for block in cluster.rules.blocks(one) if not block.mask & cluster.taken]
+        for one in split.distinct_degrees
+    ]
     choices = [dict(zip(split.distinct_degrees, blocks, strict=True)) for blocks in itertools.product(*free)]
     plans = [JobPlan(split, placement_of([chosen[degree] for degree in split.degree_list])) for chosen in choices]
     possible = {plan.placement.mask for plan in plans if cluster.free_channels(plan, cluster.held) is not None}
@@ -160,7 +167,9 @@ def test_a_second_worker_a_server_blocks_no_more_jobs_than_one(rule):
     graphs, found = read_graphs(find_graphs(SHIPPED)), []
     for workers in (1, 2):
         management = ON_SHIPPED["management"] | {"mask": "blocks"}
-        scenario = published_scenario("A", False, management=management, cluster={"workers": workers}, episodes={"end": 1.5e5})
+        scenario = published_scenario(
+            "A", False, management=management, cluster={"workers": workers}, episodes={"end": 1.5e5}
+        )
         simulation = Simulation(scenario, graphs)
         found.append(run_episode(simulation, RULES[rule], 0)["blocking_rate"])
         assert not {"op_placement", "dep_placement"} & {blocked.cause for blocked in simulation.cluster.record.blocked}

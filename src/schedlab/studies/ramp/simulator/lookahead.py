@@ -1,7 +1,7 @@
 """How long one training step of a placed job takes: an event loop over shards and deps, compiled.
 
-Source: specification of the ramp study, section 10. `lookahead_plain` states the same rules in plain Python, the oracle
-  of the tests.
+Source: specification of the ramp study, section 10. tests/oracles/ramp_lookahead.py states
+the same rules in plain Python.
 """
 
 from __future__ import annotations

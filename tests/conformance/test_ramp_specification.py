@@ -1,11 +1,11 @@
-"""Whole replays of random jobs against the specification stated again (oracle.py), which shares no code with the simulator."""
+"""Whole replays of random jobs against the specification stated again (oracles/ramp_one_job.py), which shares no code with the simulator."""
 
 import json
 import random
 
 import pytest
-from oracle import play, shapes
 
+from oracles.ramp_one_job import play, shapes
 from schedlab.studies.ramp.commands import plain
 from schedlab.studies.ramp.compat.replay import replay
 
@@ -26,11 +26,22 @@ def random_inputs(seed):
         for op in range(1, count + 1)
     ]
     ops[0][2] = 3.0  # some op takes time
-    edges = [[source, op] for op in range(2, count + 1) for source in draws.sample(range(1, op), min(op - 1, draws.choice([1, 1, 2])))]
+    edges = [
+        [source, op]
+        for op in range(2, count + 1)
+        for source in draws.sample(range(1, op), min(op - 1, draws.choice([1, 1, 2])))
+    ]
     edges += [[op, count] for op in range(1, count) if op not in {source for source, _ in edges}]  # one sink
     draws.shuffle(ops)
     groups, racks, servers = draws.choice(CLUSTERS)
-    degrees = [1, *(degree for degree in range(2, min(16, groups * racks * servers) + 1, 2) if shapes(degree, groups, racks, servers))]
+    degrees = [
+        1,
+        *(
+            degree
+            for degree in range(2, min(16, groups * racks * servers) + 1, 2)
+            if shapes(degree, groups, racks, servers)
+        ),
+    ]
     return {
         "topology": {
             "communication_groups": groups,
