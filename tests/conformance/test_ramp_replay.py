@@ -87,7 +87,9 @@ def test_durations_agree_to_the_last_digits(pair):
 
 
 def test_ticks_are_those_recorded(pair):
-    """Where flows of equal length met, hashes decided whose residue ended a tick: one tick more or less, the same time in all."""
+    """Where flows of equal length met, hashes decided whose residue ended a tick: one tick more or less, the same
+    time in all.
+    """
     ours, recorded = pair
     for number, job in simulated(recorded).items():
         mine, theirs = ours["jobs"][number]["lookahead"], job["lookahead"]

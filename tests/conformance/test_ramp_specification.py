@@ -1,4 +1,6 @@
-"""Whole replays of random jobs against the specification stated again (oracles/ramp_one_job.py), which shares no code with the simulator."""
+"""Whole replays of random jobs against the specification stated again (oracles/ramp_one_job.py), which shares no
+code with the simulator.
+"""
 
 import json
 import random
@@ -63,7 +65,9 @@ def random_inputs(seed):
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_random_job_runs_as_the_specification_says(tmp_path, seed):
-    """Where run times of deps are equal but for the last bit of their sums, seeds beyond these may differ by some 1e-8."""
+    """Where run times of deps are equal but for the last bit of their sums, seeds beyond these may differ by some
+    1e-8.
+    """
     inputs = random_inputs(seed)
     path = tmp_path / "case.json"
     path.write_text(json.dumps({"inputs": inputs}))

@@ -1,4 +1,6 @@
-"""The programs of the ramp study's pages work as printed, and the table of traced graphs is that of the shipped files."""
+"""The programs of the ramp study's pages work as printed, and the table of traced graphs is that of the shipped
+files.
+"""
 
 from __future__ import annotations
 

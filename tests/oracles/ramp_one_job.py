@@ -1,6 +1,7 @@
 """One job of a recorded run by the specification alone (sections 6 to 10, published rules), on names and dictionaries.
 
-It shares no code with the simulator: an op's shards are `7a`, `7b`, a server is `c-r-s`, a dep is a pair of shards. One job, empty cluster.
+It shares no code with the simulator: an op's shards are `7a`, `7b`, a server is `c-r-s`, a dep is a pair of shards.
+One job, empty cluster.
 """
 
 import math
@@ -19,7 +20,9 @@ def shapes(degree, groups, racks, servers):
 
 
 def play(inputs):
-    """Return placement, sizes and times of deps, and the step's time, communication and computation; None where it is not placed."""
+    """Return placement, sizes and times of deps, and the step's time, communication and computation; None where it
+    is not placed.
+    """
     job = _Job(inputs)
     if not job.place():
         return None
@@ -166,7 +169,9 @@ class _Job:
         return 2 * sending + adding
 
     def look_ahead(self, times):
-        """Section 10: from event to event; a tick ends with the first flow of a link (of equals that which started first) or shard."""
+        """Section 10: from event to event; a tick ends with the first flow of a link (of equals that which started
+        first) or shard.
+        """
         cost = {shard: self.cost[op] / self.degree[op] for shard, op in self.op.items()}
         by_cost = {shard: rank for rank, shard in enumerate(sorted(self.server, key=lambda shard: -cost[shard]))}
         needed = Counter(dep[1] for dep in self.size if dep not in self.mutual)

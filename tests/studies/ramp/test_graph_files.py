@@ -26,7 +26,8 @@ SMALL = "\n".join(
         "",
     ]
 )
-PUBLISHED = {  # specification, section 15: ops and deps of a training step, sequential time of 50 steps, largest cost, memory, depth
+# specification, section 15: ops and deps of a training step, sequential time of 50 steps, largest cost, memory, depth
+PUBLISHED = {
     "alexnet": (46, 47, 36061.15, 635.9, 3.0462e9, 1.9834e8, 44),
     "gnmt": (96, 117, 4470.80, 15.9, 2.3684e9, 3.2695e8, 30),
     "resnet18": (142, 159, 36668.35, 473.6, 1.7259e10, 8.221e8, 60),
@@ -270,6 +271,7 @@ TOKENS += [
 ]
 
 
+@pytest.mark.slow
 @given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from(PIECES), max_size=12).map("".join)))
 def test_no_text_breaks_the_reader_of_pipedream(text: str) -> None:
     try:
@@ -280,6 +282,7 @@ def test_no_text_breaks_the_reader_of_pipedream(text: str) -> None:
         assert same(parse_pipedream(pipedream_text(graph), "fuzz", "again"), graph)
 
 
+@pytest.mark.slow
 @given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from(TOKENS), max_size=25).map(" ".join)))
 def test_no_text_breaks_the_reader_of_cost_graphs(text: str) -> None:
     try:

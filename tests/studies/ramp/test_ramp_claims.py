@@ -70,7 +70,14 @@ def test_beta_distributions(beta):
             assert getattr(LEDGER[name], form) == pytest.approx(values[name.split("-")[2]], abs=6e-5), (name, form)
 
 
-@pytest.fixture(scope="module", params=[(form, beta) for form in FORMS for beta in "ABCD"], ids=" ".join)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param((form, beta), id=f"{form} {beta}", marks=[pytest.mark.slow] if beta in "BC" else [])
+        for form in FORMS
+        for beta in "ABCD"
+    ],
+)
 def simulation(request, shared_data):
     """Form, distribution and simulation of the published setting."""
     form, beta = request.param
@@ -91,6 +98,7 @@ def test_episodes(simulation, rule):
         assert getattr(LEDGER[f"speedup-para-max-{beta.lower()}"], form) == pytest.approx(speedup, abs=6e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ids_of("load"))
 @pytest.mark.parametrize("form", FORMS)
 def test_loads(shared_data, name, form):

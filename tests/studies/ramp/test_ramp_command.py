@@ -63,7 +63,9 @@ def test_an_episode_of_the_published_graphs(shared_data, capsys, monkeypatch, tm
 
 
 def test_the_shipped_graphs_get_degrees_that_have_a_block_unless_as_published(capsys, monkeypatch):
-    """Short ops of traced graphs would be split 12 ways, which no block of 32 servers takes: most jobs would never be placed."""
+    """Short ops of traced graphs would be split 12 ways, which no block of 32 servers takes: most jobs would never
+    be placed.
+    """
     monkeypatch.delenv("SCHEDLAB_DATA", raising=False)
     arguments = ["episode", "--policy", "para_max", "--beta", "D", "--end", "60000"]
     repaired, given, published = (
@@ -101,7 +103,9 @@ def test_shipped_graphs_are_taken_silently_unless_the_folder_of_data_lacks_its_o
 
 
 def test_a_degree_or_cap_without_a_block_is_refused_with_those_that_have_one(capsys):
-    """Split 3 ways it would be fixed_2 under another name; capped at 12 it would ask for 12 shards and block every job."""
+    """Split 3 ways it would be fixed_2 under another name; capped at 12 it would ask for 12 shards and block every
+    job.
+    """
     arguments = ["episode", "--end", "2000", "--graphs", SHIPPED, "--policy"]
     for name in ("fixed_3", "fixed_18", "sip_ml_12"):
         said = refused(capsys, *arguments, name)
@@ -309,7 +313,8 @@ from schedlab.studies.ramp.rules import ALIASES, RULES
 from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 
 for management in ({"placer": "random"}, {"shaper": "random"}, {"partitioner": "random"}):
-    scenario = published_scenario("A", True, management={"illegal_degrees": "round_down", **management}, episodes={"end": 8e3})
+    management["illegal_degrees"] = "round_down"
+    scenario = published_scenario("A", True, management=management, episodes={"end": 8e3})
     simulation = Simulation(scenario, read_graphs(find_graphs("resources/graphs/a100")))
     print(json.dumps(plain(run_episode(simulation, RULES["random"], 0))))
     print(job_table(simulation.cluster, simulation.decided).to_csv())

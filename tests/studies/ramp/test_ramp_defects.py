@@ -1,4 +1,6 @@
-"""Each defect of the published system (docs/errata.md) does what is said of it; those that other files show are named there."""
+"""Each defect of the published system (docs/errata.md) does what is said of it; those that other files show are
+named there.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def scenario(**values):
 
 
 def test_a_decision_sees_workers_of_jobs_that_have_completed_only_as_published():
-    """One job at a time fills the cluster and is done when the next comes; as published that one sees a full cluster, and is rejected."""
+    """One job at a time fills the cluster and is done when the next comes; as published that one sees a full
+    cluster, and is rejected.
+    """
     rates = []
     for published in (False, True):
         cluster = {"groups": 2, "racks": 2, "servers": 2}
@@ -83,7 +87,9 @@ def test_a_decision_sees_workers_of_jobs_that_have_completed_only_as_published()
 
 
 def test_two_waiting_jobs_are_rejected_in_one_step():
-    """As a manager of one's own may do that lets jobs wait; the published system stops: a dictionary changed while it was read."""
+    """As a manager of one's own may do that lets jobs wait; the published system stops: a dictionary changed while
+    it was read.
+    """
     simulation = Simulation(scenario(), [chain(1.0, 2.0)])
     simulation.reset(0)
     cluster = simulation.cluster

@@ -76,7 +76,9 @@ def exact_jobs(simulation, tables, seed, actions):
 
 
 def both_masks(simulation, tables, seed):
-    """Servers of each job (0: blocked) under drawn actions, compiled and exact; accepted jobs; exact durations over those of the table."""
+    """Servers of each job (0: blocked) under drawn actions, compiled and exact; accepted jobs; exact durations over
+    those of the table.
+    """
     arrivals, end = episode_arrivals(simulation, tables, seed), simulation.scenario.episodes.end
     actions = generator(seed, "any action").integers(-1, len(tables.actions), size=len(arrivals.times))
     masks = np.zeros(len(actions), dtype=np.uint64)
@@ -105,7 +107,7 @@ def test_whole_episodes_take_the_same_servers(simulation, tables, seed):
     )  # the table's are those on an empty cluster; other blocks have other shapes
 
 
-@pytest.fixture(scope="module", params="ABCD")
+@pytest.fixture(scope="module", params="AD")
 def published(request, shared_data):
     """The setting of the published experiment with its defects, three tenths of an episode."""
     scenario = published_scenario(request.param, compat=True, episodes={"end": 3e5, "test": 2})
@@ -113,7 +115,9 @@ def published(request, shared_data):
 
 
 def test_published_episodes_take_the_same_servers(published):
-    """A duration differs a little from the table's: published ones are those of the first job of a model and degree, wherever it was."""
+    """A duration differs a little from the table's: published ones are those of the first job of a model and degree,
+    wherever it was.
+    """
     tables, furthest = published.fast[0], []
     for seed in range(2):
         compiled, exact, accepted, ratios = both_masks(published.simulation, tables, seed)
@@ -196,7 +200,9 @@ def test_rollouts_know_that_a_full_cluster_only_rejects_and_that_all_actions_sha
 
 @pytest.mark.parametrize("time", [0.0, 3000.0, END - 8000.0])
 def test_rollouts_play_as_the_table_decides_and_mounts(simulation, tables, outlook, time):
-    """The loop of rollouts is written out for speed; here each decision is that of table_action, each job that of mount."""
+    """The loop of rollouts is written out for speed; here each decision is that of table_action, each job that of
+    mount.
+    """
     tables = tables._replace(cut_off=True)
     draws = generator(2, "rollouts")
     futures, starts, every = (

@@ -1,6 +1,7 @@
 """Jobs drawn from a pool, and whole episodes of them under rules."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def test_an_empty_pool_ends_the_arrivals():
         jobs.draw(index)
         times.append(jobs.next_arrival(index * 1000.0))
     assert times == [1000.0, 2000.0, 3000.0, 4000.0, 5000.0, math.inf]
-    with pytest.raises(UserError, match="the pool is empty"):
+    with pytest.raises(UserError, match=r"jobs.replication"):
         jobs.draw(6)
 
 
@@ -65,10 +66,10 @@ def test_an_episode_hangs_from_its_seed_alone():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"beta": {"kind": "fixed", "value": 1.2}}, "beta can become 1.2"),
-        ({"beta": {"kind": "uniform", "low": 0.0, "high": 1.0}}, "beta can become 0"),
-        ({"interarrival": {"kind": "fixed", "value": -1.0}}, "gaps between arrivals that are negative"),
-        ({"interarrival": {"kind": "fixed", "value": 0.0}}, "gaps between arrivals that are negative or all 0"),
+        ({"beta": {"kind": "fixed", "value": 1.2}}, "jobs.beta"),
+        ({"beta": {"kind": "uniform", "low": 0.0, "high": 1.0}}, "jobs.beta"),
+        ({"interarrival": {"kind": "fixed", "value": -1.0}}, "jobs.interarrival"),
+        ({"interarrival": {"kind": "fixed", "value": 0.0}}, "jobs.interarrival"),
     ],
 )
 def test_draws_that_cannot_be_are_refused(values, message):
@@ -77,7 +78,7 @@ def test_draws_that_cannot_be_are_refused(values, message):
 
 
 def test_a_pool_without_graphs_is_refused():
-    with pytest.raises(UserError, match="there are no graphs"):
+    with pytest.raises(UserError, match="graphs"):
         JobPool((), JobSettings(), seed=0)
 
 
@@ -135,7 +136,7 @@ def test_random_takes_each_valid_action():
 
 @pytest.mark.parametrize("name", ["para_mx", "fixed_0", "fixed_two", ""])
 def test_a_rule_that_is_none_is_refused(name):
-    with pytest.raises(UserError, match="there is no rule"):
+    with pytest.raises(UserError, match=re.escape(f"'{name}'")):
         rule_named(name)
 
 

@@ -1,4 +1,6 @@
-"""The graph policy's network: a round by hand, each graph embedded once, padded observations, learning from an expert."""
+"""The graph policy's network: a round by hand, each graph embedded once, padded observations, learning from an
+expert.
+"""
 
 import numpy as np
 import pytest
@@ -217,7 +219,9 @@ def test_a_graph_policy_learns_on_a_gpu_and_acts_on_the_processor(problem, obser
 
 
 def test_cloning_brings_a_policy_near_its_expert(problem, tmp_path):
-    """The expert's table knows how long jobs take; shown that too, a policy repeats it, while one of the seed is far away."""
+    """The expert's table knows how long jobs take; shown that too, a policy repeats it, while one of the seed is far
+    away.
+    """
     shown = {"environment": {"observation": "durations", "scale": "absolute"}, "learning_rate": 1e-9}
     cloned = learned(problem, tmp_path / "a", **shown, **(CLONED | {"clone_episodes": 20, "clone_passes": 60}))
     drawn = learned(problem, tmp_path / "b", **shown)
@@ -235,23 +239,23 @@ def test_a2c_learns_through_the_same_glue(problem, tmp_path):
     assert min(changes(checkpoint, drawn).values()) > 1e-4
     policy = RampStockLearner("a2c").load(checkpoint, problem)
     assert 0 <= problem.rollout(policy, problem.units("test")[0]).scores["blocking_rate"] < 1
-    with pytest.raises(ValueError, match=r"environment\.invalid: reject"):
+    with pytest.raises(ValueError, match=r"environment\.invalid"):
         RampA2CSettings(environment={"invalid": "raise"})
 
 
 def test_networks_read_what_they_are_shown():
-    with pytest.raises(ValueError, match="the network layers reads vector or durations, not graph_id"):
+    with pytest.raises(ValueError, match=r"environment\.observation"):
         RampMaskablePPOSettings(environment=EnvironmentSettings(observation="graph_id"))
-    with pytest.raises(ValueError, match="the network graph reads graph_id or published, not vector"):
+    with pytest.raises(ValueError, match=r"environment\.observation"):
         RampMaskablePPOSettings(network="graph")
-    with pytest.raises(ValueError, match="message: an even number"):
+    with pytest.raises(ValueError, match="message"):
         GraphNetworkSettings(message=33)
 
 
 def test_graphs_are_those_of_one_scenario(problem, tmp_path):
     spec = PolicySpec("graphs", "drawn", "maskable_ppo", GRAPH, train_on=(Phase(("drawn", "other"), 64),))
     paths = LearnPaths(None, tmp_path / "p.zip", tmp_path)
-    with pytest.raises(UserError, match="graphs of 2 scenarios"):
+    with pytest.raises(UserError, match="2 scenarios"):
         RampStockLearner("maskable_ppo").learn({"drawn": problem, "other": problem}, spec, 0, paths, None)
 
 

@@ -8,6 +8,7 @@ import pytest
 from checkpoint_changes import changes
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Unit
 from schedlab.config.errors import UserError
+from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
 from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
@@ -164,9 +165,17 @@ def interrupted(problem, folder, after):
     return curve
 
 
-@pytest.mark.parametrize("after", [1, 3, 9, 12])
-def test_an_interrupted_job_goes_on_and_ends_with_the_same_bytes(problem, tmp_path, after):
-    whole, curve = learned(problem, tmp_path / "whole", **EVERYTHING)
+@pytest.fixture(scope="module")
+def everything(problem, tmp_path_factory):
+    """The policy and curve of a job with all candidates."""
+    return learned(problem, tmp_path_factory.mktemp("whole"), **EVERYTHING)
+
+
+@pytest.mark.parametrize(
+    "after", [1, pytest.param(3, marks=pytest.mark.slow), 9, pytest.param(12, marks=pytest.mark.slow)]
+)
+def test_an_interrupted_job_goes_on_and_ends_with_the_same_bytes(problem, everything, tmp_path, after):
+    whole, curve = everything
     before = interrupted(problem, tmp_path / "cut", after)
     kept = {file: file.stat().st_ino for file in (tmp_path / "cut/afterstate").iterdir()}
     resumed, rest = learned(problem, tmp_path / "cut", **EVERYTHING)
@@ -178,8 +187,8 @@ def test_an_interrupted_job_goes_on_and_ends_with_the_same_bytes(problem, tmp_pa
     assert kept and {file: file.stat().st_ino for file in kept} == kept
 
 
-def test_what_another_job_left_is_not_taken_up(problem, tmp_path):
-    whole, curve = learned(problem, tmp_path / "whole", **EVERYTHING)
+def test_what_another_job_left_is_not_taken_up(problem, everything, tmp_path):
+    whole, curve = everything
     learned(problem, tmp_path / "other", **EVERYTHING, samples=5)
     (tmp_path / "other/policy.zip").unlink()
     again, repeated = learned(problem, tmp_path / "other", **EVERYTHING)
@@ -189,11 +198,11 @@ def test_what_another_job_left_is_not_taken_up(problem, tmp_path):
 def test_a_policy_of_another_cluster_is_refused(problem, tmp_path):
     path, _ = learned(problem, tmp_path, candidates=["fixed"])
     other = problem_of(management={"illegal_degrees": "round_down", "most": 8})
-    with pytest.raises(UserError, match="was learned for 5 graphs"):
+    with pytest.raises(UserError, match="5 graphs"):
         AfterstateLearner().load(path, other)
     wider = problem_of(cluster={"groups": 5})
     assert wider.fast[0].actions.tolist() == problem.fast[0].actions.tolist()  # nothing that is counted differs
-    with pytest.raises(UserError, match="was learned for the cluster ramp 4 4 2; expected ramp 5 4 2"):
+    with pytest.raises(UserError, match=r"ramp 4 4 2.*ramp 5 4 2"):
         AfterstateLearner().load(path, wider)
 
 
@@ -204,11 +213,11 @@ def test_a_policy_of_as_many_other_graphs_is_refused(problem, tmp_path, form):
     turned = RampProblem(problem.scenario, problem.graphs[::-1])
     with pytest.raises(
         UserError,
-        match=f"was learned for the graphs {problem.graphs[0].name}, .*; expected {problem.graphs[-1].name}, ",
+        match=f"{problem.graphs[0].name}, .*{problem.graphs[-1].name}, ",
     ):
         AfterstateLearner().load(path, turned)
     counted = problem_of(jobs={"time_unit": "ms"})
-    with pytest.raises(UserError, match="of the same names, but with other ops or costs"):
+    with pytest.raises(UserError, match=str(path)):
         AfterstateLearner().load(path, counted)
 
 
@@ -223,19 +232,19 @@ def test_a_policy_that_does_not_say_what_it_was_learned_for_is_held_against_numb
         path, {key: value for key, value in checkpoint.meta.items() if key != "learned_for"}, checkpoint.arrays
     )
     assert problem.rollout(AfterstateLearner().load(path, problem), unit).scores == scores
-    with pytest.raises(UserError, match="was learned for 5 graphs"):
+    with pytest.raises(UserError, match="5 graphs"):
         AfterstateLearner().load(path, problem_of(management={"illegal_degrees": "round_down", "most": 8}))
 
 
 def test_one_scenario_is_learned_on_at_a_time(problem, tmp_path):
     spec = dataclasses.replace(spec_of(), train_on=(Phase(("learned", "other"), 1),))
-    with pytest.raises(UserError, match="hold one scenario"):
+    with pytest.raises(UserError, match="train_on"):
         AfterstateLearner().learn({"learned": problem}, spec, 0, LearnPaths(None, tmp_path / "p.zip", tmp_path), None)
 
 
 def test_masked_ppo_learns_through_the_stock_glue(tmp_path):
     problem = problem_of(episodes={"end": END, "train": 1, "validation": 1, "test": 1})
-    learner, points = STUDY.learners["maskable_ppo"](), []
+    learner, points = load_object(STUDY.learners["maskable_ppo"])(), []
     params = {"n_steps": 64, "batch_size": 32, "n_epochs": 1, "environment": {"mask": "blocks"}, "validate_every": 64}
     paths = [LearnPaths(None, tmp_path / f"{name}.zip", tmp_path / name) for name in ("ppo", "drawn")]
     for place, more in zip(paths, ({}, {"learning_rate": 1e-9}), strict=True):
@@ -267,7 +276,9 @@ def test_features_say_what_is_free_and_when(problem):
 
 
 def test_whole_episodes_of_linear_values_decide_as_single_decisions_do(problem):
-    """play_linear adds up scores offset by offset; here each decision is made of the features of all its afterstates."""
+    """play_linear adds up scores offset by offset; here each decision is made of the features of all its
+    afterstates.
+    """
     (tables, outlook), random = problem.fast, np.random.default_rng(0)
     arrivals = episode_arrivals(problem.simulation, tables, 2)
     rows, own = np.zeros((len(tables.actions) + 1, summary_size(outlook))), np.empty(len(tables.actions) + 1)
@@ -350,7 +361,9 @@ def test_returns_of_an_episode_are_those_of_decisions_with_a_choice(problem):
 
 
 def test_the_regret_of_choices_leaves_actions_that_nobody_takes():
-    """One unit cannot fit both: among good actions a feature counts against, among hopeless ones, of larger errors, for."""
+    """One unit cannot fit both: among good actions a feature counts against, among hopeless ones, of larger errors,
+    for.
+    """
     random, decisions = np.random.default_rng(0), 600
     feature, hopeless = random.uniform(-1, 1, size=(decisions, 3)), np.broadcast_to([0.0, 0.0, 1.0], (decisions, 3))
     returns = np.where(hopeless > 0, 2.5 * feature - 4, -0.5 * feature)

@@ -78,7 +78,9 @@ def test_scores_are_those_of_the_exact_cluster(script, problem, tmp_path):
     assert tables_of_scores[1].loc["table", "speedup"] == pytest.approx(scores["speedup"])
 
 
-def test_a_root_seed_draws_the_episodes_of_the_workflow(script, shared_data):
+@pytest.mark.slow
+@pytest.mark.usefixtures("shared_data")
+def test_a_root_seed_draws_the_episodes_of_the_workflow(script):
     """At scale full the scenario is there only with its graphs, which are other people's."""
     values = freeze.problem_part(experiment.load("conf", "full", find_study), "ramp", "published_c")
     scenario = validate(RampScenario, {key: value for key, value in values.items() if key in RampScenario.model_fields})

@@ -65,7 +65,9 @@ def test_shards_on_two_servers_wait_for_what_they_send_each_other():
 
 @pytest.mark.parametrize("first", [1, 2])
 def test_of_equally_long_flows_on_a_link_the_one_that_started_first_ends_the_tick(first):
-    """Two ops on one server send alike to the other, one after the other; which of them stands first in the graph must not matter."""
+    """Two ops on one server send alike to the other, one after the other; which of them stands first in the graph
+    must not matter.
+    """
     costs = {first: 2.0, 3 - first: 3.0, 3: 12.0, 4: 10.0}  # the cheaper one runs, and sends, first
     branches = graph([(first, 4), (3 - first, 3)], [costs[op] for op in (1, 2, 3, 4)], [0.0] * 4, [16e9] * 4, [0.0] * 4)
     split = partition(training_graph(branches), np.ones(8, dtype=np.int64))
@@ -79,7 +81,9 @@ def test_of_equally_long_flows_on_a_link_the_one_that_started_first_ends_the_tic
 
 
 def test_equally_long_flows_end_ticks_as_most_orders_of_them_do(monkeypatch):
-    """The published order of equals followed hashes. Against random orders: the rule here, the first dep first, and no ranks."""
+    """The published order of equals followed hashes. Against random orders: the rule here, the first dep first, and
+    no ranks.
+    """
     agree, told = {"here": 0, "first dep": 0, "no ranks": 0}, 0
 
     def time(split, traffic, ranks, classes=srpt_dep_classes, priority=True):
@@ -102,7 +106,9 @@ def test_equally_long_flows_end_ticks_as_most_orders_of_them_do(monkeypatch):
 
 
 def test_contention_makes_flows_of_one_link_wait():
-    """Two branches of a whole op go to its two shards' server at once: together without contention, one after the other with it."""
+    """Two branches of a whole op go to its two shards' server at once: together without contention, one after the
+    other with it.
+    """
     branches = graph([(1, 2), (1, 3), (2, 4), (3, 4)], [1.0, 0.0, 0.0, 1.0], activation=[4e9] * 4, parameter=[0.0] * 4)
     split, traffic = placed(branches, most=2)
     ranks = srpt_ranks(split.cost, traffic.worker, placement_order(split))

@@ -39,7 +39,9 @@ def arrivals_of(times, meets):
 
 
 def best_plan(tables, arrivals, stop):
-    """The most jobs that any plan accepts, by trying all of them; every free server fits here, so that nothing fragments."""
+    """The most jobs that any plan accepts, by trying all of them; every free server fits here, so that nothing
+    fragments.
+    """
     plans = (np.array(plan) for plan in product([REJECT, 0, 1], repeat=len(arrivals.times)))
     return max(play_actions(tables, arrivals, stop, plan, np.zeros(len(plan), dtype=np.uint64)) for plan in plans)
 
@@ -64,7 +66,9 @@ def test_it_is_the_best_plan_where_every_job_takes_one_server(seed, cut_off):
 
 
 def test_an_instance_that_can_be_solved_by_hand():
-    """Jobs at 0 and 1 want two of three servers for 3 s: one and a half of them fit; the third comes when all is free."""
+    """Jobs at 0 and 1 want two of three servers for 3 s: one and a half of them fit; the third comes when all is
+    free.
+    """
     bound = most_accepted(tables_of(), arrivals_of([0, 1, 4], [0b10, 0b10, 0b01]), 100.0)
     assert bound == pytest.approx(2.5)
     assert most_accepted(tables_of(), arrivals_of([0, 1, 4], [0b10, 0b10, 0b01]), 9.0) == pytest.approx(

@@ -102,7 +102,7 @@ def test_a_policy_sees_the_mask_that_it_has_to_keep_to():
 
 
 def test_an_action_that_is_not_valid_is_told(problem):
-    with pytest.raises(UserError, match="the policy chose 3"):
+    with pytest.raises(UserError, match="job 0"):
         problem.rollout(Wild(), problem.units("test")[0])
 
 
@@ -120,38 +120,34 @@ def rule(target, **params):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "where"),
     [
-        ({"cluster": {"groups": 2, "racks": 3}}, "3 racks per group"),
-        ({"management": {"most": 64}}, "64 shards of an op on 32 workers"),
-        ({"jobs": {"beta": {"kind": "fixed", "value": 2.0}}}, "beta can become 2"),
-        ({"jobs": {"interarrival": {"kind": "fixed", "value": -2.0}}}, "a negative gap"),
-        ({"cluster": {"speeds": [1.0, 0.0]}}, "a worker of speed 0"),
-        ({"cluster": {"speeds": [1.0] * 33}}, "33 values of speed for 32 workers"),
-        ({"cluster": {"memories": [1e9, 0.0]}}, "a worker of memory 0"),
-        ({"cluster": {"memories": [1e9] * 33}}, "33 values of memory for 32 workers"),
-        ({"cluster": {"topology": "torus", "contending_racks": "racks"}}, "a torus has no racks that contend"),
-        ({"mode": "reference"}, "not every defect is switched on"),
-        ({"management": {"most": 15}}, "15 shards of an op"),
-        ({"rules": [rule("fixed", degree=3)]}, "no job can be split 3 ways"),
-        ({"rules": [rule("fixed", degree=12)]}, "no job can be split 12 ways"),
-        ({"rules": ["para_max", rule("sip_ml", cap=3)]}, "no job can be split 3 ways"),
-        ({"rules": [rule("sip_ml", cap=12)]}, "no job can be split 12 ways"),
-        ({"cluster": {"topology": "torus"}, "rules": [rule("fixed", degree=10)]}, "no job can be split 10 ways"),
-        ({"jobs": {"interarrival": {"kind": "fixed", "value": 0.0}}}, "gaps between arrivals that are all 0"),
-        (
-            {"jobs": {"interarrival": {"kind": "pmf", "probabilities": {0.0: 1.0, 5.0: 0.0}}}},
-            "gaps between arrivals that are all 0",
-        ),
+        ({"cluster": {"groups": 2, "racks": 3}}, "cluster"),
+        ({"cluster": {"speeds": [1.0, 0.0]}}, "cluster.speeds"),
+        ({"cluster": {"speeds": [1.0] * 33}}, "cluster.speeds"),
+        ({"cluster": {"memories": [1e9, 0.0]}}, "cluster.memories"),
+        ({"cluster": {"memories": [1e9] * 33}}, "cluster.memories"),
+        ({"cluster": {"topology": "torus", "contending_racks": "racks"}}, "cluster.contending_racks"),
+        ({"cluster": {"topology": "torus", "workers": 2}}, "cluster.workers"),
+        ({"management": {"most": 64}}, "management.most"),
+        ({"management": {"most": 15}}, "management.most"),
+        ({"jobs": {"beta": {"kind": "fixed", "value": 2.0}}}, "jobs.beta"),
+        ({"jobs": {"interarrival": {"kind": "fixed", "value": -2.0}}}, "jobs.interarrival"),
+        ({"jobs": {"interarrival": {"kind": "fixed", "value": 0.0}}}, "jobs.interarrival"),
+        ({"jobs": {"interarrival": {"kind": "pmf", "probabilities": {0.0: 1.0, 5.0: 0.0}}}}, "jobs.interarrival"),
         (
             {"jobs": {"interarrival": {"kind": "one_of", "choices": [GAP, {"kind": "fixed", "value": 0.0}]}}},
-            "that are all 0",
+            "jobs.interarrival",
         ),
+        ({"mode": "reference"}, "reference.legacy"),
+        ({"rules": [rule("fixed", degree=3)]}, "rules.0.params.degree"),
+        ({"rules": [rule("fixed", degree=12)]}, "rules.0.params.degree"),
+        ({"rules": ["para_max", rule("sip_ml", cap=12)]}, "rules.1.params.cap"),
+        ({"cluster": {"topology": "torus"}, "rules": [rule("fixed", degree=10)]}, "rules.0.params.degree"),
     ],
 )
-def test_the_check_tells_what_types_cannot(changes, message):
-    found = [str(error) for error in STUDY.check(validate(RampScenario, VALUES | changes))]
-    assert any(message in text for text in found)
+def test_the_check_names_the_key_of_what_types_cannot_see(changes, where):
+    assert where in [error.where for error in STUDY.check(validate(RampScenario, VALUES | changes))]
 
 
 def test_a_right_scenario_passes_the_check():
@@ -179,15 +175,8 @@ def test_degrees_with_a_block_caps_beyond_all_and_gaps_of_which_some_are_0_pass_
     ("target", "params"), [("fixed", {"degree": 3}), ("sip_ml", {"cap": 12}), ("fixed", {"degree": 18})]
 )
 def test_a_rule_of_a_degree_without_a_block_is_not_made(problem, target, params):
-    with pytest.raises(UserError, match=f"no job can be split {next(iter(params.values()))} ways"):
+    with pytest.raises(UserError, match=next(iter(params))):
         RULE_MAKERS[target](params, problem, 0)
-
-
-def test_a_mistaken_rule_is_told_at_its_place():
-    (found,) = STUDY.check(validate(RampScenario, VALUES | {"rules": ["para_max", rule("sip_ml", cap=12)]}))
-    assert (found.where, found.expected) == ("rules.1.params.cap", "one of 1, 2, 4, 6, 8, 16, or more")
-    (found,) = STUDY.check(validate(RampScenario, VALUES | {"rules": [rule("fixed", degree=12)]}))
-    assert (found.where, found.expected) == ("rules.0.params.degree", "one of 1, 2, 4, 6, 8, 16")
 
 
 def jobs_under(rule, graphs, cluster, **management):

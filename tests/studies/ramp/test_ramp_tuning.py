@@ -65,5 +65,5 @@ def test_the_figure_has_a_panel_for_each_rung(program, tmp_path):
 
 def test_another_table_is_refused(tmp_path):
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(UserError, match="other.csv"):
+    with pytest.raises(UserError, match=r"other\.csv"):
         draw_tuning(None, spec(tmp_path / "other.csv"))

