@@ -29,7 +29,6 @@ from schedlab.learning.prioritised_dqn.actors import Actor
 from schedlab.learning.prioritised_dqn.learner import NStep, QNetwork, errors, vector_reader
 from schedlab.learning.prioritised_dqn.replay import PrioritisedReplay
 from schedlab.learning.seeding import use_one_thread
-from schedlab.studies.ramp.compat.published import published_scenario
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.learners.dqn import RampDQNLearner
@@ -37,6 +36,7 @@ from schedlab.studies.ramp.learners.settings import RampDQNSettings
 from schedlab.studies.ramp.learners.stock import SeenProblem
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.rule_policies import RULE_MAKERS
+from schedlab.studies.ramp.scenario import published_scenario
 
 VALUES = Path(__file__).resolve().parent.parent / "conf/learner/ramp/dqn.yaml"
 RULES: dict[str, tuple[str, dict[str, int]]] = {

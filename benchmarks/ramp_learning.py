@@ -30,12 +30,12 @@ from schedlab.config.errors import UserError
 from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation.statistics import estimate, sample
-from schedlab.studies.ramp.compat.published import published_scenario
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.learners.afterstate.policy import FUTURES, AfterstatePolicy, Kept, learned_for, load, play
 from schedlab.studies.ramp.learners.afterstate.values import collect
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.rule_policies import RULE_MAKERS
+from schedlab.studies.ramp.scenario import published_scenario
 from schedlab.studies.ramp.simulator.compiled import draw_futures, episode_arrivals, fixed_table
 from schedlab.studies.ramp.simulator.lp_bound import LpBound
 

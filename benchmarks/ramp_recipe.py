@@ -23,12 +23,12 @@ import yaml
 from schedlab.config.data_paths import find_data
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
-from schedlab.studies.ramp.compat.published import published_scenario
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.learners.afterstate.learner import Training
 from schedlab.studies.ramp.learners.afterstate.policy import play
 from schedlab.studies.ramp.learners.settings import AfterstateSettings
 from schedlab.studies.ramp.problem import RampProblem
+from schedlab.studies.ramp.scenario import published_scenario
 from schedlab.studies.ramp.simulator.compiled import episode_arrivals
 
 RECIPE = Path(__file__).parents[1] / "conf/learner/ramp/afterstate_rounds.yaml"

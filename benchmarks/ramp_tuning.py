@@ -29,7 +29,6 @@ import pandas as pd
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Unit
 from schedlab.config.seeds import derive_seed, generator
-from schedlab.studies.ramp.compat.published import published_scenario
 from schedlab.studies.ramp.env.settings import EnvironmentSettings
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
@@ -37,6 +36,7 @@ from schedlab.studies.ramp.learners.dqn import RampDQNLearner
 from schedlab.studies.ramp.learners.stock import SeenProblem
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.rule_policies import RULE_MAKERS
+from schedlab.studies.ramp.scenario import published_scenario
 
 FIXED = {
     "actors": 4,

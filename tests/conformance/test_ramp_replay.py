@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from schedlab.studies.ramp.commands import plain
+from schedlab.studies.ramp.commands.episode import plain
 from schedlab.studies.ramp.compat.replay import replay
 
 CASES = Path(__file__).parents[1] / "data" / "ramp"

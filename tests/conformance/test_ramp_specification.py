@@ -8,7 +8,7 @@ import random
 import pytest
 
 from oracles.ramp_one_job import play, shapes
-from schedlab.studies.ramp.commands import plain
+from schedlab.studies.ramp.commands.episode import plain
 from schedlab.studies.ramp.compat.replay import replay
 
 CLUSTERS = ((2, 2, 2), (2, 2, 4), (4, 4, 2), (4, 2, 3), (3, 3, 3), (4, 1, 8), (1, 1, 4), (5, 3, 2))

@@ -8,10 +8,10 @@ import pytest
 
 from schedlab.config.schema import validate
 from schedlab.evaluation.claims import read_claims
-from schedlab.studies.ramp.compat.published import BETAS, published_scenario
 from schedlab.studies.ramp.graphs.files import read_graph, read_graphs
 from schedlab.studies.ramp.graphs.graph import training_graph
 from schedlab.studies.ramp.rules import RULES
+from schedlab.studies.ramp.scenario import BETAS, published_scenario
 from schedlab.studies.ramp.simulator.distributions import DistributionSettings, of_scenario
 from schedlab.studies.ramp.simulator.jobs import Job
 from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode

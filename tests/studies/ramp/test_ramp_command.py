@@ -307,8 +307,8 @@ import json
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.simulator.job_tables import job_table
-from schedlab.studies.ramp.compat.published import published_scenario
-from schedlab.studies.ramp.commands import plain
+from schedlab.studies.ramp.scenario import published_scenario
+from schedlab.studies.ramp.commands.episode import plain
 from schedlab.studies.ramp.rules import ALIASES, RULES
 from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 

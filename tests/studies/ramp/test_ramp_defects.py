@@ -12,8 +12,7 @@ import pytest
 from small_graphs import chain, graph, random_graph
 
 from schedlab.config.schema import validate
-from schedlab.studies.ramp.commands import plain
-from schedlab.studies.ramp.compat.published import published_scenario
+from schedlab.studies.ramp.commands.episode import plain
 from schedlab.studies.ramp.compat.replay import replay
 from schedlab.studies.ramp.env.env import RampEnv
 from schedlab.studies.ramp.env.observation import graph_features
@@ -27,7 +26,7 @@ from schedlab.studies.ramp.placement.placers import Room, first_fit, placement_o
 from schedlab.studies.ramp.placement.rules import RampPlacement
 from schedlab.studies.ramp.placement.schedulers import srpt_ranks
 from schedlab.studies.ramp.rules import RULES
-from schedlab.studies.ramp.scenario import RampScenario
+from schedlab.studies.ramp.scenario import RampScenario, published_scenario
 from schedlab.studies.ramp.simulator.jobs import REJECTED
 from schedlab.studies.ramp.simulator.lookahead import FlowRules, look_ahead
 from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
@@ -118,7 +117,7 @@ def test_an_episode_has_the_same_draws_whatever_came_before(seed):
         published_scenario("A", compat=True, episodes={"end": 30000.0}), [random_graph(seed), chain(900.0, 90.0)]
     )
     first = run_episode(simulation, RULES["random"], seed)
-    np.random.seed(5)  # noqa: NPY002
+    np.random.seed(5)
     run_episode(simulation, RULES["random"], seed + 7)
     assert run_episode(simulation, RULES["random"], seed) == first
 

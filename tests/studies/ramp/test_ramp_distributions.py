@@ -9,7 +9,7 @@ from scipy import stats
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
-from schedlab.studies.ramp.compat.published import BETAS
+from schedlab.studies.ramp.scenario import BETAS
 from schedlab.studies.ramp.simulator.distributions import (
     DistributionSettings,
     alternatives,
@@ -186,7 +186,7 @@ def test_extremes_are_for_the_exact_skew_normal(values: dict) -> None:
 
 def test_a_beta_that_is_no_share_is_told() -> None:
     require_shares(alternatives(settings("uniform", low=0.1, high=1.0), generator(0, "b")), "beta")
-    with pytest.raises(UserError, match=r"scenario x: beta: .*1\\.01"):
+    with pytest.raises(UserError, match=r"scenario x: beta: .*1\.01"):
         require_shares(alternatives(settings("uniform", low=0.1, high=1.05), generator(0, "b")), "scenario x: beta")
 
 

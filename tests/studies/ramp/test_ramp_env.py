@@ -10,13 +10,13 @@ from stable_baselines3.common.env_checker import check_env as check_for_stable_b
 
 import schedlab.environments  # noqa: F401
 from schedlab.config.errors import UserError
-from schedlab.studies.ramp.compat.published import published_scenario
 from schedlab.studies.ramp.env.env import ENVIRONMENT, RampEnv, make
 from schedlab.studies.ramp.env.observation import graph_features
 from schedlab.studies.ramp.env.settings import EnvironmentSettings
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.graph import training_graph
 from schedlab.studies.ramp.graphs.prepare import find_graphs
+from schedlab.studies.ramp.scenario import published_scenario
 from schedlab.studies.ramp.simulator.jobs import REJECTED, TOO_SLOW
 from schedlab.studies.ramp.simulator.simulation import Simulation
 
@@ -110,7 +110,7 @@ def test_other_rewards_have_their_signs_and_sizes(reward, low, high):
 
 
 def test_a_rejected_job_counts_as_failed():
-    reject = lambda mask, rng: 0  # noqa: E731
+    reject = lambda mask, rng: 0
     assert {reward for _, reward, _ in episode(env_of(), 0, reject)} == {-1.0}
     jobs = episode(env_of(reward="jct", failure_factor=2.0, sign=1, inverse=True), 0, reject)
     whole = {1 / (2 * graph.step_time * 50) for graph in env_of().simulation.pool.graphs}
@@ -118,7 +118,7 @@ def test_a_rejected_job_counts_as_failed():
 
 
 def test_what_a_blocked_job_counts_can_be_a_number_of_seconds():
-    always = lambda mask, rng: 0  # noqa: E731
+    always = lambda mask, rng: 0
     assert {
         reward for _, reward, _ in episode(env_of(reward="jct", failure_time=700.0, failure_factor=3.0), 0, always)
     } == {-2100.0}

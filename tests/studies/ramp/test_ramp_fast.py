@@ -9,7 +9,6 @@ import pytest
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
-from schedlab.studies.ramp.compat.published import BETAS, published_scenario
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.learners.afterstate.kernel import Network, summary_size
@@ -18,7 +17,7 @@ from schedlab.studies.ramp.learners.afterstate.policy import AfterstatePolicy, K
 from schedlab.studies.ramp.learners.afterstate.rollout_kernel import rollout_returns
 from schedlab.studies.ramp.learners.afterstate.values import make_outlook
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.scenario import RampScenario
+from schedlab.studies.ramp.scenario import BETAS, RampScenario, published_scenario
 from schedlab.studies.ramp.simulator.cluster import RunningJob
 from schedlab.studies.ramp.simulator.compiled import draw_futures, episode_arrivals, fast_tables, fixed_table
 from schedlab.studies.ramp.simulator.compiled_kernel import (

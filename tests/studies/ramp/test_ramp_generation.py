@@ -9,9 +9,8 @@ from small_graphs import chain, graph
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
-from schedlab.studies.ramp.compat.published import published_scenario
 from schedlab.studies.ramp.rules import RULES, Decision, rule_named
-from schedlab.studies.ramp.scenario import JobSettings, RampScenario
+from schedlab.studies.ramp.scenario import JobSettings, RampScenario, published_scenario
 from schedlab.studies.ramp.simulator.arrivals import JobPool
 from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 

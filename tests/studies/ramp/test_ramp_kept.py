@@ -2,13 +2,13 @@
 
 import pytest
 
-from schedlab.studies.ramp.compat.published import ON_SHIPPED, SHIPPED, published_scenario
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.network import communication
 from schedlab.studies.ramp.network.communication import CommunicationModel
 from schedlab.studies.ramp.network.topology import Ramp
 from schedlab.studies.ramp.rules import RULES
+from schedlab.studies.ramp.scenario import ON_SHIPPED, SHIPPED, published_scenario
 from schedlab.studies.ramp.simulator.lru_cache import Kept
 from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 

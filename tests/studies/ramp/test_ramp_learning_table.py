@@ -7,14 +7,13 @@ from schedlab.config import experiment, freeze
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
 from schedlab.stages.studies import find_study
-from schedlab.studies.ramp.compat.published import published_scenario
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.learners.afterstate.learner import Training
 from schedlab.studies.ramp.learners.afterstate.policy import AfterstatePolicy, Kept, learned_for, save
 from schedlab.studies.ramp.learners.settings import AfterstateSettings
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.rule_policies import RULE_MAKERS
-from schedlab.studies.ramp.scenario import RampScenario
+from schedlab.studies.ramp.scenario import RampScenario, published_scenario
 from schedlab.studies.ramp.simulator.compiled import fixed_table
 
 

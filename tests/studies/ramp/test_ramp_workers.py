@@ -10,7 +10,6 @@ from small_graphs import chain, random_graph
 
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.compat.actions import action_of
-from schedlab.studies.ramp.compat.published import ON_SHIPPED, SHIPPED, published_scenario
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.graph import training_graph
 from schedlab.studies.ramp.graphs.prepare import find_graphs
@@ -20,6 +19,7 @@ from schedlab.studies.ramp.placement.managers import Manager, run_to_end
 from schedlab.studies.ramp.placement.placers import Room, _first_fit_with_memory, first_fit, placement_of
 from schedlab.studies.ramp.placement.rules import RampPlacement, make_block
 from schedlab.studies.ramp.rules import RULES
+from schedlab.studies.ramp.scenario import ON_SHIPPED, SHIPPED, published_scenario
 from schedlab.studies.ramp.simulator.cluster import Cluster, JobPlan
 from schedlab.studies.ramp.simulator.jobs import Job, ListedJobs
 from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode

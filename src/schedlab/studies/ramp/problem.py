@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from schedlab.config.contract import Metric, Outcome, Policy, Split, Unit
+from schedlab.config.contract import Outcome, Policy, Split, Unit
 from schedlab.config.seeds import derive_seed
 from schedlab.studies.ramp.env.env import RampEnv
 from schedlab.studies.ramp.graphs.graph import ForwardGraph
@@ -25,15 +25,6 @@ if TYPE_CHECKING:
 
     from schedlab.studies.ramp.learners.afterstate.kernel import Outlook
     from schedlab.studies.ramp.simulator.compiled_kernel import Tables
-
-METRICS = (
-    Metric("blocking_rate", "-", "lower", headline=True, label="blocking rate"),
-    Metric("speedup", "-", "higher", label="mean speed-up of completed jobs"),
-    Metric("jct", "s", "lower", label="mean completion time of completed jobs"),
-    Metric("demand_throughput", "bytes/s", "higher", label="demand throughput"),
-    Metric("mounted_workers", "workers", "higher", label="mean number of mounted workers per step"),
-    Metric("utilisation", "-", "higher", label="mean utilisation of mounted workers per step"),
-)
 
 
 @runtime_checkable

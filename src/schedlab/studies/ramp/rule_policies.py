@@ -15,7 +15,6 @@ from schedlab.config.schema import NoSettings, Settings, setting, validate
 from schedlab.config.seeds import generator
 from schedlab.studies.ramp.rules import CAPS, PARAMETRIC, PLAIN_RULES, Decision, Rule, is_possible
 from schedlab.studies.ramp.scenario import LARGEST_DEGREE
-from schedlab.studies.ramp.simulator.lp_bound import LpBound
 
 if TYPE_CHECKING:
     from schedlab.studies.ramp.problem import RampProblem
@@ -81,15 +80,8 @@ def _number(name: str, params: Mapping[str, Any]) -> tuple[str, int]:
     return ("cap", settings.cap) if isinstance(settings, CapSettings) else ("degree", settings.degree)
 
 
-def _bound(params: Mapping[str, Any], problem: Any, seed: int) -> LpBound:
-    del seed
-    validate(NoSettings, params)
-    return LpBound(problem)
-
-
 RULE_SETTINGS: dict[str, type[Settings]] = {"sip_ml": CapSettings, "fixed": FixedSettings}
 RULE_MAKERS: dict[str, RuleMaker] = {
     **{name: partial(_plain_rule, name) for name in PLAIN_RULES},
     **{name: partial(_parametric, name) for name in RULE_SETTINGS},
-    "lp_bound": _bound,
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 from schedlab.config.contract import Part, Problem, Requirement, Study
 from schedlab.config.errors import UserError
+from schedlab.config.plugins import load_object
 from schedlab.config.schema import Settings, validate
 from schedlab.config.settings import PolicySettings
 from schedlab.learning.prioritised_dqn import settings as prioritised_dqn_settings
@@ -17,12 +18,11 @@ from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import ARCHIVE, PART, graph_part, graph_requirements
 from schedlab.studies.ramp.learners.settings import LEARNER_SETTINGS, STOCK_SETTINGS, RampStockSettings
 from schedlab.studies.ramp.legacy import REFERENCE
-from schedlab.studies.ramp.problem import METRICS, RampProblem
 from schedlab.studies.ramp.rule_policies import RULE_MAKERS, RULE_SETTINGS, degree_mistake
 from schedlab.studies.ramp.rules import PARAMETRIC
-from schedlab.studies.ramp.scenario import RESULTS_VERSION, TERMS, RampScale, RampScenario
+from schedlab.studies.ramp.scenario import METRICS, RESULTS_VERSION, TERMS, RampScale, RampScenario
 from schedlab.studies.ramp.simulator.distributions import DistributionSettings
-from schedlab.studies.ramp.simulator.simulation import legal_degrees, memory_of, network, speeds_of
+from schedlab.studies.ramp.simulator.hardware import legal_degrees, memory_of, network, speeds_of
 
 PROBLEM = ("cluster", "jobs", "management", "episodes", "legacy")
 
@@ -121,7 +121,7 @@ def problem_values(scenario: RampScenario) -> dict[str, Any]:
 def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Problem:
     """Return one scenario with its graphs."""
     scenario = validate(RampScenario, {key: value for key, value in values.items() if key != "upstream"})
-    return RampProblem(scenario, read_graphs(inputs["graphs"]))
+    return load_object("schedlab.studies.ramp.problem:RampProblem")(scenario, read_graphs(inputs["graphs"]))
 
 
 def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
@@ -138,7 +138,10 @@ STUDY = Study(
     scenario=RampScenario,
     scale=RampScale,
     metrics=METRICS,
-    rules={name: f"schedlab.studies.ramp.rule_policies:RULE_MAKERS[{name}]" for name in RULE_MAKERS},
+    rules={
+        **{name: f"schedlab.studies.ramp.rule_policies:RULE_MAKERS[{name}]" for name in RULE_MAKERS},
+        "lp_bound": "schedlab.studies.ramp.simulator.lp_bound:make_bound",
+    },
     rule_settings=RULE_SETTINGS,
     learners={
         "afterstate": "schedlab.studies.ramp.learners.afterstate.learner:AfterstateLearner",
@@ -158,5 +161,5 @@ STUDY = Study(
     terms=TERMS,
     check=check,
     check_policy=check_policy,
-    commands="schedlab.studies.ramp.commands:add_commands",
+    commands="schedlab.studies.ramp.commands.parser:add_commands",
 )

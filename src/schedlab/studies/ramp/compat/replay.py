@@ -6,6 +6,9 @@ Source: specification of the ramp study; contract of `schedlab ramp replay`.
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import generator
+from schedlab.studies.ramp.commands.episode import plain
 from schedlab.studies.ramp.compat.case_file import Case, read_case
 from schedlab.studies.ramp.compat.replay_job import describe_job
 from schedlab.studies.ramp.env.observation import Observer, mounted_workers
@@ -31,6 +35,17 @@ LISTED = (
     "mean_mounted_worker_utilisation_frac",
     "mean_cluster_worker_utilisation_frac",
 )  # recorded as lists of one value
+
+
+def print_replay(arguments: argparse.Namespace) -> int:
+    """Print the document of `schedlab ramp replay`; status 2 where the run stopped with an error."""
+    document = plain(replay(arguments.case, arguments.compat))
+    print(json.dumps(document, allow_nan=False))
+    if document["error"] is None:
+        return 0
+    # the document has what came before
+    print(f"error: {arguments.case}: {document['error']['message']}", file=sys.stderr)
+    return 2
 
 
 def replay(path: Path | str, compat: bool) -> dict[str, Any]:

@@ -13,13 +13,13 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import settings_given
-from schedlab.studies.ramp.compat.published import ON_SHIPPED, SHIPPED, published_scenario
 from schedlab.studies.ramp.env.observation import GraphFeatures
 from schedlab.studies.ramp.env.rewards import Rewards
 from schedlab.studies.ramp.env.settings import EnvironmentSettings
 from schedlab.studies.ramp.env.view import View
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
+from schedlab.studies.ramp.scenario import ON_SHIPPED, SHIPPED, published_scenario
 from schedlab.studies.ramp.simulator.cluster import RunningJob
 from schedlab.studies.ramp.simulator.compiled_kernel import Tables
 from schedlab.studies.ramp.simulator.jobs import Job

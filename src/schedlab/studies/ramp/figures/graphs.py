@@ -165,7 +165,8 @@ def _time_unit(tables: StudyTables, spec: FigureSpec) -> str:
 
 
 def _unit_told(tables: StudyTables, spec: FigureSpec) -> str:
-    return f"Times as the scenario {_scenario_shown(tables, spec)} counts them: a 1 in a graph file is 1 {_time_unit(tables, spec)}."
+    name, unit = _scenario_shown(tables, spec), _time_unit(tables, spec)
+    return f"Times as the scenario {name} counts them: a 1 in a graph file is 1 {unit}."
 
 
 def layers(graph: TrainingGraph) -> np.ndarray:

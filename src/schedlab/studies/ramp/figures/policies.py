@@ -13,7 +13,7 @@ from schedlab.figures.theme import INK
 from schedlab.figures.units import scaled
 from schedlab.studies.ramp.figures.parts import NOT_SCORED, SHORT, family, left_out, nothing_to_draw
 from schedlab.studies.ramp.figures.settings import PairsSettings, ScoresSettings, ValidationSettings
-from schedlab.studies.ramp.problem import METRICS
+from schedlab.studies.ramp.scenario import METRICS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ from schedlab.figures import helpers, theme
 from schedlab.figures.units import Scaled, scaled
 from schedlab.studies.ramp.figures.parts import MARKERS, NOT_SCORED, SHORT, family, left_out, nothing_to_draw
 from schedlab.studies.ramp.figures.settings import OverheadsSettings, SweepSettings
-from schedlab.studies.ramp.problem import METRICS
+from schedlab.studies.ramp.scenario import METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,7 +123,8 @@ def _episodes_told(rows: pd.DataFrame) -> str:
     """How many episodes a mean and a band are of; a band of one has no width."""
     counts = rows.groupby("x")["unit"].nunique()
     shared = ", ".join(f"{count} at {_span(counts.index[counts == count])}" for count in sorted(set(counts)))
-    return f"Test episodes: {shared if counts.nunique() > 1 else counts.iloc[0]}{' (one has no band)' if counts.min() == 1 else ''}."
+    bare = " (one has no band)" if counts.min() == 1 else ""
+    return f"Test episodes: {shared if counts.nunique() > 1 else counts.iloc[0]}{bare}."
 
 
 def _lengths_told(scenarios: Mapping[str, Mapping[str, Any]], places: Mapping[str, float]) -> str:

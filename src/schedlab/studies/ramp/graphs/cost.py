@@ -21,7 +21,8 @@ from schedlab.studies.ramp.graphs.graph import LARGEST, ForwardGraph
 
 SOURCE = "_SOURCE"  # the one node whose id, 0, is not written
 _TOKEN = re.compile(
-    r"""(?P<skip>[\s,;]+|\#[^\n]*)|(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?P<word>[\w.+-]+)|(?P<mark>[{}<>:\[\]])""",
+    r"""(?P<skip>[\s,;]+|\#[^\n]*)|(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
+    r"""|(?P<word>[\w.+-]+)|(?P<mark>[{}<>:\[\]])""",
     re.ASCII,
 )
 _CLOSING = {"{": "}", "<": ">"}

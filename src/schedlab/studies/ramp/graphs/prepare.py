@@ -11,6 +11,7 @@ from schedlab.config.data_paths import find_data, find_resource
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import write_json
 from schedlab.config.parts import read_part
+from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate
 from schedlab.studies.ramp.graphs.files import read_graphs, write_graphs
 from schedlab.studies.ramp.graphs.generator import generated_graphs
@@ -18,7 +19,7 @@ from schedlab.studies.ramp.graphs.graph import ForwardGraph, training_graph
 from schedlab.studies.ramp.graphs.settings import GraphSettings
 from schedlab.studies.ramp.graphs.statistics import statistics_table
 
-PIPEDREAM = "profiles of models in PipeDream's text, such as those of https://github.com/msr-fiddle/pipedream (profiler/*/profiles)"
+PIPEDREAM = "profiles in PipeDream's text, such as https://github.com/msr-fiddle/pipedream (profiler/*/profiles)"
 PART, ARCHIVE = "trace_graphs", "graphs.zip"
 
 
@@ -87,13 +88,13 @@ def find_graphs(path: str) -> Path:
 
 def _traced(settings: GraphSettings) -> tuple[ForwardGraph, ...]:
     try:
-        from schedlab.studies.ramp.graphs.models import MODELS
-        from schedlab.studies.ramp.graphs.trace import trace
+        models = load_object("schedlab.studies.ramp.graphs.models:MODELS")
+        trace = load_object("schedlab.studies.ramp.graphs.trace:trace")
     except ImportError as error:
         raise UserError(
             f"models are traced with torch, which cannot be imported ({error})",
             where=f"graphs {settings.name}: source",
-            remedy="install schedlab[learn], or take the traced graphs that we ship: source: files, path: resources/graphs/a100",
+            remedy="install schedlab[learn], or take those that we ship: source: files, path: resources/graphs/a100",
         ) from None
     rates = settings.device, settings.reading_rate
-    return tuple(trace(entry.model, entry.batch or MODELS[entry.model].batch, *rates) for entry in settings.models)
+    return tuple(trace(entry.model, entry.batch or models[entry.model].batch, *rates) for entry in settings.models)

@@ -77,7 +77,8 @@ class GeneratorSettings(Settings):
     )
     forms: tuple[Literal["chain", "residual", "branching", "mixed"], ...] = setting(
         ("chain", "residual", "branching", "mixed"),
-        doc="what blocks look like, one form a graph: layers in a row, around a shortcut, side by side, or another form each block",
+        doc="what blocks look like, one form a graph: layers in a row, around a shortcut, side by side, or another "
+        "form each block",
         min_length=1,
     )
     least_blocks: int = setting(3, doc="fewest blocks of a graph", ge=1, le=200)

@@ -30,8 +30,8 @@ class DistributionSettings(Settings):
     """
 
     kind: Literal["fixed", "uniform", "pmf", "skew_normal", "one_of"] = setting(
-        doc="fixed: `value`; uniform: the grid from `low` to `high`; pmf: `probabilities`; skew_normal: `skewness` within `low` and "
-        "`high`; one_of: `choices`, another one each episode"
+        doc="fixed: `value`; uniform: the grid from `low` to `high`; pmf: `probabilities`; skew_normal: `skewness` "
+        "within `low` and `high`; one_of: `choices`, another one each episode"
     )
     value: float | None = setting(None, doc="the only value (fixed)")
     low: float | None = setting(None, doc="smallest value (uniform, skew_normal)")
@@ -45,22 +45,24 @@ class DistributionSettings(Settings):
     skewness: float | None = setting(None, doc="shape of the skew normal; above 0: most values are small")
     shape: Literal["exact", "drawn"] = setting(
         "exact",
-        doc="how the skew normal is scaled: by quantiles of its law, or by the extremes of a sample of 50,000 draws or more, as published, "
-        "so that it differs from seed to seed",
+        doc="how the skew normal is scaled: by quantiles of its law, or by the extremes of a sample of 50,000 draws "
+        "or more, as published, so that it differs from seed to seed",
     )
     extremes: tuple[float, float] | None = setting(
         None,
-        doc="smallest and largest value of a sample of the skew normal (location 0, scale 1) that the shape `exact` is scaled by, in place "
-        "of quantiles of its law",
+        doc="smallest and largest value of a sample of the skew normal (location 0, scale 1) that the shape `exact` "
+        "is scaled by, in place of quantiles of its law",
     )
     below_low: Literal["low", "redraw"] = setting(
         "low",
-        doc="what becomes of values up to `low` (skew_normal): `low` itself, as published, or drawn anew evenly between `low` and `high`",
+        doc="what becomes of values up to `low` (skew_normal): `low` itself, as published, or drawn anew evenly "
+        "between `low` and `high`",
     )
     probabilities: dict[float, Probability] = setting({}, doc="value -> probability (pmf)")
     exact_sum: bool = setting(
         False,
-        doc="refuse probabilities whose sum differs from 1 by rounding alone, as the original does (pmf); else by up to 1e-9",
+        doc="refuse probabilities whose sum differs from 1 by rounding alone, as the original does (pmf); else by up "
+        "to 1e-9",
     )
     choices: tuple[DistributionSettings, ...] = setting(
         (), doc="distributions of which an episode takes one, each as likely (one_of)"
@@ -79,9 +81,8 @@ class DistributionSettings(Settings):
         given |= {"extremes"} if self.extremes and self.kind != "skew_normal" else set()
         own = {"pmf": {"probabilities"}, "one_of": {"choices"}}.get(self.kind, set(needed))
         if given != own:
-            raise ValueError(
-                f"the kind {self.kind} has {', '.join(sorted(own))} and not {', '.join(sorted(given - own)) or 'nothing'}"
-            )
+            wrong = ", ".join(sorted(given - own)) or "nothing"
+            raise ValueError(f"the kind {self.kind} has {', '.join(sorted(own))} and not {wrong}")
         if self.low is not None and self.high is not None:
             _check_grid(self.low, self.high, self.decimals, self.kind)
         if self.extremes and (self.shape == "drawn" or not self.extremes[0] < self.extremes[1]):

@@ -257,6 +257,20 @@ def split_weights(outlook: Outlook, weights: np.ndarray) -> tuple[np.ndarray, np
     return weights[:size], weights[size : size + LOOKS * kinds].copy().reshape(LOOKS, kinds), of_quarters
 
 
+@compiled(inline="always")
+def _with_blocks(tables, degrees, weights, seen, own, busy, is_new, score):
+    """Add the weights of the degrees that have a free block; `own` is where the block lies, -1 until one is free."""
+    for kind in range(len(degrees)):
+        if is_new and (seen[kind] < 0 or not tables.masks[seen[kind]] & busy):
+            own[kind] = seen[kind]
+        elif own[kind] < 0:
+            own[kind] = free_block(tables.first, tables.masks, degrees[kind], busy)
+        if not is_new:
+            seen[kind] = own[kind]
+        score += weights[kind] if own[kind] >= 0 else 0.0
+    return score
+
+
 @compiled
 def linear_sample(
     tables: Tables,
@@ -268,8 +282,7 @@ def linear_sample(
     running: int,
     start: int,
 ) -> float:
-    """Return the accepted jobs of one sample under a linear V, from running jobs on; it writes into these (until,
-    held).
+    """Return the accepted jobs of one sample under a linear V, from running jobs on; it writes into `until` and `held`.
 
     It decides as best_linear does, but adds up scores offset by offset: what a job changes ends with it, and free
     blocks stay free.
@@ -279,14 +292,9 @@ def linear_sample(
     offsets, degrees, quarters, stop = outlook.offsets, outlook.degrees, outlook.quarters, now.stop
     count, size, kinds = len(tables.actions), len(outlook.offsets), len(outlook.degrees)
     of_free, of_blocks, of_quarters = split_weights(outlook, rollouts.weights)
-    taken_then, shared = (
-        np.empty(size, np.uint64),
-        np.empty(size),
-    )  # at each offset: servers held, and their score, without the new job
-    seen, own = (
-        np.empty((LOOKS, kinds), np.int64),
-        np.empty(kinds, np.int64),
-    )  # a free block of each degree, -1 for none
+    # at each offset: servers held, and their score, without the new job; a free block of each degree, -1 for none
+    taken_then, shared = np.empty(size, np.uint64), np.empty(size)
+    seen, own = np.empty((LOOKS, kinds), np.int64), np.empty(kinds, np.int64)
     accepted, clock = 0.0, now.time
     for job in range(start, start + rollouts.jobs):
         clock += gaps[job]
@@ -305,6 +313,7 @@ def linear_sample(
                     continue
                 lasts = durations[graph, action]
                 score = 0.0 if cut_off and clock + lasts > stop + DUE else 1.0
+            own[:] = -1
             for number in range(size):
                 if mask and lasts <= offsets[number] + DUE:
                     score += shared[number]
@@ -312,14 +321,7 @@ def linear_sample(
                 busy = taken_then[number] | mask
                 here = of_free[number] * (1.0 - count_bits(busy) / tables.servers)
                 if number < LOOKS:
-                    for kind in range(kinds):
-                        if mask and (seen[number, kind] < 0 or not masks[seen[number, kind]] & busy):
-                            own[kind] = seen[number, kind]
-                        elif number == 0 or own[kind] < 0:
-                            own[kind] = free_block(first, masks, degrees[kind], busy)
-                        if not mask:
-                            seen[number, kind] = own[kind]
-                        here += of_blocks[number, kind] if own[kind] >= 0 else 0.0
+                    here = _with_blocks(tables, degrees, of_blocks[number], seen[number], own, busy, mask != 0, here)
                 if of_quarters[number] != 0.0:
                     for quarter in quarters:
                         here += 0.0 if quarter & busy else of_quarters[number]

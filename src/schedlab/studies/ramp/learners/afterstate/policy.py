@@ -106,7 +106,8 @@ def load(path: Path, tables: Tables, outlook: Outlook, here: Mapping[str, Any]) 
     fits &= "weights" not in arrays or len(arrays["weights"]) == size
     fits &= network is None or len(network.first) == size + tables.servers
     if not fits:
-        what = f"the policy was learned for {arrays['choice'].shape[0]} graphs and the degrees {arrays['actions'].tolist()}"
+        graphs, degrees = arrays["choice"].shape[0], arrays["actions"].tolist()
+        what = f"the policy was learned for {graphs} graphs and the degrees {degrees}"
         raise UserError(
             what, where=str(path), expected=f"{expected[0]} graphs and the degrees {tables.actions.tolist()}"
         )
