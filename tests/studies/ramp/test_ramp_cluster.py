@@ -169,10 +169,7 @@ def test_plans_that_cannot_be_are_refused():
     [
         (lambda first, free: first, ".*worker"),
         (lambda first, free: replace(free, channels=frozenset({(1, 0)})), ".*channel"),
-        (
-            lambda first, free: replace(free, split=partition(HEAVY, np.ones(4, dtype=np.int64))),
-            ".*memory",
-        ),
+        (lambda first, free: replace(free, split=partition(HEAVY, np.ones(4, dtype=np.int64))), ".*memory"),
     ],
 )
 def test_a_plan_that_is_refused_changes_nothing(wrong, message):
@@ -212,8 +209,7 @@ def test_random_degrees_can_be_partitioned():
 
 
 @pytest.mark.parametrize(
-    ("limits", "message"),
-    [({"queue_capacity": -1}, "queue_capacity"), ({"end": 0.0}, "max_simulation_time")],
+    ("limits", "message"), [({"queue_capacity": -1}, "queue_capacity"), ({"end": 0.0}, "max_simulation_time")]
 )
 def test_limits_that_cannot_be_are_refused(limits, message):
     with pytest.raises(UserError, match=message):

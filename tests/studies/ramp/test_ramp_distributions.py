@@ -158,10 +158,7 @@ def test_an_episode_takes_one_of_several() -> None:
         ({"kind": "pmf"}, "probabilities"),
         ({"kind": "pmf", "probabilities": {"1": 0.4}}, "probabilities"),
         ({"kind": "one_of"}, "choices"),
-        (
-            {"kind": "one_of", "choices": [{"kind": "one_of", "choices": [{"kind": "fixed", "value": 1.0}]}]},
-            "choices",
-        ),
+        ({"kind": "one_of", "choices": [{"kind": "one_of", "choices": [{"kind": "fixed", "value": 1.0}]}]}, "choices"),
         ({"kind": "normal"}, "normal"),
     ],
 )

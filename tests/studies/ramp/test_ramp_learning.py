@@ -211,10 +211,7 @@ def test_a_policy_of_as_many_other_graphs_is_refused(problem, tmp_path, form):
     """Tables are by a graph's place: those of five others say nothing of these."""
     path, _ = learned(problem, tmp_path, candidates=[form])
     turned = RampProblem(problem.scenario, problem.graphs[::-1])
-    with pytest.raises(
-        UserError,
-        match=f"{problem.graphs[0].name}, .*{problem.graphs[-1].name}, ",
-    ):
+    with pytest.raises(UserError, match=f"{problem.graphs[0].name}, .*{problem.graphs[-1].name}, "):
         AfterstateLearner().load(path, turned)
     counted = problem_of(jobs={"time_unit": "ms"})
     with pytest.raises(UserError, match=str(path)):

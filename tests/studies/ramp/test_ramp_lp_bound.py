@@ -13,7 +13,7 @@ from schedlab.studies.ramp.rule_policies import RULE_MAKERS
 from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.simulator.compiled import episode_arrivals
 from schedlab.studies.ramp.simulator.compiled_kernel import REJECT, Arrivals, Tables, play_actions
-from schedlab.studies.ramp.simulator.lp_bound import least_servers, most_accepted
+from schedlab.studies.ramp.simulator.lp_bound import least_servers, make_bound, most_accepted
 
 SERVERS = 3
 
@@ -91,7 +91,7 @@ def test_no_rule_blocks_less(gap):
     }
     problem = RampProblem(validate(RampScenario, values), read_graphs(find_graphs("resources/graphs/a100")))
     unit = problem.units("test")[0]
-    bound = problem.rollout(RULE_MAKERS["lp_bound"]({}, problem, 0), unit)
+    bound = problem.rollout(make_bound({}, problem, 0), unit)
     assert set(bound.scores) == {"blocking_rate"} and not bound.details
     found = [
         problem.rollout(RULE_MAKERS["fixed"]({"degree": degree}, problem, 0), unit).scores["blocking_rate"]

@@ -45,13 +45,7 @@ def test_an_action_that_is_odd_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("degrees", "message"),
-    [
-        ([1, 3, 1, 3], "op 2"),
-        ([2, 2, 2, 4], "mate"),
-        ([1, 1], "4 ops"),
-        ([0] * 4, "op 1"),
-    ],
+    ("degrees", "message"), [([1, 3, 1, 3], "op 2"), ([2, 2, 2, 4], "mate"), ([1, 1], "4 ops"), ([0] * 4, "op 1")]
 )
 def test_degrees_that_cannot_be_are_refused(degrees, message):
     with pytest.raises(UserError, match=message):

@@ -37,9 +37,7 @@ class ClusterPolicy(Protocol):
 
 
 class RampProblem:
-    """Implements the contract's Problem. Units are episodes; each is a block of its own, for their draws are
-    independent.
-    """
+    """Implements the contract's Problem. Units are episodes; each is a block, for their draws are independent."""
 
     def __init__(self, scenario: RampScenario, graphs: Sequence[ForwardGraph]) -> None:
         self.scenario, self.graphs = scenario, graphs
@@ -66,7 +64,7 @@ class RampProblem:
         simulation = self.simulation.twin()
         return RampEnv(simulation, seed=seed, fixed_episode=None if unit.split == "train" else unit.seed)
 
-    def rollout(self, policy: Policy | LpBound, unit: Unit) -> Outcome:
+    def rollout(self, policy: Policy | ClusterPolicy | LpBound, unit: Unit) -> Outcome:
         """Run an episode under a policy and score it. A measure without a denominator is left out.
 
         A ClusterPolicy gets the simulation and the mask, another policy the observation (Simulation.observation) and

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from schedlab.config.contract import RuleMaker, Unit
+from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, Settings, setting, validate
 from schedlab.config.seeds import generator
@@ -46,7 +46,7 @@ class RulePolicy:
 
     def decide(self, simulation: Simulation, mask: np.ndarray) -> int:
         """Return the number of shards for the waiting job; 0 rejects it."""
-        return self.rule(Decision(simulation.waiting, mask, self.random))
+        return self.rule(Decision(simulation.cluster.queue[0], mask, self.random))
 
 
 def _plain_rule(name: str, params: Mapping[str, Any], problem: Any, seed: int) -> RulePolicy:
@@ -64,9 +64,7 @@ def _parametric(name: str, params: Mapping[str, Any], problem: RampProblem, seed
 def degree_mistake(
     name: str, params: Mapping[str, Any], degrees: Sequence[int], where: str = "params"
 ) -> UserError | None:
-    """Return what is wrong with a parametric rule's number where an empty cluster has blocks for `degrees` (rising),
-    None if nothing is.
-    """
+    """Return what is wrong with a rule's number where an empty cluster has blocks for `degrees` (rising), else None."""
     key, number = _number(name, params)
     if is_possible(name, number, degrees):
         return None
@@ -76,12 +74,12 @@ def degree_mistake(
 
 def _number(name: str, params: Mapping[str, Any]) -> tuple[str, int]:
     """The number of shards that a parametric rule goes by, with its key."""
-    settings = validate(RULE_SETTINGS[name], params)
-    return ("cap", settings.cap) if isinstance(settings, CapSettings) else ("degree", settings.degree)
+    key = "cap" if name in CAPS else "degree"
+    return key, getattr(validate(RULE_SETTINGS[name], params), key)
 
 
 RULE_SETTINGS: dict[str, type[Settings]] = {"sip_ml": CapSettings, "fixed": FixedSettings}
-RULE_MAKERS: dict[str, RuleMaker] = {
+RULE_MAKERS: dict[str, Callable[..., RulePolicy]] = {
     **{name: partial(_plain_rule, name) for name in PLAIN_RULES},
     **{name: partial(_parametric, name) for name in RULE_SETTINGS},
 }

@@ -18,9 +18,7 @@ from schedlab.studies.ramp.simulator.jobs import Job
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """A waiting job and what may be done with it. mask: int16[most + 1], 1 for a valid action; random: for rules that
-    draw.
-    """
+    """A waiting job and its actions. mask: int16[most + 1], 1 for a valid action; random: for rules that draw."""
 
     job: Job
     mask: np.ndarray
@@ -76,9 +74,7 @@ def fixed(degree: int) -> Rule:
 
 
 def para_min(decision: Decision) -> int:
-    """As little as the job's limit asks for: the smallest valid number of shards of at least 1 / beta, else the
-    largest.
-    """
+    """As little as the job's limit asks for: the smallest valid degree of at least 1 / beta, else the largest."""
     needed = math.ceil(decision.job.sequential_time / decision.job.time_limit)
     valid = decision.valid
     return min((action for action in valid if action >= needed), default=max(valid, default=0))
@@ -98,17 +94,8 @@ RULES: dict[str, Rule] = {
 }
 PARAMETRIC: dict[str, Callable[[int], Rule]] = {"fixed": fixed, "sip_ml": capped}  # with a number behind their name
 CAPS = ("sip_ml",)  # of them, those whose number may lie beyond every degree: then it caps nothing
-LEARNED = (
-    "table",
-    "rollouts",
-    "linear",
-    "network",
-    "afterstate",
-    "ppo",
-    "a2c",
-    "dqn",
-    "apex",
-)  # how names of learned policies begin
+# how names of learned policies begin
+LEARNED = ("table", "rollouts", "linear", "network", "afterstate", "ppo", "a2c", "dqn", "apex")
 LONGEST_DEGREE = 9  # digits
 ALIASES = {  # names of the published system
     "none": "sequential",

@@ -6,6 +6,7 @@ The published experiment: PAC-ML, arXiv 2301.13799; specification of the ramp st
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
 from schedlab.config.contract import Metric
@@ -32,18 +33,12 @@ METRICS = (
 )
 
 
-def _thousand() -> DistributionSettings:
-    return DistributionSettings(kind="fixed", value=1000.0)
-
-
-def _hundredths() -> DistributionSettings:
-    return DistributionSettings(kind="uniform", low=0.1, high=1.0, decimals=2)
+THOUSAND: Any = partial(DistributionSettings, kind="fixed", value=1000.0)
+HUNDREDTHS: Any = partial(DistributionSettings, kind="uniform", low=0.1, high=1.0, decimals=2)
 
 
 class ClusterSettings(Settings):
-    """A cluster of servers with one device each: RAMP, or a torus whose three axes have the sizes of groups, racks and
-    servers.
-    """
+    """A cluster: RAMP, or a torus whose three axes have the sizes of groups, racks and servers."""
 
     topology: Literal["ramp", "torus"] = setting(
         "ramp", doc="network, and with it the blocks of servers that a job may take"
@@ -88,9 +83,9 @@ class JobSettings(Settings):
         "s", doc="what a 1 in a graph's times is; PipeDream measured ms, published runs took it for s"
     )
     beta: DistributionSettings = section(
-        _hundredths, doc="share of its sequential time that a job may take, above 0 and at most 1"
+        HUNDREDTHS, doc="share of its sequential time that a job may take, above 0 and at most 1"
     )
-    interarrival: DistributionSettings = section(_thousand, doc="time from one arrival to the next, s")
+    interarrival: DistributionSettings = section(THOUSAND, doc="time from one arrival to the next, s")
     replication: int = setting(201, doc="jobs of each graph in the pool", ge=1, le=1_000_000)
     sampling: Literal["replace", "remove", "remove_and_repeat"] = setting(
         "remove_and_repeat",

@@ -38,9 +38,7 @@ def requires(scenario: RampScenario) -> list[Requirement]:
 
 
 def check(scenario: RampScenario) -> Iterable[UserError]:
-    """Yield mistakes that types cannot see: a cluster that is no RAMP, shards that no cluster holds, betas outside (0,
-    1].
-    """
+    """Yield what types cannot see: a cluster that is no RAMP, shards that no cluster holds, betas outside (0, 1]."""
     try:
         topology, blocks = network(scenario)
     except UserError as error:

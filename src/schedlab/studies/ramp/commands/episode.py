@@ -67,9 +67,7 @@ def episode(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _require_degree(policy: str, degrees: list[int]) -> None:
-    """Raise UserError for fixed_<degree> and sip_ml_<cap> where no block takes so many shards: they would run as
-    another, or block all.
-    """
+    """Raise UserError for fixed_<degree> and sip_ml_<cap> where no block takes so many shards."""
     head, _, degree = policy.lower().rpartition("_")
     if head not in PARAMETRIC or is_possible(head, int(degree), degrees):
         return

@@ -31,9 +31,7 @@ Channels = Set[str] | None
 
 @dataclass(frozen=True)
 class OpPartition:
-    """job -> op id -> number of shards: 1 or even, the same for an op and its mate (ops that are not named stay
-    whole).
-    """
+    """job -> op id -> number of shards: 1 or even, the same for an op and its mate (others stay whole)."""
 
     degrees: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
 
@@ -98,9 +96,7 @@ class DepSchedule:
 
 @dataclass(frozen=True)
 class JointAction:
-    """The five actions of a step. A job is handled if all five handle it; the first that does not names the cause of
-    its rejection.
-    """
+    """The five actions of a step. A job is handled if all five handle it; the first that does not is the cause."""
 
     op_partition: OpPartition = field(default_factory=OpPartition)
     op_placement: OpPlacement = field(default_factory=OpPlacement)
@@ -130,17 +126,18 @@ class JointAction:
                 found[index] = cause
                 continue
             plan = self._plan(cluster, job)
+            channels = plan.channels or frozenset()
             if plan.placement.mask & taken:
                 raise UserError(
                     "takes a server of another job", where=f"action: job {index}", expected="servers of one job only"
                 )
-            if plan.channels & held:
-                name = _channel_name(cluster.times.topology, *min(plan.channels & held))
+            if channels & held:
+                name = _channel_name(cluster.times.topology, *min(channels & held))
                 raise UserError(
                     f"takes {name} of another job", where=f"action: job {index}", expected="channels of one job only"
                 )
             taken |= plan.placement.mask
-            held |= plan.channels
+            held |= channels
             found[index] = plan
         return found
 

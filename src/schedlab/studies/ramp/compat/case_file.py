@@ -158,7 +158,7 @@ def _placer(inputs: _Reader) -> str:
     """The op placer's name; of every other manager there is one kind."""
     for key, kind in (("op_scheduler", "srpt"), ("dep_placer", "first_fit"), ("dep_scheduler", "srpt")):
         inputs.manager(key, None, kind)
-    return inputs.manager("op_placer", "ramp_first_fit", "first_fit", "random")
+    return str(inputs.manager("op_placer", "ramp_first_fit", "first_fit", "random"))
 
 
 def _rule(inputs: _Reader) -> Rule | None:
@@ -176,9 +176,8 @@ def _rule(inputs: _Reader) -> Rule | None:
         raise UserError(f"is {cap}", where=f"{where}.max_partitions_per_op", expected="a whole number from 1 on")
     if cap is not None:
         return capped(cap)
-    return lambda decision: rule_named(name, f"{inputs.where}.agent")(
-        decision
-    )  # a name of others will do where each action is recorded
+    # a name of others will do where each action is recorded
+    return lambda decision: rule_named(name, f"{inputs.where}.agent")(decision)
 
 
 def _most(inputs: _Reader) -> int:
@@ -244,7 +243,7 @@ def _graphs(inputs: _Reader, join_sinks: bool) -> dict[str, TrainingGraph]:
             ):
                 raise UserError(f"is {_shown(edge)}", where=f"{graph.where}.edges.{at}", expected="[op id, op id]")
         ids, kinds, forward, backward, activation, parameter = ([op[place] for op in ops] for place in range(6))
-        made = ForwardGraph(name, ids, [str(kind) for kind in kinds], forward, backward, activation, parameter, edges)
+        made = ForwardGraph(name, ids, tuple(map(str, kinds)), forward, backward, activation, parameter, edges)
         found[name] = training_graph(made, join_sinks=join_sinks)
     if not found:
         raise UserError("there are no graphs", where=section.where, expected="at least one")
@@ -307,9 +306,8 @@ def _later(inputs: _Reader, jobs: tuple[Job, ...], times: list[float]) -> float:
     if not left or not isinstance(interarrival, (int, float)):
         return math.inf
     later = times[-1] + interarrival
-    return (
-        later if later >= inputs.number("max_simulation_time", math.inf) else math.inf
-    )  # else it would stand in the record
+    # else it would stand in the record
+    return later if later >= inputs.number("max_simulation_time", math.inf) else math.inf
 
 
 def _ranges(inputs: _Reader, graphs: Mapping[str, TrainingGraph], jobs: tuple[Job, ...]) -> PoolRanges:

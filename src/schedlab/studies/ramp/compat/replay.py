@@ -31,10 +31,8 @@ from schedlab.studies.ramp.simulator.jobs import NO_PARTITION, NO_PLACEMENT, PAR
 from schedlab.studies.ramp.simulator.timing import JobTimes
 
 UNHANDLED = "not_handled_by_action:"
-LISTED = (
-    "mean_mounted_worker_utilisation_frac",
-    "mean_cluster_worker_utilisation_frac",
-)  # recorded as lists of one value
+# recorded as lists of one value
+LISTED = ("mean_mounted_worker_utilisation_frac", "mean_cluster_worker_utilisation_frac")
 
 
 def print_replay(arguments: argparse.Namespace) -> int:
@@ -49,9 +47,7 @@ def print_replay(arguments: argparse.Namespace) -> int:
 
 
 def replay(path: Path | str, compat: bool) -> dict[str, Any]:
-    """Return what a recorded run's `expected` holds, made from its inputs. compat: with the published defects. Raises
-    UserError.
-    """
+    """Return a recorded run's `expected`, made from its inputs. compat: with all defects. Raises UserError."""
     legacy = PUBLISHED if compat else LegacySettings()
     case = read_case(path, legacy)
     return _Replay(case, legacy).run()
@@ -181,9 +177,7 @@ class _Replay:
         return lost and "random" in (self.case.partitioner or "")
 
     def _split(self, job: Job, action: int | None) -> Partition | None:
-        """The job in shards: by its action, with the recorded degrees, or by the partitioner where none are
-        recorded.
-        """
+        """The job in shards: by its action, with the recorded degrees, or by the partitioner."""
         times, case = self.cluster.times, self.case
         if action is not None:
             return times.split_by_quantum(job.graph, action, case.quantum)

@@ -61,7 +61,7 @@ class RampEnv(gym.Env[Any, int]):
         self.view = View(simulation, self.settings, tables)
         self.graphs: tuple[GraphFeatures, ...] = self.view.graphs
         self.observation_space = self.view.space
-        self.action_space = gym.spaces.Discrete(simulation.scenario.management.most + 1)
+        self.action_space: Any = gym.spaces.Discrete(simulation.scenario.management.most + 1)
         self._rewards = Rewards(self.settings, simulation)
         self._look()
 
@@ -91,13 +91,13 @@ class RampEnv(gym.Env[Any, int]):
         steps, blocked = len(record.steps), len(record.blocked)
         simulation.act(action)
         outcome = simulation.cluster.outcome
-        accepted = isinstance(outcome, RunningJob) and not any(one.job is job for one in record.blocked[blocked:])
-        duration = outcome.duration if accepted else None
+        cut_off = any(one.job is job for one in record.blocked[blocked:])
+        duration = outcome.duration if isinstance(outcome, RunningJob) and not cut_off else None
         reward = self._rewards.of(job, duration, record.steps[steps:])
         ended = simulation.waiting is None
         if not ended:
             self._look()
-        return self._observation(), reward, ended, False, self._info(job) | {"accepted": accepted}
+        return self._observation(), reward, ended, False, self._info(job) | {"accepted": duration is not None}
 
     def action_masks(self) -> np.ndarray:
         """Return True for each action that is valid now (most + 1,)."""

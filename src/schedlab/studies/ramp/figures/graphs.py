@@ -1,6 +1,4 @@
-"""Figures of what jobs are made of: drawings of graphs, histograms of their ops, the table of graphs, and the densities
-of beta.
-"""
+"""Figures of what jobs are made of: graphs, histograms of their ops, a table, and the densities of beta."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ COLUMNS = ("run time of an op", "memory of an op", "size of a dep")
 
 
 def draw_graphs(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a graph: ops in layers, the forward pass above, its mirror below; dots as large as the op's share of the
-    step's time.
-    """
+    """A panel a graph: ops in layers, the forward pass above its mirror; dots as large as the op's share of time."""
     return drawing_of(graphs_shown(tables, spec), spec.caption, helpers.after_the_first(spec))
 
 
@@ -46,9 +42,8 @@ def drawing_of(graphs: Sequence[TrainingGraph], caption: str, left_out: Mapping[
     figure, panels = theme.new_figure(len(graphs), 1, height_mm=12 + 26 * len(graphs), squeeze=False)
     colours = kind_colours(graphs)
     places = [layers(graph) for graph in graphs]
-    largest = min(
-        LARGEST_DOT, *((1.4 * WIDTH / (place[:, 0].max() + 1)) ** 2 for place in places)
-    )  # so that no dot covers the next
+    # so that no dot covers the next
+    largest = min(LARGEST_DOT, *((1.4 * WIDTH / (place[:, 0].max() + 1)) ** 2 for place in places))
     for axes, graph, place in zip(panels[:, 0], graphs, places, strict=True):
         _draw_graph(axes, graph, place, largest, colours)
         axes.set_title(f"{graph.name}: {graph.num_ops} ops, {len(graph.edges)} deps")
@@ -112,9 +107,7 @@ def draw_graph_table(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_betas(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A line a scenario: the density of the share of its sequential time that a job accepts. Settings:
-    BetasSettings.
-    """
+    """A line a scenario: the density of the share of its time that a job accepts. Settings: BetasSettings."""
     settings = helpers.settings_of(spec, BetasSettings)
     names = spec.scenarios or tuple(sorted(tables.scenarios))
     figure, axes = theme.new_figure(width=0.62, height_mm=58)
@@ -170,9 +163,7 @@ def _unit_told(tables: StudyTables, spec: FigureSpec) -> str:
 
 
 def layers(graph: TrainingGraph) -> np.ndarray:
-    """Return float64[n, 2], where the forward ops are drawn: the longest path that leads there, and a height among ops
-    of one layer.
-    """
+    """Return float64[n, 2], where forward ops are drawn: the longest path to each, and a height within its layer."""
     count = graph.num_forward
     parents: list[list[int]] = [[] for _ in range(count)]
     for source, destination in graph.edges.tolist():
@@ -189,17 +180,14 @@ def layers(graph: TrainingGraph) -> np.ndarray:
     heights = np.zeros(count)
     for value in np.unique(layer):
         beside = np.flatnonzero(layer == value)
-        above = [
-            np.mean([heights[parent] for parent in parents[op]] or [0.0]) for op in beside.tolist()
-        ]  # so that fewer edges cross
+        # so that fewer edges cross
+        above = [np.mean([heights[parent] for parent in parents[op]] or [0.0]) for op in beside.tolist()]
         heights[beside[np.lexsort((graph.ids[beside], above))]] = np.arange(len(beside)) - (len(beside) - 1) / 2
     return np.column_stack([layer, heights])
 
 
 def kind_colours(graphs: Sequence[TrainingGraph]) -> dict[str, str]:
-    """Return a colour for each of the kinds of ops that take most time in these graphs, by name; the others have
-    none.
-    """
+    """Return a colour for each of the kinds of ops that take most time in these graphs, by name."""
     shares: Counter[str] = Counter()
     for graph in graphs:
         for kind, cost in zip(graph.kinds, (graph.cost / max(graph.step_time, 1e-300)).tolist(), strict=True):
@@ -296,10 +284,11 @@ def _log_bins(columns: Sequence[np.ndarray]) -> np.ndarray:
 
 def _histogram(axes: Axes, values: np.ndarray, bins: np.ndarray, colour: str) -> None:
     shown = values[values > 0]
-    axes.hist(shown, bins=bins, color=colour, linewidth=0)
+    axes.hist(shown, bins=bins.tolist(), color=colour, linewidth=0)
     if shown.size:
         axes.axvline(np.median(shown), color=INK, linewidth=0.8, linestyle="--")
-    axes.yaxis.get_major_locator().set_params(integer=True, nbins=3)
+    locator: Any = axes.yaxis.get_major_locator()
+    locator.set_params(integer=True, nbins=3)
 
 
 def _betas(scenarios: Mapping[str, Mapping[str, Any]], name: str, spec: FigureSpec) -> tuple[Any, ...]:
@@ -313,9 +302,7 @@ def _betas(scenarios: Mapping[str, Mapping[str, Any]], name: str, spec: FigureSp
 
 
 def _edges(values: np.ndarray) -> np.ndarray:
-    """Borders of bars around values: halfway to the next; the outermost as wide as their neighbours, a single one 0.02
-    wide.
-    """
+    """Borders of bars around values: halfway to the next; the outermost as wide as their neighbours."""
     if len(values) == 1:
         return values[0] + np.array([-0.01, 0.01])
     inner = (values[1:] + values[:-1]) / 2

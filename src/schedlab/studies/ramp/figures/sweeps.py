@@ -1,6 +1,4 @@
-"""Figures over scenarios that differ in one value: scores by load or by size of the cluster, and what the network costs
-single jobs.
-"""
+"""Figures over scenarios that differ in one value: scores by load or cluster size, and overheads of the network."""
 
 from __future__ import annotations
 
@@ -31,9 +29,7 @@ TIME = Metric("time", "s", "lower")
 
 
 def place(scenario: Mapping[str, Any], x: str, where: str = "") -> float:
-    """Return where a scenario (its frozen values) lies on an axis: s between arrivals, arrivals in 1000 s, or workers.
-    Raises UserError.
-    """
+    """Return where a scenario (its frozen values) lies on an axis of AXES. Raises UserError."""
     cluster, gap = scenario["cluster"], scenario["jobs"]["interarrival"]
     if x == "workers":
         return float(cluster["groups"] * cluster["racks"] * cluster["servers"] * cluster["workers"])
@@ -45,9 +41,7 @@ def place(scenario: Mapping[str, Any], x: str, where: str = "") -> float:
 
 
 def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a measure, a line a policy over the scenarios' places: means of test episodes, bands from the lowest to
-    the highest.
-    """
+    """A panel a measure, a line a policy: means of test episodes, bands from the lowest to the highest."""
     settings = helpers.settings_of(spec, SweepSettings)
     places = {
         name: place(tables.scenarios[name], settings.x, f"figure {spec.name}: scenarios") for name in spec.scenarios
@@ -90,11 +84,9 @@ def _line(axes: Axes, rows: pd.DataFrame, number: int, name: str, unit: Scaled) 
     values = rows.groupby("x")["value"].agg(["mean", "min", "max"]) / unit.size
     colour = theme.colour(number)
     axes.fill_between(values.index, values["min"], values["max"], color=colour, alpha=0.15, linewidth=0)
-    marker = {
-        "marker": MARKERS[number % len(MARKERS)],
-        "markersize": max(3.0, LARGEST_MARKER - number),
-    }  # none hides those below it
-    axes.plot(values.index, values["mean"], color=colour, label=name, **marker)
+    # none hides those below it
+    marker, size = MARKERS[number % len(MARKERS)], max(3.0, LARGEST_MARKER - number)
+    axes.plot(values.index, values["mean"], color=colour, label=name, marker=marker, markersize=size)
 
 
 def _ticks(axes: Axes, places: list[float]) -> None:
@@ -172,7 +164,7 @@ def draw_overheads(tables: StudyTables, spec: FigureSpec) -> Drawing:
     told = []
     for number, model in enumerate(sorted(jobs["model"].unique())):
         rows = means.loc[model]
-        look = {
+        look: dict[str, Any] = {
             "color": theme.colour(number),
             "marker": MARKERS[number % len(MARKERS)],
             "markersize": 3.5,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import generator
@@ -33,7 +34,7 @@ class _Message:
     """A message of the file: its fields' values (texts or messages) in order, and the line on which each stands."""
 
     line: int
-    fields: dict[str, list[tuple[str | _Message, int]]] = field(default_factory=dict)
+    fields: dict[str, list[tuple[Any, int]]] = field(default_factory=dict)
 
     def messages(self, name: str, where: str) -> list[_Message]:
         """Return the messages under a field; raises UserError for a plain value."""
@@ -51,7 +52,7 @@ class _Message:
                 raise UserError(f"{name} is a message", where=f"{where}:{line}", expected=f"a value: {name}: ...")
         return list(self.fields.get(name, ()))
 
-    def numbers(self, name: str, where: str, *, whole: bool = False) -> list[float]:
+    def numbers(self, name: str, where: str, *, whole: bool = False) -> list[Any]:
         """Return the numbers under a field; raises UserError for what is no number of 0 or more."""
         found = []
         for text, line in self.scalars(name, where):
@@ -62,7 +63,7 @@ class _Message:
             found.append(number)
         return found
 
-    def number(self, name: str, where: str, default: float | None, *, whole: bool = False) -> float | None:
+    def number(self, name: str, where: str, default: float | None, *, whole: bool = False) -> Any:
         """Return the number of a field, the last one where it is repeated, as protocol buffers do."""
         return (self.numbers(name, where, whole=whole) or [default])[-1]
 
@@ -170,9 +171,7 @@ def _edges(nodes: dict[int, _Node], name: str, where: str) -> dict[tuple[int, in
 
 
 def _ranks(nodes: dict[int, _Node], edges: Iterable[tuple[int, int]], where: str) -> dict[int, int]:
-    """Node id -> 1..n, rising along every edge; of ops that could come next, the one that could first, then the file's
-    order.
-    """
+    """Node id -> 1..n, rising along every edge; of ops that could come next, the one that could first."""
     children: dict[int, list[int]] = {op: [] for op in nodes}
     parents = dict.fromkeys(nodes, 0)
     for source, destination in edges:
@@ -256,7 +255,7 @@ def _tokens(text: str, where: str) -> Iterator[tuple[str, str, int]]:
             )
         token = match[0]
         if match.lastgroup != "skip":
-            yield match.lastgroup, token[1:-1] if match.lastgroup == "text" else token, line
+            yield match.lastgroup or "", token[1:-1] if match.lastgroup == "text" else token, line
         line += token.count("\n")
         place = match.end()
 

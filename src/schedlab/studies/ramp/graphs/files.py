@@ -86,9 +86,7 @@ def read_graphs(path: Path | str, max_files: int | None = None) -> tuple[Forward
 
 
 def write_graphs(path: Path | str, graphs: Iterable[ForwardGraph]) -> None:
-    """Write graphs as PipeDream's text into a zip archive without clocks and compression: equal graphs, equal bytes.
-    Order by name.
-    """
+    """Write graphs as PipeDream's text into a zip archive, ordered by name: equal graphs, equal bytes."""
     with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
         for graph in sorted(graphs, key=lambda graph: graph.name):
             member = zipfile.ZipInfo(f"{graph.name}.txt", _EPOCH)
@@ -97,9 +95,7 @@ def write_graphs(path: Path | str, graphs: Iterable[ForwardGraph]) -> None:
 
 
 def pipedream_text(graph: ForwardGraph) -> str:
-    """Return a graph as PipeDream's text; reading it gives the same graph, to the last bit (a kind up to its first
-    bracket).
-    """
+    """Return a graph as PipeDream's text; reading it gives the same graph (a kind up to its first bracket)."""
     columns = (graph.forward_cost, graph.backward_cost, graph.activation, graph.parameter)
     lines = []
     for op, kind, *values in zip(

@@ -8,11 +8,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from schedlab.config.errors import UserError
 
+Array = Any  # any sequence of numbers is taken, a read-only array is held
 LARGEST = 1e300  # of any number that is given; sums over ops and steps stay finite
 
 
@@ -32,19 +34,17 @@ class ForwardGraph:
     """
 
     name: str
-    ids: np.ndarray = field(repr=False)
+    ids: Array = field(repr=False)
     kinds: tuple[str, ...] = field(repr=False)
-    forward_cost: np.ndarray = field(repr=False)
-    backward_cost: np.ndarray = field(repr=False)
-    activation: np.ndarray = field(repr=False)
-    parameter: np.ndarray = field(repr=False)
-    edges: np.ndarray = field(repr=False)
-    edge_size: np.ndarray | None = field(default=None, repr=False)
+    forward_cost: Array = field(repr=False)
+    backward_cost: Array = field(repr=False)
+    activation: Array = field(repr=False)
+    parameter: Array = field(repr=False)
+    edges: Array = field(repr=False)
+    edge_size: Array | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Bring everything to its type and refuse what cannot be simulated; raises UserError that names graph and
-        op.
-        """
+        """Bring everything to its type and refuse what cannot be simulated; raises UserError."""
         for name in ("ids", "forward_cost", "backward_cost", "activation", "parameter"):
             kind = np.int64 if name == "ids" else np.float64
             object.__setattr__(self, name, _frozen(np.asarray(getattr(self, name), dtype=kind).reshape(-1)))
@@ -130,7 +130,7 @@ class TrainingGraph:
     """
 
     name: str
-    ids: np.ndarray = field(repr=False)
+    ids: Array = field(repr=False)
     kinds: tuple[str, ...] = field(repr=False)
     cost: np.ndarray = field(repr=False)
     memory: np.ndarray = field(repr=False)

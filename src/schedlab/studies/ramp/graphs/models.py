@@ -193,9 +193,7 @@ class Attention(nn.Module):
 
 
 class Gnmt(nn.Module):
-    """A translator like GNMT: four LSTM layers a side, the first one of the encoder in both directions, residual from
-    the third on.
-    """
+    """A translator like GNMT: four LSTM layers a side, the first in both directions, residual from the third."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -222,9 +220,7 @@ class Gnmt(nn.Module):
 
 
 class Block(nn.Module):
-    """A block of a transformer: attention of all heads, then two wide layers, each after a layer norm and around a
-    residual.
-    """
+    """A block of a transformer: attention, then two wide layers, each normalised and around a residual."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()

@@ -1,6 +1,4 @@
-"""The graphs of a scenario from their settings, and the prepare rule that writes them down: traced, drawn, or read from
-files.
-"""
+"""The graphs of a scenario from their settings: traced, drawn or read; the prepare rule that writes them down."""
 
 from __future__ import annotations
 
@@ -24,9 +22,7 @@ PART, ARCHIVE = "trace_graphs", "graphs.zip"
 
 
 def make_graphs(settings: GraphSettings) -> tuple[ForwardGraph, ...]:
-    """Return the graphs ordered by name; costs are in milliseconds but for files, whose unit is their own. Raises
-    UserError.
-    """
+    """Return the graphs ordered by name; costs in milliseconds, those of files in their own unit. Raises UserError."""
     if settings.source == "traced":
         graphs = _traced(settings)
     elif settings.source == "generated":
@@ -53,14 +49,7 @@ def trace_graphs(part: Path, archive: Path, report: Path) -> None:
         for row in table.to_dict("records")
     ]
     device = settings.device.model_dump(mode="json") if settings.device else None
-    write_json(
-        report,
-        {
-            "source": settings.source,
-            "device": device,
-            "graphs": {row.pop("name"): row for row in rows},
-        },
-    )
+    write_json(report, {"source": settings.source, "device": device, "graphs": {row.pop("name"): row for row in rows}})
 
 
 def graph_part(settings: GraphSettings) -> Part:

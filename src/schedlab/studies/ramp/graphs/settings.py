@@ -1,6 +1,4 @@
-"""The typed section of a scenario's graphs (conf/graph/<name>.yaml) and of the device that they are traced for
-(conf/gpu/<name>.yaml).
-"""
+"""The typed sections of graphs (conf/graph/<name>.yaml) and of devices (conf/gpu/<name>.yaml)."""
 
 from __future__ import annotations
 

@@ -83,9 +83,7 @@ def statistics(graph: TrainingGraph) -> GraphStatistics:
 
 
 def statistics_table(graphs: Sequence[TrainingGraph], training_steps: int = 1) -> pd.DataFrame:
-    """Return a row a graph, columns as in GraphStatistics, and the sequential completion time of a job of so many
-    training steps.
-    """
+    """Return a row a graph: GraphStatistics, and the sequential completion time of so many training steps."""
     import pandas as pd
 
     table = pd.DataFrame([asdict(statistics(graph)) for graph in graphs])

@@ -58,9 +58,7 @@ def cloned_parameters(
 def decisions(
     seen: SeenProblem, settings: RampMaskablePPOSettings, seed: int
 ) -> tuple[Any, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return observations, masks (n, actions), an expert's actions (n,) and discounted returns (n,) in training
-    episodes.
-    """
+    """Return observations, masks (n, actions), an expert's actions (n,) and discounted returns (n,) of episodes."""
     problem = seen.problem
     training = Training(problem, settings.expert, derive_seed(seed, "ramp", "expert"), lambda *_, **__: None)
     kept, _ = training.run(settings.expert_episodes)

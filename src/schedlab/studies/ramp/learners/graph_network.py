@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import gymnasium as gym
 import torch
@@ -34,9 +35,7 @@ NODE_FEATURES, EDGE_FEATURES = 5, 2
 def network(
     size: int, out: int, settings: GraphNetworkSettings, normed: bool, last_active: bool = True
 ) -> nn.Sequential:
-    """Return normalisation (if any), linear map, activation, the last two `depth` times; last_active: also the first
-    map of one layer.
-    """
+    """Return normalisation (if any), then `depth` linear maps with activations; last_active: also after the first."""
     active = ACTIVATIONS[settings.graph_activation]
     layers: list[nn.Module] = [nn.LayerNorm(size) if normed else nn.Identity(), nn.Linear(size, out)]
     layers += [active()] if last_active else []
@@ -94,11 +93,12 @@ class GraphReader(BaseFeaturesExtractor):
 
     def __init__(self, observation_space: gym.spaces.Dict, settings: GraphNetworkSettings) -> None:
         super().__init__(observation_space, settings.node_out + settings.graph_out)
-        self.numbered = "graph" in observation_space.spaces
-        vector = observation_space["features" if self.numbered else "graph_features"].shape[0]
+        spaces: dict[str, Any] = dict(observation_space.spaces)
+        self.numbered = "graph" in spaces
+        vector = spaces["features" if self.numbered else "graph_features"].shape[0]
         self.embedding = GraphEmbedding(settings)
         self.vector = network(vector, settings.graph_out, settings, settings.norm != "none", last_active=False)
-        self._graphs = [data(graph) for graph in observation_space["graph"].graphs] if self.numbered else []
+        self._graphs = [data(graph) for graph in spaces["graph"].graphs] if self.numbered else []
         self._known: dict[int, torch.Tensor] = {}  # embeddings without gradients, of the parameters in `_known_for`
         self._known_for = torch.zeros(0)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import model_validator
 
@@ -86,9 +86,7 @@ class AfterstateSettings(Settings):
 
 
 class GraphNetworkSettings(Settings):
-    """The network that reads a job's graph (studies/ramp/learners/graph_network.py); sizes and defaults as
-    published.
-    """
+    """The network that reads a job's graph (learners/graph_network.py); sizes and defaults as published."""
 
     rounds: int = setting(2, doc="rounds of messages", ge=1, le=16)
     message: int = setting(
@@ -128,7 +126,7 @@ class SeenSettings(Settings):
     graph: GraphNetworkSettings = section(GraphNetworkSettings, doc="the network graph")
 
     @model_validator(mode="after")
-    def _reads_what_is_seen(self) -> RampStockSettings:
+    def _reads_what_is_seen(self) -> Self:
         kinds = ("graph_id", "published") if self.network == "graph" else ("vector", "durations")
         if self.environment.observation not in kinds:
             seen = self.environment.observation

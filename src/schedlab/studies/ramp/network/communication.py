@@ -68,9 +68,7 @@ class CommunicationModel:
         return self._compute(partition, worker, None)
 
     def collectives(self, partition: Partition, worker: np.ndarray) -> list[Collective]:
-        """Return the collectives, op by op in file order: those of the forward op, of its mate, of the mate's
-        synchronisation.
-        """
+        """Return the collectives, op by op in file order: the forward op's, its mate's, the mate's synchronisation."""
         found: list[Collective] = []
         self._compute(partition, worker, found)
         return found

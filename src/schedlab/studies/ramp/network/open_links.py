@@ -14,9 +14,7 @@ Channel = tuple[int, int]  # link (source server x servers + destination), and a
 
 @dataclass(frozen=True)
 class OpenLinks:
-    """Which workers each worker may send to (bits): those of its own server, and those behind a link with a free
-    channel.
-    """
+    """Workers that each worker may send to (bits): on its own server, or behind a link with a free channel."""
 
     reach: tuple[int, ...]
 

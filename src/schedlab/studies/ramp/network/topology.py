@@ -17,25 +17,27 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 
-MEMORY_FREQUENCY, PEAK_FLOPS = (
-    2e12,
-    130e12,
-)  # bytes/s of a device's memory and its peak, as the published cost model of reductions has them
+# bytes/s of a device's memory and its peak, as the published cost model of reductions has them
+MEMORY_FREQUENCY, PEAK_FLOPS = (2e12, 130e12)
 MOST_WORKERS = 65536
 
 Spread = tuple[int, ...]
 
 
 class Topology(Protocol):
-    """What the simulator asks of a network. Servers are numbered 0..num_servers-1; worker w belongs to server w //
-    workers.
+    """What the simulator asks of a network. Servers are numbered from 0 on; worker w is of server w // workers."""
 
-    workers  workers of each server, one device each; what they send each other within a server takes no time
-    """
+    @property
+    def name(self) -> str:
+        """What scenarios call this kind of network."""
 
-    name: str
-    channels: int
-    workers: int
+    @property
+    def channels(self) -> int:
+        """Channels of a link."""
+
+    @property
+    def workers(self) -> int:
+        """Workers of each server, a device each; what they send each other within it takes no time."""
 
     @property
     def num_servers(self) -> int:
@@ -172,9 +174,7 @@ class Ramp:
         return np.where((sources == destinations) | (sizes == 0), 0.0, times)
 
     def symmetry_key(self, worker: np.ndarray) -> bytes:
-        """Return a placement with the numbers along each axis, and of workers, exchanged for those of their first
-        appearance.
-        """
+        """Return a placement with the numbers on each axis, and of workers, in the order of their first appearance."""
         columns = [self.coordinates[worker // self.workers, axis] for axis in range(3)]
         if self.workers > 1:
             columns.append(worker)

@@ -97,16 +97,12 @@ class Torus:
         return ((places - places[0]) % np.array(self.shape)).astype(np.int32).tobytes()
 
     def spread(self, servers: Sequence[int]) -> Spread:
-        """Return the number of servers, and the most hops between any two: no step of a ring takes more, wherever on
-        the torus they lie.
-        """
+        """Return the number of servers and the most hops between any two: no step of a ring takes more."""
         members = np.array(sorted(set(servers)))
         return len(members), int(self.hops(members[:, None], members[None, :]).max())
 
     def collective_time(self, spread: Spread, message: float) -> float:
-        """Return the seconds of a ring all-reduce: 2 (n - 1) steps with an n-th of the message each, and the adding up
-        of n - 1 of them.
-        """
+        """Return the seconds of a ring all-reduce: 2 (n - 1) steps of an n-th of the message, and n - 1 additions."""
         servers, hops = spread
         if servers <= 1:
             return 0.0
@@ -151,13 +147,13 @@ class TorusPlacement:
                 seen.setdefault(block.mask, block)
         return tuple(seen.values())
 
-    def _boxes(self, degree: int) -> list[Shape]:
+    def _boxes(self, degree: int) -> list[tuple[int, ...]]:
         boxes = [
             box for box in itertools.product(*(range(1, size + 1) for size in self._shape)) if math.prod(box) == degree
         ]
         return sorted(boxes, key=lambda box: (sum(box), box))
 
-    def _servers(self, box: Shape, origin: Shape) -> tuple[int, ...]:
+    def _servers(self, box: Sequence[int], origin: Sequence[int]) -> tuple[int, ...]:
         places = itertools.product(*(range(start, start + size) for start, size in zip(origin, box, strict=True)))
         _, rows, deep = self._shape
         inside = [tuple(at % size for at, size in zip(place, self._shape, strict=True)) for place in places]

@@ -22,9 +22,7 @@ def forward_degrees(costs: np.ndarray, quantum: float, cap: int) -> np.ndarray:
 
 
 def round_down(degrees: np.ndarray, legal: Iterable[int]) -> np.ndarray:
-    """Return the largest legal degree up to each given one, int64; 1 must be legal. It splits some ops less than asked
-    for.
-    """
+    """Return the largest legal degree up to each given one, int64; 1 must be legal."""
     known = np.array(sorted(legal), dtype=np.int64)
     return known[np.searchsorted(known, degrees, side="right") - 1]
 
@@ -50,9 +48,7 @@ def quantum_degrees(graph: TrainingGraph, most: int, quantum: float, legal: Sequ
 
 
 def check_degrees(graph: TrainingGraph, degrees: Sequence[int] | np.ndarray) -> None:
-    """Refuse degrees that are not 1 or even, or that differ between an op and its mate. Raises UserError naming the
-    op.
-    """
+    """Refuse degrees that are not 1 or even, or differ between an op and its mate. Raises UserError naming the op."""
     values = [int(degree) for degree in degrees]
     if len(values) != graph.num_ops:
         raise UserError(
@@ -69,9 +65,7 @@ def check_degrees(graph: TrainingGraph, degrees: Sequence[int] | np.ndarray) -> 
 
 
 def degrees_of(graph: TrainingGraph, named: Mapping[int, int]) -> np.ndarray:
-    """Return int64[2n] of degrees by op id; an op that is not named takes its mate's, or stays whole. Raises
-    UserError.
-    """
+    """Return int64[2n] of degrees by op id; an op without one takes its mate's, or stays whole. Raises UserError."""
     ids = {int(op): at for at, op in enumerate(graph.ids)}
     degrees = np.ones(graph.num_ops, dtype=np.int64)
     for op, degree in named.items():
@@ -86,9 +80,7 @@ def degrees_of(graph: TrainingGraph, named: Mapping[int, int]) -> np.ndarray:
 
 
 def shard_suffix(number: int, letters_run_on: bool = False) -> str:
-    """Return what stands behind an op's id for its shard 0, 1, ...: a..z, then aa, ab, ... (as published: what follows
-    z).
-    """
+    """Return what stands behind an op's id for its shard 0, 1, ...: a..z, aa, ... (as published: what follows z)."""
     if letters_run_on:
         return chr(ord("a") + number)
     text = ""
@@ -314,9 +306,7 @@ def _outgoing(
 
 
 def _activation_sizes(graph: TrainingGraph, degrees: np.ndarray) -> dict[tuple[int, int], float]:
-    """Bytes of a dep by (source, destination): the source's activation in equal parts; a synchronisation moves a
-    shard's parameters.
-    """
+    """Bytes of a dep by (source, destination): activations in equal parts; synchronisations move parameters."""
     sizes = {}
     for (source, destination), whole in zip(graph.edges.tolist(), graph.dep_size.tolist(), strict=True):
         sizes[source, destination] = whole / int(degrees[source] * degrees[destination])

@@ -85,9 +85,7 @@ _ORDERS: WeakKeyDictionary[TrainingGraph, VisitOrder] = WeakKeyDictionary()
 
 
 def visit_order(graph: TrainingGraph) -> VisitOrder:
-    """Return Kahn's order of the forward pass: all sources in file order, then children as their last parent is
-    visited.
-    """
+    """Return Kahn's order of the forward pass: sources in file order, then children as their last parent is visited."""
     if graph in _ORDERS:
         return _ORDERS[graph]
     count = graph.num_forward
@@ -138,9 +136,7 @@ def first_fit(partition: Partition, rules: PlacementRules, room: Room, forward_o
 
 
 def _first_fit_by_degree(partition: Partition, rules: PlacementRules, room: Room) -> Placement | None:
-    """First fit where memory never decides: all ops of one degree take the same block, for own servers stay free to the
-    job.
-    """
+    """First fit where memory never decides: all ops of one degree take the same block."""
     found = (
         _free_blocks(partition, rules, room)
         if room.links is None
@@ -169,9 +165,7 @@ def _free_blocks(partition: Partition, rules: PlacementRules, room: Room) -> dic
 def _joined_blocks(
     partition: Partition, rules: PlacementRules, room: Room, links: OpenLinks
 ) -> dict[int, Block] | None:
-    """The first free blocks, the largest degree's chosen first, between which channels are free wherever ops of their
-    degrees send.
-    """
+    """The first free blocks, the largest degree's chosen first, with free channels between those that exchange."""
     degrees = sorted(partition.distinct_degrees, reverse=True)
     closed, talks = room.closed, partition.talks
 
@@ -227,15 +221,13 @@ def _first_fit_with_memory(
             return None
         free[list(block.servers)] -= needed / degree
         blocks[op] = blocks[op + count] = block
-    return placement_of(blocks)
+    return placement_of([block for block in blocks if block is not None])
 
 
 def _reaches(
     partition: Partition, blocks: Sequence[Block | None], op: int, block: Block, links: OpenLinks | None
 ) -> bool:
-    """Whether a forward op and its mate on a block have a channel for all they exchange, among themselves and with ops
-    placed before.
-    """
+    """Whether a forward op and its mate on a block have a channel for all that they exchange with placed ops."""
     if links is None:
         return True
     both = (op, op + partition.graph.num_forward)
@@ -285,7 +277,7 @@ def place_at_random(partition: Partition, room: Room, random: np.random.Generato
                 servers.append(int(random.choice(candidates)))
                 free[servers[-1]] -= needed
             blocks[op] = make_block(tuple(servers))
-    return placement_of(blocks)
+    return placement_of([block for block in blocks if block is not None])
 
 
 def free_masks(blocks: Sequence[Block], room: Room) -> list[int]:

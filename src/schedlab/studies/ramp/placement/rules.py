@@ -44,9 +44,7 @@ def make_block(servers: tuple[int, ...]) -> Block:
 
 
 def block_shapes(degree: int, shape: Shape) -> list[Shape]:
-    """Return the regular shapes (groups, racks, servers) of a degree in a cluster's shape; a shape may stand there
-    twice.
-    """
+    """Return the regular shapes (groups, racks, servers) of a degree in a cluster's shape; some stand there twice."""
     groups, racks, servers = shape
     found: list[Shape] = []
     for deep in range(1, min(degree, servers) + 1):
@@ -98,9 +96,7 @@ class RampPlacement:
         return degree == 1 or (degree > 1 and degree % 2 == 0 and bool(block_shapes(degree, self._shape)))
 
     def blocks(self, degree: int) -> tuple[Block, ...]:
-        """Return all blocks of a degree: shape by shape, origins in ascending order of group, rack, server; each set
-        once.
-        """
+        """Return all blocks of a degree: shape by shape, origins ascending by group, rack, server; each set once."""
         return self._kept.of(degree)
 
     def _find(self, degree: int) -> tuple[Block, ...]:

@@ -72,9 +72,7 @@ class JobPool:
         return self._places[graph.digest]
 
     def draw(self, random: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return jobs drawn independently: graphs int64[count], betas float64[count], gaps before them float64[count],
-        s.
-        """
+        """Return independent jobs: graphs int64[count], betas float64[count], gaps before them float64[count] s."""
         graphs = random.integers(len(self.graphs), size=count)
         beta, gap = choose(self._betas, random), choose(self._gaps, random)
         return graphs, np.asarray(beta.sample(random, count)), np.asarray(gap.sample(random, count))

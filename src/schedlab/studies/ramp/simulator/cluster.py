@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -113,9 +114,7 @@ class Cluster:
         self.reset(source)
 
     def reset(self, source: JobSource) -> None:
-        """Empty the cluster and let the first job of a source arrive at time 0. Raises UserError where there is
-        none.
-        """
+        """Empty the cluster and let the first job of a source arrive at time 0. Raises UserError without one."""
         self._source = source
         self.time = 0.0
         self.queue: list[Job] = []
@@ -142,11 +141,11 @@ class Cluster:
         """Return what a placer may use now."""
         return Room(self.taken, self.memory, links=open_links(self.times.topology, self.held))
 
-    def statistics(self) -> dict[str, object]:
+    def statistics(self) -> dict[str, Any]:
         """Return the statistics of the episode so far."""
         return episode_statistics(self.record, self.time)
 
-    def step(self, decisions: Mapping[int, JobPlan | str]) -> dict[str, object]:
+    def step(self, decisions: Mapping[int, JobPlan | str]) -> dict[str, Any]:
         """Block or mount the waiting jobs, then go on to the next arrival, completion, or the end; return the step's
         statistics.
 
@@ -189,7 +188,8 @@ class Cluster:
         traffic, numbers = self.times.traffic(plan.split, plan.placement), range(self.times.topology.channels)
         links = np.unique(traffic.link[traffic.remote]).tolist()
         found = [next(((link, number) for number in numbers if (link, number) not in held), None) for link in links]
-        return None if None in found else frozenset(found)
+        free = frozenset(channel for channel in found if channel is not None)
+        return free if len(free) == len(links) else None
 
     def _outcomes(self, decisions: Mapping[int, JobPlan | str]) -> list[RunningJob | BlockedJob]:
         """What becomes of each waiting job. It changes nothing, so that a plan that is refused loses no job."""
@@ -261,9 +261,7 @@ class Cluster:
         )
 
     def _next_event(self) -> float:
-        """Seconds to the next arrival, completion, or the end; 0 where nothing will ever happen (as published:
-        infinity).
-        """
+        """Seconds to the next event or the end; 0 where nothing will ever happen (as published: infinity)."""
         tick = min([self.next_arrival - self.time, self.limits.end - self.time, *self._left])
         if math.isinf(tick) and not self.legacy.endless_last_step:
             return 0.0

@@ -61,9 +61,7 @@ class Arrivals(NamedTuple):
 
 
 class Futures(NamedTuple):
-    """Jobs to come, drawn independently of each other: the gap before each (float64[n], s), graphs and meets as in
-    Arrivals.
-    """
+    """Jobs to come, drawn independently: the gap before each (float64[n], s), graphs and meets as in Arrivals."""
 
     gaps: np.ndarray
     graphs: np.ndarray
@@ -71,9 +69,7 @@ class Futures(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """A decision: when each server becomes free (float64[servers], s), the time, the episode's end, the job's graph,
-    and its meets.
-    """
+    """A decision: when each server is free (float64[servers], s), time, episode's end, the job's graph and meets."""
 
     ends: np.ndarray
     time: float
@@ -152,9 +148,7 @@ def occupy(ends: np.ndarray, mask: np.uint64, until: float) -> None:
 
 @compiled
 def counts(tables: Tables, until: float, stop: float) -> float:
-    """What a mounted job adds to the accepted ones: nothing where the episode stops before it ends and that blocks
-    it.
-    """
+    """What a mounted job adds to the accepted ones: nothing where the end cuts it off and that blocks it."""
     return 0.0 if tables.cut_off and until > stop + DUE else 1.0
 
 
@@ -171,9 +165,7 @@ def mount(tables: Tables, ends: np.ndarray, time: float, stop: float, graph: int
 
 @compiled
 def play_actions(tables: Tables, arrivals: Arrivals, stop: float, actions: np.ndarray, masks: np.ndarray) -> int:
-    """Play given actions (int64[n], places, REJECT); write the servers of each job (uint64[n], 0 if blocked); return
-    the accepted jobs.
-    """
+    """Play actions (int64[n], REJECT), write each job's servers (uint64[n], 0: blocked); return the accepted jobs."""
     ends = np.zeros(tables.servers)
     accepted = 0.0
     for job in range(len(arrivals.times)):
@@ -200,9 +192,7 @@ def needed(meets: int, count: int) -> int:
 
 @compiled
 def table_action(tables: Tables, choice: np.ndarray, ends: np.ndarray, time: float, graph: int, meets: int) -> int:
-    """The action of a table: choice[graph, smallest action that meets the limit], or the next below with a free block,
-    or REJECT.
-    """
+    """The action of a table: choice[graph, smallest action that meets the limit], or the next below with a block."""
     lowest = needed(meets, len(tables.actions))
     taken = taken_at(ends, time)
     for action in range(choice[graph, lowest], lowest - 1, -1):
@@ -213,9 +203,7 @@ def table_action(tables: Tables, choice: np.ndarray, ends: np.ndarray, time: flo
 
 @compiled
 def running_jobs(ends: np.ndarray, time: float, until: np.ndarray, held: np.ndarray) -> int:
-    """Write when servers that are taken become free (float64[servers + 1], s) and which these are (uint64 likewise);
-    return how many.
-    """
+    """Write when taken servers become free (float64[servers + 1], s) and which (uint64 likewise); return how many."""
     number = 0
     for server in range(len(ends)):
         if ends[server] > time + DUE:
@@ -294,9 +282,7 @@ def played_on(
 
 @compiled
 def play_table(tables: Tables, arrivals: Arrivals, stop: float, choice: np.ndarray) -> float:
-    """Return the accepted jobs of an episode under a table, int64[graphs, A + 1] of actions or REJECT; the first job
-    arrives at time 0.
-    """
+    """Return an episode's accepted jobs under a table, int64[graphs, A + 1] of actions; the first arrives at time 0."""
     gaps = arrivals.times.copy()
     gaps[1:] -= arrivals.times[:-1]
     rollouts = Rollouts(choice, np.empty(0), Futures(gaps, arrivals.graphs, arrivals.meets), len(gaps))

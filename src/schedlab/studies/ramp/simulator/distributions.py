@@ -7,7 +7,8 @@ All of them are discrete: values with probabilities. Source: specification of th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from functools import cached_property
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -25,9 +26,7 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 
 
 class DistributionSettings(Settings):
-    """A distribution: one value, equal weights on a grid, given probabilities, a skew normal cut to a range, or one of
-    several.
-    """
+    """A distribution: one value, a grid, given probabilities, a skew normal cut to a range, or one of several."""
 
     kind: Literal["fixed", "uniform", "pmf", "skew_normal", "one_of"] = setting(
         doc="fixed: `value`; uniform: the grid from `low` to `high`; pmf: `probabilities`; skew_normal: `skewness` "
@@ -93,6 +92,11 @@ class DistributionSettings(Settings):
             raise ValueError("choices that are no list of choices themselves")
         return self
 
+    @property
+    def skew_normal(self) -> tuple[float, float, float]:
+        """Low, high and skewness; 0 of other kinds, which lack them."""
+        return self.low or 0.0, self.high or 0.0, self.skewness or 0.0
+
 
 def _check_grid(low: float, high: float, decimals: int, kind: str) -> None:
     if not low < high:
@@ -111,17 +115,16 @@ def _check_sum(probabilities: list[float], tolerance: float) -> None:
 
 @dataclass(frozen=True)
 class Distribution:
-    """A discrete distribution: values float64[k] in rising order, each once, and their probabilities float64[k], which
-    sum to 1.
-    """
+    """A discrete distribution: values float64[k] in rising order, and their probabilities float64[k]."""
 
     values: np.ndarray
     probabilities: np.ndarray
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_cumulative", np.cumsum(self.probabilities)[:-1])
+    @cached_property
+    def _cumulative(self) -> np.ndarray:
+        return np.cumsum(self.probabilities)[:-1]
 
-    def sample(self, rng: np.random.Generator, size: int | None = None) -> float | np.ndarray:
+    def sample(self, rng: np.random.Generator, size: int | None = None) -> Any:
         """Return one value, or float64[size]; each takes one number of the generator."""
         found = self.values[np.searchsorted(self._cumulative, rng.random(size), side="right")]
         return float(found) if size is None else found
@@ -149,9 +152,7 @@ def alternatives(settings: DistributionSettings, rng: np.random.Generator) -> tu
 
 
 def of_scenario(settings: DistributionSettings, seed: int, what: str) -> tuple[Distribution, ...]:
-    """Return the alternatives of a scenario's `what` (beta, gap), whose shapes its root seed decides for every episode
-    and figure.
-    """
+    """Return the alternatives of a scenario's `what` (beta, gap), whose shapes its root seed decides."""
     return alternatives(settings, generator(seed, "ramp", what, "shape"))
 
 
@@ -161,9 +162,7 @@ def choose(found: tuple[Distribution, ...], rng: np.random.Generator) -> Distrib
 
 
 def require_shares(found: tuple[Distribution, ...], where: str) -> None:
-    """Refuse distributions of beta with values outside (0, 1]: a job accepts a share of its sequential time. Raises
-    UserError.
-    """
+    """Refuse distributions of beta, a share of the sequential time, with values outside (0, 1]. Raises UserError."""
     values = np.concatenate([distribution.values[distribution.probabilities > 0] for distribution in found])
     wrong = values[(values <= 0) | (values > 1)]
     if wrong.size:
@@ -177,12 +176,13 @@ def require_shares(found: tuple[Distribution, ...], where: str) -> None:
 def _distribution(settings: DistributionSettings, rng: np.random.Generator) -> Distribution:
     if settings.kind == "fixed":
         return _merged(np.array([settings.value]), np.ones(1))
+    low, high = settings.low or 0.0, settings.high or 0.0
     if settings.kind == "uniform":
-        grid = uniform_grid(settings.low, settings.high, settings.decimals)
+        grid = uniform_grid(low, high, settings.decimals)
         return _merged(grid, np.ones(len(grid)))
     if settings.kind == "pmf":
         return _merged(np.array(list(settings.probabilities)), np.array(list(settings.probabilities.values())))
-    draws = max(LEAST_DRAWS, round(DRAWS_PER_STEP * (settings.high - settings.low) * 10**settings.decimals))
+    draws = max(LEAST_DRAWS, round(DRAWS_PER_STEP * (high - low) * 10**settings.decimals))
     if settings.shape == "drawn":
         shares, edges = np.histogram(scaled_skew_normal(settings, draws, rng), bins=BINS)
     else:
@@ -196,11 +196,12 @@ def expected_shares(settings: DistributionSettings, draws: int) -> tuple[np.ndar
 
     The extremes of a sample are given, or those quantiles of the law that leave half a draw outside.
     """
+    low, high, skewness = settings.skew_normal
     grid = np.linspace(-12.0, 12.0, 240_001)
-    quantiles = np.interp([0.5 / draws, 1 - 0.5 / draws], skew_normal_cdf(grid, settings.skewness), grid)
+    quantiles = np.interp([0.5 / draws, 1 - 0.5 / draws], skew_normal_cdf(grid, skewness), grid)
     least, most = settings.extremes or quantiles
-    edges = np.linspace(settings.low, settings.high, BINS + 1)
-    below = skew_normal_cdf(least + edges / settings.high * (most - least), settings.skewness)
+    edges = np.linspace(low, high, BINS + 1)
+    below = skew_normal_cdf(least + edges / high * (most - least), skewness)
     shares = np.diff(below)
     if settings.below_low == "low":
         shares[0] += below[0]
@@ -229,14 +230,13 @@ def scaled_skew_normal(settings: DistributionSettings, draws: int, rng: np.rando
     The location does not matter, then. A skew normal is |x| d + y sqrt(1 - d^2) with x, y normal, d = a / sqrt(1 + a^2)
     (Azzalini 1985).
     """
-    slant = settings.skewness / np.sqrt(1 + settings.skewness**2)
+    low, high, skewness = settings.skew_normal
+    slant = skewness / np.sqrt(1 + skewness**2)
     values = slant * np.abs(rng.standard_normal(draws)) + np.sqrt(1 - slant**2) * rng.standard_normal(draws)
     values -= values.min()
-    values *= settings.high / values.max()
-    small = values <= settings.low
-    values[small] = (
-        settings.low if settings.below_low == "low" else rng.uniform(settings.low, settings.high, int(small.sum()))
-    )
+    values *= high / values.max()
+    small = values <= low
+    values[small] = low if settings.below_low == "low" else rng.uniform(low, high, int(small.sum()))
     return values
 
 

@@ -17,9 +17,7 @@ def legal_degrees(rules: PlacementRules, most: int) -> list[int]:
 
 
 def speeds_of(cluster: ClusterSettings, workers: int) -> np.ndarray | None:
-    """Return float64[workers], the speed of each, None where all are alike. Raises UserError for speeds that cannot
-    be.
-    """
+    """Return float64[workers], the speed of each, None where all are alike. Raises UserError."""
     return _by_worker(cluster.speeds, workers, "speed", "cluster.speeds") if cluster.speeds else None
 
 
@@ -41,17 +39,15 @@ def _by_worker(given: tuple[float, ...], workers: int, what: str, where: str) ->
 def network(scenario: RampScenario) -> tuple[Topology, PlacementRules]:
     """Return the cluster's topology and its rules of placement. Raises UserError."""
     cluster, legacy = scenario.cluster, scenario.legacy
-    sizes = (cluster.groups, cluster.racks, cluster.servers)
-    rates = (cluster.channels, cluster.node_bandwidth, cluster.propagation_latency, cluster.io_latency)
+    shared = ("channels", "node_bandwidth", "propagation_latency", "io_latency")
+    rates = {key: getattr(cluster, key) for key in shared}
     if cluster.topology == "torus":
-        torus = Torus(sizes, *rates)
+        torus = Torus((cluster.groups, cluster.racks, cluster.servers), **rates)
         return torus, TorusPlacement(torus)
     ramp = Ramp(
-        *sizes,
-        *rates,
-        legacy.free_inside_racks,
-        legacy.bandwidth_shared_twice,
-        cluster.workers,
-        cluster.contending_racks,
+        **rates,
+        **{key: getattr(cluster, key) for key in ("groups", "racks", "servers", "workers", "contending_racks")},
+        free_inside_racks=legacy.free_inside_racks,
+        bandwidth_shared_twice=legacy.bandwidth_shared_twice,
     )
     return ramp, RampPlacement(ramp)

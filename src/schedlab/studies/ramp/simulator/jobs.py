@@ -123,13 +123,8 @@ class ListedJobs:
 
 REJECTED = "rejected_by_agent"
 NO_PARTITION, NO_PLACEMENT, NO_CHANNEL = "op_partition", "op_placement", "dep_placement"
-PARTS = (
-    NO_PARTITION,
-    NO_PLACEMENT,
-    "op_schedule",
-    NO_CHANNEL,
-    "dep_schedule",
-)  # of an action, the first that leaves a job out
+# of an action, the first that leaves a job out
+PARTS = (NO_PARTITION, NO_PLACEMENT, "op_schedule", NO_CHANNEL, "dep_schedule")
 TOO_SLOW = "max_acceptable_jct_exceeded"
 QUEUE_FULL = "queue_full"
 CUT_OFF = "simulation_ended_while_running"

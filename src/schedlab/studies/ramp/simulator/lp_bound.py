@@ -67,9 +67,7 @@ class LpBound:
     problem: RampProblem
 
     def scores(self, unit: Unit) -> dict[str, float]:
-        """Return the least blocking rate of an episode; a job that arrives at its end counts as an arrival and is never
-        blocked.
-        """
+        """Return the least blocking rate of an episode; a job that arrives at its end is never blocked."""
         tables, _ = self.problem.fast
         arrivals = episode_arrivals(self.problem.simulation, tables, unit.seed)
         accepted = most_accepted(tables, arrivals, self.problem.scenario.episodes.end)

@@ -1,11 +1,10 @@
-"""A scenario's simulation: the cluster, its manager and masks, ready for episodes under rules or for an environment to
-step.
-"""
+"""A scenario's simulation: the cluster, its manager and masks, ready for rules and environments."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +23,7 @@ from schedlab.studies.ramp.simulator.timing import JobTimes
 
 
 class Simulation:
-    """One scenario; episodes follow each other and share what was computed of durations. Raises UserError for a wrong
-    scenario.
-    """
+    """One scenario; its episodes share what was computed of durations. Raises UserError for a wrong scenario."""
 
     def __init__(self, scenario: RampScenario, graphs: Sequence[ForwardGraph]) -> None:
         self.scenario = scenario
@@ -42,9 +39,7 @@ class Simulation:
         self._limits = ClusterLimits(scenario.episodes.queue_capacity, scenario.episodes.end)
 
     def twin(self) -> Simulation:
-        """Return a simulation for other episodes side by side, which shares what was computed of durations. Reset it
-        first.
-        """
+        """Return a simulation for other episodes side by side, which shares durations. Reset it first."""
         return copy(self)
 
     def reset(self, seed: int) -> None:
@@ -76,9 +71,7 @@ class Simulation:
         return self.cluster.queue[0] if self.cluster.queue and not self.cluster.done else None
 
     def mask(self, blocks: bool = False) -> np.ndarray:
-        """Return int16[most + 1]: 1 for the actions that are valid for the waiting job; blocks: only those with a free
-        block.
-        """
+        """Return int16[most + 1]: 1 for the waiting job's valid actions; blocks: only those with a free block."""
         mask = self.observer.mask(mounted_workers(self.cluster))
         if blocks or self.scenario.management.mask == "blocks":
             for degree in np.flatnonzero(mask[1:]).tolist():
@@ -87,16 +80,12 @@ class Simulation:
         return mask
 
     def _has_block(self, degree: int) -> bool:
-        """Whether the waiting job could be placed at a degree now, with what the manager would draw if that degree were
-        chosen.
-        """
+        """Whether the waiting job could be placed at a degree now, with what the manager would draw for it."""
         manager = self.manager.twin() if self.manager.draws else self.manager
         return isinstance(manager.plan(self.cluster, self.cluster.queue[0], degree), JobPlan)
 
     def observation(self) -> dict[str, np.ndarray]:
-        """Return what is seen of the waiting job, not padded: keys as published, shapes as in
-        observation.GraphFeatures.
-        """
+        """Return what is seen of the waiting job, not padded: keys as published, shapes as in GraphFeatures."""
         job, mounted = self.cluster.queue[0], mounted_workers(self.cluster)
         graph, mask = self.observer.graph(job.graph), self.mask()
         return {
@@ -109,9 +98,7 @@ class Simulation:
         }
 
     def features(self, mask: np.ndarray, absolute: bool = False, partitions: int = 1) -> np.ndarray:
-        """Return float32[17 + most + 1]: what is seen of the waiting job and the cluster, and a mask (int16[most +
-        1]).
-        """
+        """Return float32[17 + most + 1]: what is seen of the waiting job, the cluster, and a mask (int16[most + 1])."""
         job, mounted = self.cluster.queue[0], mounted_workers(self.cluster)
         return self.observer.features(job, mask, mounted, len(self.cluster.running), absolute, partitions)
 
@@ -140,7 +127,7 @@ class Simulation:
             self.cluster.step({})
 
 
-def run_episode(simulation: Simulation, rule: Rule, seed: int) -> dict[str, object]:
+def run_episode(simulation: Simulation, rule: Rule, seed: int) -> dict[str, Any]:
     """Run an episode under a rule and return its statistics."""
     simulation.reset(seed)
     draws = generator(seed, "ramp", "rule")

@@ -73,9 +73,7 @@ def count_bits(mask: np.uint64) -> int:
 def look(
     tables: Tables, outlook: Outlook, ends: np.ndarray, time: float, taken: np.ndarray, places: np.ndarray
 ) -> None:
-    """Write what all afterstates of a decision share: bits taken at each offset (uint64[O]), first free blocks
-    (int64[LOOKS, B]).
-    """
+    """Write what all afterstates share: bits taken at each offset (uint64[O]), first free blocks (int64[LOOKS, B])."""
     for number in range(len(outlook.offsets)):
         taken[number] = taken_at(ends, time + outlook.offsets[number])
     for number in range(LOOKS):
@@ -115,9 +113,8 @@ def summarise(
         if number < LOOKS:
             for kind in range(len(outlook.degrees)):
                 degree = outlook.degrees[kind]
-                free = first_free(
-                    tables, degree, held, places[number, kind]
-                )  # nothing before the first free one is free
+                # nothing before the first free one is free
+                free = first_free(tables, degree, held, places[number, kind])
                 found[place] = 1.0 if free < tables.first[degree + 1] else 0.0
                 place += 1
     for number in outlook.at:
@@ -248,9 +245,7 @@ def go_to(
 
 @compiled
 def split_weights(outlook: Outlook, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the weights of a linear V by offset: for free servers (float64[O]), blocks (float64[LOOKS, B]) and
-    quarters (float64[O]).
-    """
+    """Return a linear V's weights by offset: of free servers [O], blocks [LOOKS, B] and quarters [O], float64."""
     size, kinds = len(outlook.offsets), len(outlook.degrees)
     of_quarters = np.zeros(size)
     of_quarters[outlook.at] = weights[size + LOOKS * kinds : len(weights) - 1] / max(len(outlook.quarters), 1)
@@ -258,7 +253,16 @@ def split_weights(outlook: Outlook, weights: np.ndarray) -> tuple[np.ndarray, np
 
 
 @compiled(inline="always")
-def _with_blocks(tables, degrees, weights, seen, own, busy, is_new, score):
+def _with_blocks(
+    tables: Tables,
+    degrees: np.ndarray,
+    weights: np.ndarray,
+    seen: np.ndarray,
+    own: np.ndarray,
+    busy: np.uint64,
+    is_new: bool,
+    score: float,
+) -> float:
     """Add the weights of the degrees that have a free block; `own` is where the block lies, -1 until one is free."""
     for kind in range(len(degrees)):
         if is_new and (seen[kind] < 0 or not tables.masks[seen[kind]] & busy):
@@ -284,8 +288,7 @@ def linear_sample(
 ) -> float:
     """Return the accepted jobs of one sample under a linear V, from running jobs on; it writes into `until` and `held`.
 
-    It decides as best_linear does, but adds up scores offset by offset: what a job changes ends with it, and free
-    blocks stay free.
+    It decides as best_linear does, offset by offset: what a job changes ends with it, and free blocks stay free.
     """
     parts, first, masks, durations, cut_off = tables.parts, tables.first, tables.masks, tables.durations, tables.cut_off
     gaps, graphs, limits = rollouts.futures
@@ -304,16 +307,13 @@ def linear_sample(
         running, taken = go_to(clock, until, held, running, offsets, taken_then)
         best, chosen, chosen_mask = -np.inf, REJECT, np.uint64(0)
         for action in range(count, -1, -1):  # rejecting, then rising preference among equals
-            mask, lasts, score = np.uint64(0), 0.0, 0.0
+            mask, lasts, score, own[:] = np.uint64(0), 0.0, 0.0, -1
             if action < count:
-                if not meets >> action & 1:
-                    continue
-                mask = first_fits(parts, first, masks, graph, action, taken)
+                mask = first_fits(parts, first, masks, graph, action, taken) if meets >> action & 1 else mask
                 if not mask:
                     continue
                 lasts = durations[graph, action]
                 score = 0.0 if cut_off and clock + lasts > stop + DUE else 1.0
-            own[:] = -1
             for number in range(size):
                 if mask and lasts <= offsets[number] + DUE:
                     score += shared[number]
@@ -348,9 +348,7 @@ def linear_on(
     running: int,
     starts: np.ndarray,
 ) -> float:
-    """Return the accepted jobs after now, of all samples together, under a linear V, from running jobs (as running_jobs
-    writes them) on.
-    """
+    """Return the accepted jobs after now, of all samples, under a linear V; running jobs as in running_jobs."""
     ends, servers, total = np.empty(tables.servers + 1), np.empty(tables.servers + 1, np.uint64), 0.0
     for start in starts:
         ends[:running], servers[:running] = until[:running], held[:running]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -110,9 +111,7 @@ class Training:
     def run(self, episodes: int) -> tuple[Kept, float]:
         """Return what blocks least on validation, the first of equals, and its blocking rate."""
         found = self.candidates(episodes)
-        rates = [
-            self._number(f"validation-{place}", lambda k=kept: self.validated(k)) for place, kept in enumerate(found)
-        ]
+        rates = [self._number(f"validation-{place}", partial(self.validated, kept)) for place, kept in enumerate(found)]
         best = int(np.argmin(rates))
         return found[best], rates[best]
 
@@ -125,7 +124,7 @@ class Training:
         found += [Kept("table", choice) for choice in (fixed if "fixed" in settings.candidates else [])]
         found += [Kept("table", choice) for choice in (bases[len(fixed) :] if "table" in settings.candidates else [])]
         if set(settings.candidates) - {"fixed", "table"}:
-            trials = [self._number(f"trial-{place}", lambda b=base: self._trial(b)) for place, base in enumerate(bases)]
+            trials = [self._number(f"trial-{place}", partial(self._trial, base)) for place, base in enumerate(bases)]
             chosen = [Kept("table", bases[place]) for place in np.argsort(trials, kind="stable")[: settings.bases]]
             if "rollouts" in settings.candidates:
                 found += [
@@ -169,14 +168,12 @@ class Training:
         )
 
     def _tuned(self, starts: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Improve tables entry by entry: a degree, or none, for each needed degree of short and of long jobs. The best
-        one, alone.
-        """
+        """Improve tables entry by entry: a degree, or none, for each needed degree of short and long jobs."""
         episodes = self._training("tuning", self.settings.tuning_episodes)
         short = self.tables.sequential < SHORT * self.tables.sequential.max()
         groups = [group for group in (np.flatnonzero(~short), np.flatnonzero(short)) if len(group)]
         tuned = [
-            self._step(f"tuned-{place}", lambda s=start: self._tune(s, groups, episodes))
+            self._step(f"tuned-{place}", partial(self._tune, start, groups, episodes))
             for place, start in enumerate(starts)
         ]
         return [min(tuned, key=lambda entry: entry["rate"])["choice"]]
@@ -201,9 +198,7 @@ class Training:
         return {"rate": np.array(rate), "choice": choice}
 
     def _fitted(self, bases: Sequence[Kept], episodes: int) -> list[Kept]:
-        """Return candidates: values fitted to rollouts of bases and then, where settings ask for it, to rollouts of the
-        linear values.
-        """
+        """Return values fitted to rollouts of bases and, where settings ask for it, of the linear values."""
         settings, candidates = self.settings, set(self.settings.candidates)
         decided = [
             self._decided("rollouts", base, episodes, settings.samples, place * episodes)
@@ -214,9 +209,9 @@ class Training:
         ]
         if not {"linear", "linear_rollouts"} & candidates:
             return kept
-        size, checks = summary_size(self.outlook), settings.generations + 1
+        checks = settings.generations + 1
         found = [
-            self._step(f"linear-{place}", lambda b=base, p=place: self._search(b, ridge(decided[p], size), p * checks))
+            self._step(f"linear-{place}", partial(self._search, base, decided[place], place * checks))
             for place, base in enumerate(bases)
         ]
         linear = [Kept("linear", base.choice, weights=step["weights"]) for base, step in zip(bases, found, strict=True)]
@@ -236,9 +231,7 @@ class Training:
     def _decided(self, what: str, base: Kept, episodes: int, samples: int, first: int) -> Returns:
         """Return the decisions of training episodes by rollouts of a base. first: step of the curve's first point."""
         steps = [
-            self._step(
-                f"{what}-{first + number}", lambda a=arrivals, p=first + number: self._decide(base, a, samples, p)
-            )
+            self._step(f"{what}-{first + number}", partial(self._decide, base, arrivals, samples, first + number))
             for number, arrivals in enumerate(self._training(what, episodes))
         ]
         return stack([Returns(**step) for step in steps])
@@ -249,9 +242,7 @@ class Training:
         return vars(returns)
 
     def _network(self, base: Kept, returns: Returns, place: int) -> Kept:
-        """Fit networks to the same decisions and keep the one that blocks least on validation; place: its step in the
-        curve.
-        """
+        """Fit networks to the same decisions and keep the best on validation; place: its step in the curve."""
         settings = self.settings
         how = Fit(
             settings.hidden, settings.epochs, settings.batch, regret=settings.regret, temperature=settings.temperature
@@ -266,10 +257,11 @@ class Training:
 
         return Kept("network", base.choice, network=Network(**self._step(f"network-{place}", fit)))
 
+    def _linear(self, arrivals: Arrivals, weights: np.ndarray) -> float:
+        return play_linear(self.tables, self.outlook, arrivals, self.stop, weights)
+
     def _checked(self, linear: Kept, place: int) -> float:
-        """Return the blocking rate of linear values on validation; the curve gets it and the other measures. place: its
-        step there.
-        """
+        """Return the blocking rate of linear values on validation; the curve gets all measures at step `place`."""
         rate = self.validated(linear)
         self.curve("blocking_rate", rate, step=place, split="validation")
         demand = np.array([graph.total_memory + graph.total_dep_size for graph in self.problem.simulation.pool.graphs])
@@ -289,11 +281,9 @@ class Training:
                 self.curve(name, float(np.mean(values)), step=place, split="validation")
         return rate
 
-    def _search(self, base: Kept, weights: np.ndarray, first: int) -> Arrays:
-        """Search around linear weights; the point that blocks least at a check. first: step of the curve's first
-        point.
-        """
-        settings = self.settings
+    def _search(self, base: Kept, decided: Returns, first: int) -> Arrays:
+        """Search around linear weights; the best point at a check. first: step of the curve's first point."""
+        settings, weights = self.settings, ridge(decided, summary_size(self.outlook))
         scale = float(np.sqrt(np.mean(weights**2))) or 1.0
         strategy, random = (
             CmaEs(weights, settings.step * scale, settings.population),
@@ -304,16 +294,11 @@ class Training:
         for generation in range(1, settings.generations + 1):
             episodes = self._training("evolution", settings.episodes, generation * settings.episodes)
             points = strategy.ask(random)
-            values = [
-                self._blocking(
-                    lambda arrivals, w=point: play_linear(self.tables, self.outlook, arrivals, self.stop, w), episodes
-                )
-                for point in points
-            ]
+            values = [self._blocking(partial(self._linear, weights=point), episodes) for point in points]
             strategy.tell(points, np.array(values))
             if generation % settings.check_every == 0 or generation == settings.generations:
                 candidate = Kept("linear", base.choice, weights=strategy.mean.copy())
                 rate = self._checked(candidate, first + generation)
                 if rate < lowest:
                     best, lowest = candidate, rate
-        return {"weights": best.weights}
+        return {"weights": np.asarray(best.weights)}

@@ -25,9 +25,7 @@ from schedlab.studies.ramp.simulator.compiled_kernel import (
 def linear_actions(
     tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float, weights: np.ndarray
 ) -> np.ndarray:
-    """Return the action of each job of an episode under a linear V: int64[n], places, REJECT. Several times as slow as
-    play_linear.
-    """
+    """Return an episode's actions under a linear V: int64[n], places, REJECT. Slower than play_linear."""
     count, ends = len(tables.actions), np.zeros(tables.servers)
     rows, own, masks = np.zeros((count + 1, len(weights))), np.empty(count + 1), np.empty(count + 1, np.uint64)
     chosen = np.empty(len(arrivals.times), np.int64)

@@ -1,6 +1,4 @@
-"""Policies that decide on the exact cluster with the compiled tables: a table, rollouts, or the value of the cluster
-after a decision.
-"""
+"""Policies that decide on the exact cluster by the compiled tables: a table, rollouts, or an afterstate's value."""
 
 from __future__ import annotations
 
@@ -47,9 +45,7 @@ FUTURES = 200_000  # jobs that rollouts draw from
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """What decides: a table int64[graphs, A + 1], weights float64[F], rollouts of either (samples, jobs), or a
-    network.
-    """
+    """What decides: a table int64[graphs, A + 1], weights float64[F], rollouts of either, or a network."""
 
     form: Literal["table", "rollouts", "linear", "network"]
     choice: np.ndarray
@@ -64,9 +60,7 @@ class Kept:
 
 
 def learned_for(simulation: Simulation) -> dict[str, Any]:
-    """Return what a policy is told to be learned for, as plain values: the graphs in the pool's order (name, digest),
-    and the topology.
-    """
+    """Return what a policy is learned for, as plain values: the pool's graphs (name, digest) and the topology."""
     cluster = simulation.scenario.cluster
     topology = [cluster.topology, cluster.groups, cluster.racks, cluster.servers]
     return {"graphs": [[graph.name, graph.digest] for graph in simulation.pool.graphs], "topology": topology}
@@ -126,9 +120,7 @@ def _require_same(learned: Mapping[str, Any], here: Mapping[str, Any], where: st
 
 
 def play(kept: Kept, tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float) -> float:
-    """Return the accepted jobs of an episode under a table or a value, compiled; rollouts draw
-    (`afterstate.collect`).
-    """
+    """Return the accepted jobs of an episode under a table or a value, compiled; rollouts draw (values.collect)."""
     if kept.form == "linear":
         return play_linear(tables, outlook, arrivals, stop, kept.weights)
     if kept.form == "network":
@@ -156,7 +148,7 @@ class AfterstatePolicy:
 
     def decide(self, simulation: Simulation, mask: np.ndarray) -> int:
         """Return the number of shards, among those that a mask (int16[most + 1]) allows; 0 rejects."""
-        tables, cluster, job = self._tables, simulation.cluster, simulation.waiting
+        tables, cluster, job = self._tables, simulation.cluster, simulation.cluster.queue[0]
         ends = np.zeros(tables.servers)
         for running in cluster.running:
             occupy(ends, np.uint64(running.plan.placement.mask), running.started + running.duration)

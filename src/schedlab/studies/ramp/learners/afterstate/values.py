@@ -73,9 +73,7 @@ def stack(found: Sequence[Returns]) -> Returns:
 
 
 def draw_starts(random: np.random.Generator, rollouts: Rollouts, decisions: int, samples: int) -> np.ndarray:
-    """Return int64[decisions, samples]: where the samples of rollouts begin, so that the futures hold all their
-    jobs.
-    """
+    """Return int64[decisions, samples]: where the samples begin, so that the futures hold all their jobs."""
     return random.integers(len(rollouts.futures.gaps) - rollouts.jobs, size=(decisions, samples))
 
 
@@ -126,9 +124,7 @@ def _collect(
 
 
 def centred(found: Returns, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return features float64[m, size] and values float64[m] of V, each decision's mean taken off: a regression needs
-    no level.
-    """
+    """Return features float64[m, size] and values float64[m] of V, each less its decision's mean."""
     valid = np.isfinite(found.returns)
     values = np.where(valid, found.returns - np.nan_to_num(found.own), 0.0)
     rows = np.where(valid[:, :, None], found.rows[:, :, :size], 0.0)
