@@ -117,7 +117,7 @@ def test_an_episode_has_the_same_draws_whatever_came_before(seed):
         published_scenario("A", compat=True, episodes={"end": 30000.0}), [random_graph(seed), chain(900.0, 90.0)]
     )
     first = run_episode(simulation, RULES["random"], seed)
-    np.random.seed(5)
+    np.random.seed(5)  # noqa: NPY002
     run_episode(simulation, RULES["random"], seed + 7)
     assert run_episode(simulation, RULES["random"], seed) == first
 

@@ -110,7 +110,7 @@ def test_other_rewards_have_their_signs_and_sizes(reward, low, high):
 
 
 def test_a_rejected_job_counts_as_failed():
-    reject = lambda mask, rng: 0
+    reject = lambda mask, rng: 0  # noqa: E731
     assert {reward for _, reward, _ in episode(env_of(), 0, reject)} == {-1.0}
     jobs = episode(env_of(reward="jct", failure_factor=2.0, sign=1, inverse=True), 0, reject)
     whole = {1 / (2 * graph.step_time * 50) for graph in env_of().simulation.pool.graphs}
@@ -118,7 +118,7 @@ def test_a_rejected_job_counts_as_failed():
 
 
 def test_what_a_blocked_job_counts_can_be_a_number_of_seconds():
-    always = lambda mask, rng: 0
+    always = lambda mask, rng: 0  # noqa: E731
     assert {
         reward for _, reward, _ in episode(env_of(reward="jct", failure_time=700.0, failure_factor=3.0), 0, always)
     } == {-2100.0}
@@ -194,11 +194,13 @@ def test_the_mask_of_blocks_leaves_no_failed_placement():
     assert "op_placement" in {blocked.cause for blocked in parity.simulation.cluster.record.blocked}
 
 
-@pytest.mark.parametrize("drawn", [{"partitioner": "random"}, {"placer": "random", "shaper": "random"}])
-def test_a_mask_draws_nothing_and_tells_what_the_choice_would_draw(drawn):
+@pytest.mark.parametrize(
+    ("drawn", "end"), [({"partitioner": "random"}, 6e4), ({"placer": "random"}, 1.2e4), ({"shaper": "random"}, 2e4)]
+)
+def test_a_mask_draws_nothing_and_tells_what_the_choice_would_draw(drawn, end):
     """Looking twice changes no episode, and no degree that was told to have a block fails."""
     scenario = published_scenario(
-        "A", compat=False, management={"illegal_degrees": "round_down"} | drawn, episodes={"end": 6e4}
+        "A", compat=False, management={"illegal_degrees": "round_down"} | drawn, episodes={"end": end}
     )
     simulation, logs = Simulation(scenario, GRAPHS), []
     for looks in (1, 3):
@@ -210,7 +212,7 @@ def test_a_mask_draws_nothing_and_tells_what_the_choice_would_draw(drawn):
         logs.append(simulation.cluster.statistics())
         assert {blocked.cause for blocked in simulation.cluster.record.blocked} <= {TOO_SLOW, REJECTED}
     assert logs[0] == logs[1]
-    assert logs[0]["num_jobs_completed"] > 3
+    assert logs[0]["num_jobs_completed"] > 2
 
 
 def test_static_graphs_are_stored_once():

@@ -5,15 +5,17 @@ sequential times.
 import numpy as np
 import pytest
 
-from schedlab.config import experiment, freeze
+from schedlab.config import experiment
+from schedlab.config.composition import Composer
 from schedlab.config.errors import UserError
-from schedlab.config.schema import validate
+from schedlab.config.schema import merged, validate
 from schedlab.stages.studies import find_study
 from schedlab.studies.ramp.graphs.prepare import make_graphs
 from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.simulator.cluster import JobPlan
 from schedlab.studies.ramp.simulator.compiled import fast_tables
 from schedlab.studies.ramp.simulator.simulation import Simulation
+from schedlab.studies.ramp.study import PROBLEM
 
 LEGAL = (1, 2, 4, 6, 8, 16)
 
@@ -23,11 +25,10 @@ def loaded():
     return experiment.load("conf", "full", find_study)
 
 
-def scenario_of(loaded, name, **management):
-    values = freeze.problem_part(loaded, "ramp", name)
-    values = {key: value for key, value in values.items() if key in RampScenario.model_fields}
-    values["management"] = {**values["management"], **management}
-    return validate(RampScenario, values)
+def scenario_of(name, **management):
+    values = Composer("conf", "full").compose("scenario/ramp", name).values
+    values = {key: value for key, value in values.items() if key in (*PROBLEM, "name", "seed", "graphs")}
+    return validate(RampScenario, merged(values, {"management": management}))
 
 
 def failures(scenario, graphs):
@@ -44,22 +45,22 @@ def failures(scenario, graphs):
     return found
 
 
-def test_every_job_can_be_placed_at_every_cap(loaded):
+def test_every_job_can_be_placed_at_every_cap():
     for name, count in (("graphs_unseen", 32), ("graphs_seen", 12), ("graphs_traced", 5)):
-        scenario = scenario_of(loaded, name)
+        scenario = scenario_of(name)
         graphs = make_graphs(scenario.graphs)
         assert len(graphs) >= count
         assert failures(scenario, graphs[:count]) == []
 
 
-def test_degrees_that_are_kept_could_not_all_be_placed(loaded):
+def test_degrees_that_are_kept_could_not_all_be_placed():
     """The trap: without rounding down, short ops get 10, 12 or 14 shards, for which there is no block."""
-    scenario = scenario_of(loaded, "graphs_unseen", illegal_degrees="keep")
+    scenario = scenario_of("graphs_unseen", illegal_degrees="keep")
     assert {cap for _, cap in failures(scenario, make_graphs(scenario.graphs)[:12])} == {16}
 
 
-def test_durations_hang_from_graphs_and_test_graphs_are_others(loaded):
-    seen, unseen = (scenario_of(loaded, name) for name in ("graphs_seen", "graphs_unseen"))
+def test_durations_hang_from_graphs_and_test_graphs_are_others():
+    seen, unseen = (scenario_of(name) for name in ("graphs_seen", "graphs_unseen"))
     assert not {graph.name for graph in make_graphs(seen.graphs)} & {graph.name for graph in make_graphs(unseen.graphs)}
     tables = fast_tables(Simulation(unseen, make_graphs(unseen.graphs)))
     speedups = tables.sequential / tables.durations[:, -1]
@@ -72,6 +73,7 @@ def script(load_program):
     return load_program("benchmarks/ramp_graph_policy")
 
 
+@pytest.mark.slow
 def test_the_benchmark_knows_every_scenario_and_every_policy_that_learns_there(script, loaded, repository):
     assert sorted(script.SCENARIOS) == sorted(
         path.stem for path in (repository / "conf/scenario/ramp").glob("graphs_*.yaml")
@@ -81,6 +83,7 @@ def test_the_benchmark_knows_every_scenario_and_every_policy_that_learns_there(s
     script.require_known(loaded, [*policies, "ppo-graph", "fixed-6", "para_max"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "named"), [("afterstate-uniform", "uniform.*graphs_seen"), ("ppo-grahp", "'ppo-grahp'.*'ppo-graph'")]
 )
