@@ -26,7 +26,7 @@ from schedlab.config.schema import validate
 from schedlab.stages.studies import find_study
 from schedlab.studies.ramp.graphs.prepare import make_graphs
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.rule_policies import RULE_MAKERS
+from schedlab.studies.ramp.rules import RULE_MAKERS
 from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.study import STUDY
 

@@ -35,7 +35,7 @@ from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.learners.dqn import RampDQNLearner
 from schedlab.studies.ramp.learners.stock import SeenProblem
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.rule_policies import RULE_MAKERS
+from schedlab.studies.ramp.rules import RULE_MAKERS
 from schedlab.studies.ramp.scenario import published_scenario
 
 FIXED = {

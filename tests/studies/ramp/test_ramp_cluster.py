@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_graphs import chain, graph
+from small_graphs import chain, graph, run_to_end
 
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.graphs.graph import training_graph
 from schedlab.studies.ramp.legacy import PUBLISHED, LegacySettings
 from schedlab.studies.ramp.network.topology import Ramp
-from schedlab.studies.ramp.placement.managers import Manager, random_degrees, run_to_end
+from schedlab.studies.ramp.placement.managers import Manager, random_degrees
 from schedlab.studies.ramp.placement.partitioning import partition
 from schedlab.studies.ramp.placement.rules import RampPlacement
 from schedlab.studies.ramp.simulator.cluster import Cluster, ClusterLimits

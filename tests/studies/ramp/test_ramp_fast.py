@@ -13,13 +13,13 @@ from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.learners.afterstate.kernel import Network, summary_size
 from schedlab.studies.ramp.learners.afterstate.measures import linear_actions, measures
-from schedlab.studies.ramp.learners.afterstate.policy import AfterstatePolicy, Kept, play
+from schedlab.studies.ramp.learners.afterstate.policy import AfterstatePolicy, Candidate, play
 from schedlab.studies.ramp.learners.afterstate.rollout_kernel import rollout_returns
 from schedlab.studies.ramp.learners.afterstate.values import make_outlook
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.scenario import BETAS, RampScenario, published_scenario
 from schedlab.studies.ramp.simulator.cluster import RunningJob
-from schedlab.studies.ramp.simulator.compiled import draw_futures, episode_arrivals, fast_tables, fixed_table
+from schedlab.studies.ramp.simulator.compiled import compiled_tables, draw_futures, episode_arrivals, fixed_table
 from schedlab.studies.ramp.simulator.compiled_kernel import (
     REJECT,
     Rollouts,
@@ -54,7 +54,7 @@ def simulation():
 
 @pytest.fixture(scope="module")
 def tables():
-    return fast_tables(simulation_of())
+    return compiled_tables(simulation_of())
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_published_episodes_take_the_same_servers(published):
     """A duration differs a little from the table's: published ones are those of the first job of a model and degree,
     wherever it was.
     """
-    tables, furthest = published.fast[0], []
+    tables, furthest = published.compiled[0], []
     for seed in range(2):
         compiled, exact, accepted, ratios = both_masks(published.simulation, tables, seed)
         assert compiled == exact
@@ -131,16 +131,16 @@ def test_published_episodes_take_the_same_servers(published):
 def drawn_policies(tables, outlook):
     """A table, linear values and a network, which nobody has learned."""
     draws, size, table = generator(4, "values"), summary_size(outlook), fixed_table(tables, 6)
-    yield Kept("table", table)
-    yield Kept("linear", table, weights=0.3 * draws.normal(size=size))
+    yield Candidate("table", table)
+    yield Candidate("linear", table, weights=0.3 * draws.normal(size=size))
     shapes = (size + tables.servers, 8), (8,), (8, 8), (8,), (8,)
-    yield Kept(
+    yield Candidate(
         "network", table, network=Network(*(0.3 * draws.normal(size=shape).astype(np.float32) for shape in shapes))
     )
 
 
 def test_published_scores_of_policies_are_those_of_the_exact_cluster(published):
-    (tables, outlook), unit = published.fast, published.units("test")[1]
+    (tables, outlook), unit = published.compiled, published.units("test")[1]
     arrivals, end, rates = (
         episode_arrivals(published.simulation, tables, unit.seed),
         published.scenario.episodes.end,
@@ -156,7 +156,7 @@ def test_published_scores_of_policies_are_those_of_the_exact_cluster(published):
 
 def test_published_measures_of_linear_values_are_those_of_the_exact_cluster(published):
     """But for durations, which the table has of an empty cluster."""
-    (tables, outlook), unit = published.fast, published.units("test")[1]
+    (tables, outlook), unit = published.compiled, published.units("test")[1]
     kept, end = list(drawn_policies(tables, outlook))[1], published.scenario.episodes.end
     arrivals = episode_arrivals(published.simulation, tables, unit.seed)
     demand = np.array([graph.total_memory + graph.total_dep_size for graph in published.simulation.pool.graphs])
@@ -246,5 +246,5 @@ def test_rollouts_play_as_the_table_decides_and_mounts(simulation, tables, outlo
 )
 def test_what_the_compiled_cluster_cannot_play_is_told(changes, where):
     with pytest.raises(UserError) as error:
-        fast_tables(simulation_of(**changes))
+        compiled_tables(simulation_of(**changes))
     assert error.value.where == where

@@ -18,7 +18,7 @@ from schedlab.studies.ramp.learners.graph_network import GraphEmbedding, GraphRe
 from schedlab.studies.ramp.learners.settings import GraphNetworkSettings, RampA2CSettings, RampMaskablePPOSettings
 from schedlab.studies.ramp.learners.stock import RampStockLearner, SeenProblem
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.rule_policies import RULE_MAKERS
+from schedlab.studies.ramp.rules import RULE_MAKERS
 from schedlab.studies.ramp.scenario import RampScenario
 
 OPS = np.array([[0.5, 1.0, 0.2, 0.0, 0.3], [1.0, 0.0, 0.4, 1.0, 0.6], [0.1, 0.0, 0.9, 0.0, 1.0]])

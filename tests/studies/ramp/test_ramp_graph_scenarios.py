@@ -13,7 +13,7 @@ from schedlab.stages.studies import find_study
 from schedlab.studies.ramp.graphs.prepare import make_graphs
 from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.simulator.cluster import JobPlan
-from schedlab.studies.ramp.simulator.compiled import fast_tables
+from schedlab.studies.ramp.simulator.compiled import compiled_tables
 from schedlab.studies.ramp.simulator.simulation import Simulation
 from schedlab.studies.ramp.study import PROBLEM
 
@@ -62,7 +62,7 @@ def test_degrees_that_are_kept_could_not_all_be_placed():
 def test_durations_hang_from_graphs_and_test_graphs_are_others():
     seen, unseen = (scenario_of(name) for name in ("graphs_seen", "graphs_unseen"))
     assert not {graph.name for graph in make_graphs(seen.graphs)} & {graph.name for graph in make_graphs(unseen.graphs)}
-    tables = fast_tables(Simulation(unseen, make_graphs(unseen.graphs)))
+    tables = compiled_tables(Simulation(unseen, make_graphs(unseen.graphs)))
     speedups = tables.sequential / tables.durations[:, -1]
     assert np.quantile(speedups, 0.9) > 2 * np.quantile(speedups, 0.1)
     assert abs(np.corrcoef(np.log(tables.sequential), speedups)[0, 1]) < 0.7

@@ -23,12 +23,12 @@ from schedlab.studies.ramp.learners.afterstate.kernel import (
     summary_size,
 )
 from schedlab.studies.ramp.learners.afterstate.learner import AfterstateLearner, Training
-from schedlab.studies.ramp.learners.afterstate.policy import AfterstatePolicy, Kept
+from schedlab.studies.ramp.learners.afterstate.policy import AfterstatePolicy, Candidate
 from schedlab.studies.ramp.learners.afterstate.rollout_kernel import rollout_returns
 from schedlab.studies.ramp.learners.afterstate.values import Fit, Returns, collect, fit_network, make_outlook
 from schedlab.studies.ramp.learners.settings import AfterstateSettings
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.rule_policies import RULE_MAKERS
+from schedlab.studies.ramp.rules import RULE_MAKERS
 from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.simulator.compiled import draw_futures, episode_arrivals, fixed_table
 from schedlab.studies.ramp.simulator.compiled_kernel import REJECT, Rollouts, Situation, occupy
@@ -85,7 +85,7 @@ def test_the_exact_cluster_accepts_what_the_compiled_one_does(problem, tmp_path,
     path, _ = learned(problem, tmp_path, candidates=[form])
     policy, unit = AfterstateLearner().load(path, problem), problem.units("test")[0]
     training = Training(problem, validate(AfterstateSettings, TINY), 5, lambda *_, **__: None)
-    arrivals = episode_arrivals(problem.simulation, problem.fast[0], unit.seed)
+    arrivals = episode_arrivals(problem.simulation, problem.compiled[0], unit.seed)
     exact = problem.rollout(policy, unit).scores["blocking_rate"]
     assert exact == pytest.approx(training._blocking(training._player(policy._kept), [arrivals]))
     assert 0 < exact < 1
@@ -104,7 +104,7 @@ def test_each_episode_counts_its_own_arrivals(gaps):
     training = Training(
         problem, validate(AfterstateSettings, TINY | {"validation_episodes": 12}), 5, lambda *_, **__: None
     )
-    table = Kept("table", fixed_table(training.tables, 4))
+    table = Candidate("table", fixed_table(training.tables, 4))
     policy, arrived, rates = AfterstatePolicy(table, training.tables, training.outlook, 0), [], []
     for number, arrivals in enumerate(training._validation):
         unit = Unit("any", "episode", "test", "any", derive_seed(problem.scenario.seed, "ramp", "choosing", number))
@@ -201,7 +201,7 @@ def test_a_policy_of_another_cluster_is_refused(problem, tmp_path):
     with pytest.raises(UserError, match="5 graphs"):
         AfterstateLearner().load(path, other)
     wider = problem_of(cluster={"groups": 5})
-    assert wider.fast[0].actions.tolist() == problem.fast[0].actions.tolist()  # nothing that is counted differs
+    assert wider.compiled[0].actions.tolist() == problem.compiled[0].actions.tolist()  # nothing that is counted differs
     with pytest.raises(UserError, match=r"ramp 4 4 2.*ramp 5 4 2"):
         AfterstateLearner().load(path, wider)
 
@@ -257,7 +257,7 @@ def test_masked_ppo_learns_through_the_stock_glue(tmp_path):
 
 
 def test_features_say_what_is_free_and_when(problem):
-    tables, outlook = problem.fast
+    tables, outlook = problem.compiled
     count, size = len(tables.actions), summary_size(outlook)
     rows, own = np.zeros((count + 1, size + tables.servers)), np.empty(count + 1)
     ends = np.zeros(tables.servers)
@@ -276,7 +276,7 @@ def test_whole_episodes_of_linear_values_decide_as_single_decisions_do(problem):
     """play_linear adds up scores offset by offset; here each decision is made of the features of all its
     afterstates.
     """
-    (tables, outlook), random = problem.fast, np.random.default_rng(0)
+    (tables, outlook), random = problem.compiled, np.random.default_rng(0)
     arrivals = episode_arrivals(problem.simulation, tables, 2)
     rows, own = np.zeros((len(tables.actions) + 1, summary_size(outlook))), np.empty(len(tables.actions) + 1)
     masks, found = np.empty(len(tables.actions) + 1, np.uint64), []
@@ -295,7 +295,7 @@ def test_whole_episodes_of_linear_values_decide_as_single_decisions_do(problem):
 
 def test_rollouts_of_linear_values_go_on_as_these_decide(problem):
     """Each sample is played on decision by decision, from the features of all afterstates."""
-    (tables, outlook), random = problem.fast, np.random.default_rng(1)
+    (tables, outlook), random = problem.compiled, np.random.default_rng(1)
     tables = tables._replace(cut_off=True)
     futures, starts = draw_futures(problem.simulation, tables, random, 100), np.arange(0, 60, 15)
     weights, count, jobs = 0.5 * random.normal(size=summary_size(outlook)), len(tables.actions), 30
@@ -344,7 +344,7 @@ def test_rollouts_of_learned_values_decide_at_decision_time(problem, tmp_path):
 
 
 def test_returns_of_an_episode_are_those_of_decisions_with_a_choice(problem):
-    tables, outlook = problem.fast
+    tables, outlook = problem.compiled
     arrivals = episode_arrivals(problem.simulation, tables, 1)
     random = np.random.default_rng(0)
     futures = draw_futures(problem.simulation, tables, random, 500)

@@ -9,10 +9,10 @@ from schedlab.config.seeds import derive_seed
 from schedlab.stages.studies import find_study
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.learners.afterstate.learner import Training
-from schedlab.studies.ramp.learners.afterstate.policy import AfterstatePolicy, Kept, learned_for, save
+from schedlab.studies.ramp.learners.afterstate.policy import AfterstatePolicy, Candidate, learned_for, save
 from schedlab.studies.ramp.learners.settings import AfterstateSettings
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.rule_policies import RULE_MAKERS
+from schedlab.studies.ramp.rules import RULE_MAKERS
 from schedlab.studies.ramp.scenario import RampScenario, published_scenario
 from schedlab.studies.ramp.simulator.compiled import fixed_table
 
@@ -56,8 +56,8 @@ def problem(shared_data):
 
 
 def test_scores_are_those_of_the_exact_cluster(script, problem, tmp_path):
-    (tables, outlook), unit = problem.fast, problem.units("test")[1]
-    kept = Kept("table", fixed_table(tables, 6))
+    (tables, outlook), unit = problem.compiled, problem.units("test")[1]
+    kept = Candidate("table", fixed_table(tables, 6))
     path = tmp_path / "table-published-c/seed-3/policy.zip"
     path.parent.mkdir(parents=True)
     save(path, kept, tables.actions, learned_for(problem.simulation))

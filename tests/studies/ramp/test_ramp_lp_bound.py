@@ -9,7 +9,7 @@ from schedlab.config.schema import validate
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.rule_policies import RULE_MAKERS
+from schedlab.studies.ramp.rules import RULE_MAKERS
 from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.simulator.compiled import episode_arrivals
 from schedlab.studies.ramp.simulator.compiled_kernel import REJECT, Arrivals, Tables, play_actions
@@ -99,6 +99,8 @@ def test_no_rule_blocks_less(gap):
     ]
     assert 0 <= bound.scores["blocking_rate"] < min(found)
     arrived = problem.simulation.cluster.record.arrived
-    accepted = most_accepted(problem.fast[0], episode_arrivals(problem.simulation, problem.fast[0], unit.seed), 1.5e5)
+    accepted = most_accepted(
+        problem.compiled[0], episode_arrivals(problem.simulation, problem.compiled[0], unit.seed), 1.5e5
+    )
     undecided = 1 if gap == 1000.0 else 0
     assert bound.scores["blocking_rate"] == pytest.approx((arrived - undecided - accepted) / arrived, rel=1e-12)

@@ -11,8 +11,7 @@ from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.legacy import REFERENCE
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.rule_policies import RULE_MAKERS
-from schedlab.studies.ramp.rules import RULES
+from schedlab.studies.ramp.rules import RULE_MAKERS, RULES
 from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 from schedlab.studies.ramp.study import STUDY, problem_values

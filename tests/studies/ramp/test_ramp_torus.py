@@ -14,7 +14,7 @@ from schedlab.studies.ramp.placement import rules as placement_rules
 from schedlab.studies.ramp.placement.managers import Manager
 from schedlab.studies.ramp.placement.rules import RampPlacement
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.rule_policies import RULE_MAKERS
+from schedlab.studies.ramp.rules import RULE_MAKERS
 from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.simulator.cluster import Cluster
 from schedlab.studies.ramp.simulator.jobs import Job, ListedJobs

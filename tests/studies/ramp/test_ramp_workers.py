@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from small_graphs import chain, random_graph
+from small_graphs import chain, random_graph, run_to_end
 
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.compat.actions import action_of
@@ -15,7 +15,7 @@ from schedlab.studies.ramp.graphs.graph import training_graph
 from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.legacy import LegacySettings
 from schedlab.studies.ramp.network.topology import Ramp
-from schedlab.studies.ramp.placement.managers import Manager, run_to_end
+from schedlab.studies.ramp.placement.managers import Manager
 from schedlab.studies.ramp.placement.placers import Room, _first_fit_with_memory, first_fit, placement_of
 from schedlab.studies.ramp.placement.rules import RampPlacement, make_block
 from schedlab.studies.ramp.rules import RULES

@@ -15,7 +15,7 @@ from schedlab.studies.ramp.graphs.graph import ForwardGraph
 from schedlab.studies.ramp.learners.afterstate.values import make_outlook
 from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.simulator.cluster import Cluster
-from schedlab.studies.ramp.simulator.compiled import fast_tables
+from schedlab.studies.ramp.simulator.compiled import compiled_tables
 from schedlab.studies.ramp.simulator.job_tables import job_table
 from schedlab.studies.ramp.simulator.lp_bound import LpBound
 from schedlab.studies.ramp.simulator.simulation import Simulation
@@ -48,9 +48,9 @@ class RampProblem:
         return Simulation(self.scenario, self.graphs)
 
     @cached_property
-    def fast(self) -> tuple[Tables, Outlook]:
+    def compiled(self) -> tuple[Tables, Outlook]:
         """Tables and outlook of the compiled cluster. Raises UserError where it cannot play the scenario."""
-        tables = fast_tables(self.simulation.twin())
+        tables = compiled_tables(self.simulation.twin())
         return tables, make_outlook(tables, self.simulation.pool.mean_gap)
 
     def units(self, split: Split) -> Sequence[Unit]:

@@ -18,8 +18,7 @@ from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import ARCHIVE, PART, graph_part, graph_requirements
 from schedlab.studies.ramp.learners.settings import LEARNER_SETTINGS, STOCK_SETTINGS, RampStockSettings
 from schedlab.studies.ramp.legacy import REFERENCE
-from schedlab.studies.ramp.rule_policies import RULE_MAKERS, RULE_SETTINGS, degree_mistake
-from schedlab.studies.ramp.rules import PARAMETRIC
+from schedlab.studies.ramp.rules import PARAMETRIC, RULE_MAKERS, RULE_SETTINGS, degree_mistake
 from schedlab.studies.ramp.scenario import METRICS, RESULTS_VERSION, TERMS, RampScale, RampScenario
 from schedlab.studies.ramp.simulator.distributions import DistributionSettings
 from schedlab.studies.ramp.simulator.hardware import legal_degrees, memory_of, network, speeds_of
@@ -137,7 +136,7 @@ STUDY = Study(
     scale=RampScale,
     metrics=METRICS,
     rules={
-        **{name: f"schedlab.studies.ramp.rule_policies:RULE_MAKERS[{name}]" for name in RULE_MAKERS},
+        **{name: f"schedlab.studies.ramp.rules:RULE_MAKERS[{name}]" for name in RULE_MAKERS},
         "lp_bound": "schedlab.studies.ramp.simulator.lp_bound:make_bound",
     },
     rule_settings=RULE_SETTINGS,

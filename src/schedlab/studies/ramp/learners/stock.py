@@ -16,9 +16,9 @@ from schedlab.config.seeds import derive_seed
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.learning.stock.learner import StableBaselinesLearner
 from schedlab.learning.stock.policy import layered_policy, policy_parts
+from schedlab.studies.ramp.env.encoder import ObservationEncoder
 from schedlab.studies.ramp.env.env import RampEnv
 from schedlab.studies.ramp.env.settings import EnvironmentSettings
-from schedlab.studies.ramp.env.view import View
 from schedlab.studies.ramp.learners.cloning import cloned_parameters
 from schedlab.studies.ramp.learners.graph_network import GraphReader
 from schedlab.studies.ramp.learners.settings import STOCK_SETTINGS, RampStockSettings, SeenSettings
@@ -108,7 +108,10 @@ class NetworkPolicy:
     """A learned network; it sees what its settings show of the problem's simulation."""
 
     def __init__(self, policy: Policy, settings: EnvironmentSettings, problem: RampProblem) -> None:
-        self._policy, self._view = policy, View(problem.simulation, settings, known_tables(problem, settings))
+        self._policy, self._encoder = (
+            policy,
+            ObservationEncoder(problem.simulation, settings, known_tables(problem, settings)),
+        )
 
     def reset(self, unit: Unit) -> None:
         """Begin an episode."""
@@ -117,13 +120,15 @@ class NetworkPolicy:
     def decide(self, simulation: Simulation, mask: np.ndarray) -> int:
         """Return the number of shards for the waiting job; 0 rejects it. The simulation is that of the problem."""
         del simulation, mask
-        view, mask = self._view, self._view.mask()
-        return int(self._policy.act(view.observation(view.features(mask), mask, view.number()), mask.astype(bool)))
+        encoder, mask = self._encoder, self._encoder.mask()
+        return int(
+            self._policy.act(encoder.observation(encoder.features(mask), mask, encoder.number()), mask.astype(bool))
+        )
 
 
 def known_tables(problem: RampProblem, settings: EnvironmentSettings) -> Tables | None:
     """Return the durations of a problem's jobs where the settings show them."""
-    return problem.fast[0] if settings.observation == "durations" else None
+    return problem.compiled[0] if settings.observation == "durations" else None
 
 
 def _network(settings: RampStockSettings, observation_space: gym.Space, action_space: gym.Space) -> PolicyParts:

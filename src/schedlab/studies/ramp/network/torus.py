@@ -19,7 +19,7 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.network.topology import MOST_WORKERS, Spread, reduction_time
-from schedlab.studies.ramp.placement.rules import Block, KeptBlocks, Shape, make_block
+from schedlab.studies.ramp.placement.rules import Block, BlockCache, Shape, make_block
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class TorusPlacement:
 
     def __init__(self, topology: Torus) -> None:
         self._shape = topology.shape
-        self._kept = KeptBlocks(self._find)
+        self._kept = BlockCache(self._find)
 
     def is_legal(self, degree: int) -> bool:
         """Return whether the degree is 1 or even and has a box."""

@@ -5,7 +5,6 @@ Source: specification of the ramp study, section 8.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -112,12 +111,3 @@ def random_degrees(graph: TrainingGraph, most: int, random: np.random.Generator)
     """Return int64[2n]: a random degree of 1 or an even number up to `most` for each forward op and its mate."""
     forward = random.choice([1, *range(2, most + 1, 2)], size=graph.num_forward)
     return np.concatenate([forward, forward]).astype(np.int64)
-
-
-Planner = Callable[[Cluster, Job], JobPlan | str]
-
-
-def run_to_end(cluster: Cluster, planner: Planner) -> None:
-    """Step a cluster until it is done, planning each waiting job as `planner` says."""
-    while not cluster.done:
-        cluster.step({job.index: planner(cluster, job) for job in cluster.queue[:1]} if cluster.queue else {})

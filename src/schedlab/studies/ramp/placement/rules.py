@@ -59,7 +59,7 @@ def block_shapes(degree: int, shape: Shape) -> list[Shape]:
     return found
 
 
-class KeptBlocks:
+class BlockCache:
     """Blocks by degree as a function finds them.
 
     Those kept before are dropped where, with a new degree, more than MOST_BLOCKS_KEPT servers would be named; the new
@@ -89,7 +89,7 @@ class RampPlacement:
     def __init__(self, topology: Ramp) -> None:
         groups, racks, servers = topology.shape
         self._shape = groups, racks, servers * topology.workers
-        self._kept = KeptBlocks(self._find)
+        self._kept = BlockCache(self._find)
 
     def is_legal(self, degree: int) -> bool:
         """Return whether the degree is 1 or even and has a regular shape."""

@@ -20,7 +20,7 @@ from schedlab.studies.ramp.simulator.simulation import Simulation
 MOST_SERVERS = 64
 
 
-def fast_tables(simulation: Simulation) -> Tables:
+def compiled_tables(simulation: Simulation) -> Tables:
     """Return the tables of a scenario. It leaves the simulation reset: give it one of its own.
 
     Durations are those on an empty cluster: where other jobs run, the first free block may have another shape, and the

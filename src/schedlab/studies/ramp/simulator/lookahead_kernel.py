@@ -1,4 +1,5 @@
-"""The compiled event loop of one training step; `lookahead_plain` states the same rules in plain Python.
+"""The compiled event loop of one training step; tests/oracles/ramp_lookahead.py states it in plain
+Python.
 
 All loops keep the order of the published arithmetic: what is left of a shard or a flow is reduced tick by tick, so that
 rounding leaves the same residues.

@@ -68,7 +68,7 @@ class LpBound:
 
     def scores(self, unit: Unit) -> dict[str, float]:
         """Return the least blocking rate of an episode; a job that arrives at its end is never blocked."""
-        tables, _ = self.problem.fast
+        tables, _ = self.problem.compiled
         arrivals = episode_arrivals(self.problem.simulation, tables, unit.seed)
         accepted = most_accepted(tables, arrivals, self.problem.scenario.episodes.end)
         return {"blocking_rate": max(len(arrivals.times) - accepted, 0.0) / arrivals.arrived}

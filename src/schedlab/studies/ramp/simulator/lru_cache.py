@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 Value = TypeVar("Value")
 
 
-class Kept:
+class LruCache:
     """Values by key, the least recently used dropped first when their weights exceed `most`; the last one stays."""
 
     def __init__(self, most: int) -> None:

@@ -21,7 +21,7 @@ from schedlab.studies.ramp.placement.partitioning import Partition, partition, q
 from schedlab.studies.ramp.placement.placers import Placement, placement_order
 from schedlab.studies.ramp.placement.schedulers import srpt_ranks
 from schedlab.studies.ramp.simulator.lookahead import FlowRules, Lookahead, look_ahead
-from schedlab.studies.ramp.simulator.lru_cache import Kept
+from schedlab.studies.ramp.simulator.lru_cache import LruCache
 
 MOST_TICKS_KEPT = 2_000_000  # of kept timings, 16 bytes each; keys are short
 MOST_RULES_KEPT = 8192  # degrees by the quantum rule
@@ -62,8 +62,8 @@ class JobTimes:
         self.communication = CommunicationModel(topology)
         self._speed = None if speed is None or (speed == 1).all() else np.asarray(speed, dtype=np.float64)
         self._reuse = reuse
-        self._partitions, self._quantum = Kept(MOST_DEPS_KEPT), Kept(MOST_RULES_KEPT)
-        self._timings, self._placed = Kept(MOST_TICKS_KEPT), Kept(MOST_TICKS_KEPT)
+        self._partitions, self._quantum = LruCache(MOST_DEPS_KEPT), LruCache(MOST_RULES_KEPT)
+        self._timings, self._placed = LruCache(MOST_TICKS_KEPT), LruCache(MOST_TICKS_KEPT)
         self._by_degree: dict[tuple[str, int], Lookahead] = {}
 
     def for_episode(self) -> JobTimes:

@@ -25,7 +25,7 @@ from schedlab.studies.ramp.learners.afterstate.measures import linear_actions, m
 from schedlab.studies.ramp.learners.afterstate.policy import (
     FUTURES,
     AfterstatePolicy,
-    Kept,
+    Candidate,
     learned_for,
     load,
     play,
@@ -72,7 +72,7 @@ class AfterstateLearner:
 
     def load(self, checkpoint: Path, problem: RampProblem) -> AfterstatePolicy:
         """Return the learned policy. Raises UserError where it was learned for another cluster or other graphs."""
-        tables, outlook = problem.fast
+        tables, outlook = problem.compiled
         kept = load(checkpoint, tables, outlook, learned_for(problem.simulation))
         return AfterstatePolicy(kept, tables, outlook, derive_seed(problem.scenario.seed, "ramp", "acting"))
 
@@ -82,7 +82,7 @@ class Training:
 
     def __init__(self, problem: RampProblem, settings: AfterstateSettings, seed: int, curve: Curve) -> None:
         self.problem, self.settings, self.seed, self.curve = problem, settings, seed, curve
-        self.tables, self.outlook = problem.fast
+        self.tables, self.outlook = problem.compiled
         self.stop = problem.scenario.episodes.end
         self._random = generator(seed, "ramp", "rollout starts")
         self._futures = draw_futures(
@@ -108,24 +108,26 @@ class Training:
     def _training(self, what: str, count: int, first: int = 0) -> list[Arrivals]:
         return [self._episode(derive_seed(self.seed, "ramp", what, first + number)) for number in range(count)]
 
-    def run(self, episodes: int) -> tuple[Kept, float]:
+    def run(self, episodes: int) -> tuple[Candidate, float]:
         """Return what blocks least on validation, the first of equals, and its blocking rate."""
         found = self.candidates(episodes)
         rates = [self._number(f"validation-{place}", partial(self.validated, kept)) for place, kept in enumerate(found)]
         best = int(np.argmin(rates))
         return found[best], rates[best]
 
-    def candidates(self, episodes: int) -> list[Kept]:
+    def candidates(self, episodes: int) -> list[Candidate]:
         """Return what validation chooses from, after so many training episodes that rollouts of each base decide."""
         settings, found = self.settings, []
         legal = [degree for degree in settings.degrees if degree in self.tables.actions] or [1]
         fixed = [fixed_table(self.tables, degree) for degree in legal]
         bases = [*fixed, *self._tuned(fixed)] if settings.tables or "table" in settings.candidates else fixed
-        found += [Kept("table", choice) for choice in (fixed if "fixed" in settings.candidates else [])]
-        found += [Kept("table", choice) for choice in (bases[len(fixed) :] if "table" in settings.candidates else [])]
+        found += [Candidate("table", choice) for choice in (fixed if "fixed" in settings.candidates else [])]
+        found += [
+            Candidate("table", choice) for choice in (bases[len(fixed) :] if "table" in settings.candidates else [])
+        ]
         if set(settings.candidates) - {"fixed", "table"}:
             trials = [self._number(f"trial-{place}", partial(self._trial, base)) for place, base in enumerate(bases)]
-            chosen = [Kept("table", bases[place]) for place in np.argsort(trials, kind="stable")[: settings.bases]]
+            chosen = [Candidate("table", bases[place]) for place in np.argsort(trials, kind="stable")[: settings.bases]]
             if "rollouts" in settings.candidates:
                 found += [
                     replace(base, form="rollouts", samples=settings.samples, jobs=settings.horizon) for base in chosen
@@ -134,11 +136,11 @@ class Training:
                 found += self._fitted(chosen, episodes)
         return found
 
-    def validated(self, kept: Kept) -> float:
+    def validated(self, kept: Candidate) -> float:
         """Return the blocking rate on the validation episodes."""
         return self._blocking(self._player(kept), self._validation)
 
-    def _player(self, kept: Kept) -> Callable[[Arrivals], float]:
+    def _player(self, kept: Candidate) -> Callable[[Arrivals], float]:
         if kept.form == "rollouts":
             return lambda arrivals: self._collect(kept, arrivals, kept.samples)[1]
         return lambda arrivals: play(kept, self.tables, self.outlook, arrivals, self.stop)
@@ -149,7 +151,7 @@ class Training:
         decided = sum(len(episode.times) for episode in episodes)
         return decided / arrived - sum(map(play, episodes)) / arrived
 
-    def _collect(self, base: Kept, arrivals: Arrivals, samples: int) -> tuple[Returns, float]:
+    def _collect(self, base: Candidate, arrivals: Arrivals, samples: int) -> tuple[Returns, float]:
         return collect(
             self.tables,
             self.outlook,
@@ -164,7 +166,7 @@ class Training:
         """How often a base's rollouts block."""
         episodes = self._training("trial", self.settings.trial_episodes)
         return self._blocking(
-            lambda arrivals: self._collect(Kept("table", base), arrivals, self.settings.trial_samples)[1], episodes
+            lambda arrivals: self._collect(Candidate("table", base), arrivals, self.settings.trial_samples)[1], episodes
         )
 
     def _tuned(self, starts: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -197,7 +199,7 @@ class Training:
                 break
         return {"rate": np.array(rate), "choice": choice}
 
-    def _fitted(self, bases: Sequence[Kept], episodes: int) -> list[Kept]:
+    def _fitted(self, bases: Sequence[Candidate], episodes: int) -> list[Candidate]:
         """Return values fitted to rollouts of bases and, where settings ask for it, of the linear values."""
         settings, candidates = self.settings, set(self.settings.candidates)
         decided = [
@@ -214,7 +216,9 @@ class Training:
             self._step(f"linear-{place}", partial(self._search, base, decided[place], place * checks))
             for place, base in enumerate(bases)
         ]
-        linear = [Kept("linear", base.choice, weights=step["weights"]) for base, step in zip(bases, found, strict=True)]
+        linear = [
+            Candidate("linear", base.choice, weights=step["weights"]) for base, step in zip(bases, found, strict=True)
+        ]
         kept += linear if "linear" in candidates else []
         best = int(np.argmin([self.validated(one) for one in linear])) if len(linear) > 1 else 0
         if "linear_rollouts" in candidates:
@@ -228,7 +232,7 @@ class Training:
             kept.append(self._network(bases[best], stack([decided[best], second]), count + 1))
         return kept
 
-    def _decided(self, what: str, base: Kept, episodes: int, samples: int, first: int) -> Returns:
+    def _decided(self, what: str, base: Candidate, episodes: int, samples: int, first: int) -> Returns:
         """Return the decisions of training episodes by rollouts of a base. first: step of the curve's first point."""
         steps = [
             self._step(f"{what}-{first + number}", partial(self._decide, base, arrivals, samples, first + number))
@@ -236,12 +240,12 @@ class Training:
         ]
         return stack([Returns(**step) for step in steps])
 
-    def _decide(self, base: Kept, arrivals: Arrivals, samples: int, place: int) -> Arrays:
+    def _decide(self, base: Candidate, arrivals: Arrivals, samples: int, place: int) -> Arrays:
         returns, accepted = self._collect(base, arrivals, samples)
         self.curve("blocking_rate", (len(arrivals.times) - accepted) / arrivals.arrived, step=place, split="train")
         return vars(returns)
 
-    def _network(self, base: Kept, returns: Returns, place: int) -> Kept:
+    def _network(self, base: Candidate, returns: Returns, place: int) -> Candidate:
         """Fit networks to the same decisions and keep the best on validation; place: its step in the curve."""
         settings = self.settings
         how = Fit(
@@ -251,16 +255,16 @@ class Training:
         def fit() -> Arrays:
             seeds = [self.seed, *(derive_seed(self.seed, "ramp", "fit", number) for number in range(1, settings.fits))]
             networks = [fit_network(returns, how, seed) for seed in seeds]
-            rates = [self.validated(Kept("network", base.choice, network=network)) for network in networks]
+            rates = [self.validated(Candidate("network", base.choice, network=network)) for network in networks]
             self.curve("network_blocking_rate", min(rates), step=place, split="validation")
             return networks[int(np.argmin(rates))]._asdict()
 
-        return Kept("network", base.choice, network=Network(**self._step(f"network-{place}", fit)))
+        return Candidate("network", base.choice, network=Network(**self._step(f"network-{place}", fit)))
 
     def _linear(self, arrivals: Arrivals, weights: np.ndarray) -> float:
         return play_linear(self.tables, self.outlook, arrivals, self.stop, weights)
 
-    def _checked(self, linear: Kept, place: int) -> float:
+    def _checked(self, linear: Candidate, place: int) -> float:
         """Return the blocking rate of linear values on validation; the curve gets all measures at step `place`."""
         rate = self.validated(linear)
         self.curve("blocking_rate", rate, step=place, split="validation")
@@ -281,7 +285,7 @@ class Training:
                 self.curve(name, float(np.mean(values)), step=place, split="validation")
         return rate
 
-    def _search(self, base: Kept, decided: Returns, first: int) -> Arrays:
+    def _search(self, base: Candidate, decided: Returns, first: int) -> Arrays:
         """Search around linear weights; the best point at a check. first: step of the curve's first point."""
         settings, weights = self.settings, ridge(decided, summary_size(self.outlook))
         scale = float(np.sqrt(np.mean(weights**2))) or 1.0
@@ -289,7 +293,7 @@ class Training:
             CmaEs(weights, settings.step * scale, settings.population),
             generator(self.seed, "ramp", "evolution"),
         )
-        best = Kept("linear", base.choice, weights=weights)
+        best = Candidate("linear", base.choice, weights=weights)
         lowest = self._checked(best, first)
         for generation in range(1, settings.generations + 1):
             episodes = self._training("evolution", settings.episodes, generation * settings.episodes)
@@ -297,7 +301,7 @@ class Training:
             values = [self._blocking(partial(self._linear, weights=point), episodes) for point in points]
             strategy.tell(points, np.array(values))
             if generation % settings.check_every == 0 or generation == settings.generations:
-                candidate = Kept("linear", base.choice, weights=strategy.mean.copy())
+                candidate = Candidate("linear", base.choice, weights=strategy.mean.copy())
                 rate = self._checked(candidate, first + generation)
                 if rate < lowest:
                     best, lowest = candidate, rate

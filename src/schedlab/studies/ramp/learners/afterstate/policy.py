@@ -44,7 +44,7 @@ FUTURES = 200_000  # jobs that rollouts draw from
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class Candidate:
     """What decides: a table int64[graphs, A + 1], weights float64[F], rollouts of either, or a network."""
 
     form: Literal["table", "rollouts", "linear", "network"]
@@ -66,7 +66,7 @@ def learned_for(simulation: Simulation) -> dict[str, Any]:
     return {"graphs": [[graph.name, graph.digest] for graph in simulation.pool.graphs], "topology": topology}
 
 
-def save(path: Path, kept: Kept, actions: np.ndarray, learned: Mapping[str, Any], **about: Any) -> None:
+def save(path: Path, kept: Candidate, actions: np.ndarray, learned: Mapping[str, Any], **about: Any) -> None:
     """Write what decides, what it was learned for (`learned_for`), and plain values that say how it was found."""
     arrays = {"choice": kept.choice, "actions": actions}
     if kept.weights is not None:
@@ -84,7 +84,7 @@ def save(path: Path, kept: Kept, actions: np.ndarray, learned: Mapping[str, Any]
     write_checkpoint(path, meta, arrays)
 
 
-def load(path: Path, tables: Tables, outlook: Outlook, here: Mapping[str, Any]) -> Kept:
+def load(path: Path, tables: Tables, outlook: Outlook, here: Mapping[str, Any]) -> Candidate:
     """Return what decides. Raises UserError where it was learned for another cluster or other graphs than `here`
     (`learned_for`).
 
@@ -106,7 +106,7 @@ def load(path: Path, tables: Tables, outlook: Outlook, here: Mapping[str, Any]) 
             what, where=str(path), expected=f"{expected[0]} graphs and the degrees {tables.actions.tolist()}"
         )
     _require_same(meta.get("learned_for", here), here, str(path))
-    return Kept(meta["form"], arrays["choice"], meta["samples"], meta["jobs"], arrays.get("weights"), network)
+    return Candidate(meta["form"], arrays["choice"], meta["samples"], meta["jobs"], arrays.get("weights"), network)
 
 
 def _require_same(learned: Mapping[str, Any], here: Mapping[str, Any], where: str) -> None:
@@ -119,7 +119,7 @@ def _require_same(learned: Mapping[str, Any], here: Mapping[str, Any], where: st
         raise UserError(f"the policy was learned for the graphs {told}", where=where, expected=f"{expected}{same}")
 
 
-def play(kept: Kept, tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float) -> float:
+def play(kept: Candidate, tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float) -> float:
     """Return the accepted jobs of an episode under a table or a value, compiled; rollouts draw (values.collect)."""
     if kept.form == "linear":
         return play_linear(tables, outlook, arrivals, stop, kept.weights)
@@ -131,7 +131,7 @@ def play(kept: Kept, tables: Tables, outlook: Outlook, arrivals: Arrivals, stop:
 class AfterstatePolicy:
     """Decides on a simulation's waiting job; what it draws hangs from its seed and the unit's."""
 
-    def __init__(self, kept: Kept, tables: Tables, outlook: Outlook, seed: int) -> None:
+    def __init__(self, kept: Candidate, tables: Tables, outlook: Outlook, seed: int) -> None:
         self._kept, self._tables, self._outlook, self._seed = kept, tables, outlook, seed
         count = len(tables.actions)
         size = summary_size(outlook) + (tables.servers if kept.form == "network" else 0)

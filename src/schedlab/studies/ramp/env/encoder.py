@@ -13,7 +13,7 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.env.observation import JOB_FEATURES, GraphFeatures
 from schedlab.studies.ramp.env.settings import EnvironmentSettings
-from schedlab.studies.ramp.simulator.compiled import fast_tables
+from schedlab.studies.ramp.simulator.compiled import compiled_tables
 from schedlab.studies.ramp.simulator.compiled_kernel import Tables
 from schedlab.studies.ramp.simulator.simulation import Simulation
 
@@ -26,7 +26,7 @@ class GraphNumber(gym.spaces.Box):
         self.graphs = graphs
 
 
-class View:
+class ObservationEncoder:
     """What settings show of a simulation; `graphs`: features of the graphs of its pool. It leaves the simulation reset.
 
     tables  durations of the pool's jobs, needed for the form `durations`; None: they are made here where they are
@@ -38,7 +38,7 @@ class View:
         self._absolute = settings.scale == "absolute"
         self._speedups: np.ndarray | None = None
         if settings.observation == "durations":
-            self._speedups = _speedups(tables or fast_tables(simulation), simulation.scenario.management.most)
+            self._speedups = _speedups(tables or compiled_tables(simulation), simulation.scenario.management.most)
         simulation.reset(0)
         self.graphs: tuple[GraphFeatures, ...] = tuple(
             simulation.observer.graph(graph, self._absolute) for graph in simulation.pool.graphs
