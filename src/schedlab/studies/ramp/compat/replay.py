@@ -174,7 +174,7 @@ class _Replay:
         """Whether the record has lost a job's random degrees with its placement: it keeps the largest alone, then."""
         drawn = self.case.drawn.get(job.index, {})
         lost = not drawn.get("partition_degrees") and bool(drawn.get("max_partition_degree"))
-        return lost and "random" in (self.case.partitioner or "")
+        return lost and "random" in self.case.partitioner
 
     def _split(self, job: Job, action: int | None) -> Partition | None:
         """The job in shards: by its action, with the recorded degrees, or by the partitioner."""
@@ -190,7 +190,7 @@ class _Replay:
                 return None  # odd numbers were drawn, which no action accepts
         if case.drawn and not drawn.get("max_partition_degree"):
             return None
-        if "random" in (case.partitioner or ""):
+        if "random" in case.partitioner:
             return times.split(job.graph, random_degrees(job.graph, case.most, self.random))
         return times.split_by_quantum(job.graph, drawn.get("max_partition_degree") or case.most, case.quantum)
 
