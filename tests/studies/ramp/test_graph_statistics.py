@@ -30,12 +30,14 @@ def chain() -> ForwardGraph:
 
 def test_numbers_of_a_recorded_graph(chain: ForwardGraph) -> None:
     found = statistics(training_graph(chain))
-    assert (found.num_ops, found.num_deps, found.step_time, found.depth) == (8, 7, 20.5, 8)
-    assert (found.max_cost, found.max_cost_op) == (8.0, 7), "op 7 is the mate of op 2"
-    assert (found.total_memory, found.max_memory, found.max_memory_op) == (186e6, 33e6, 2)
-    assert (found.max_throughput, found.max_throughput_op) == (32e6, 3), "the input costs nothing and has no throughput"
-    assert (found.total_dep_size, found.max_dep_size, found.max_dep) == (148e6, 32e6, (2, 3))
-    assert (found.mean_cost, found.median_cost, found.median_memory) == (20.5 / 8, 1.75, 28e6)
+    assert (found["num_ops"], found["num_deps"], found["step_time"], found["depth"]) == (8, 7, 20.5, 8)
+    assert (found["max_cost"], found["max_cost_op"]) == (8.0, 7), "op 7 is the mate of op 2"
+    assert (found["total_memory"], found["max_memory"], found["max_memory_op"]) == (186e6, 33e6, 2)
+    assert (found["max_throughput"], found["max_throughput_op"]) == (32e6, 3), (
+        "the input costs nothing and has no throughput"
+    )
+    assert (found["total_dep_size"], found["max_dep_size"], found["max_dep"]) == (148e6, 32e6, (2, 3))
+    assert (found["mean_cost"], found["median_cost"], found["median_memory"]) == (20.5 / 8, 1.75, 28e6)
 
 
 def test_the_table_has_sequential_times(chain: ForwardGraph) -> None:

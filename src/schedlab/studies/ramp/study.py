@@ -43,44 +43,36 @@ def check(scenario: RampScenario) -> Iterable[UserError]:
     except UserError as error:
         yield UserError(error.what, where="cluster", expected=error.expected)
         return
-    workers, most = topology.num_workers, scenario.management.most
-    if most > workers:
-        yield UserError(
-            f"{most} shards of an op on {workers} workers", where="management.most", expected=f"at most {workers}"
-        )
-    if most > 1 and most % 2:
-        yield UserError(
-            f"{most} shards of an op", where="management.most", expected="1 or an even number: no action is another"
-        )
-    yield from _rule_mistakes(scenario, legal_degrees(blocks, most))
-    if scenario.cluster.topology == "torus" and scenario.cluster.workers > 1:
-        yield UserError(
-            f"{scenario.cluster.workers} workers a server", where="cluster.workers", expected="1 in a torus"
-        )
-    if scenario.cluster.topology == "torus" and scenario.cluster.contending_racks != "one":
-        yield UserError(
-            "a torus has no racks that contend", where="cluster.contending_racks", expected="one in a torus"
-        )
-    try:
-        speeds_of(scenario.cluster, workers)
-        memory_of(scenario.cluster, workers)
-    except UserError as error:
-        yield error
+    workers, most, cluster = topology.num_workers, scenario.management.most, scenario.cluster
+    torus, gaps = cluster.topology == "torus", scenario.jobs.interarrival
+    least = min(_extremes(gaps))
+    strict = scenario.mode == "reference" and scenario.legacy.model_dump() != REFERENCE
+    shards = f"{most} shards of an op"
+    for wrong, what, where, expected in (
+        (most > workers, f"{shards} on {workers} workers", "management.most", f"at most {workers}"),
+        (most > 1 and most % 2, shards, "management.most", "1 or an even number: no action is another"),
+        (torus and cluster.workers > 1, f"{cluster.workers} workers a server", "cluster.workers", "1 in a torus"),
+        (
+            torus and cluster.contending_racks != "one",
+            "racks that contend",
+            "cluster.contending_racks",
+            "one in a torus",
+        ),
+        (least < 0, "a negative gap between arrivals", "jobs.interarrival", "times of 0 or more"),
+        (least >= 0 and _is_always_0(gaps), "gaps that are all 0", "jobs.interarrival", "times above 0 among them"),
+        (strict, "not every defect is switched on in mode reference", "reference.legacy", "all true, or mode default"),
+    ):
+        if wrong:
+            yield UserError(what, where=where, expected=expected)
     for value in _extremes(scenario.jobs.beta):
         if not 0 < value <= 1:
             yield UserError(f"beta can become {value:g}", where="jobs.beta", expected="shares above 0 and at most 1")
-    if any(value < 0 for value in _extremes(scenario.jobs.interarrival)):
-        yield UserError("a negative gap between arrivals", where="jobs.interarrival", expected="times of 0 or more")
-    elif _is_always_0(scenario.jobs.interarrival):
-        yield UserError(
-            "gaps between arrivals that are all 0", where="jobs.interarrival", expected="times above 0 among them"
-        )
-    if scenario.mode == "reference" and scenario.legacy.model_dump() != REFERENCE:
-        yield UserError(
-            "not every defect is switched on in mode reference",
-            where="reference.legacy",
-            expected="all true, or mode default",
-        )
+    yield from _rule_mistakes(scenario, legal_degrees(blocks, most))
+    try:
+        speeds_of(cluster, workers)
+        memory_of(cluster, workers)
+    except UserError as error:
+        yield error
 
 
 def _rule_mistakes(scenario: RampScenario, degrees: list[int]) -> Iterable[UserError]:
