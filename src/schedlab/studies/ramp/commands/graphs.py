@@ -47,12 +47,8 @@ def graph_settings(name: str, folder: str) -> GraphSettings:
     known = option_names(Path(folder) / GROUP)
     if name not in known:
         remedy = did_you_mean(name, known)
-        raise UserError(
-            f"there is no set of graphs '{name}'",
-            where="SET",
-            expected=f"a file of {folder}/{GROUP}, or a path",
-            remedy=remedy,
-        )
+        what = f"there is no set of graphs '{name}'"
+        raise UserError(what, where="SET", expected=f"a file of {folder}/{GROUP}, or a path", remedy=remedy)
     conf = ConfigurationFolder(Path(folder), "small", RecordCache(None))
     if f"{GROUP}/{name}.yaml" in conf.layout.broken:
         raise UserErrors(conf.errors)
@@ -71,7 +67,6 @@ def _write(graphs: tuple[ForwardGraph, ...], folder: Path) -> None:
         try:
             write_text(folder / f"{graph.name}.txt", pipedream_text(graph))
         except OSError as error:
-            raise UserError(
-                f"cannot be written: {error.strerror}", where=f"--out {folder}", expected="a folder"
-            ) from None
+            what = f"cannot be written: {error.strerror}"
+            raise UserError(what, where=f"--out {folder}", expected="a folder") from None
         log.info("wrote %s", folder / f"{graph.name}.txt")

@@ -128,14 +128,12 @@ class JointAction:
             plan = self._plan(cluster, job)
             channels = plan.channels or frozenset()
             if plan.placement.mask & taken:
-                raise UserError(
-                    "takes a server of another job", where=f"action: job {index}", expected="servers of one job only"
-                )
+                what = "takes a server of another job"
+                raise UserError(what, where=f"action: job {index}", expected="servers of one job only")
             if channels & held:
                 name = _channel_name(cluster.times.topology, *min(channels & held))
-                raise UserError(
-                    f"takes {name} of another job", where=f"action: job {index}", expected="channels of one job only"
-                )
+                what = f"takes {name} of another job"
+                raise UserError(what, where=f"action: job {index}", expected="channels of one job only")
             taken |= plan.placement.mask
             held |= channels
             found[index] = plan
@@ -213,11 +211,8 @@ class JointAction:
 def _require_known(given: Collection[Dep], deps: Sequence[Dep], where: str) -> None:
     known = set(deps)
     if unknown := set(given) - known:
-        raise UserError(
-            f"there is no dep {' -> '.join(map(str, min(unknown, key=str)))}",
-            where=where,
-            expected="deps of the partition",
-        )
+        what = f"there is no dep {' -> '.join(map(str, min(unknown, key=str)))}"
+        raise UserError(what, where=where, expected="deps of the partition")
     if missing := next((dep for dep in deps if dep not in given), None):
         raise UserError(f"{missing[0]} -> {missing[1]} is missing", where=where, expected="every dep of the job")
 
@@ -225,20 +220,16 @@ def _require_known(given: Collection[Dep], deps: Sequence[Dep], where: str) -> N
 def _blocks(cluster: Cluster, split: Partition, servers: Mapping[str, str], where: str) -> list[Block]:
     labels = {label: number for number, label in enumerate(cluster.times.topology.worker_labels)}
     if unknown := set(servers) - set(split.shard_names):
-        raise UserError(
-            f"there is no shard {min(unknown)}", where=f"{where}, op_placement", expected="shards of the partition"
-        )
+        what = f"there is no shard {min(unknown)}"
+        raise UserError(what, where=f"{where}, op_placement", expected="shards of the partition")
     blocks = []
     for op in range(split.graph.num_ops):
         places = []
         for shard in split.shards(op):
             name = split.shard_names[shard]
             if servers.get(name) not in labels:
-                raise UserError(
-                    f"shard {name} is on {servers.get(name)}",
-                    where=f"{where}, op_placement",
-                    expected="a server such as 0-0-0",
-                )
+                what = f"shard {name} is on {servers.get(name)}"
+                raise UserError(what, where=f"{where}, op_placement", expected="a server such as 0-0-0")
             places.append(labels[servers[name]])
         blocks.append(make_block(tuple(places)))
     return blocks

@@ -136,9 +136,8 @@ class _Replay:
             action = self.case.rule(Decision(job, mask, self.random))
         if action >= len(mask) or not mask[action]:
             valid = ", ".join(map(str, np.flatnonzero(mask).tolist()))
-            raise UserError(
-                f"action {action} is not valid", where=f"decision {len(self.decisions)}", expected=f"one of {valid}"
-            )
+            what = f"action {action} is not valid"
+            raise UserError(what, where=f"decision {len(self.decisions)}", expected=f"one of {valid}")
         seen |= {
             "action": action,
             "action_mask": mask.tolist(),
@@ -207,11 +206,8 @@ class _Replay:
             names = [shards[shard] for shard in split.shards(op)]
             missing = [name for name in names if named.get(name) not in labels] + sorted(set(named) - set(shards))
             if missing:
-                raise UserError(
-                    f"shard {missing[0]} has no server or is none",
-                    where=f"expected.jobs.{job.index}.placement",
-                    expected="a server each",
-                )
+                what = f"shard {missing[0]} has no server or is none"
+                raise UserError(what, where=f"expected.jobs.{job.index}.placement", expected="a server each")
             servers = tuple(labels[named[name]] for name in names)
             blocks.append(make_block(servers))
         numbers = {name: shard for shard, name in enumerate(shards)}

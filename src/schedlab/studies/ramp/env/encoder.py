@@ -117,11 +117,8 @@ class ObservationEncoder:
             return ops, deps
         if ops > most:
             name = next(graph.name for graph in self.simulation.pool.graphs if graph.num_ops == ops)
-            raise UserError(
-                f"graph '{name}' has {ops} ops in a training step",
-                where="environment.max_nodes",
-                expected=f"at least {ops}",
-            )
+            what = f"graph '{name}' has {ops} ops in a training step"
+            raise UserError(what, where="environment.max_nodes", expected=f"at least {ops}")
         return most, most * (most - 1) // 2
 
     def _padded(self, name: str, values: np.ndarray) -> np.ndarray:

@@ -83,9 +83,8 @@ class RampEnv(gym.Env[Any, int]):
         if not 0 <= action < len(self._mask) or not self._mask[action]:
             if self.settings.invalid == "raise":
                 valid = ", ".join(map(str, np.flatnonzero(self._mask).tolist()))
-                raise UserError(
-                    f"the action {action} is not valid", where=f"job {job.index}", expected=f"one of {valid}"
-                )
+                what = f"the action {action} is not valid"
+                raise UserError(what, where=f"job {job.index}", expected=f"one of {valid}")
             action = 0
         record = simulation.cluster.record
         steps, blocked = len(record.steps), len(record.blocked)

@@ -140,11 +140,8 @@ def graphs_shown(tables: StudyTables, spec: FigureSpec) -> list[TrainingGraph]:
     for name in settings.graphs:
         if name not in graphs:
             remedy = did_you_mean(name, graphs)
-            raise UserError(
-                f"scenario '{scenario}' has no graph '{name}'",
-                where=f"figure {spec.name}: params.graphs",
-                remedy=remedy,
-            )
+            what = f"scenario '{scenario}' has no graph '{name}'"
+            raise UserError(what, where=f"figure {spec.name}: params.graphs", remedy=remedy)
     return [graphs[name] for name in settings.graphs or list(graphs)[: settings.most]]
 
 
@@ -295,9 +292,8 @@ def _betas(scenarios: Mapping[str, Mapping[str, Any]], name: str, spec: FigureSp
     values = scenarios.get(name, {})
     beta = values.get("jobs", {}).get("beta")
     if beta is None:
-        raise UserError(
-            f"scenario '{name}' has no beta", where=f"figure {spec.name}: scenarios", expected="scenarios of this study"
-        )
+        what = f"scenario '{name}' has no beta"
+        raise UserError(what, where=f"figure {spec.name}: scenarios", expected="scenarios of this study")
     return of_scenario(validate(DistributionSettings, beta), int(values.get("seed", 0)), "beta")
 
 

@@ -34,9 +34,8 @@ def place(scenario: Mapping[str, Any], x: str, where: str = "") -> float:
     if x == "workers":
         return float(cluster["groups"] * cluster["racks"] * cluster["servers"] * cluster["workers"])
     if gap["kind"] != "fixed":
-        raise UserError(
-            f"arrivals are '{gap['kind']}'", where=where, expected="scenarios with jobs.interarrival of the kind fixed"
-        )
+        what = f"arrivals are '{gap['kind']}'"
+        raise UserError(what, where=where, expected="scenarios with jobs.interarrival of the kind fixed")
     return gap["value"] if x == "interarrival" else 1000.0 / gap["value"]
 
 

@@ -40,9 +40,8 @@ class _Message:
         """Return the messages under a field; raises UserError for a plain value."""
         for value, line in self.fields.get(name, ()):
             if isinstance(value, str):
-                raise UserError(
-                    f"{name} is '{_short(value)}'", where=f"{where}:{line}", expected=f"a message: {name} {{ ... }}"
-                )
+                what = f"{name} is '{_short(value)}'"
+                raise UserError(what, where=f"{where}:{line}", expected=f"a message: {name} {{ ... }}")
         return [value for value, _ in self.fields.get(name, ())]
 
     def scalars(self, name: str, where: str) -> list[tuple[str, int]]:
@@ -117,13 +116,11 @@ def _nodes(message: _Message, where: str) -> dict[int, _Node]:
         name = next((text for text, _ in reversed(entry.scalars("name", where))), "")
         number = entry.number("id", where, 0 if name == SOURCE else None, whole=True)
         if number is None:
-            raise UserError(
-                f"node '{_short(name)}' has no id", where=here, expected=f"an id for each node but {SOURCE}"
-            )
+            what = f"node '{_short(name)}' has no id"
+            raise UserError(what, where=here, expected=f"an id for each node but {SOURCE}")
         if number in found:
-            raise UserError(
-                f"id {number} stands in line {found[number].line} already", where=here, expected="each id once"
-            )
+            what = f"id {number} stands in line {found[number].line} already"
+            raise UserError(what, where=here, expected="each id once")
         inputs = [
             (
                 message.number("preceding_node", where, 0, whole=True),
@@ -151,11 +148,8 @@ def _edges(nodes: dict[int, _Node], name: str, where: str) -> dict[tuple[int, in
         here = f"{where}:{node.line}"
         for parent, port in [*node.inputs, *((parent, None) for parent in node.controls)]:
             if parent not in nodes:
-                raise UserError(
-                    f"node {op} follows node {parent}, which the file does not have",
-                    where=here,
-                    expected="ids of the file",
-                )
+                what = f"node {op} follows node {parent}, which the file does not have"
+                raise UserError(what, where=here, expected="ids of the file")
             if port is not None and port >= len(nodes[parent].outputs):
                 what = f"node {op} reads output {port} of node {parent}, which has {len(nodes[parent].outputs)}"
                 raise UserError(what, where=here, expected="an output counted from 0")
@@ -185,11 +179,8 @@ def _ranks(nodes: dict[int, _Node], edges: Iterable[tuple[int, int]], where: str
                 order.append(child)
     if left := [op for op in nodes if parents[op]]:
         shown = ", ".join(map(str, left[:6])) + (", ..." if len(left) > 6 else "")
-        raise UserError(
-            f"nodes on or behind a cycle: {shown}",
-            where=f"{where}:{nodes[left[0]].line}",
-            expected="a graph without cycles",
-        )
+        what = f"nodes on or behind a cycle: {shown}"
+        raise UserError(what, where=f"{where}:{nodes[left[0]].line}", expected="a graph without cycles")
     return {op: rank for rank, op in enumerate(order, 1)}
 
 
@@ -204,9 +195,8 @@ def _message(text: str, where: str) -> _Message:
             opened.pop()
             continue
         if kind != "word":
-            raise UserError(
-                f"'{_short(token)}' is no field", where=f"{where}:{line}", expected="name: value, or name { ... }"
-            )
+            what = f"'{_short(token)}' is no field"
+            raise UserError(what, where=f"{where}:{line}", expected="name: value, or name { ... }")
         values = here.fields.setdefault(token, [])
         kind, value, at = next(tokens, ("end", "the end of the file", line))
         if value == ":" and kind == "mark":
@@ -218,11 +208,8 @@ def _message(text: str, where: str) -> _Message:
                 values += _list(tokens, f"{where}:{at}")
                 continue
         if kind != "mark" or value not in _CLOSING:
-            raise UserError(
-                f"{token} is followed by '{_short(value)}'",
-                where=f"{where}:{at}",
-                expected=f"{token}: value, or {token} {{ ... }}",
-            )
+            what = f"{token} is followed by '{_short(value)}'"
+            raise UserError(what, where=f"{where}:{at}", expected=f"{token}: value, or {token} {{ ... }}")
         opened.append((_Message(at), _CLOSING[value]))
         values.append((opened[-1][0], at))
     if len(opened) > 1:
@@ -248,11 +235,8 @@ def _tokens(text: str, where: str) -> Iterator[tuple[str, str, int]]:
     while place < len(text):
         match = _TOKEN.match(text, place)
         if match is None:
-            raise UserError(
-                f"'{_short(text[place : place + 40].splitlines()[0])}' cannot be read",
-                where=f"{where}:{line}",
-                expected="text of protocol buffers",
-            )
+            what = f"'{_short(text[place : place + 40].splitlines()[0])}' cannot be read"
+            raise UserError(what, where=f"{where}:{line}", expected="text of protocol buffers")
         token = match[0]
         if match.lastgroup != "skip":
             yield match.lastgroup or "", token[1:-1] if match.lastgroup == "text" else token, line

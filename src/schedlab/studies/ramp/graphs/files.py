@@ -71,17 +71,12 @@ def read_graphs(path: Path | str, max_files: int | None = None) -> tuple[Forward
     else:
         raise UserError("there is no such file or folder", where=str(path), expected="graphs of training jobs")
     if not graphs:
-        raise UserError(
-            "there is no graph here", where=str(path), expected=f"files that end in {' or '.join(SUFFIXES)}"
-        )
+        what = "there is no graph here"
+        raise UserError(what, where=str(path), expected=f"files that end in {' or '.join(SUFFIXES)}")
     names = [graph.name for graph in graphs]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise UserError(
-            f"two graphs are called '{twice[0]}'",
-            where=str(path),
-            expected="a name for each",
-            remedy="rename one of the files",
-        )
+        what = f"two graphs are called '{twice[0]}'"
+        raise UserError(what, where=str(path), expected="a name for each", remedy="rename one of the files")
     return tuple(graphs)
 
 
@@ -141,9 +136,8 @@ class _Lines:
         if len(fields) == 2 or (len(fields) == 3 and fields[2].startswith("size=")):
             edge = (op, _node(fields[1], where, "field 2"))
             if (first := self.edge_lines.setdefault(edge, number)) != number:
-                raise UserError(
-                    f"edge {op} -> {edge[1]} stands in line {first} already", where=where, expected="each edge once"
-                )
+                what = f"edge {op} -> {edge[1]} stands in line {first} already"
+                raise UserError(what, where=where, expected="each edge once")
             self.sizes.append(_number(fields[2].removeprefix("size="), where, "size") if len(fields) == 3 else None)
             return
         if (first := self.op_lines.setdefault(op, number)) != number:
@@ -173,31 +167,21 @@ class _Lines:
             raise UserError("the file holds no op", where=self.where, expected=f"lines '{OP_LINE}'")
         for op, line in self.op_lines.items():
             if not 1 <= op <= count:
-                raise UserError(
-                    f"op {op} of a file with {count} ops",
-                    where=f"{self.where}:{line}",
-                    expected=f"ids 1 to {count}",
-                    remedy="number the ops",
-                )
+                what, place = f"op {op} of a file with {count} ops", f"{self.where}:{line}"
+                raise UserError(what, where=place, expected=f"ids 1 to {count}", remedy="number the ops")
         for (source, destination), line in self.edge_lines.items():
             for op in (source, destination):
                 if op not in self.op_lines:
-                    raise UserError(
-                        f"the edge names op {op}, which has no line",
-                        where=f"{self.where}:{line}",
-                        expected=f"ops 1 to {count}",
-                    )
+                    what = f"the edge names op {op}, which has no line"
+                    raise UserError(what, where=f"{self.where}:{line}", expected=f"ops 1 to {count}")
         try:
             graphlib.TopologicalSorter(_children(self.edge_lines)).prepare()
         except graphlib.CycleError as error:
             cycle = error.args[1]
             lines = [self.edge_lines.get((u, v)) or self.edge_lines[v, u] for u, v in itertools.pairwise(cycle)]
             path = ", ".join(map(str, sorted(set(cycle))[:6])) + (", ..." if len(set(cycle)) > 6 else "")
-            raise UserError(
-                f"the edges lead in a circle through ops {path}",
-                where=f"{self.where}:{max(lines)}",
-                expected="no cycle",
-            ) from None
+            what = f"the edges lead in a circle through ops {path}"
+            raise UserError(what, where=f"{self.where}:{max(lines)}", expected="no cycle") from None
 
 
 def _children(edges: Iterable[tuple[int, int]]) -> dict[int, list[int]]:

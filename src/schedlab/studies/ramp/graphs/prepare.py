@@ -32,9 +32,8 @@ def make_graphs(settings: GraphSettings) -> tuple[ForwardGraph, ...]:
     known = {graph.name: graph for graph in graphs}
     for name in settings.only:
         if name not in known:
-            raise UserError(
-                f"there is no graph '{name}'", where=f"graphs {settings.name}: only", remedy=did_you_mean(name, known)
-            )
+            what = f"there is no graph '{name}'"
+            raise UserError(what, where=f"graphs {settings.name}: only", remedy=did_you_mean(name, known))
     return tuple(known[name] for name in sorted(settings.only or known))
 
 
@@ -80,10 +79,8 @@ def _traced(settings: GraphSettings) -> tuple[ForwardGraph, ...]:
         models = load_object("schedlab.studies.ramp.graphs.models:MODELS")
         trace = load_object("schedlab.studies.ramp.graphs.trace:trace")
     except ImportError as error:
-        raise UserError(
-            f"models are traced with torch, which cannot be imported ({error})",
-            where=f"graphs {settings.name}: source",
-            remedy="install schedlab[learn], or take those that we ship: source: files, path: resources/graphs/a100",
-        ) from None
+        what = f"models are traced with torch, which cannot be imported ({error})"
+        remedy = "install schedlab[learn], or take those that we ship: source: files, path: resources/graphs/a100"
+        raise UserError(what, where=f"graphs {settings.name}: source", remedy=remedy) from None
     rates = settings.device, settings.reading_rate
     return tuple(trace(entry.model, entry.batch or models[entry.model].batch, *rates) for entry in settings.models)

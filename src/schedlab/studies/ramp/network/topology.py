@@ -105,21 +105,15 @@ class Ramp:
             if getattr(self, key) < 1:
                 raise UserError(f"{key} is {getattr(self, key)}", where=where, expected="a whole number from 1 on")
         if self.racks > self.groups:
-            raise UserError(
-                f"{self.racks} racks per group, but {self.groups} communication groups",
-                where=where,
-                expected="at most as many racks per group as communication groups",
-            )
+            what = f"{self.racks} racks per group, but {self.groups} communication groups"
+            raise UserError(what, where=where, expected="at most as many racks per group as communication groups")
         if self.num_workers > MOST_WORKERS:
             raise UserError(f"{self.num_workers} workers", where=where, expected=f"at most {MOST_WORKERS}")
         for key in ("node_bandwidth", "propagation_latency", "io_latency"):
             value = getattr(self, key)
             if not math.isfinite(value) or value < 0 or (key == "node_bandwidth" and value == 0):
-                raise UserError(
-                    f"{key} is {value}",
-                    where=where,
-                    expected="a finite number above 0" if "band" in key else "at least 0",
-                )
+                what, expected = f"{key} is {value}", "a finite number above 0" if "band" in key else "at least 0"
+                raise UserError(what, where=where, expected=expected)
 
     @property
     def num_servers(self) -> int:

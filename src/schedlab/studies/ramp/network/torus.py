@@ -42,19 +42,13 @@ class Torus:
         """Refuse what is no torus."""
         where = "topology torus " + " x ".join(map(str, self.shape))
         if min(self.shape) < 1 or self.channels < 1 or self.num_servers > MOST_WORKERS:
-            raise UserError(
-                "sizes that are no torus",
-                where=where,
-                expected=f"three numbers from 1 on, at most {MOST_WORKERS} servers",
-            )
+            what = "sizes that are no torus"
+            raise UserError(what, where=where, expected=f"three numbers from 1 on, at most {MOST_WORKERS} servers")
         for key in ("node_bandwidth", "propagation_latency", "io_latency"):
             value = getattr(self, key)
             if not math.isfinite(value) or value < 0 or (key == "node_bandwidth" and value == 0):
-                raise UserError(
-                    f"{key} is {value}",
-                    where=where,
-                    expected="a finite number above 0" if "band" in key else "at least 0",
-                )
+                what, expected = f"{key} is {value}", "a finite number above 0" if "band" in key else "at least 0"
+                raise UserError(what, where=where, expected=expected)
 
     @property
     def num_servers(self) -> int:

@@ -55,9 +55,8 @@ class Manager:
         Raises UserError for a `most` below 0, or odd and not 1: no action is such a number.
         """
         if most < 0 or (most > 1 and most % 2):
-            raise UserError(
-                f"{most} shards of an op", where=f"job {job.index}", expected="0 (rejected), 1, or an even number"
-            )
+            what = f"{most} shards of an op"
+            raise UserError(what, where=f"job {job.index}", expected="0 (rejected), 1, or an even number")
         if most == 0:
             return NO_PARTITION
         if self.partitioner == "random":

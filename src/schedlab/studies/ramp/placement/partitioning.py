@@ -51,17 +51,15 @@ def check_degrees(graph: TrainingGraph, degrees: Sequence[int] | np.ndarray) -> 
     """Refuse degrees that are not 1 or even, or differ between an op and its mate. Raises UserError naming the op."""
     values = [int(degree) for degree in degrees]
     if len(values) != graph.num_ops:
-        raise UserError(
-            f"{len(values)} degrees for {graph.num_ops} ops", where=f"graph '{graph.name}'", expected="one for each op"
-        )
+        what = f"{len(values)} degrees for {graph.num_ops} ops"
+        raise UserError(what, where=f"graph '{graph.name}'", expected="one for each op")
     for at, degree in enumerate(values):
         where = f"graph '{graph.name}', op {graph.ids[at]}"
         if degree < 1 or (degree > 1 and degree % 2):
             raise UserError(f"{degree} shards", where=where, expected="1 or an even number")
         if degree != values[(at + graph.num_forward) % graph.num_ops]:
-            raise UserError(
-                f"{degree} shards, but another number for its mate", where=where, expected="the same for both passes"
-            )
+            what = f"{degree} shards, but another number for its mate"
+            raise UserError(what, where=where, expected="the same for both passes")
 
 
 def degrees_of(graph: TrainingGraph, named: Mapping[int, int]) -> np.ndarray:

@@ -40,9 +40,8 @@ class JobPool:
         require_shares(self._betas, "jobs.beta")
         for gap in self._gaps:
             if (gap.values < 0).any() or not (gap.values > 0).any():
-                raise UserError(
-                    "gaps between arrivals that are negative or all 0", where="jobs.interarrival", expected="times in s"
-                )
+                what = "gaps between arrivals that are negative or all 0"
+                raise UserError(what, where="jobs.interarrival", expected="times in s")
 
     def episode(self, seed: int) -> DrawnJobs:
         """Return the jobs of one episode."""
@@ -103,11 +102,8 @@ class DrawnJobs:
         """Return a job of the pool. Raises UserError where none is left."""
         if not self._left:
             if self._settings.sampling != "remove_and_repeat":
-                raise UserError(
-                    "the pool is empty",
-                    where="jobs.replication",
-                    expected="a pool that is as large as the episode needs",
-                )
+                what = "the pool is empty"
+                raise UserError(what, where="jobs.replication", expected="a pool that is as large as the episode needs")
             self._left = list(range(len(self.members)))
             self._refills += 1
         place = int(self._draws.integers(len(self._left)))

@@ -80,9 +80,8 @@ class ClusterLimits:
         if self.queue_capacity < 0:
             raise UserError(f"a queue of {self.queue_capacity} jobs", where="queue_capacity", expected="at least 0")
         if not self.end > 0:
-            raise UserError(
-                f"the simulation ends at {self.end} s", where="max_simulation_time", expected="a time above 0"
-            )
+            what = f"the simulation ends at {self.end} s"
+            raise UserError(what, where="max_simulation_time", expected="a time above 0")
 
 
 class Cluster:
@@ -104,11 +103,8 @@ class Cluster:
         self.limits = limits or ClusterLimits()
         self.num_workers = times.topology.num_workers
         if self.memory.shape != (self.num_workers,):
-            raise UserError(
-                f"{self.memory.size} memory sizes for {self.num_workers} workers",
-                where="device",
-                expected="one for each server",
-            )
+            what = f"{self.memory.size} memory sizes for {self.num_workers} workers"
+            raise UserError(what, where="device", expected="one for each server")
         self._source = source
         self.reset(source)
 
@@ -205,22 +201,17 @@ class Cluster:
         if isinstance(decision, str):
             return BlockedJob(job, decision, self.time)
         if decision.placement.mask & taken:
-            raise UserError(
-                f"job {job.index} takes a worker of another job", where="action", expected="workers of one job only"
-            )
+            what = f"job {job.index} takes a worker of another job"
+            raise UserError(what, where="action", expected="workers of one job only")
         if not fits(decision.split, decision.placement, self.memory):
-            raise UserError(
-                f"job {job.index} exceeds the memory of a worker",
-                where="action",
-                expected="shards that fit, of both passes",
-            )
+            what = f"job {job.index} exceeds the memory of a worker"
+            raise UserError(what, where="action", expected="shards that fit, of both passes")
         channels = self.free_channels(decision, held) if decision.channels is None else decision.channels
         if channels is None:
             return BlockedJob(job, NO_CHANNEL, self.time)
         if channels & held:
-            raise UserError(
-                f"job {job.index} takes a channel of another job", where="action", expected="channels of one job only"
-            )
+            what = f"job {job.index} takes a channel of another job"
+            raise UserError(what, where="action", expected="channels of one job only")
         timing, lookahead = self.times.lookahead(decision.split, decision.placement)
         running = self._running(job, decision, timing, lookahead, channels)
         return BlockedJob(job, TOO_SLOW, self.time, running) if running.duration > job.time_limit else running

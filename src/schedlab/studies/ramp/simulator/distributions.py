@@ -166,11 +166,8 @@ def require_shares(found: tuple[Distribution, ...], where: str) -> None:
     values = np.concatenate([distribution.values[distribution.probabilities > 0] for distribution in found])
     wrong = values[(values <= 0) | (values > 1)]
     if wrong.size:
-        raise UserError(
-            f"beta can become {wrong[0]:g}",
-            where=where,
-            expected="shares above 0 and at most 1 of the sequential completion time",
-        )
+        what = f"beta can become {wrong[0]:g}"
+        raise UserError(what, where=where, expected="shares above 0 and at most 1 of the sequential completion time")
 
 
 def _distribution(settings: DistributionSettings, rng: np.random.Generator) -> Distribution:

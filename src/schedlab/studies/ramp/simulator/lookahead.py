@@ -84,11 +84,8 @@ def look_ahead(
     )
     complete, sums, active, ticks = run_step(step, cost.astype(np.float64), traffic.time.astype(np.float64))
     if not complete:
-        raise UserError(
-            "some shards wait for ever",
-            where=f"graph '{partition.graph.name}'",
-            expected="a graph that can be executed",
-        )
+        what = "some shards wait for ever"
+        raise UserError(what, where=f"graph '{partition.graph.name}'", expected="a graph that can be executed")
     time, communication, computation, busy = sums.tolist()
     return Lookahead(time, communication, computation, active, ticks, busy)
 

@@ -49,11 +49,8 @@ class AfterstateLearner:
     ) -> None:
         """Learn on the scenario of the only phase and write the candidate that validation chooses. Raises UserError."""
         if len(spec.train_on) != 1 or len(spec.train_on[0].scenarios) != 1 or paths.start is not None:
-            raise UserError(
-                "tables of durations hold one scenario",
-                where=f"{spec.name}.yaml: train_on",
-                expected="one phase, one scenario",
-            )
+            what = "tables of durations hold one scenario"
+            raise UserError(what, where=f"{spec.name}.yaml: train_on", expected="one phase, one scenario")
         phase = spec.train_on[0]
         settings = validate(AfterstateSettings, {**spec.params, **phase.params})
         problem = problems[phase.scenarios[0]]
