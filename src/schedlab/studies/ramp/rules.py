@@ -1,7 +1,6 @@
 """Rules that choose how far a job may be split, the published baselines and fixed degrees, and their settings.
 
-Source: specification of the ramp study, sections 8 and 15. A rule is a function (decision) -> action; 0 rejects the
-  job.
+Source: specification of the ramp study, sections 8 and 15. A rule is a function (decision) -> action; 0 rejects.
 """
 
 from __future__ import annotations
@@ -126,8 +125,7 @@ def takes_cap(name: str) -> bool:
 
 
 def is_possible(head: str, degree: int, degrees: Sequence[int]) -> bool:
-    """Return whether a parametric rule of a number is what its name says on a cluster with blocks for `degrees`
-    (rising).
+    """Return whether a parametric rule of a number is what its name says with blocks for `degrees` (rising).
 
     Another number would run as the next below (fixed) or reject every job (sip_ml).
     """

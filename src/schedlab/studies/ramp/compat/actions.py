@@ -236,11 +236,9 @@ def _blocks(cluster: Cluster, split: Partition, servers: Mapping[str, str], wher
 
 
 def action_of(cluster: Cluster, plans: Mapping[int, JobPlan]) -> JointAction:
-    """Return the five actions that say what plans say, with shortest-first schedules: what the managers of section 8
-    hand over.
+    """Return the five actions that say what plans say, with shortest-first schedules, as the managers' (section 8).
 
-    A dep takes the first channel of its link that no job holds; a job for which a link has none is left out of
-    dep_placement.
+    A dep takes the first free channel of its link; a job for which a link has none is left out of dep_placement.
     """
     partitions, placements, schedules, deps, dep_schedules = {}, {}, {}, {}, {}
     held = set(cluster.held)

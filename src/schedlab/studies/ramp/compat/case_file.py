@@ -1,7 +1,6 @@
 """Recorded runs of the published system (schema ramp-truth/1): reading their inputs.
 
-The inputs hold all realised random draws: which job arrived when, and what was decided. Raises UserError for whatever
-is wrong.
+The inputs hold all realised random draws: which job arrived when, and what was decided. Raises UserError.
 """
 
 from __future__ import annotations
@@ -120,8 +119,7 @@ class Case:
     """A recorded run without its results. memory: bytes of a device; actions: by job index, those that were recorded.
 
     rule   what the agent does where no action was recorded; None where no agent is named
-    drawn  what `expected` says of the jobs' random degrees and placements, by job index (draws that the inputs do not
-           hold)
+    drawn  random degrees and placements of `expected`, by job index (draws that the inputs do not hold)
     """
 
     topology: Ramp

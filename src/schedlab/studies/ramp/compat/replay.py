@@ -1,5 +1,4 @@
-"""A recorded run of the published system, simulated again: the same document, with the names that it was recorded
-under.
+"""A recorded run of the published system, simulated again: the same document under the recorded names.
 
 Source: specification of the ramp study; contract of `schedlab ramp replay`.
 """

@@ -29,8 +29,7 @@ class GraphNumber(gym.spaces.Box):
 class ObservationEncoder:
     """What settings show of a simulation; `graphs`: features of the graphs of its pool. It leaves the simulation reset.
 
-    tables  durations of the pool's jobs, needed for the form `durations`; None: they are made here where they are
-            needed
+    tables  durations of the pool's jobs, needed for the form `durations`; None: they are made where needed
     """
 
     def __init__(self, simulation: Simulation, settings: EnvironmentSettings, tables: Tables | None = None) -> None:

@@ -29,8 +29,7 @@ ENVIRONMENT = "schedlab/Ramp-v0"
 
 
 class RampEnv(gym.Env[Any, int]):
-    """Decide on the waiting job: action k splits its ops up to k ways, 0 rejects it; `action_masks` tells which are
-    valid.
+    """Decide on the waiting job: action k splits its ops up to k ways, 0 rejects it (valid ones: `action_masks`).
 
     Observation: float32 vector of 17 features and the mask, or a dictionary (`EnvironmentSettings.observation`):
     `features`, that vector; `graph`, a number into `graphs`; or, as published, the padded graph itself (encoder.py).
@@ -40,8 +39,7 @@ class RampEnv(gym.Env[Any, int]):
 
     fixed_episode  seed of the only episode; None: every reset draws another
     tables         durations for the observation `durations`, as in ObservationEncoder
-    Raises UserError for an action that is not valid, where the settings say so, for settings of another type, and where
-    no job waits when an episode begins.
+    Raises UserError for an invalid action, where settings say so, wrong settings, and a begin without a waiting job.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)

@@ -1,8 +1,7 @@
 """What a partitioning policy sees of a waiting job and of the cluster, and which actions are valid.
 
 Source: specification of the ramp study, section 12. All features float32; scaled by the pool of jobs they lie in [0,
-1], as published. On a scale of their own (`absolute`) they are logarithms of seconds and bytes, which mean the same in
-pools of other graphs.
+1], as published. On an absolute scale they are logarithms of s and bytes, which mean the same in all pools.
 """
 
 from __future__ import annotations
@@ -103,8 +102,7 @@ class Observer:
     def features(
         self, job: Job, mask: np.ndarray, mounted: int, running: int, absolute: bool = False, partitions: int = 1
     ) -> np.ndarray:
-        """Return float32[17 + most + 1]: the job among its pool (or on a scale of its own), its graph in six numbers,
-        cluster, mask.
+        """Return float32[17 + most + 1]: the job among its pool (or absolute), its graph in numbers, cluster, mask.
 
         partitions  shards per op by which the ranges of ops and deps are widened
         """

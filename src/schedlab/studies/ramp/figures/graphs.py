@@ -196,8 +196,7 @@ def kind_colours(graphs: Sequence[TrainingGraph]) -> dict[str, str]:
 def dot_sizes(shares: np.ndarray, largest: float) -> np.ndarray:
     """Return the areas of dots (points squared) of ops by their share of the time of the graph's slowest op.
 
-    They follow the root of it: the slowest op takes a thousand times as long as most, which all would be dots of one
-      size.
+    They follow its root: the slowest op takes a thousand times as long as most, which would be dots of one size.
     """
     return SMALLEST_DOT + largest * np.sqrt(shares)
 

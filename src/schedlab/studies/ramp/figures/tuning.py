@@ -17,8 +17,7 @@ COLUMNS = ["configuration", "rung", "step", "blocked"]
 
 
 def draw_tuning(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a rung, a line a configuration: share of validation decisions that block; rules across. Settings:
-    TuningSettings.
+    """A panel a rung, a line a configuration: share of validation decisions that block. Settings: TuningSettings.
 
     Raises UserError where the record has other columns.
     """

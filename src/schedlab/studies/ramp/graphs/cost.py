@@ -1,5 +1,4 @@
-"""Reading TensorFlow's cost graphs in protocol buffers' text format (CostGraphDef), which the REGAL data set consists
-of.
+"""Reading TensorFlow's cost graphs (CostGraphDef) in protocol buffers' text format, as in the REGAL data set.
 
     node {
       name: "conv" id: 1 compute_cost: 12
@@ -81,8 +80,7 @@ class _Node:
 
 
 def parse_cost_graph(text: str, name: str, where: str, *, backward_factor: float = 1.0) -> ForwardGraph:
-    """Return the graph in a CostGraphDef's text. Raises UserError that names line and field; `where` stands for the
-    file.
+    """Return the graph in a CostGraphDef's text, a file called `where`. Raises UserError with line and field.
 
     A cost graph has a forward pass only: an op of the backward pass costs `backward_factor` times its mate. The format
     allows any ids; ours rise along the edges, so that the pass ends at the highest one. An op's activation is all that

@@ -1,5 +1,4 @@
-"""Files of graphs: PipeDream's text, which we also write, TensorFlow's cost graphs (cost_graph.py), and folders and
-archives of both.
+"""Files of graphs: PipeDream's text, which we also write, cost graphs (cost.py), folders and archives of both.
 
 PipeDream's text has a line for each op and each edge, fields separated by ` -- `; edges are indented by a tab:
 
@@ -7,8 +6,7 @@ PipeDream's text has a line for each op and each edge, fields separated by ` -- 
         node1 -- node2
 
 An activation may be a list, `[6.0; 2.0]`, and counts as its sum. We write and read a third field, `size=0.0`, of an
-edge that carries something else than its source's activation. Source: specification of the ramp study, section 2;
-github.com/msr-fiddle/pipedream.
+edge that carries something else than its source's activation. Source: specification, section 2; msr-fiddle/pipedream.
 """
 
 from __future__ import annotations
@@ -37,8 +35,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
 
 
 def read_graph(path: Path | str) -> ForwardGraph:
-    """Return the graph in a file of PipeDream (.txt) or a cost graph (.pbtxt). Raises UserError that names file, line
-    and field.
+    """Return the graph in a file of PipeDream (.txt) or a cost graph (.pbtxt). Raises UserError with file and line.
 
     The graph is called like the file, or like its folder where the file is graph.txt.
     """
@@ -49,8 +46,7 @@ def read_graph(path: Path | str) -> ForwardGraph:
 
 
 def read_graphs(path: Path | str, max_files: int | None = None) -> tuple[ForwardGraph, ...]:
-    """Return the graphs of a folder, of a zip archive that `write_graphs` wrote, or of one file, ordered by the files'
-    names.
+    """Return the graphs of a folder, an archive of `write_graphs`, or one file, ordered by the files' names.
 
     Of a folder: its .txt and .pbtxt files, and PipeDream's <model>/graph.txt. max_files: only the first of them.
     Raises UserError, also where there is none, or where two have one name.

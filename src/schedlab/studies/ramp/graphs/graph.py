@@ -29,8 +29,7 @@ class ForwardGraph:
     activation     float64[n], bytes
     parameter      float64[n], bytes
     edges          int64[m, 2], (source, destination) as op ids
-    edge_size      float64[m], bytes of each edge and of its mirror; None: the activation of the source (PipeDream's
-                   files say no more)
+    edge_size      float64[m], bytes of each edge and of its mirror; None: the source's activation, as in PipeDream
     """
 
     name: str
@@ -113,8 +112,7 @@ class TrainingGraph:
     cost        float64[2n], the file's time unit times `seconds_per_unit`
     memory      float64[2n] bytes, activation + parameter (both passes, so a layer counts twice)
     activation  float64[2n] bytes
-    edges       int64[e, 2], (source, destination) as positions; forward edges and the join first, then backward edges,
-                grouped by source in op order
+    edges       int64[e, 2], (source, destination) as positions; forward, join, then backward by source in op order
     dep_size    float64[e] bytes: the activation of the source, or what the forward graph says of the edge
     depth       int64[2n], ops on the shortest path from the first source (1 there, 0 where it does not lead)
     """

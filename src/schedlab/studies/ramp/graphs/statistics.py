@@ -24,8 +24,7 @@ def throughput(graph: TrainingGraph) -> np.ndarray:
 def statistics(graph: TrainingGraph) -> dict[str, Any]:
     """Return one training step of a graph in numbers: times in the unit of its costs, sizes in bytes.
 
-    Ops are named by their ids, the first where several tie. max_throughput: the largest memory / cost of an op; depth:
-    ops on the longest of the shortest paths.
+    Ops are named by their ids, the first of ties. max_throughput: largest memory / cost; depth: longest shortest path.
     """
     found: dict[str, Any] = {"name": graph.name, "num_ops": graph.num_ops, "num_deps": len(graph.edges)}
     found["step_time"] = graph.step_time

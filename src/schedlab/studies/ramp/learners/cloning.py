@@ -1,5 +1,4 @@
-"""First parameters that decide as an expert does (behaviour cloning); the expert may know durations that the policy is
-not shown.
+"""First parameters that decide as an expert does (behaviour cloning); it may know durations that others do not.
 
 Source: specification of the ramp study, section 18: a reward for accepted jobs alone needs such a start.
 """

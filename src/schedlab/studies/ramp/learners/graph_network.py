@@ -1,5 +1,4 @@
-"""The graph policy's network: message passing over a job's ops and deps, beside the vector of job and cluster. Torch
-modules.
+"""The graph policy's network in torch: message passing over ops and deps, beside the vector of job and cluster.
 
 Source: specification of the ramp study, section 13 (PAC-ML, arXiv 2301.13799); messages go through torch-geometric.
 
@@ -85,8 +84,7 @@ class GraphEmbedding(nn.Module):
 
 
 class GraphReader(BaseFeaturesExtractor):
-    """Reads an observation of a graph by number (`graph_id`) or padded (`published`): the graph's embedding beside the
-    vector's.
+    """Reads a graph by number (`graph_id`) or padded (`published`): the graph's embedding beside the vector's.
 
     Each distinct graph of a minibatch is embedded once; where nothing is learned, once until the parameters change.
     """

@@ -17,11 +17,9 @@ Candidate = Literal["fixed", "table", "rollouts", "linear", "linear_rollouts", "
 
 
 class AfterstateSettings(Settings):
-    """Scores a decision by the value of the cluster after it. A phase's steps are training episodes that rollouts
-    decide.
+    """Scores a decision by the cluster's value after it. A phase's steps are episodes that rollouts decide.
 
-    Rollouts go on with a base, the fixed degree or tuned table under which they block least; values are fitted to what
-    they return.
+    Rollouts go on with a base, the degree or table that blocks least; values are fitted to what they return.
     """
 
     candidates: tuple[Candidate, ...] = setting(

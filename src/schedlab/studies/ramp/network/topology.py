@@ -180,8 +180,7 @@ class Ramp:
         return (len(places), *(len({place[axis] for place in places}) for axis in range(3)))
 
     def collective_time(self, spread: Spread, message: float) -> float:
-        """Return the seconds of a reduce-scatter and an all-gather over the servers of a spread (specification, section
-        9).
+        """Return the seconds of a reduce-scatter and an all-gather over a spread's servers (specification, section 9).
 
         Infinity where there are more members than wavelengths, as in a rack of more servers than twice the groups.
         """
@@ -204,8 +203,7 @@ class Ramp:
         return 2 * communication + computation
 
     def _step_bandwidth(self, members: int, contending: int) -> float:
-        """Bytes/s of one step among `members`, each of which talks to the others over the wavelengths that are left for
-        it; 0: none is.
+        """Bytes/s of one step among `members`, each talking to the others over the wavelengths left for it; 0: none.
 
         contending  racks that share the wavelengths; the published counter always says one (errata, 38)
         """

@@ -3,8 +3,7 @@
 A simple second pair of topology and rules of placement, which shows what the simulator asks of them. Messages go the
 shortest way at the bandwidth of a link; collectives go around a ring of the members (reduce-scatter, then all-gather;
 Patarasuk and Yuan 2009), whose steps are taken to be as long as the way between the two that lie farthest apart. Links
-that several jobs would share are left out: each pair of servers has a channel of its own, and jobs do not slow each
-other down.
+that several jobs would share are left out: each pair of servers has its own channel, jobs do not slow each other.
 """
 
 from __future__ import annotations

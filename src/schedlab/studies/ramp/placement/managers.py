@@ -27,8 +27,7 @@ class Manager:
 
     partitioner  quantum, or random: a degree drawn for each forward op
     quantum  s, aimed run time of a forward shard
-    placer   first_fit or random; shaper: a block of as many servers as the largest degree is chosen first, and the job
-             stays in it
+    placer   first_fit or random; shaper: a block for the largest degree is chosen first, and the job stays in it
     random   for what draws
     legal    degrees to which the quantum's are rounded down, None to keep them
     """

@@ -31,11 +31,9 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
 def quantum_degrees(graph: TrainingGraph, most: int, quantum: float, legal: Sequence[int] | None = None) -> np.ndarray:
-    """Return int64[2n]: shards of each op so that a forward shard takes about `quantum` seconds, at most `most`; mates
-    alike.
+    """Return int64[2n]: shards of each op, at most `most`, so that a forward shard takes about `quantum` s.
 
-    legal  degrees to which the others are rounded down (1 among them), or None to keep what no block of servers may
-           have
+    legal  degrees to which the others are rounded down (1 among them), None to keep those that have no block
     """
     if quantum <= 0:
         raise UserError(f"the quantum is {quantum} s", where="partitioning", expected="a number above 0")
@@ -94,8 +92,7 @@ class Bundle:
     """All deps between the shards of two ops, or the weight synchronisation among those of one (source == destination).
 
     first, source_stride  where its deps lie: dep of source shard i and column j is first + i x source_stride + j
-    width                 columns: shards of the destination, one less in a synchronisation (a shard does not send to
-                          itself)
+    width                 columns: shards of the destination, one less in a synchronisation
     size                  bytes of each dep
     """
 
@@ -259,8 +256,7 @@ def partition(graph: TrainingGraph, degrees: np.ndarray, sizes_from_memory: bool
 def _bundle_order(graph: TrainingGraph, split_order: list[int]) -> tuple[list[list[int]], list[list[int]]]:
     """Children and parents of each op in the order in which the published system holds them.
 
-    Splitting an op takes its edges away and adds those of its shards at the end; the synchronisation among them comes
-    last.
+    Splitting an op replaces its edges by those of its shards, at the end; their synchronisation comes last.
     """
     children: list[list[int]] = [[] for _ in range(graph.num_ops)]
     parents: list[list[int]] = [[] for _ in range(graph.num_ops)]

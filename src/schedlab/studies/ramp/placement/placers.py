@@ -47,15 +47,12 @@ def open_links(topology: Topology, held: Iterable[Channel]) -> OpenLinks | None:
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Servers of each op (positions, both passes): shard j of op i runs on blocks[i].servers[j]; mask has the bits of
-    all.
+    """Servers of each op (positions, both passes): shard j of op i runs on blocks[i].servers[j]; mask: bits of all.
 
     key    what tells placements of one partition apart: the servers of each degree, where that says all, else a hash of
            those of each op, of `order` and of `ranks`
-    order  the shards as they were placed, where that is not as `placement_order` says: ties of their scheduling follow
-           it
-    ranks  rank of each shard on its server where its scheduling is given, the highest first; else the shortest goes
-           first
+    order  the shards as they were placed, where not as in `placement_order`: ties of their scheduling follow it
+    ranks  rank of each shard on its server where scheduling is given, the highest first; else the shortest first
     """
 
     blocks: tuple[Block, ...] = field(repr=False)
@@ -80,8 +77,7 @@ def placement_of(
 
 @dataclass(frozen=True)
 class Room:
-    """What a placer may use: servers that are taken by others (bits) and the memory of each server in bytes,
-    float64[servers].
+    """What a placer may use: servers that others took (bits), bytes of memory of each server (float64[servers]).
 
     allowed  the only servers that it may use (bits), or None for all
     links    those with a free channel, which first fit and shapers keep to; None for all
@@ -145,13 +141,10 @@ def placement_order(partition: Partition, placement: Placement | None = None) ->
 
 
 def first_fit(partition: Partition, rules: PlacementRules, room: Room, forward_only: bool = False) -> Placement | None:
-    """Place each op on its parent's servers where there are as many, else on the first free legal block; None where one
-    finds none.
+    """Place each op on its parent's servers where as many, else on the first free legal block; None without one.
 
-    Where jobs hold channels of links that it may need (`room.links`), it takes the first blocks between which channels
-    are free.
-    forward_only  as published: the backward pass reserves no memory, and servers are reused if the sum of their memory
-                  suffices
+    Where jobs hold channels of links (`room.links`), it takes the first blocks between which channels are free.
+    forward_only  as published: no memory for the backward pass; servers are reused if their memory's sum suffices
     """
     if partition.most_memory_of_a_server <= float(room.memory.min()):
         return _first_fit_by_degree(partition, rules, room)

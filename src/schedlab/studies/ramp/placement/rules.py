@@ -62,8 +62,7 @@ def block_shapes(degree: int, shape: Shape) -> list[Shape]:
 class BlockCache:
     """Blocks by degree as a function finds them.
 
-    Those kept before are dropped where, with a new degree, more than MOST_BLOCKS_KEPT servers would be named; the new
-    one is kept, however large.
+    Where a new degree would exceed MOST_BLOCKS_KEPT named servers, those kept before are dropped.
     """
 
     def __init__(self, find: Callable[[int], tuple[Block, ...]]) -> None:

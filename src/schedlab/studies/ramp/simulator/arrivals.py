@@ -19,8 +19,7 @@ from schedlab.studies.ramp.simulator.jobs import Job, PoolRanges, pool_ranges
 
 
 class JobPool:
-    """What the episodes of a scenario draw from: graphs in seconds, and distributions whose shape the scenario's seed
-    decides.
+    """What episodes draw from: graphs in seconds, and distributions whose shape the scenario's seed decides.
 
     Raises UserError for an empty pool and for betas outside (0, 1].
     """

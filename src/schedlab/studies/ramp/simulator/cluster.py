@@ -35,8 +35,7 @@ DUE = 1e-7  # s; what is nearer than this has happened
 
 @dataclass(frozen=True, eq=False)
 class JobPlan:
-    """How a job is to run: its shards and their servers, with the order in which shards of one server run
-    (`placement.ranks`).
+    """How a job is to run: its shards and their servers, the order of shards on a server (`placement.ranks`).
 
     channels  those that it takes; None: of each link the first that is free, where jobs may share servers and so links
     """
@@ -50,8 +49,7 @@ class JobPlan:
 class RunningJob:
     """A mounted job.
 
-    started, duration, communication, computation  s, over all training steps; utilisation: share of the mounted
-      workers' time
+    started, duration, communication, computation  s, of all training steps; utilisation: share of workers' time
     channels  those that it holds, where its plan names them or jobs may share servers
     """
 
@@ -141,8 +139,7 @@ class Cluster:
         return episode_statistics(self.record, self.time)
 
     def step(self, decisions: Mapping[int, JobPlan | str]) -> dict[str, Any]:
-        """Block or mount the waiting jobs, then go on to the next arrival, completion, or the end; return the step's
-        statistics.
+        """Block or mount the waiting jobs, go on to the next event or the end; return the step's statistics.
 
         decisions  by job index: a plan, or the cause for which the job is blocked; a waiting job that is not named is
                    rejected
@@ -172,8 +169,7 @@ class Cluster:
         return found
 
     def free_channels(self, plan: JobPlan, held: Set[Channel]) -> frozenset[Channel] | None:
-        """Return the first channel that is not held of each link that a plan sends over (first fit); None where a link
-        has none left.
+        """Return the first free channel of each link that a plan sends over (first fit); None where a link has none.
 
         Where a server has one worker no pair of servers is shared, and no channel is told: each pair has its own (in
         RAMP; on a torus by assumption, see torus.py).

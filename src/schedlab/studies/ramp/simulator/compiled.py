@@ -1,5 +1,4 @@
-"""Tables and episodes for the compiled cluster, made from the exact one, so that learning plays the same decisions much
-faster.
+"""Tables and episodes of the compiled cluster, made from the exact one: learning plays the same, much faster.
 
 Source: specification of the ramp study, section 18.
 """
@@ -26,8 +25,7 @@ def compiled_tables(simulation: Simulation) -> Tables:
     Durations are those on an empty cluster: where other jobs run, the first free block may have another shape, and the
     exact cluster's differ by some hundredths of a percent (published setting) to half a percent (traced graphs;
     test_ramp_fast.py). Raises UserError for a scenario that the compiled cluster cannot play: another network, several
-    workers a server (which jobs may share), more than 64 servers, unlike ones, partitions or placements that are drawn,
-    memory that decides.
+    workers a server, more than 64 servers, unlike ones, partitions or placements that are drawn, memory that decides.
     """
     scenario, rules = simulation.scenario, simulation.rules
     _require_playable(simulation)

@@ -1,5 +1,4 @@
-"""The cluster as learning plays it, compiled: sets of servers as 64-bit masks, durations from a table, one decision an
-arrival.
+"""The cluster as learning plays it, compiled: sets of servers as 64-bit masks, one decision an arrival.
 
 Where memory and contention never decide, a job takes the union of the first fits of its distinct degrees, and its
 servers are free again
@@ -23,10 +22,8 @@ class Tables(NamedTuple):
     """What is known of jobs and blocks of servers. Actions and degrees are named by their places.
 
     actions    int64[A], shards, rising; durations: float64[graphs, A], s; sequential: float64[graphs], s
-    parts      int64[graphs, A, P], the distinct degrees of a graph under an action, -1 behind the last; own: int64[A],
-               an action's degree
-    first      int64[D + 1]: the legal blocks of degree d are masks[first[d]:first[d + 1]], in the order in which they
-               are tried
+    parts      int64[graphs, A, P], the distinct degrees of a graph under an action, then -1; own: int64[A], its degree
+    first      int64[D + 1]: the legal blocks of degree d are masks[first[d]:first[d + 1]], as they are tried
     masks      uint64[blocks], bit s for server s
     servers    number of servers; cut_off: whether jobs that run at the end count as blocked
     """
@@ -43,8 +40,7 @@ class Tables(NamedTuple):
 
 
 class Arrivals(NamedTuple):
-    """The jobs of an episode: when they arrive (float64[n], s), their graphs (int64[n]), and the actions that meet
-    their limits (bits).
+    """An episode's jobs: arrival times (float64[n], s), graphs (int64[n]), and actions that meet limits (bits).
 
     undecided  jobs that arrive as the episode ends: they count as arrivals, and nobody decides on them
     """
@@ -81,8 +77,7 @@ class Situation(NamedTuple):
 class Rollouts(NamedTuple):
     """How actions are played on, for so many jobs of the futures.
 
-    choice, weights  a table (int64[graphs, A + 1]), and linear values (float64[F]) that decide in its place where there
-                     are any
+    choice, weights  a table (int64[graphs, A + 1]), and linear values (float64[F]) that decide in its place, if any
     """
 
     choice: np.ndarray

@@ -1,5 +1,4 @@
-"""Distributions of what is drawn for each job: the share of its sequential time that it accepts (beta), and the gaps
-between arrivals.
+"""Distributions of what is drawn for each job: the share of its time that it accepts (beta), and arrival gaps.
 
 All of them are discrete: values with probabilities. Source: specification of the ramp study, section 4.
 """
@@ -143,8 +142,7 @@ class Distribution:
 def alternatives(settings: DistributionSettings, rng: np.random.Generator) -> tuple[Distribution, ...]:
     """Return the distributions that episodes choose from: one, but for `one_of`.
 
-    Only the skew normal of the shape `drawn` draws here: use a stream of its own, so that all episodes of a scenario
-    share it.
+    Only the skew normal of the shape `drawn` draws here: one stream for all episodes of a scenario.
     """
     if settings.kind == "one_of":
         return tuple(_distribution(choice, rng) for choice in settings.choices)
@@ -188,8 +186,7 @@ def _distribution(settings: DistributionSettings, rng: np.random.Generator) -> D
 
 
 def expected_shares(settings: DistributionSettings, draws: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return what `scaled_skew_normal` gives on average: shares float64[bins] and edges float64[bins + 1] of bins from
-    low to high.
+    """Return what `scaled_skew_normal` gives on average: shares float64[bins], edges float64[bins + 1] of bins.
 
     The extremes of a sample are given, or those quantiles of the law that leave half a draw outside.
     """
@@ -221,11 +218,9 @@ def uniform_grid(low: float, high: float, decimals: int) -> np.ndarray:
 
 
 def scaled_skew_normal(settings: DistributionSettings, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Return draws of the skew normal, float64[draws], whose smallest one is moved to 0 and whose largest is scaled to
-    `high`.
+    """Return draws of the skew normal, float64[draws]: the smallest moved to 0, the largest scaled to `high`.
 
-    The location does not matter, then. A skew normal is |x| d + y sqrt(1 - d^2) with x, y normal, d = a / sqrt(1 + a^2)
-    (Azzalini 1985).
+    A skew normal is |x| d + y sqrt(1 - d^2) with x, y normal, d = a / sqrt(1 + a^2) (Azzalini 1985).
     """
     low, high, skewness = settings.skew_normal
     slant = skewness / np.sqrt(1 + skewness**2)

@@ -17,8 +17,7 @@ from schedlab.studies.ramp.graphs.graph import TrainingGraph
 class Job:
     """A training job: `steps` identical training steps, to be done within `beta` of the time that one device takes.
 
-    index  running number in the simulation; id: number in the pool that it was drawn from. Raises UserError for a beta
-           outside (0, 1].
+    index  number in the simulation; id: number in its pool. Raises UserError for a beta outside (0, 1].
     """
 
     index: int

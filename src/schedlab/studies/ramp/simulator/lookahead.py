@@ -25,8 +25,7 @@ class FlowRules:
     ticks_by_priority  as published: a tick ends with the first flow of some link, so that others may end late; among
                        equally long flows of a link the one that started first is the first
                        (schedulers.srpt_dep_classes)
-    contention         single messages on one link go one after the other, the shortest first (collectives have their
-                       own time)
+    contention         single messages on one link go one by one, the shortest first (collectives have their time)
     """
 
     mutual_deps_count: bool = False

@@ -1,8 +1,6 @@
-"""The compiled event loop of one training step; tests/oracles/ramp_lookahead.py states it in plain
-Python.
+"""The compiled event loop of one training step; tests/oracles/ramp_lookahead.py states it in plain Python.
 
-All loops keep the order of the published arithmetic: what is left of a shard or a flow is reduced tick by tick, so that
-rounding leaves the same residues.
+All loops keep the published order of arithmetic, tick by tick, so that rounding leaves the same residues.
 """
 
 from __future__ import annotations
@@ -27,8 +25,7 @@ class Step(NamedTuple):
     counts                bool[deps], is an input of its destination
     link, dep_rank        int64[deps]: the flow of highest rank, of equals that with least left, goes first on a link;
                           link -1: a dep that waits for no other
-    one_by_one            whether the others on a link wait, or advance too and only the first decides how long a tick
-                          may be
+    one_by_one            whether the others on a link wait, or advance too and only the first ends ticks
     """
 
     worker: np.ndarray

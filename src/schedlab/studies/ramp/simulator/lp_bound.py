@@ -1,5 +1,4 @@
-"""An upper bound on the jobs that any policy can accept: it knows all arrivals, splits jobs and ignores which servers
-are free together.
+"""An upper bound on the jobs that any policy can accept: it knows all arrivals and splits jobs over free servers.
 
 Source: specification of the ramp study, section 18 (clairvoyant linear programme without fragmentation).
 """

@@ -1,5 +1,4 @@
-"""Decisions by the value of the cluster after them, compiled: score(action) = accepted + V(cluster after it); rejecting
-is one of them.
+"""Decisions by the cluster after them, compiled: score(action, or rejecting) = accepted + V(cluster after it).
 
 V is linear in what the cluster will look like at the arrivals to come, or a small tanh network of that and of when each
 server is free.
@@ -35,8 +34,7 @@ LOOKS = 4  # offsets at which single degrees are looked at
 class Outlook(NamedTuple):
     """What V looks at. Offsets count from now, in s.
 
-    offsets   float64[O], rising: when free servers are counted; at the first LOOKS of them also whether each degree has
-              a free block
+    offsets   float64[O], rising: when free servers are counted; at the first LOOKS also free blocks of each degree
     degrees   int64[B], places of those degrees
     quarters  uint64[Q], disjoint blocks; at: int64[K], the offsets at which free ones are counted
     period, horizon  s: mean time between arrivals; how far the end of the episode and of jobs is seen
@@ -143,8 +141,7 @@ def wait_for_servers(
 def afterstates(
     tables: Tables, outlook: Outlook, now: Situation, rows: np.ndarray, own: np.ndarray, masks: np.ndarray
 ) -> None:
-    """Write the features of every afterstate (float64[A + 1, F]), what each counts (float64[A + 1], NaN: impossible)
-    and its servers.
+    """Write each afterstate's features (float64[A + 1, F]), what it counts (float64[A + 1], NaN: none) and servers.
 
     The last row is that of rejecting. A row of summary_size features has no single servers.
     """
@@ -221,8 +218,7 @@ def free_block(first: np.ndarray, masks: np.ndarray, degree: int, taken: np.uint
 def go_to(
     clock: float, until: np.ndarray, held: np.ndarray, running: int, offsets: np.ndarray, taken_then: np.ndarray
 ) -> tuple[int, np.uint64]:
-    """Take ended jobs out of `until` and `held` (as running_jobs writes them), and write the servers held at offsets
-    from now (uint64[O]).
+    """Take ended jobs out of `until` and `held` (as in running_jobs), write servers held at offsets (uint64[O]).
 
     Return how many jobs run and which servers they hold.
     """

@@ -1,5 +1,4 @@
-"""Learning what the cluster is worth after a decision: rollouts of a base, regression, an evolution strategy;
-validation chooses.
+"""Learning what the cluster is worth after a decision: rollouts, regression, evolution; validation chooses.
 
 Source: specification of the ramp study, section 18.
 """

@@ -1,5 +1,4 @@
-"""The study's measures of compiled episodes: blocking, demand throughput, completion time and speed-up, as evaluations
-have them.
+"""The study's measures of compiled episodes, as evaluations have them: blocking, throughput, time and speed-up.
 
 Source: specification of the ramp study, section 11.
 """
@@ -41,11 +40,9 @@ def linear_actions(
 def measures(
     tables: Tables, demand: np.ndarray, arrivals: Arrivals, stop: float, actions: np.ndarray
 ) -> dict[str, float]:
-    """Return the measures of an episode in which these actions are taken, by the names of METRICS; one without a
-    denominator is left out.
+    """Return the measures (names of METRICS) of an episode under these actions; without a denominator: left out.
 
-    demand: float64[graphs], bytes of memory and of deps of an unsplit job; jobs count the share of it that they get
-      through by the end.
+    demand: float64[graphs], bytes of memory and deps of an unsplit job; jobs count the share that they get done.
     """
     masks = np.zeros(len(actions), dtype=np.uint64)
     accepted = play_actions(tables, arrivals, stop, actions, masks)

@@ -85,8 +85,7 @@ def save(path: Path, kept: Candidate, actions: np.ndarray, learned: Mapping[str,
 
 
 def load(path: Path, tables: Tables, outlook: Outlook, here: Mapping[str, Any]) -> Candidate:
-    """Return what decides. Raises UserError where it was learned for another cluster or other graphs than `here`
-    (`learned_for`).
+    """Return what decides. Raises UserError where it was learned for another cluster or other graphs than `here`.
 
     A checkpoint that does not say what it was learned for (those written before it was stored) is held against the
     numbers of graphs, degrees and features alone.

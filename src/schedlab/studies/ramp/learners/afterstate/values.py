@@ -145,8 +145,7 @@ class Fit:
     """How a network is fitted.
 
     regret       weight of the loss's second part: how much less than the best action the softmax choice of the scores
-                 returns. Squared errors have the rest of it. The softmax begins after WARM of the gradient steps, when
-                 scores say something.
+                 returns; squared errors have the rest. The softmax begins after WARM of the gradient steps.
     temperature  of that choice, in accepted jobs
     """
 
@@ -162,8 +161,7 @@ def fit_network(found: Returns, fit: Fit, seed: int) -> Network:
     """Return a network fitted to the centred values of decisions.
 
     It is fitted on features of mean 0 and deviation 1, which then go into the first layer: as they are, waits of
-    servers are so small that the network hardly learns to read them (blocking on distribution A .204 against .183 of
-    the same decisions).
+    servers are so small that the network hardly reads them (blocking on A .204 against .183 of the same decisions).
     """
     import torch
     from torch import nn
