@@ -31,7 +31,14 @@ from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation.statistics import estimate, sample
 from schedlab.studies.ramp.graphs.files import read_graphs
-from schedlab.studies.ramp.learners.afterstate.policy import FUTURES, AfterstatePolicy, Candidate, learned_for, load, play
+from schedlab.studies.ramp.learners.afterstate.policy import (
+    FUTURES,
+    AfterstatePolicy,
+    Candidate,
+    learned_for,
+    load,
+    play,
+)
 from schedlab.studies.ramp.learners.afterstate.values import collect
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.rules import RULE_MAKERS

@@ -118,7 +118,7 @@ class TrainingGraph:
     """
 
     name: str
-    ids: Array = field(repr=False)
+    ids: np.ndarray = field(repr=False)
     kinds: tuple[str, ...] = field(repr=False)
     cost: np.ndarray = field(repr=False)
     memory: np.ndarray = field(repr=False)

@@ -75,14 +75,22 @@ class Topology(Protocol):
         """Return the name of one channel between two servers."""
 
 
+def require_rates(topology: Topology, where: str) -> None:
+    """Refuse a bandwidth or latencies that cannot be. Raises UserError."""
+    for key in ("node_bandwidth", "propagation_latency", "io_latency"):
+        value = getattr(topology, key)
+        if not math.isfinite(value) or value < 0 or (key == "node_bandwidth" and value == 0):
+            expected = "a finite number above 0" if key == "node_bandwidth" else "at least 0"
+            raise UserError(f"{key} is {value}", where=where, expected=expected)
+
+
 @dataclass(frozen=True)
 class Ramp:
     """RAMP: communication groups x racks per group x servers per rack, each pair of servers one optical hop apart.
 
-    node_bandwidth and the derived channel bandwidth in bytes/s, latencies in s. free_inside_racks and
-    bandwidth_shared_twice as in
-    LegacySettings. contending_racks: how many racks share the wavelengths of a collective's steps, one or those of a
-    group that take part. Raises UserError for sizes that are no RAMP.
+    Bandwidths in bytes/s, latencies in s; free_inside_racks and bandwidth_shared_twice as in LegacySettings.
+    contending_racks: racks that share the wavelengths of a collective's steps, one or those of a group that take part.
+    Raises UserError for sizes that are no RAMP.
     """
 
     groups: int
@@ -109,11 +117,7 @@ class Ramp:
             raise UserError(what, where=where, expected="at most as many racks per group as communication groups")
         if self.num_workers > MOST_WORKERS:
             raise UserError(f"{self.num_workers} workers", where=where, expected=f"at most {MOST_WORKERS}")
-        for key in ("node_bandwidth", "propagation_latency", "io_latency"):
-            value = getattr(self, key)
-            if not math.isfinite(value) or value < 0 or (key == "node_bandwidth" and value == 0):
-                what, expected = f"{key} is {value}", "a finite number above 0" if "band" in key else "at least 0"
-                raise UserError(what, where=where, expected=expected)
+        require_rates(self, where)
 
     @property
     def num_servers(self) -> int:
@@ -133,8 +137,7 @@ class Ramp:
     @cached_property
     def coordinates(self) -> np.ndarray:
         """int64[servers, 3]: group, rack, server of each, in c-major order."""
-        grid = np.indices(self.shape).reshape(3, -1).T
-        return np.ascontiguousarray(grid)
+        return np.ascontiguousarray(np.indices(self.shape).reshape(3, -1).T)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.studies.ramp.network.topology import MOST_WORKERS, Spread, reduction_time
+from schedlab.studies.ramp.network.topology import MOST_WORKERS, Spread, reduction_time, require_rates
 from schedlab.studies.ramp.placement.rules import Block, BlockCache, Shape, make_block
 
 
@@ -43,11 +43,7 @@ class Torus:
         if min(self.shape) < 1 or self.channels < 1 or self.num_servers > MOST_WORKERS:
             what = "sizes that are no torus"
             raise UserError(what, where=where, expected=f"three numbers from 1 on, at most {MOST_WORKERS} servers")
-        for key in ("node_bandwidth", "propagation_latency", "io_latency"):
-            value = getattr(self, key)
-            if not math.isfinite(value) or value < 0 or (key == "node_bandwidth" and value == 0):
-                what, expected = f"{key} is {value}", "a finite number above 0" if "band" in key else "at least 0"
-                raise UserError(what, where=where, expected=expected)
+        require_rates(self, where)
 
     @property
     def num_servers(self) -> int:
