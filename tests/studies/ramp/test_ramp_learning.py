@@ -171,9 +171,7 @@ def everything(problem, tmp_path_factory):
     return learned(problem, tmp_path_factory.mktemp("whole"), **EVERYTHING)
 
 
-@pytest.mark.parametrize(
-    "after", [1, pytest.param(3, marks=pytest.mark.slow), 9, pytest.param(12, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("after", [1, 9])
 def test_an_interrupted_job_goes_on_and_ends_with_the_same_bytes(problem, everything, tmp_path, after):
     whole, curve = everything
     before = interrupted(problem, tmp_path / "cut", after)
