@@ -48,7 +48,7 @@ def drawing_of(graphs: Sequence[TrainingGraph], caption: str, left_out: Mapping[
         _draw_graph(axes, graph, place, largest, colours)
         axes.set_title(f"{graph.name}: {graph.num_ops} ops, {len(graph.edges)} deps")
     helpers.legend_outside(figure, _kind_keys(colours) + _size_keys(largest), columns=KINDS - 1)
-    return Drawing(figure, f"{caption} {_slowest_told(graphs)}", left_out=left_out or {})
+    return Drawing(figure, f"{caption} {_slowest_text(graphs)}", left_out=left_out or {})
 
 
 def draw_op_histograms(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -68,7 +68,7 @@ def draw_op_histograms(tables: StudyTables, spec: FigureSpec) -> Drawing:
         panels[-1, column].minorticks_off()
     nothing = ", ".join(f"{int((graph.cost == 0).sum())} of {graph.num_ops} in {graph.name}" for graph in graphs)
     told = f"Dashed: medians of those shown. Not shown, as logarithms have no zero: ops that cost nothing, {nothing}."
-    return Drawing(figure, f"{spec.caption} {told} {_unit_told(tables, spec)}", left_out=helpers.after_the_first(spec))
+    return Drawing(figure, f"{spec.caption} {told} {_unit_text(tables, spec)}", left_out=helpers.after_the_first(spec))
 
 
 def draw_graph_table(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -103,7 +103,7 @@ def draw_graph_table(tables: StudyTables, spec: FigureSpec) -> Drawing:
         )
     for height in (0, len(table)):
         axes.axhline(height, color=INK, linewidth=0.6)
-    return Drawing(figure, f"{spec.caption} {_unit_told(tables, spec)}", left_out=helpers.after_the_first(spec))
+    return Drawing(figure, f"{spec.caption} {_unit_text(tables, spec)}", left_out=helpers.after_the_first(spec))
 
 
 def draw_betas(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -154,7 +154,7 @@ def _time_unit(tables: StudyTables, spec: FigureSpec) -> str:
     return str(tables.scenarios[_scenario_shown(tables, spec)].get("jobs", {}).get("time_unit", "s"))
 
 
-def _unit_told(tables: StudyTables, spec: FigureSpec) -> str:
+def _unit_text(tables: StudyTables, spec: FigureSpec) -> str:
     name, unit = _scenario_shown(tables, spec), _time_unit(tables, spec)
     return f"Times as the scenario {name} counts them: a 1 in a graph file is 1 {unit}."
 
@@ -261,7 +261,7 @@ def _size_keys(largest: float) -> list[Any]:
     ]
 
 
-def _slowest_told(graphs: Sequence[TrainingGraph]) -> str:
+def _slowest_text(graphs: Sequence[TrainingGraph]) -> str:
     told = []
     for graph in graphs:
         slowest = int(graph.cost.argmax())

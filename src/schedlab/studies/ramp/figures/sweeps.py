@@ -66,10 +66,10 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
         helpers.shared_xlabel(line, AXES[settings.x])
     helpers.legend_outside(figure, columns=len(settings.policies))
     told = [
-        _ends_told(rows, settings),
-        _episodes_told(rows),
-        _lengths_told(tables.scenarios, places),
-        _missing_told(rows, metrics, settings),
+        _ends_text(rows, settings),
+        _episodes_text(rows),
+        _lengths_text(tables.scenarios, places),
+        _missing_text(rows, metrics, settings),
     ]
     scored = set(rows.loc[rows["policy"].isin(settings.policies), "scenario"])
     return Drawing(
@@ -99,7 +99,7 @@ def _ticks(axes: Axes, places: list[float]) -> None:
     axes.minorticks_off()
 
 
-def _ends_told(rows: pd.DataFrame, settings: SweepSettings) -> str:
+def _ends_text(rows: pd.DataFrame, settings: SweepSettings) -> str:
     """Blocking rates at both ends, by policy."""
     rates = rows[rows["metric"] == "blocking_rate"].groupby(["policy", "x"])["value"].mean()
     told = []
@@ -110,7 +110,7 @@ def _ends_told(rows: pd.DataFrame, settings: SweepSettings) -> str:
     return f"Blocking rates: {'; '.join(told)}."
 
 
-def _episodes_told(rows: pd.DataFrame) -> str:
+def _episodes_text(rows: pd.DataFrame) -> str:
     """How many episodes a mean and a band are of; a band of one has no width."""
     counts = rows.groupby("x")["unit"].nunique()
     shared = ", ".join(f"{count} at {_span(counts.index[counts == count])}" for count in sorted(set(counts)))
@@ -118,7 +118,7 @@ def _episodes_told(rows: pd.DataFrame) -> str:
     return f"Test episodes: {shared if counts.nunique() > 1 else counts.iloc[0]}{bare}."
 
 
-def _lengths_told(scenarios: Mapping[str, Mapping[str, Any]], places: Mapping[str, float]) -> str:
+def _lengths_text(scenarios: Mapping[str, Mapping[str, Any]], places: Mapping[str, float]) -> str:
     """How long the episodes are, where the scenarios differ in that."""
     ends = {place: scenarios[name].get("episodes", {}).get("end") for name, place in places.items()}
     if len(set(ends.values())) < 2:
@@ -130,7 +130,7 @@ def _lengths_told(scenarios: Mapping[str, Mapping[str, Any]], places: Mapping[st
     return f"Arrivals end after {', '.join(told)}."
 
 
-def _missing_told(rows: pd.DataFrame, metrics: Sequence[Metric], settings: SweepSettings) -> str:
+def _missing_text(rows: pd.DataFrame, metrics: Sequence[Metric], settings: SweepSettings) -> str:
     """Which points there are none of: a measure of completed jobs of a policy that completed none."""
     told = []
     for metric in metrics:

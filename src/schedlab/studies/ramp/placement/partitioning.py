@@ -160,7 +160,7 @@ class Partition:
         return tuple(dict.fromkeys(self.degree_list))
 
     @cached_property
-    def talks(self) -> frozenset[tuple[int, int]]:
+    def sending_degrees(self) -> frozenset[tuple[int, int]]:
         """Pairs of degrees (source's, destination's) of ops of which the one sends to the other."""
         sent = [bundle for bundles in self.outgoing for bundle in bundles if bundle.size > 0]
         return frozenset((self.degree_list[bundle.source], self.degree_list[bundle.destination]) for bundle in sent)

@@ -186,7 +186,7 @@ def _joined_blocks(
 ) -> dict[int, Block] | None:
     """The first free blocks, the largest degree's chosen first, with free channels between those that exchange."""
     degrees = sorted(partition.distinct_degrees, reverse=True)
-    closed, talks = room.closed, partition.talks
+    closed, sending = room.closed, partition.sending_degrees
 
     def choose(chosen: dict[int, Block]) -> dict[int, Block] | None:
         if len(chosen) == len(degrees):
@@ -200,7 +200,7 @@ def _joined_blocks(
                 (one, other)
                 for other in found
                 for one, other in ((degree, other), (other, degree))
-                if (one, other) in talks
+                if (one, other) in sending
             ]
             if (
                 all(links.joins(found[one], found[other]) for one, other in pairs)
