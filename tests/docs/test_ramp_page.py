@@ -16,7 +16,6 @@ from schedlab.studies.ramp.graphs.files import read_graph, read_graphs
 from ramp_traced_graphs import line  # isort: skip  (page_sentences adds its folder)
 
 
-@pytest.mark.slow
 def test_the_programs_of_the_page_run(repository: Path, monkeypatch, capsys) -> None:
     programs = blocks((repository / "docs/ramp.md").read_text(), "python")
     monkeypatch.chdir(repository)
@@ -36,7 +35,6 @@ def test_the_programs_of_the_page_run(repository: Path, monkeypatch, capsys) -> 
         check_env(names["AnyServers"](names["simulation"]), skip_render_check=True)
 
 
-@pytest.mark.slow
 def test_the_example_on_graphs_runs(repository: Path, tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     examples = blocks((repository / "docs/ramp_graphs.md").read_text(), "python")
