@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import ramp
 
-from schedlab.studies.ramp.compat.published import ON_SHIPPED, SHIPPED, published_scenario
 from schedlab.studies.ramp.env.env import RampEnv
 from schedlab.studies.ramp.env.settings import EnvironmentSettings
 from schedlab.studies.ramp.graphs.files import read_graphs
@@ -14,6 +13,7 @@ from schedlab.studies.ramp.legacy import LegacySettings
 from schedlab.studies.ramp.network.topology import Ramp
 from schedlab.studies.ramp.placement.rules import RampPlacement
 from schedlab.studies.ramp.rules import RULES
+from schedlab.studies.ramp.scenario import ON_SHIPPED, SHIPPED, published_scenario
 from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 from schedlab.studies.ramp.simulator.timing import JobTimes
 

@@ -1,9 +1,11 @@
-"""What the ramp study's DQN costs, and how often it blocks beside rules, in the published setting with its defects; one CSV.
+"""What the ramp study's DQN costs, and how often it blocks beside rules, in the published setting with its defects;
+one CSV.
 
     python benchmarks/ramp_dqn.py speed [--graphs DIR]
     python benchmarks/ramp_dqn.py blocking [--graphs DIR] [--beta A] [--seeds 0 1] [--steps 16000] [--episodes 10] [--out FILE.csv]
 
-Values are those of conf/learner/ramp/dqn.yaml. CPU time of one core. Policies are chosen on validation episodes and scored on others.
+Values are those of conf/learner/ramp/dqn.yaml. CPU time of one core. Policies are chosen on validation episodes and
+scored on others.
 """
 
 from __future__ import annotations
@@ -27,14 +29,14 @@ from schedlab.learning.prioritised_dqn.actors import Actor
 from schedlab.learning.prioritised_dqn.learner import NStep, QNetwork, errors, vector_reader
 from schedlab.learning.prioritised_dqn.replay import PrioritisedReplay
 from schedlab.learning.seeding import use_one_thread
-from schedlab.studies.ramp.compat.published import published_scenario
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
+from schedlab.studies.ramp.learners.dqn import RampDQNLearner
 from schedlab.studies.ramp.learners.settings import RampDQNSettings
 from schedlab.studies.ramp.learners.stock import SeenProblem
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.rule_policies import RULE_MAKERS
-from schedlab.studies.ramp.study import STUDY
+from schedlab.studies.ramp.rules import RULE_MAKERS
+from schedlab.studies.ramp.scenario import published_scenario
 
 VALUES = Path(__file__).resolve().parent.parent / "conf/learner/ramp/dqn.yaml"
 RULES: dict[str, tuple[str, dict[str, int]]] = {
@@ -63,14 +65,18 @@ def print_speed(problem: RampProblem) -> None:
     settings = validate(RampDQNSettings, values_of_learner())
     seen = SeenProblem(problem, settings.environment)
     env = seen.env(seen.units("train")[0], 0)
-    online, target = (QNetwork(vector_reader(settings, env.observation_space), int(env.action_space.n), settings) for _ in range(2))
+    online, target = (
+        QNetwork(vector_reader(settings, env.observation_space), int(env.action_space.n), settings) for _ in range(2)
+    )
     actor, rounds = (
         Actor(0, settings, partial(NStep, settings.n_steps, settings.gamma), {"a": seen}, ("a",), 0),
         4000 // settings.train_freq,
     )
     rows = [row for _ in range(rounds) for row in actor.play(online.values, 1.0).rows]
     for name, epsilon in (("random", 1.0), ("by the network", 0.0)):
-        rate = per_second(rounds * settings.train_freq, lambda e=epsilon: [actor.play(online.values, e) for _ in range(rounds)])
+        rate = per_second(
+            rounds * settings.train_freq, lambda e=epsilon: [actor.play(online.values, e) for _ in range(rounds)]
+        )
         print(f"decisions, {name}: {rate:,.0f}/s")
     replay = PrioritisedReplay(settings.buffer_size, settings.alpha, settings.eps)
     replay.add({name: np.stack([row[name] for row in rows]) for name in rows[0]}, np.ones(len(rows)))
@@ -84,7 +90,9 @@ def print_speed(problem: RampProblem) -> None:
 
     update()
     print(f"draws of {batch}: {per_second(500, lambda: [replay.draw(random, batch, 0.4) for _ in range(500)]):,.0f}/s")
-    print(f"gradients on {batch}, without the optimiser: {per_second(300, lambda: [update() for _ in range(300)]):,.0f}/s")
+    print(
+        f"gradients on {batch}, without the optimiser: {per_second(300, lambda: [update() for _ in range(300)]):,.0f}/s"
+    )
 
 
 def learned(problem: RampProblem, steps: int, seed: int) -> tuple[Policy, dict[str, Any]]:
@@ -97,9 +105,13 @@ def learned(problem: RampProblem, steps: int, seed: int) -> tuple[Policy, dict[s
     def record(metric: str, value: float, *, step: int, update: int = 0, split: str = "train", **_: Any) -> None:
         known["gradient_steps"] = max(update, known["gradient_steps"])
         if metric == "return" and split == "validation":
-            print(f"seed {seed}: {step} decisions, {time.process_time() - began:.0f} CPU s, {value:.1f}", file=sys.stderr, flush=True)
+            print(
+                f"seed {seed}: {step} decisions, {time.process_time() - began:.0f} CPU s, {value:.1f}",
+                file=sys.stderr,
+                flush=True,
+            )
 
-    learner = STUDY.learners["prioritised_dqn"]()
+    learner = RampDQNLearner()
     with tempfile.TemporaryDirectory() as folder:
         paths = LearnPaths(None, Path(folder) / "dqn.zip", Path(folder) / "progress")
         learner.learn({"published": problem}, spec, seed, paths, record)
@@ -138,7 +150,9 @@ def main() -> None:
         policy, known = learned(problem, arguments.steps, seed)
         rows.append({"beta": arguments.beta, **known, **blocking(problem, policy)})
     for name, (rule, params) in RULES.items():
-        rows.append({"beta": arguments.beta, "policy": name, **blocking(problem, RULE_MAKERS[rule](params, problem, 0))})
+        rows.append(
+            {"beta": arguments.beta, "policy": name, **blocking(problem, RULE_MAKERS[rule](params, problem, 0))}
+        )
     whole = dict.fromkeys({"seed", "decisions", "gradient_steps"} & set(rows[0]), "Int64")
     pd.DataFrame(rows).astype(whole).to_csv(arguments.out, index=False, lineterminator="\n")
 

@@ -1,8 +1,10 @@
-"""Policies of the scenarios of generated graphs, learned as conf/ has them at scale full and scored on the first test episodes.
+"""Policies of the scenarios of generated graphs, learned as conf/ has them at scale full and scored on the first test
+episodes.
 
     python benchmarks/ramp_graph_policy.py ppo-graph ppo-summary fixed-6 --seeds 0 1 2 --episodes 4 --out table.csv
 
-A row for each policy, seed and scenario: blocking rate, and CPU time of learning in seconds. Policies that know durations play the scenario
+A row for each policy, seed and scenario: blocking rate, and CPU time of learning in seconds. Policies that know
+durations play the scenario
 that they learned on alone.
 """
 
@@ -19,11 +21,12 @@ import numpy as np
 from schedlab.config import experiment, freeze
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
+from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate
 from schedlab.stages.studies import find_study
 from schedlab.studies.ramp.graphs.prepare import make_graphs
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.rule_policies import RULE_MAKERS
+from schedlab.studies.ramp.rules import RULE_MAKERS
 from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.study import STUDY
 
@@ -38,7 +41,9 @@ def require_known(loaded: experiment.Experiment, policies: list[str]) -> None:
             continue
         if elsewhere := sorted(set(loaded.training_scenarios("ramp", name)) - set(SCENARIOS)):
             where = f"conf/policy/ramp/{name}.yaml: train_on"
-            raise UserError(f"the policy learns on {', '.join(elsewhere)}", where=where, expected=f"some of {', '.join(SCENARIOS)}")
+            raise UserError(
+                f"the policy learns on {', '.join(elsewhere)}", where=where, expected=f"some of {', '.join(SCENARIOS)}"
+            )
 
 
 def problem_of(loaded: experiment.Experiment, name: str) -> RampProblem:
@@ -50,14 +55,18 @@ def problem_of(loaded: experiment.Experiment, name: str) -> RampProblem:
 
 def score(problem: RampProblem, policy: object, episodes: int) -> float:
     """Return the mean blocking rate on the first test episodes."""
-    return float(np.mean([problem.rollout(policy, unit).scores["blocking_rate"] for unit in problem.units("test")[:episodes]]))
+    return float(
+        np.mean([problem.rollout(policy, unit).scores["blocking_rate"] for unit in problem.units("test")[:episodes]])
+    )
 
 
-def learned(loaded: experiment.Experiment, problems: dict[str, RampProblem], name: str, seed: int, episodes: int) -> list[tuple]:
+def learned(
+    loaded: experiment.Experiment, problems: dict[str, RampProblem], name: str, seed: int, episodes: int
+) -> list[tuple]:
     """Learn a policy and score it where it can act: tables of durations only where they were learned."""
     values = freeze.learn_part(loaded, "ramp", name)["policy"]
     phases = tuple(Phase(tuple(phase["scenarios"]), phase["steps"], phase["params"]) for phase in values["train_on"])
-    learner, own = STUDY.learners[values["target"]](), phases[0].scenarios[0]
+    learner, own = load_object(STUDY.learners[values["target"]])(), phases[0].scenarios[0]
     spec = PolicySpec(name, values["kind"], values["target"], values["params"], train_on=phases)
     with tempfile.TemporaryDirectory() as folder:
         paths, began = LearnPaths(None, Path(folder) / "policy.zip", Path(folder) / "progress"), time.process_time()
@@ -65,14 +74,23 @@ def learned(loaded: experiment.Experiment, problems: dict[str, RampProblem], nam
         took = time.process_time() - began
         where = [own] if values["target"] == "afterstate" else SCENARIOS
         return [
-            (name, seed, scenario, episodes, score(problems[scenario], learner.load(paths.checkpoint, problems[scenario]), episodes), took)
+            (
+                name,
+                seed,
+                scenario,
+                episodes,
+                score(problems[scenario], learner.load(paths.checkpoint, problems[scenario]), episodes),
+                took,
+            )
             for scenario in where
         ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("policies", nargs="+", help="files of conf/policy/ramp, or rules: fixed-<degree>, para_max, para_min, random")
+    parser.add_argument(
+        "policies", nargs="+", help="files of conf/policy/ramp, or rules: fixed-<degree>, para_max, para_min, random"
+    )
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--episodes", type=int, default=4)
     parser.add_argument("--out", type=Path, required=True)
@@ -89,8 +107,14 @@ def main() -> None:
         for name in given.policies:
             rule, _, degree = name.partition("-")
             if rule in RULE_MAKERS:
-                policies = {key: RULE_MAKERS[rule]({"degree": int(degree)} if degree else {}, one, 0) for key, one in problems.items()}
-                rows = [(name, 0, key, given.episodes, score(problems[key], policies[key], given.episodes), 0.0) for key in problems]
+                policies = {
+                    key: RULE_MAKERS[rule]({"degree": int(degree)} if degree else {}, one, 0)
+                    for key, one in problems.items()
+                }
+                rows = [
+                    (name, 0, key, given.episodes, score(problems[key], policies[key], given.episodes), 0.0)
+                    for key in problems
+                ]
             else:
                 rows = [row for seed in given.seeds for row in learned(loaded, problems, name, seed, given.episodes)]
             writer.writerows((*row[:4], f"{row[4]:.4f}", f"{row[5]:.1f}") for row in rows)

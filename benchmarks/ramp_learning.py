@@ -30,12 +30,19 @@ from schedlab.config.errors import UserError
 from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation.statistics import estimate, sample
-from schedlab.studies.ramp.compat.published import published_scenario
 from schedlab.studies.ramp.graphs.files import read_graphs
-from schedlab.studies.ramp.learners.afterstate.policy import FUTURES, AfterstatePolicy, Kept, learned_for, load, play
+from schedlab.studies.ramp.learners.afterstate.policy import (
+    FUTURES,
+    AfterstatePolicy,
+    Candidate,
+    learned_for,
+    load,
+    play,
+)
 from schedlab.studies.ramp.learners.afterstate.values import collect
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.rule_policies import RULE_MAKERS
+from schedlab.studies.ramp.rules import RULE_MAKERS
+from schedlab.studies.ramp.scenario import published_scenario
 from schedlab.studies.ramp.simulator.compiled import draw_futures, episode_arrivals, fixed_table
 from schedlab.studies.ramp.simulator.lp_bound import LpBound
 
@@ -89,10 +96,10 @@ def played(problem: RampProblem, policy: Policy, units: Sequence[Unit]) -> Score
 
 def score(beta: str, problem: RampProblem, units: Sequence[Unit], folder: Path | None, exact: bool = False) -> pd.DataFrame:
     """Return the scores of fixed degrees, of the policies of a folder and of the bound on test episodes of one distribution of beta."""
-    (tables, outlook), stop = problem.fast, problem.scenario.episodes.end
+    (tables, outlook), stop = problem.compiled, problem.scenario.episodes.end
     arrivals = [episode_arrivals(problem.simulation, tables, unit.seed) for unit in units]
 
-    def scores_of(kept: Kept, seed: int) -> Scores:
+    def scores_of(kept: Candidate, seed: int) -> Scores:
         if exact:
             return played(problem, AfterstatePolicy(kept, tables, outlook, seed), units)
         if kept.form == "rollouts":
@@ -105,7 +112,7 @@ def score(beta: str, problem: RampProblem, units: Sequence[Unit], folder: Path |
 
     found = []
     for degree in tables.actions.tolist():
-        found += lines(beta, f"fixed-{degree}", "rule", 0, units, scores_of(Kept("table", fixed_table(tables, degree)), 0))
+        found += lines(beta, f"fixed-{degree}", "rule", 0, units, scores_of(Candidate("table", fixed_table(tables, degree)), 0))
     for path in sorted(folder.glob(f"*-published-{beta.lower()}/seed-*/policy.zip")) if folder else []:
         policy, seed = path.parent.parent.name.removesuffix(f"-published-{beta.lower()}"), int(path.parent.name.removeprefix("seed-"))
         scores = scores_of(load(path, tables, outlook, learned_for(problem.simulation)), seed)

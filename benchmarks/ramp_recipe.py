@@ -23,12 +23,12 @@ import yaml
 from schedlab.config.data_paths import find_data
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
-from schedlab.studies.ramp.compat.published import published_scenario
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.learners.afterstate.learner import Training
 from schedlab.studies.ramp.learners.afterstate.policy import play
 from schedlab.studies.ramp.learners.settings import AfterstateSettings
 from schedlab.studies.ramp.problem import RampProblem
+from schedlab.studies.ramp.scenario import published_scenario
 from schedlab.studies.ramp.simulator.compiled import episode_arrivals
 
 RECIPE = Path(__file__).parents[1] / "conf/learner/ramp/afterstate_rounds.yaml"
@@ -36,7 +36,7 @@ RECIPE = Path(__file__).parents[1] / "conf/learner/ramp/afterstate_rounds.yaml"
 
 def rates(problem: RampProblem, settings: AfterstateSettings, seed: int, training: int, episodes: int) -> pd.DataFrame:
     """Return a row for each candidate: its blocking rate on validation and on episodes apart from it."""
-    (tables, outlook), end, root = problem.fast, problem.scenario.episodes.end, problem.scenario.seed
+    (tables, outlook), end, root = problem.compiled, problem.scenario.episodes.end, problem.scenario.seed
     apart = [episode_arrivals(problem.simulation, tables, derive_seed(root, "ramp", "apart", number)) for number in range(episodes)]
     learner = Training(problem, settings, seed, lambda *_, **__: None)
     rows: list[dict[str, Any]] = []

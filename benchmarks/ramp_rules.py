@@ -19,11 +19,10 @@ import pandas as pd
 
 from schedlab.config.data_paths import find_data
 from schedlab.config.schema import merged
-from schedlab.studies.ramp.compat.published import BETAS, ON_SHIPPED, SHIPPED, published_scenario
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.rules import rule_named
-from schedlab.studies.ramp.scenario import RampScenario
+from schedlab.studies.ramp.scenario import BETAS, ON_SHIPPED, SHIPPED, RampScenario, published_scenario
 from schedlab.studies.ramp.simulator.jobs import NO_PLACEMENT, REJECTED, TOO_SLOW
 from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 

@@ -20,11 +20,11 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from schedlab.config.data_paths import find_data
-from schedlab.studies.ramp.compat.published import SHIPPED
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.graph import ForwardGraph, training_graph
 from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.graphs.statistics import statistics_table
+from schedlab.studies.ramp.scenario import SHIPPED
 
 
 def line(graph: ForwardGraph, steps: int, join_sinks: bool) -> dict[str, Any]:

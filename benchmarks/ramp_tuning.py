@@ -1,11 +1,14 @@
-"""A small recorded search for the values of the ramp study's DQN: random draws, successive halving on validation episodes.
+"""A small recorded search for the values of the ramp study's DQN: random draws, successive halving on validation
+episodes.
 
     python benchmarks/ramp_tuning.py [--graphs DIR] [--beta A] [--configurations 12] [--rungs 2] [--steps 4000] [--seed 0]
         [--out docs/results/ramp_tuning.csv] [--curves resources/measured/ramp_tuning.csv]
 
-The published setting with its defects. Each rung learns its configurations anew, twice as long as the rung before, and keeps the better
+The published setting with its defects. Each rung learns its configurations anew, twice as long as the rung before,
+and keeps the better
 half. The space is the paper's (specification, section 14) as far as a short run can use it: learning rates and updates of the target
-network that change nothing within the budget are left out, shorter horizons are added. The table has a row for each configuration and for
+network that change nothing within the budget are left out, shorter horizons are added. The table has a row for each
+configuration and for
 rules, the curves (which the figure `tuning` reads) one for each validation of each run.
 """
 
@@ -26,16 +29,23 @@ import pandas as pd
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Unit
 from schedlab.config.seeds import derive_seed, generator
-from schedlab.studies.ramp.compat.published import published_scenario
 from schedlab.studies.ramp.env.settings import EnvironmentSettings
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
+from schedlab.studies.ramp.learners.dqn import RampDQNLearner
 from schedlab.studies.ramp.learners.stock import SeenProblem
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.rule_policies import RULE_MAKERS
-from schedlab.studies.ramp.study import STUDY
+from schedlab.studies.ramp.rules import RULE_MAKERS
+from schedlab.studies.ramp.scenario import published_scenario
 
-FIXED = {"actors": 4, "train_freq": 16, "gradient_steps": 16, "batch_size": 128, "buffer_size": 50_000, "learning_starts": 1000}
+FIXED = {
+    "actors": 4,
+    "train_freq": 16,
+    "gradient_steps": 16,
+    "batch_size": 128,
+    "buffer_size": 50_000,
+    "learning_starts": 1000,
+}
 SPACE: dict[str, list[Any]] = {
     "gamma": [0.9, 0.95, 0.99, 0.993, 0.997, 0.999],
     "n_steps": [1, 3, 5, 10],
@@ -77,7 +87,7 @@ def learn(problem: RampProblem, values: dict[str, Any], steps: int, points: int,
 
     with tempfile.TemporaryDirectory() as folder:
         paths = LearnPaths(None, Path(folder) / "dqn.zip", Path(folder) / "progress")
-        STUDY.learners["prioritised_dqn"]().learn({"tuned": problem}, spec, seed, paths, record)
+        RampDQNLearner().learn({"tuned": problem}, spec, seed, paths, record)
     return curve
 
 
@@ -88,13 +98,17 @@ def problem_of(graphs: str | None, beta: str, validation: int) -> RampProblem:
     return RampProblem(scenario, read_graphs(graphs or find_graphs("graphs")))
 
 
-def timed(run: tuple[tuple[str | None, str, int], dict[str, Any], int, int, int]) -> tuple[list[tuple[int, float]], float]:
+def timed(
+    run: tuple[tuple[str | None, str, int], dict[str, Any], int, int, int],
+) -> tuple[list[tuple[int, float]], float]:
     """Return what `learn` does on a problem, and its CPU time (s)."""
     began = time.process_time()
     return learn(problem_of(*run[0]), *run[1:]), time.process_time() - began
 
 
-def decided(problem: RampProblem, unit: Unit, rule: str = "para_max", params: dict[str, int] | None = None) -> list[float]:
+def decided(
+    problem: RampProblem, unit: Unit, rule: str = "para_max", params: dict[str, int] | None = None
+) -> list[float]:
     """Return the rewards of an episode under a rule."""
     env = SeenProblem(problem, EnvironmentSettings()).env(unit, 0)
     policy, rewards, over = RULE_MAKERS[rule](params or {}, problem, 0), [], False
@@ -125,31 +139,49 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for name, (rule, params) in RULES.items():
         episodes = [decided(problem, unit, rule, params) for unit in problem.units("validation")]
-        rows.append({"configuration": name, "blocked": float(np.mean([blocked_share(sum(each), len(each)) for each in episodes]))})
+        rows.append(
+            {
+                "configuration": name,
+                "blocked": float(np.mean([blocked_share(sum(each), len(each)) for each in episodes])),
+            }
+        )
     random = generator(arguments.seed, "ramp", "tuning")
     left = {f"{number:02d}": draw(random) for number in range(arguments.configurations)}
     pool = ProcessPoolExecutor(arguments.processes)
     for rung in range(arguments.rungs):
         scores, steps, points = {}, arguments.steps * 2**rung, 3 * 2**rung
-        runs = [(about, values, steps, points, derive_seed(arguments.seed, "ramp", "tuning", name)) for name, values in left.items()]
+        runs = [
+            (about, values, steps, points, derive_seed(arguments.seed, "ramp", "tuning", name))
+            for name, values in left.items()
+        ]
         for (name, values), (curve, spent) in zip(left.items(), pool.map(timed, runs), strict=True):
-            rows += [{"configuration": name, "rung": rung, "step": step, "blocked": share, **values} for step, share in curve]
+            rows += [
+                {"configuration": name, "rung": rung, "step": step, "blocked": share, **values} for step, share in curve
+            ]
             scores[name] = min(share for _, share in curve)
             print(f"rung {rung}, {name}: {scores[name]:.4f}, {spent:.0f} CPU s, {values}", file=sys.stderr, flush=True)
         kept = sorted(left, key=lambda name: (scores[name], name))[: (len(left) + 1) // 2]
         left = {name: left[name] for name in kept}
-        if rung == arguments.rungs - 1 or arguments.out is not sys.stdout:  # what is done is kept, though later rungs be interrupted
+        if (
+            rung == arguments.rungs - 1 or arguments.out is not sys.stdout
+        ):  # what is done is kept, though later rungs be interrupted
             table, curves = tables(pd.DataFrame(rows))
             table.to_csv(arguments.out, index=False, lineterminator="\n")
             curves.to_csv(arguments.curves, index=False, lineterminator="\n")
 
 
 def tables(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return (a row a configuration or rule: its values and the least it blocked on each rung it reached; a row a validation)."""
+    """Return (a row a configuration or rule: its values and the least it blocked on each rung it reached; a row a
+    validation).
+    """
     rows = rows.round({"blocked": 4})
     ran = rows["rung"].notna()
     names = ["learning_rate", *SPACE]
-    least = rows[ran].astype({"rung": int}).pivot_table(index="configuration", columns="rung", values="blocked", aggfunc="min")
+    least = (
+        rows[ran]
+        .astype({"rung": int})
+        .pivot_table(index="configuration", columns="rung", values="blocked", aggfunc="min")
+    )
     least.columns = [f"blocked_rung_{rung}" for rung in least.columns]
     found = rows[ran].groupby("configuration")[names].first().join(least).reset_index()
     rules = rows.loc[~ran, ["configuration", "blocked"]].rename(columns={"blocked": least.columns[0]})

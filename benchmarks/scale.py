@@ -201,9 +201,9 @@ def ramp_episode(size: int, _: Path) -> Work:
     """Return an episode of about 300 arrivals under para_max, as many a second and server as in the published setting; blocks known."""
     import ramp
 
-    from schedlab.studies.ramp.compat.published import ON_SHIPPED, SHIPPED, published_scenario
     from schedlab.studies.ramp.graphs.files import read_graphs
     from schedlab.studies.ramp.rules import RULES
+    from schedlab.studies.ramp.scenario import ON_SHIPPED, SHIPPED, published_scenario
     from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 
     groups, racks, servers = _ramp(size)

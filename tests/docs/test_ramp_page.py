@@ -1,15 +1,23 @@
-"""The programs of the ramp study's page work as printed."""
+"""The programs of the ramp study's pages work as printed, and the table of traced graphs is that of the shipped
+files.
+"""
+
+from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
+import pytest
 from gymnasium.utils.env_checker import check_env
-from page_sentences import blocks
+from page_sentences import REPOSITORY, blocks, table
+
+from schedlab.studies.ramp.graphs.files import read_graph, read_graphs
+
+from ramp_traced_graphs import line  # isort: skip  (page_sentences adds its folder)
 
 
-def test_the_programs_of_the_page_run(repository, monkeypatch, capsys):
-    page = (repository / "docs/ramp.md").read_text()
-    programs = blocks(page, "python")
-    assert len(programs) == 3
+def test_the_programs_of_the_page_run(repository: Path, monkeypatch, capsys) -> None:
+    programs = blocks((repository / "docs/ramp.md").read_text(), "python")
     monkeypatch.chdir(repository)
     names: dict = {}
     for program in programs[:2]:
@@ -25,3 +33,20 @@ def test_the_programs_of_the_page_run(repository, monkeypatch, capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(names["AnyServers"](names["simulation"]), skip_render_check=True)
+
+
+def test_the_example_on_graphs_runs(repository: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    examples = blocks((repository / "docs/ramp_graphs.md").read_text(), "python")
+    (example,) = [text for text in examples if "statistics_table" in text]
+    exec(compile(example, "docs/ramp_graphs.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in ("alexnet", "vgg16", "generated-0001", "sequential_jct"))
+    assert read_graph("mine.txt").num_ops == 23
+
+
+def test_the_numbers_of_traced_graphs_are_those_of_the_shipped_files() -> None:
+    recorded = table("ramp_traced_graphs").set_index(["from", "graph"]).loc["ours"]
+    for graph in read_graphs(REPOSITORY / "resources/graphs/a100"):
+        found = line(graph, 50, join_sinks=True)
+        assert recorded.loc[graph.name, list(found)].to_dict() == pytest.approx(found, rel=1e-5), graph.name

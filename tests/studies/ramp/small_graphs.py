@@ -34,3 +34,9 @@ def random_graph(seed, ops=8):
     activation = 10 ** draws.uniform(5, 10, ops)
     parameter = draws.choice([0.0, 1e6, 3e9], ops)
     return graph(sorted(set(edges)), costs[0], costs[1], activation, parameter, name=f"random-{seed}")
+
+
+def run_to_end(cluster, planner):
+    """Step a cluster until it is done, planning each waiting job as `planner` says."""
+    while not cluster.done:
+        cluster.step({job.index: planner(cluster, job) for job in cluster.queue[:1]} if cluster.queue else {})

@@ -26,7 +26,8 @@ SMALL = "\n".join(
         "",
     ]
 )
-PUBLISHED = {  # specification, section 15: ops and deps of a training step, sequential time of 50 steps, largest cost, memory, depth
+# specification, section 15: ops and deps of a training step, sequential time of 50 steps, largest cost, memory, depth
+PUBLISHED = {
     "alexnet": (46, 47, 36061.15, 635.9, 3.0462e9, 1.9834e8, 44),
     "gnmt": (96, 117, 4470.80, 15.9, 2.3684e9, 3.2695e8, 30),
     "resnet18": (142, 159, 36668.35, 473.6, 1.7259e10, 8.221e8, 60),
@@ -43,7 +44,11 @@ def same(first: ForwardGraph, second: ForwardGraph) -> bool:
     arrays = ("ids", "forward_cost", "backward_cost", "activation", "parameter", "edges")
     sizes = (first.edge_size is None) == (second.edge_size is None)
     sizes = sizes and (first.edge_size is None or np.array_equal(first.edge_size, second.edge_size))
-    return sizes and first.kinds == second.kinds and all(np.array_equal(getattr(first, name), getattr(second, name)) for name in arrays)
+    return (
+        sizes
+        and first.kinds == second.kinds
+        and all(np.array_equal(getattr(first, name), getattr(second, name)) for name in arrays)
+    )
 
 
 def test_ops_stand_in_the_order_of_the_file_and_lists_are_sums() -> None:
@@ -70,13 +75,24 @@ def test_what_is_written_is_read_again_with_the_same_bytes(tmp_path: Path) -> No
     for name, entry in values.items():
         ids, kinds, forward, backward, activation, parameter = zip(*entry["ops"], strict=True)
         graphs.append(
-            ForwardGraph(name, ids, [kind.partition("(")[0] for kind in kinds], forward, backward, activation, parameter, entry["edges"])
+            ForwardGraph(
+                name,
+                ids,
+                [kind.partition("(")[0] for kind in kinds],
+                forward,
+                backward,
+                activation,
+                parameter,
+                entry["edges"],
+            )
         )
     graphs.append(parse_cost_graph(COST_GRAPH, "cost", "cost.pbtxt"))
     write_graphs(tmp_path / "graphs.zip", graphs)
     again = read_graphs(tmp_path / "graphs.zip")
     assert [graph.name for graph in again] == sorted(graph.name for graph in graphs)
-    assert all(same(first, second) for first, second in zip(sorted(graphs, key=lambda graph: graph.name), again, strict=True))
+    assert all(
+        same(first, second) for first, second in zip(sorted(graphs, key=lambda graph: graph.name), again, strict=True)
+    )
     write_graphs(tmp_path / "twice.zip", reversed(again))
     assert (tmp_path / "graphs.zip").read_bytes() == (tmp_path / "twice.zip").read_bytes()
 
@@ -93,34 +109,33 @@ def test_graphs_of_the_experiments_have_the_published_numbers(shared_data: Path,
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "line", "named"),
     [
-        ("", r"g\.txt: the file holds no op"),
-        ("node1", r"g\.txt:1: the line has one field"),
-        (f"{op(1)}\n\nnodex -- Op -- {COSTS}", r"g\.txt:3: field 1 is 'nodex'; expected node<ID>"),
-        ("node1 -- node", r"g\.txt:1: field 2 is 'node'"),
-        ("node1 -- Op -- forward_compute_time=1.0", "field 3 has 1 values"),
-        (op(1).replace("activation_size", "activation"), "field 3 has 'activation' instead of activation_size"),
-        (op(1, forward=-1.0), r"g\.txt:1: forward_compute_time is '-1.0'; expected a number from 0 to 1e.300"),
-        (op(1, forward="nan"), "forward_compute_time is 'nan'"),
-        (op(1, forward="1_0"), "forward_compute_time is '1_0'"),
-        (op(1, forward="9e999"), "forward_compute_time is '9e999'"),
-        (op(1, activation="[1.0; x]"), "activation_size is 'x'"),
-        (op(1, activation="[]"), "activation_size is ''"),
-        (op(1, forward="[1.0]"), r"forward_compute_time is '\[1.0\]'"),
-        (f"{op(1)}\n{op(1)}", r"g\.txt:2: op 1 stands in line 1 already"),
-        (f"{op(1)}\n{op(3)}", r"g\.txt:2: op 3 of a file with 2 ops; expected ids 1 to 2"),
-        (op(0), r"g\.txt:1: op 0 of a file with 1 ops"),
-        (f"{op(1)}\n\tnode1 -- node2", r"g\.txt:2: the edge names op 2, which has no line"),
-        (f"{op(1)}\n{op(2)}\nnode1 -- node2\nnode1 -- node2", r"g\.txt:4: edge 1 -> 2 stands in line 3 already"),
-        (f"{op(1)}\nnode1 -- node1", r"g\.txt:2: the edges lead in a circle through ops 1"),
-        (f"{op(1)}\n{op(2)}\nnode2 -- node1\nnode1 -- node2", r"g\.txt:4: the edges lead in a circle through ops 1, 2"),
-        (f"{op(1)}\n{op(2)}\nnode1 -- node2 -- size=x", r"g\.txt:3: size is 'x'"),
+        ("", "", "op"),
+        ("node1", 1, "field"),
+        (f"{op(1)}\n\nnodex -- Op -- {COSTS}", 3, "'nodex'"),
+        ("node1 -- node", 1, "'node'"),
+        ("node1 -- Op -- forward_compute_time=1.0", 1, "field 3"),
+        (op(1).replace("activation_size", "activation"), 1, "activation_size"),
+        *(
+            (op(1, forward=value), 1, "forward_compute_time")
+            for value in (-1.0, "nan", "1_0", "9e999", "1e308", "[1.0]")
+        ),
+        *((op(1, activation=value), 1, "activation_size") for value in ("[1.0; x]", "[]", "x", "[1e308; 1.0]")),
+        (f"{op(1)}\n{op(1)}", 2, "op 1"),
+        (f"{op(1)}\n{op(3)}", 2, "op 3"),
+        (op(0), 1, "op 0"),
+        (f"{op(1)}\n\tnode1 -- node2", 2, "op 2"),
+        (f"{op(1)}\n{op(2)}\nnode1 -- node2\nnode1 -- node2", 4, "1 -> 2"),
+        (f"{op(1)}\nnode1 -- node1", 2, "ops 1"),
+        (f"{op(1)}\n{op(2)}\nnode2 -- node1\nnode1 -- node2", 4, "ops 1, 2"),
+        (f"{op(1)}\n{op(2)}\nnode1 -- node2 -- size=x", 3, "size"),
     ],
 )
-def test_a_malformed_text_names_line_and_field(text: str, told: str) -> None:
-    with pytest.raises(UserError, match=told):
+def test_a_malformed_text_names_line_and_field(text: str, line: int | str, named: str) -> None:
+    with pytest.raises(UserError) as refused:
         parse_pipedream(text, "g", "g.txt")
+    assert refused.value.where == f"g.txt{line and f':{line}'}" and named in refused.value.what
 
 
 def test_a_cost_graph_becomes_a_forward_pass_that_ends_at_its_highest_id() -> None:
@@ -140,67 +155,63 @@ def test_which_output_an_edge_carries_is_drawn_by_the_name_unless_the_file_says(
     assert drawn == {100, 900}
     again = [parse_cost_graph(COST_GRAPH, "one name", "x").edge_size.tolist() for _ in range(2)]
     assert again[0] == again[1]
-    ported = COST_GRAPH.replace("preceding_node: 4", "preceding_node: 4 preceding_port: 1").replace("input_info { }", "")
+    ported = COST_GRAPH.replace("preceding_node: 4", "preceding_node: 4 preceding_port: 1").replace(
+        "input_info { }", ""
+    )
     assert {parse_cost_graph(ported, f"graph {number}", "x").edge_size.max() for number in range(5)} == {900}
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "line", "named"),
     [
-        ("", r"g\.pbtxt: the file holds no node"),
-        ("node {", r"g\.pbtxt:1: a message is not closed; expected }"),
-        ('node { name: "a\n" }', r"g\.pbtxt:1: '\"a' cannot be read"),
-        ("\nnode: 3", r"g\.pbtxt:2: node is '3'; expected a message"),
-        ("node { id }", "id is followed by '}'"),
-        ("node { id: }", "id is followed by '}'"),
-        ("node { id: [1, ", "a list is not closed"),
-        ("node { id: [1, { ] }", "a list is not closed"),
-        ("}", "'}' is no field"),
-        ('node { name: "a" }', "node 'a' has no id; expected an id for each node but _SOURCE"),
-        ("node { id: 1 }\nnode { id: 1 }", r"g\.pbtxt:2: id 1 stands in line 1 already"),
-        ("node { id: 1.5 }", "id is '1.5'; expected a whole number"),
-        ("node { id: { } }", "id is a message"),
-        ("node { id: 1 compute_cost: -2 }", "compute_cost is '-2'; expected a number from 0 to 1e.300"),
-        ("node { id: 1 compute_cost: nan }", "compute_cost is 'nan'"),
-        ("node { id: 1 output_info { size: -1 } }", "size is '-1'"),
-        ("node { id: 1 control_input: 9 }", "node 1 follows node 9, which the file does not have"),
+        ("", "", "node"),
+        ("node {", 1, "message"),
+        ('node { name: "a\n" }', 1, '"a'),
+        ("\nnode: 3", 2, "node"),
+        ("node { id }", 1, "id"),
+        ("node { id: }", 1, "id"),
+        ("node { id: [1, ", 1, "list"),
+        ("node { id: [1, { ] }", 1, "list"),
+        ("}", 1, "'}'"),
+        ('node { name: "a" }', 1, "'a'"),
+        ("node { id: 1 }\nnode { id: 1 }", 2, "id 1"),
+        ("node { id: 1.5 }", 1, "id"),
+        ("node { id: { } }", 1, "id"),
+        ("node { id: 1 compute_cost: -2 }", 1, "compute_cost"),
+        ("node { id: 1 compute_cost: nan }", 1, "compute_cost"),
+        ("node { id: 1 output_info { size: -1 } }", 1, "size"),
+        ("node { id: 1 control_input: 9 }", 1, "node 9"),
         (
             "node { id: 1 output_info { } } node { id: 2 input_info { preceding_node: 1 preceding_port: 1 } }",
-            "reads output 1 of node 1, which has 1",
+            1,
+            "output 1",
         ),
-        ("node { id: 1 control_input: 2 }\nnode { id: 2 control_input: 1 }", r"g\.pbtxt:1: nodes on or behind a cycle: 1, 2"),
+        ("node { id: 1 control_input: 2 }\nnode { id: 2 control_input: 1 }", 1, "1, 2"),
     ],
 )
-def test_a_malformed_cost_graph_names_its_line(text: str, told: str) -> None:
-    with pytest.raises(UserError, match=told):
+def test_a_malformed_cost_graph_names_its_line(text: str, line: int | str, named: str) -> None:
+    with pytest.raises(UserError) as refused:
         parse_cost_graph(text, "g", "g.pbtxt")
+    assert refused.value.where == f"g.pbtxt{line and f':{line}'}" and named in refused.value.what
 
 
 def test_places_without_graphs_are_told(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="there is no graph here"):
-        read_graphs(tmp_path)
-    with pytest.raises(UserError, match="no such file or folder"):
-        read_graphs(tmp_path / "nowhere")
-    (tmp_path / "g.csv").write_text(SMALL)
-    with pytest.raises(UserError, match=r"the ending is '\.csv'; expected \.txt or \.pbtxt"):
-        read_graphs(tmp_path / "g.csv")
-    (tmp_path / "g.txt").write_bytes(b"\xff")
-    with pytest.raises(UserError, match="not UTF-8"):
-        read_graphs(tmp_path)
-    (tmp_path / "g.zip").write_bytes(b"PK")
-    with pytest.raises(UserError, match="expected an archive of graphs"):
-        read_graphs(tmp_path / "g.zip")
+    def refused(path: Path) -> str:
+        with pytest.raises(UserError) as error:
+            read_graphs(path)
+        return str(error.value)
+
+    assert str(tmp_path) in refused(tmp_path) and "nowhere" in refused(tmp_path / "nowhere")
+    for name, content in {"g.csv": SMALL.encode(), "g.txt": b"\xff", "g.zip": b"PK"}.items():
+        (tmp_path / name).write_bytes(content)
+        assert name in refused(tmp_path / name)
     with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:
         archive.writestr("a.txt", "node1")
-    with pytest.raises(UserError, match=r"bad\.zip/a\.txt:1: the line has one field"):
-        read_graphs(tmp_path / "bad.zip")
-
-
-def test_two_graphs_of_one_name_are_told(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text(SMALL)
-    (tmp_path / "a.pbtxt").write_text(COST_GRAPH)
-    with pytest.raises(UserError, match="two graphs are called 'a'"):
-        read_graphs(tmp_path)
+    assert "bad.zip/a.txt:1" in refused(tmp_path / "bad.zip")
+    for name in ("twice/a.txt", "twice/a.pbtxt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(SMALL if name.endswith(".txt") else COST_GRAPH)
+    assert "'a'" in refused(tmp_path / "twice")
 
 
 PIECES = [
@@ -222,7 +233,27 @@ PIECES = [
     "nan",
     "é",
 ]
-TOKENS = ["node", "{", "}", "<", ">", ":", "[", "]", "name", '"a"', "'", '"', "\\", "id", "1", "2", "-1", "input_info", "preceding_node"]
+TOKENS = [
+    "node",
+    "{",
+    "}",
+    "<",
+    ">",
+    ":",
+    "[",
+    "]",
+    "name",
+    '"a"',
+    "'",
+    '"',
+    "\\",
+    "id",
+    "1",
+    "2",
+    "-1",
+    "input_info",
+    "preceding_node",
+]
 TOKENS += [
     "preceding_port",
     "output_info",
@@ -240,6 +271,7 @@ TOKENS += [
 ]
 
 
+@pytest.mark.slow
 @given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from(PIECES), max_size=12).map("".join)))
 def test_no_text_breaks_the_reader_of_pipedream(text: str) -> None:
     try:
@@ -250,6 +282,7 @@ def test_no_text_breaks_the_reader_of_pipedream(text: str) -> None:
         assert same(parse_pipedream(pipedream_text(graph), "fuzz", "again"), graph)
 
 
+@pytest.mark.slow
 @given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from(TOKENS), max_size=25).map(" ".join)))
 def test_no_text_breaks_the_reader_of_cost_graphs(text: str) -> None:
     try:

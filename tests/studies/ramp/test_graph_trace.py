@@ -27,7 +27,13 @@ MILLIONS = {
     "resnet50": 25.56,
     "squeezenet": 1.25,
 }  # parameters, from the papers' code
-PRODUCTS = {"alexnet": 0.714e9, "vgg16": 15.47e9, "resnet18": 1.814e9, "resnet50": 4.09e9, "squeezenet": 0.82e9}  # for one picture
+PRODUCTS = {
+    "alexnet": 0.714e9,
+    "vgg16": 15.47e9,
+    "resnet18": 1.814e9,
+    "resnet50": 4.09e9,
+    "squeezenet": 0.82e9,
+}  # for one picture
 PUBLISHED = {  # specification, section 15: ops, deps, total memory, largest memory, depth
     "alexnet": (46, 47, 3.0462e9, 1.9834e8, 44),
     "vgg16": (82, 83, 3.0625e10, 1.6443e9, 80),
@@ -72,7 +78,9 @@ def test_an_op_takes_the_longer_of_its_arithmetic_and_its_memory() -> None:
         "View": 0,
     }
     assert graph.forward_cost.tolist() == pytest.approx([1000 * seconds for seconds in expected.values()], abs=1e-6)
-    factors = [back / there if there else 0 for there, back in zip(graph.forward_cost, graph.backward_cost, strict=True)]
+    factors = [
+        back / there if there else 0 for there, back in zip(graph.forward_cost, graph.backward_cost, strict=True)
+    ]
     assert factors == pytest.approx([0, 2, 2, 1, 0, 0], abs=1e-2)
     assert graph.activation.tolist() == [400, rows, products, products, 4, products]
     assert graph.parameter.tolist() == [0, 400_000, 120_000, 0, 0, 0]
@@ -81,7 +89,9 @@ def test_an_op_takes_the_longer_of_its_arithmetic_and_its_memory() -> None:
 
 @pytest.mark.parametrize("name", sorted(MILLIONS))
 def test_models_have_the_parameters_and_products_of_their_papers(name: str) -> None:
-    graph = trace(name, 1, DeviceSettings(name="arithmetic", gpu="memory is free", peak_flops=2e12, memory_bandwidth=1e30))
+    graph = trace(
+        name, 1, DeviceSettings(name="arithmetic", gpu="memory is free", peak_flops=2e12, memory_bandwidth=1e30)
+    )
     assert graph.parameter.sum() / 4e6 == pytest.approx(MILLIONS[name], abs=0.006)
     assert graph.forward_cost.sum() * 1e9 == pytest.approx(PRODUCTS[name], rel=0.015)
 

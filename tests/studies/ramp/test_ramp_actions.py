@@ -67,7 +67,10 @@ def test_priorities_decide_what_runs_first():
         own[first], own[other] = 100, -1
         placed = dict(action.op_placement.servers[0]) | {"4": "1-0-0", "5": "1-0-0"}
         moved = OpPlacement({0: placed})
-        schedule = {server: {0: {name: own[name] for name, place in placed.items() if place == server}} for server in ("0-0-0", "1-0-0")}
+        schedule = {
+            server: {0: {name: own[name] for name, place in placed.items() if place == server}}
+            for server in ("0-0-0", "1-0-0")
+        }
         channels = {dep: route(placed[dep[0]], placed[dep[1]]) for dep in action.dep_placement.channels[0]}
         dep_schedule = {None: {0: dict.fromkeys(channels, 0)}}
         changed = replace(
@@ -110,46 +113,36 @@ def changed_placement(action, **servers):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "named"),
     [
-        (lambda action: replace(action, op_partition=OpPartition({0: {1: 3}})), "op 1: 3 shards"),
-        (lambda action: replace(action, op_partition=OpPartition({0: {9: 2}})), "there is no op 9"),
-        (lambda action: replace(action, op_partition=OpPartition({5: {1: 2}})), "job 5 does not wait"),
-        (lambda action: changed_placement(action, **{"1a": "9-9-9"}), "shard 1a is on 9-9-9"),
-        (lambda action: changed_placement(action, **{"7z": "0-0-0"}), "there is no shard 7z"),
-        (lambda action: replace(action, op_schedule=OpSchedule({"0-0-0": {0: {"1a": 1}}})), "has no priority"),
-        (lambda action: replace(action, dep_placement=DepPlacement({0: {("1a", "2a"): None}})), "is missing"),
-        (lambda action: replace(action, dep_schedule=DepSchedule({None: {0: {("1a", "2a"): 0}}})), "dep_schedule: .* is missing"),
+        (lambda action: replace(action, op_partition=OpPartition({0: {1: 3}})), "op 1"),
+        (lambda action: replace(action, op_partition=OpPartition({0: {9: 2}})), "op 9"),
+        (lambda action: replace(action, op_partition=OpPartition({5: {1: 2}})), "job 5"),
+        (lambda action: changed_placement(action, **{"1a": "9-9-9"}), "op_placement.* 1a .*9-9-9"),
+        (lambda action: changed_placement(action, **{"7z": "0-0-0"}), "op_placement.* 7z"),
+        (lambda action: replace(action, op_schedule=OpSchedule({"0-0-0": {0: {"1a": 1}}})), "op_schedule: shard"),
+        (lambda action: scheduled(action, "9-9-9", "1a"), "op_schedule.* 9-9-9"),
+        (lambda action: scheduled(action, "0-0-0", "7z"), "op_schedule.* 7z"),
+        (lambda action: scheduled(action, "0-0-0", "1b"), "op_schedule.* 1b .*0-0-0"),
+        (lambda action: replace(action, dep_placement=DepPlacement({0: {("1a", "2a"): None}})), "dep_placement: "),
         (
-            lambda action: replace(action, dep_placement=DepPlacement({0: dict.fromkeys(action.dep_placement.channels[0])})),
-            "takes no channel; expected one of src_0-0-0_dst_1-0-0_channel_0",
+            lambda action: replace(
+                action, dep_placement=DepPlacement({0: dict.fromkeys(action.dep_placement.channels[0])})
+            ),
+            "dep_placement.*src_0-0-0_dst_1-0-0_channel_0",
         ),
-        (lambda action: scheduled(action, "9-9-9", "1a"), "op_schedule: there is no server 9-9-9; expected a server such as 0-0-0"),
-        (lambda action: scheduled(action, "0-0-0", "7z"), "op_schedule: there is no shard 7z; expected shards of the partition"),
-        (lambda action: scheduled(action, "0-0-0", "1b"), "op_schedule: shard 1b is not on 0-0-0; expected the shards that it holds"),
-        (lambda action: sent(action, ("1a", "7z")), "dep_placement: there is no dep 1a -> 7z; expected deps of the partition"),
-        (
-            lambda action: sent(action, ("1a", "2a"), "src_0-0-0_dst_1-0-0_channel_0"),
-            "dep_placement: 1a -> 2a takes src_0-0-0_dst_1-0-0_channel_0; expected None, for it stays on one server",
-        ),
-        (
-            lambda action: dep_scheduled(action, "no such channel"),
-            "dep_schedule: 1a -> 2b does not take no such channel; expected one of src_",
-        ),
-        (
-            lambda action: dep_scheduled(action, "src_1-0-0_dst_0-0-0_channel_0"),
-            "dep_schedule: 1a -> 2b does not take src_1-0-0_dst_0-0-0_channel_0; expected one of src_0-0-0_dst_1-0-0_channel_0, or None",
-        ),
-        (lambda action: dep_scheduled(action, "src_0-0-0_dst_1-0-0_channel_0", ("1a", "2a")), "1a -> 2a does not take .*; expected None"),
-        (
-            lambda action: dep_scheduled(action, None, ("1a", "7z")),
-            "dep_schedule: there is no dep 1a -> 7z; expected deps of the partition",
-        ),
+        (lambda action: sent(action, ("1a", "7z")), "dep_placement.*1a -> 7z"),
+        (lambda action: sent(action, ("1a", "2a"), "src_0-0-0_dst_1-0-0_channel_0"), "dep_placement.*1a -> 2a .*None"),
+        (lambda action: replace(action, dep_schedule=DepSchedule({None: {0: {("1a", "2a"): 0}}})), "dep_schedule: "),
+        (lambda action: dep_scheduled(action, "no such channel"), "dep_schedule.*1a -> 2b"),
+        (lambda action: dep_scheduled(action, "src_1-0-0_dst_0-0-0_channel_0"), "dep_schedule.*1a -> 2b .*src_0-0-0"),
+        (lambda action: dep_scheduled(action, "src_0-0-0_dst_1-0-0_channel_0", ("1a", "2a")), "dep_schedule.*1a -> 2a"),
+        (lambda action: dep_scheduled(action, None, ("1a", "7z")), "dep_schedule.*1a -> 7z"),
     ],
 )
-def test_actions_that_cannot_be_are_refused(change, message):
+def test_actions_that_cannot_be_are_refused(change, named):
     cluster, _, action = planned()
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(UserError, match=named):
         change(action).decisions(cluster)
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from schedlab.config.schema import validate
 from schedlab.evaluation.claims import read_claims
-from schedlab.studies.ramp.compat.published import BETAS, published_scenario
 from schedlab.studies.ramp.graphs.files import read_graph, read_graphs
 from schedlab.studies.ramp.graphs.graph import training_graph
 from schedlab.studies.ramp.rules import RULES
+from schedlab.studies.ramp.scenario import BETAS, published_scenario
 from schedlab.studies.ramp.simulator.distributions import DistributionSettings, of_scenario
 from schedlab.studies.ramp.simulator.jobs import Job
 from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
@@ -19,6 +19,7 @@ from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 LEDGER = {claim.id: claim for claim in read_claims(Path(__file__).parents[3] / "conf", "ramp")["ramp"].claims}
 GRAPHS = ("alexnet", "gnmt", "resnet18", "squeezenet1_0", "vgg16")
 FORMS = {"ours_reference": True, "ours_repaired": False}  # -> compat
+QUICK = {("ours_reference", "D"), ("ours_repaired", "A")}  # of the settings in which episodes are run
 
 
 def ids_of(kind):
@@ -54,7 +55,9 @@ def test_jobs_alone(shared_data, form):
     for graph in simulation.pool.graphs:
         plan = simulation.manager.plan(simulation.cluster, Job(0, 0, graph, 50, 1.0), 16)
         duration = 50 * simulation.cluster.times.timing(plan.split, plan.placement).lookahead.time
-        assert getattr(LEDGER[f"alone-{graph.name.replace('_', '-')}"], form) == pytest.approx(duration, abs=0.006), graph.name
+        assert getattr(LEDGER[f"alone-{graph.name.replace('_', '-')}"], form) == pytest.approx(duration, abs=0.006), (
+            graph.name
+        )
 
 
 @pytest.mark.parametrize("beta", "ABCD")
@@ -68,7 +71,14 @@ def test_beta_distributions(beta):
             assert getattr(LEDGER[name], form) == pytest.approx(values[name.split("-")[2]], abs=6e-5), (name, form)
 
 
-@pytest.fixture(scope="module", params=[(form, beta) for form in FORMS for beta in "ABCD"], ids=" ".join)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param((form, beta), id=f"{form} {beta}", marks=[pytest.mark.slow] if (form, beta) not in QUICK else [])
+        for form in FORMS
+        for beta in "ABCD"
+    ],
+)
 def simulation(request, shared_data):
     """Form, distribution and simulation of the published setting."""
     form, beta = request.param
@@ -89,6 +99,7 @@ def test_episodes(simulation, rule):
         assert getattr(LEDGER[f"speedup-para-max-{beta.lower()}"], form) == pytest.approx(speedup, abs=6e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ids_of("load"))
 @pytest.mark.parametrize("form", FORMS)
 def test_loads(shared_data, name, form):
@@ -119,7 +130,9 @@ def test_learned_policies_are_those_of_the_recorded_table(repository, beta):
 
 
 def test_the_most_that_learned_policies_gain_is_that_of_the_recorded_table(repository):
-    rows = pd.read_csv(repository / "docs/results/ramp_learning.csv").pivot(index="scenario", columns="policy", values="blocking_rate")
+    rows = pd.read_csv(repository / "docs/results/ramp_learning.csv").pivot(
+        index="scenario", columns="policy", values="blocking_rate"
+    )
     gains = 100 * (1 - rows["afterstate"] / rows["fixed-16"])
     assert LEDGER["against-para-max-most"].ours_reference == pytest.approx(gains.max(), abs=0.06)
     assert gains.idxmax() == "published_d"  # as the note says

@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 
 from schedlab.cli.main import main
-from schedlab.studies.ramp.rules import RULES
+from schedlab.studies.ramp.rules import ALIASES, RULES
 
 CASE = Path(__file__).parents[2] / "data" / "ramp" / "c01_one_server_sequential.json"
+CHAIN = CASE.with_name("c02_chain_degree2.json")
 SHIPPED = Path(__file__).parents[3] / "resources" / "graphs" / "a100"
 
 
@@ -44,42 +45,6 @@ def test_infinite_times_are_words(capsys):
     assert found["episode"]["episode_end_time"] == "inf"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{", "is no valid JSON"),
-        ("[]", "expected an object"),
-        ('{"schema": "other"}', "the schema is 'other'"),
-        ('{"schema": "ramp-truth/1"}', "inputs: the key is missing"),
-        ('{"inputs": {"graphs": {"g": {"ops": [[1, "A", 1, 1, 1]], "edges": []}}}}', "graphs.g.ops.0"),
-    ],
-)
-def test_a_wrong_case_is_named(capsys, tmp_path, text, message):
-    case = tmp_path / "wrong.json"
-    case.write_text(text)
-    said = refused(capsys, "replay", case)
-    assert message in said
-    assert "wrong.json" in said
-
-
-def test_a_case_that_breaks_off_is_named(capsys, tmp_path):
-    text = CASE.read_text()
-    for length in (0, 1, len(text) // 3, len(text) - 2):
-        case = tmp_path / "broken_off.json"
-        case.write_text(text[:length])
-        assert "broken_off.json: is no valid JSON" in refused(capsys, "replay", case)
-
-
-def test_a_case_of_other_bytes_is_named(capsys, tmp_path):
-    case = tmp_path / "picture.json"
-    case.write_bytes(b"\x89PNG\r\n\x1a\n\xff")
-    assert "picture.json" in refused(capsys, "replay", case)
-
-
-def test_a_case_that_is_not_there_is_named(capsys, tmp_path):
-    assert "there is no such file" in refused(capsys, "replay", tmp_path / "none.json")
-
-
 def test_an_episode_of_the_shipped_graphs(capsys, monkeypatch):
     monkeypatch.delenv("SCHEDLAB_DATA", raising=False)
     arguments = ["episode", "--policy", "fixed_4", "--end", "20000", "--seed", "3"]
@@ -98,10 +63,14 @@ def test_an_episode_of_the_published_graphs(shared_data, capsys, monkeypatch, tm
 
 
 def test_the_shipped_graphs_get_degrees_that_have_a_block_unless_as_published(capsys, monkeypatch):
-    """Short ops of traced graphs would be split 12 ways, which no block of 32 servers takes: most jobs would never be placed."""
+    """Short ops of traced graphs would be split 12 ways, which no block of 32 servers takes: most jobs would never
+    be placed.
+    """
     monkeypatch.delenv("SCHEDLAB_DATA", raising=False)
     arguments = ["episode", "--policy", "para_max", "--beta", "D", "--end", "60000"]
-    repaired, given, published = (printed(capsys, *arguments, *more) for more in ([], ["--graphs", SHIPPED], ["--compat"]))
+    repaired, given, published = (
+        printed(capsys, *arguments, *more) for more in ([], ["--graphs", SHIPPED], ["--compat"])
+    )
     assert repaired == given
     assert repaired["blocking_rate"] < 0.4 < 0.7 < published["blocking_rate"]
 
@@ -111,7 +80,9 @@ def test_an_episode_is_a_line_for_each_key_and_the_summary_has_no_lists_of_jobs(
     assert main(arguments) == 0
     told = capsys.readouterr().out
     document, lines = json.loads(told), told.splitlines()
-    assert [line.strip().split('"')[1] for line in lines[1:-1]] == list(document) and lines[0] == "{" and lines[-1] == "}"
+    assert (
+        [line.strip().split('"')[1] for line in lines[1:-1]] == list(document) and lines[0] == "{" and lines[-1] == "}"
+    )
     summary = printed(capsys, *arguments[1:], "--summary")
     assert {"policy", "graphs", "blocking_rate", "num_jobs_arrived"} <= set(summary)
     left_out = {key: document.pop(key) for key in set(document) - set(summary)}
@@ -119,7 +90,9 @@ def test_an_episode_is_a_line_for_each_key_and_the_summary_has_no_lists_of_jobs(
     assert {len(value) for value in left_out.values()} <= {summary["num_jobs_completed"], summary["num_jobs_blocked"]}
 
 
-def test_shipped_graphs_are_taken_silently_unless_the_folder_of_data_lacks_its_own(capsys, caplog, monkeypatch, tmp_path):
+def test_shipped_graphs_are_taken_silently_unless_the_folder_of_data_lacks_its_own(
+    capsys, caplog, monkeypatch, tmp_path
+):
     arguments = ["episode", "--policy", "sequential", "--end", "2000"]
     monkeypatch.delenv("SCHEDLAB_DATA", raising=False)
     shipped = printed(capsys, *arguments, "--graphs", SHIPPED)
@@ -129,37 +102,42 @@ def test_shipped_graphs_are_taken_silently_unless_the_folder_of_data_lacks_its_o
     assert caplog.messages == [f"SCHEDLAB_DATA has no folder {tmp_path / 'graphs'}; the shipped graphs are taken"]
 
 
-def test_a_degree_without_a_block_is_refused_with_those_that_have_one(capsys):
-    """Split 3 ways it would be fixed_2 under another name."""
+def test_a_degree_or_cap_without_a_block_is_refused_with_those_that_have_one(capsys):
+    """Split 3 ways it would be fixed_2 under another name; capped at 12 it would ask for 12 shards and block every
+    job.
+    """
     arguments = ["episode", "--end", "2000", "--graphs", SHIPPED, "--policy"]
-    named = [rule for rule in RULES if rule.startswith("fixed_")]
-    for degree in range(1, 19):
-        if f"fixed_{degree}" in named:
-            assert printed(capsys, *arguments, f"fixed_{degree}")["num_jobs_arrived"] == 3
-        else:
-            said = refused(capsys, *arguments, f"fixed_{degree}")
-            assert f"no job can be split {degree} ways" in said and f"expected one of {', '.join(named)}" in said
-
-
-def test_a_cap_of_sip_ml_is_a_degree_with_a_block_or_beyond_all(capsys):
-    """Capped at 12 it would ask for 12 shards of each op and block every job."""
-    arguments = ["episode", "--end", "2000", "--graphs", SHIPPED, "--policy"]
-    assert "no job can be split 12 ways" in refused(capsys, *arguments, "sip_ml_12")
+    for name in ("fixed_3", "fixed_18", "sip_ml_12"):
+        said = refused(capsys, *arguments, name)
+        assert "--policy" in said and f"{name.rpartition('_')[0]}_16" in said
+    assert printed(capsys, *arguments, "fixed_6")["num_jobs_arrived"] == 3
     uncapped = printed(capsys, *arguments, "sip_ml_99")
     assert uncapped | {"policy": "sip_ml"} == printed(capsys, *arguments, "sip_ml")
-    assert printed(capsys, *arguments, "sip_ml_8")["num_jobs_arrived"] == 3
 
 
 def test_an_unknown_policy_is_answered_with_all_that_there_are_and_no_alias(capsys):
     said = refused(capsys, "episode", "--graphs", SHIPPED, "--policy", "foo")
-    listed = said.partition("valid: ")[2].strip(" .\n").split(", ")
-    assert sorted(listed) == sorted(RULES)
-    assert "did you mean 'max_parallelism'" in refused(capsys, "episode", "--graphs", SHIPPED, "--policy", "max_paralelism")
+    assert all(rule in said for rule in RULES) and not any(
+        alias in said for alias in ALIASES if alias not in " ".join(RULES)
+    )
 
 
 def test_logs_of_an_episode_are_tables(capsys, tmp_path):
     steps, jobs = tmp_path / "steps.parquet", tmp_path / "jobs.parquet"
-    found = printed(capsys, "episode", "--policy", "para_min", "--end", "20000", "--graphs", SHIPPED, "--steps", steps, "--jobs", jobs)
+    found = printed(
+        capsys,
+        "episode",
+        "--policy",
+        "para_min",
+        "--end",
+        "20000",
+        "--graphs",
+        SHIPPED,
+        "--steps",
+        steps,
+        "--jobs",
+        jobs,
+    )
     logged = pd.read_parquet(steps)
     assert logged["num_jobs_completed"].sum() == found["num_jobs_completed"]
     assert logged["demand_total_info_processed"].sum() == pytest.approx(found["demand_total_info_processed"])
@@ -167,21 +145,22 @@ def test_logs_of_an_episode_are_tables(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "named"),
     [
-        (["--policy", "para_mx"], "did you mean 'para_max'"),
-        (["--policy", "fixed_\u00b2"], "there is no rule 'fixed_\u00b2'"),
-        (["--policy", "table"], "'table' is a learned policy, no rule; expected one of sequential"),
-        (["--policy", "afterstate-uniform"], "`snakemake --cores all ramp` learns and evaluates"),
-        (["--policy", "sip_ml_0"], "there is no rule 'sip_ml_0'"),
+        (["--policy", "para_mx"], "para_max"),
+        (["--policy", "max_paralelism"], "max_parallelism"),
+        (["--policy", "fixed_\u00b2"], "fixed_\u00b2"),
+        (["--policy", "table"], "sequential"),
+        (["--policy", "afterstate-uniform"], "afterstate-uniform"),
+        (["--policy", "sip_ml_0"], "sip_ml_0"),
         (["--policy", "para_max", "--seed", "-1"], "--seed"),
         (["--policy", "para_max", "--interarrival", "0"], "--interarrival"),
         (["--policy", "para_max", "--end", "nan"], "--end"),
-        (["--policy", "para_max", "--end", "1e300"], "expected a finite number above 0 and below 9.2e18"),
+        (["--policy", "para_max", "--end", "1e300"], "--end"),
     ],
 )
-def test_wrong_options_are_named(capsys, arguments, message):
-    assert message in refused(capsys, "episode", "--graphs", SHIPPED, *arguments)
+def test_wrong_options_are_named(capsys, arguments, named):
+    assert named in refused(capsys, "episode", "--graphs", SHIPPED, *arguments)
 
 
 def test_an_empty_folder_of_graphs_is_named(capsys, tmp_path):
@@ -192,24 +171,6 @@ COSTS = "forward_compute_time={}, backward_compute_time=2.0, activation_size={},
 OPS = [f"node{number} -- Conv2d(3) -- {COSTS.format(3000.0, 4.0)}" for number in (1, 2)]
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (["node1 -- Conv2d"], "net.txt:1: field 2 is 'Conv2d'"),
-        ([OPS[0], OPS[1].replace("activation_size=4.0", "activation_size=x")], "net.txt:2: activation_size is 'x'"),
-        ([OPS[0], OPS[1].replace("node2", "node3")], "net.txt:2: op 3 of a file with 2 ops; expected ids 1 to 2"),
-        ([*OPS, "\tnode1 -- node2", "\tnode2 -- node1"], "net.txt:4: the edges lead in a circle through ops 1, 2"),
-        ([OPS[0], OPS[1].replace("=3000.0", "=-3000.0")], "net.txt:2: forward_compute_time is '-3000.0'"),
-        ([OPS[0], OPS[1].replace("=3000.0", "=1e308")], "net.txt:2: forward_compute_time is '1e308'; expected a number from 0 to 1e+300"),
-        ([OPS[0], OPS[1].replace("=4.0", "=[1e308; 1.0]")], "net.txt:2: activation_size is '1e308'; expected a number from 0 to 1e+300"),
-        ([*OPS, "\tnode1 -- node7"], "net.txt:3: the edge names op 7, which has no line"),
-    ],
-)
-def test_a_malformed_graph_is_told_with_its_line_and_field(capsys, tmp_path, lines, message):
-    (tmp_path / "net.txt").write_text("\n".join(lines))
-    assert message in refused(capsys, "episode", "--policy", "para_max", "--graphs", tmp_path)
-
-
 def one_graph(folder, activation):
     """A folder with one graph: two ops of 3000 s, of which the first holds `activation` bytes in each pass."""
     first = f"node1 -- Conv2d -- {COSTS.format(3000.0, activation)}"
@@ -217,19 +178,32 @@ def one_graph(folder, activation):
     return folder
 
 
-@pytest.mark.parametrize(("policy", "activation"), [("sequential", 50e9), ("sequential", 90e9), ("fixed_2", 90e9)])
-@pytest.mark.parametrize("compat", [[], ["--compat"]])
+@pytest.mark.parametrize(
+    ("policy", "activation", "compat"),
+    [("sequential", 50e9, []), ("sequential", 50e9, ["--compat"]), ("fixed_2", 90e9, [])],
+)
 def test_memory_that_does_not_fit_blocks_jobs_with_its_cause(capsys, tmp_path, policy, activation, compat):
     jobs = tmp_path / "jobs.parquet"
-    arguments = ["--policy", policy, "--graphs", one_graph(tmp_path, activation), "--end", "20000", "--jobs", jobs, *compat]
+    arguments = [
+        "--policy",
+        policy,
+        "--graphs",
+        one_graph(tmp_path, activation),
+        "--end",
+        "20000",
+        "--jobs",
+        jobs,
+        *compat,
+    ]
     assert printed(capsys, "episode", *arguments)["blocking_rate"] > 0.9
     assert set(pd.read_parquet(jobs)["cause"]) == {"op_placement"}
 
 
-@pytest.mark.parametrize("compat", [[], ["--compat"]])
-@pytest.mark.parametrize("policy", ["sequential", "para_max"])
+@pytest.mark.parametrize(("policy", "compat"), [("sequential", []), ("para_max", ["--compat"])])
 def test_the_largest_numbers_give_numbers(capsys, tmp_path, policy, compat):
-    (tmp_path / "net.txt").write_text("\n".join([OPS[0].replace("3000.0", "1e300"), OPS[1].replace("=4.0", "=1e300"), "\tnode1 -- node2"]))
+    (tmp_path / "net.txt").write_text(
+        "\n".join([OPS[0].replace("3000.0", "1e300"), OPS[1].replace("=4.0", "=1e300"), "\tnode1 -- node2"])
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = printed(capsys, "episode", "--policy", policy, "--graphs", tmp_path, "--end", "20000", *compat)
@@ -248,27 +222,42 @@ def test_what_is_printed_tells_no_folder(capsys, tmp_path):
     found = []
     for name in ("here", "there"):
         (tmp_path / name).mkdir()
-        found.append(printed(capsys, "episode", "--policy", "fixed_2", "--end", "5000", "--graphs", one_graph(tmp_path / name, 1e9)))
+        found.append(
+            printed(
+                capsys, "episode", "--policy", "fixed_2", "--end", "5000", "--graphs", one_graph(tmp_path / name, 1e9)
+            )
+        )
     assert found[0] == found[1]
     assert found[0]["graphs"] == ["net"]
 
 
 def test_a_cap_stands_behind_the_name_of_its_rule(capsys):
     arguments = ["--graphs", SHIPPED, "--end", "20000", "--policy"]
-    capped, fixed, most = (printed(capsys, "episode", *arguments, policy) for policy in ("sip_ml_8", "fixed_8", "sip_ml"))
+    capped, fixed, most = (
+        printed(capsys, "episode", *arguments, policy) for policy in ("sip_ml_8", "fixed_8", "sip_ml")
+    )
     assert capped.pop("policy") != fixed.pop("policy")
     assert capped == fixed  # 8 servers are always free here
     assert capped["blocking_rate"] != most["blocking_rate"]
 
 
 def test_memory_that_fits_blocks_nothing(capsys, tmp_path):
-    arguments = ["--policy", "para_max", "--graphs", one_graph(tmp_path, 1e9), "--end", "10000", "--interarrival", "9000"]
+    arguments = [
+        "--policy",
+        "para_max",
+        "--graphs",
+        one_graph(tmp_path, 1e9),
+        "--end",
+        "10000",
+        "--interarrival",
+        "9000",
+    ]
     assert printed(capsys, "episode", *arguments)["blocking_rate"] == 0
 
 
 def changed_case(folder, **inputs):
     """A recorded job of four ops with other inputs."""
-    document = json.loads(CASE.with_name("c02_chain_degree2.json").read_text())
+    document = json.loads(CHAIN.read_text())
     del document["expected"]
     document["inputs"] |= inputs
     path = folder / "case.json"
@@ -276,35 +265,9 @@ def changed_case(folder, **inputs):
     return path
 
 
-CHAIN = json.loads(CASE.with_name("c02_chain_degree2.json").read_text())["inputs"]
-
-
 @pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        ({"topology": CHAIN["topology"] | {"communication_groups": 1, "racks_per_group": 2}}, "2 racks per group, but 1"),
-        ({"arrivals": [CHAIN["arrivals"][0] | {"max_acceptable_jct_frac": 1.01}]}, "beta is 1.01"),
-        ({"arrivals": [CHAIN["arrivals"][0] | {"max_acceptable_jct_frac": 0.0}]}, "beta is 0.0"),
-        ({"arrivals": []}, "no job arrives"),
-        ({"graphs": {}}, "there are no graphs"),
-        ({"op_scheduler": "fifo"}, "op_scheduler: is 'fifo'; expected a name with srpt"),
-        ({"dep_scheduler": "fifo"}, "dep_scheduler: is 'fifo'; expected a name with srpt"),
-        ({"dep_placer": "random"}, "dep_placer: is 'random'; expected a name with first_fit"),
-        ({"arrivals": [CHAIN["arrivals"][0] | {"time": 5}]}, "arrivals.0.time: the first job arrives at 5 s; expected 0"),
-        ({"max_acceptable_jct_frac": 2.0}, "max_acceptable_jct_frac: is 2.0; expected numbers above 0 and at most 1"),
-        ({"max_acceptable_jct_frac": [0.5, 0]}, "max_acceptable_jct_frac: is [0.5, 0]"),
-        ({"agent": "sip_ml", "agent_kwargs": {"cap": 2}}, "'cap' is no parameter of sip_ml; expected max_partitions_per_op or name"),
-        ({"agent": "random", "agent_kwargs": {"max_partitions_per_op": 2}}, "'max_partitions_per_op' is no parameter of random"),
-        ({"agent": "sip_ml", "agent_kwargs": {"max_partitions_per_op": 0}}, "agent_kwargs.max_partitions_per_op: is 0"),
-        ({"agent": "sip_ml", "agent_kwargs": [2]}, "agent_kwargs: is [2]; expected an object"),
-    ],
-)
-def test_inputs_of_a_case_that_cannot_be_are_told(capsys, tmp_path, inputs, message):
-    assert message in refused(capsys, "replay", changed_case(tmp_path, **inputs), "--compat")
-
-
-@pytest.mark.parametrize(
-    ("action", "message"), [(3, "action 3 is not valid"), (1000, "action 1000 is not valid"), (None, "job 0 has no recorded action")]
+    ("action", "message"),
+    [(3, "action 3 is not valid"), (1000, "action 1000 is not valid"), (None, "job 0 has no recorded action")],
 )
 def test_an_action_that_is_not_valid_stands_in_the_document(capsys, tmp_path, action, message):
     """As recorded: the run stops there, and what came before is still told; the status says that the input is wrong."""
@@ -323,19 +286,13 @@ def test_the_parameter_of_an_agent_is_read(capsys, tmp_path, name, cap):
     assert {job["degree"] for job in found["jobs"].values()} == {cap or 8}  # of 8 servers
 
 
-def test_numbers_in_other_digits_are_no_numbers(capsys, tmp_path):
-    arrival = CHAIN["arrivals"][0] | {"job_id": "\u00b2"}
-    assert printed(capsys, "replay", changed_case(tmp_path, arrivals=[arrival]))["error"] is None  # a name like any other
-    case = changed_case(tmp_path)
-    case.write_text(json.dumps(json.loads(case.read_text()) | {"expected": {"jobs": {"\u00b2": {}}}}))
-    assert "expected.jobs: the name of a job: is '\u00b2'" in refused(capsys, "replay", case)
-    case.write_text(json.dumps(json.loads(case.read_text()) | {"expected": {"jobs": {"0": {"partition_degrees": {"\u00b2": 2}}}}}))
-    assert "are no degrees by op id" in refused(capsys, "replay", case)
-
-
 @pytest.mark.parametrize("compat", [True, False])
 def test_more_shards_than_letters_have_names_of_their_own(capsys, tmp_path, compat):
-    topology = CHAIN["topology"] | {"communication_groups": 4, "racks_per_group": 4, "servers_per_rack": 2}
+    topology = json.loads(CHAIN.read_text())["inputs"]["topology"] | {
+        "communication_groups": 4,
+        "racks_per_group": 4,
+        "servers_per_rack": 2,
+    }
     changes = {"topology": topology, "max_partitions_per_op": 32, "decisions": [{"job_idx": 0, "action": 32}]}
     case = changed_case(tmp_path, **changes, min_op_run_time_quantum=1e-6)
     found = printed(capsys, "replay", case, *(["--compat"] if compat else []))["jobs"]["0"]
@@ -350,23 +307,28 @@ import json
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.simulator.job_tables import job_table
-from schedlab.studies.ramp.compat.published import published_scenario
-from schedlab.studies.ramp.commands import plain
-from schedlab.studies.ramp.rules import RULES
+from schedlab.studies.ramp.scenario import published_scenario
+from schedlab.studies.ramp.commands.episode import plain
+from schedlab.studies.ramp.rules import ALIASES, RULES
 from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 
 for management in ({"placer": "random"}, {"shaper": "random"}, {"partitioner": "random"}):
-    scenario = published_scenario("A", True, management={"illegal_degrees": "round_down", **management}, episodes={"end": 8e3})
+    management["illegal_degrees"] = "round_down"
+    scenario = published_scenario("A", True, management=management, episodes={"end": 8e3})
     simulation = Simulation(scenario, read_graphs(find_graphs("resources/graphs/a100")))
     print(json.dumps(plain(run_episode(simulation, RULES["random"], 0))))
     print(job_table(simulation.cluster, simulation.decided).to_csv())
 """
 
 
+@pytest.mark.slow
 def test_an_episode_has_the_same_bytes_whatever_the_hash_seed():
     printed_of = {
         seed: subprocess.run(
-            [sys.executable, "-c", DRAWING_EPISODE], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+            [sys.executable, "-c", DRAWING_EPISODE],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
         ).stdout
         for seed in ("1", "2")
     }

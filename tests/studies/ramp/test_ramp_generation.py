@@ -1,6 +1,7 @@
 """Jobs drawn from a pool, and whole episodes of them under rules."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -8,9 +9,8 @@ from small_graphs import chain, graph
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
-from schedlab.studies.ramp.compat.published import published_scenario
 from schedlab.studies.ramp.rules import RULES, Decision, rule_named
-from schedlab.studies.ramp.scenario import JobSettings, RampScenario
+from schedlab.studies.ramp.scenario import JobSettings, RampScenario, published_scenario
 from schedlab.studies.ramp.simulator.arrivals import JobPool
 from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 
@@ -45,7 +45,7 @@ def test_an_empty_pool_ends_the_arrivals():
         jobs.draw(index)
         times.append(jobs.next_arrival(index * 1000.0))
     assert times == [1000.0, 2000.0, 3000.0, 4000.0, 5000.0, math.inf]
-    with pytest.raises(UserError, match="the pool is empty"):
+    with pytest.raises(UserError, match=r"jobs.replication"):
         jobs.draw(6)
 
 
@@ -65,10 +65,10 @@ def test_an_episode_hangs_from_its_seed_alone():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"beta": {"kind": "fixed", "value": 1.2}}, "beta can become 1.2"),
-        ({"beta": {"kind": "uniform", "low": 0.0, "high": 1.0}}, "beta can become 0"),
-        ({"interarrival": {"kind": "fixed", "value": -1.0}}, "gaps between arrivals that are negative"),
-        ({"interarrival": {"kind": "fixed", "value": 0.0}}, "gaps between arrivals that are negative or all 0"),
+        ({"beta": {"kind": "fixed", "value": 1.2}}, "jobs.beta"),
+        ({"beta": {"kind": "uniform", "low": 0.0, "high": 1.0}}, "jobs.beta"),
+        ({"interarrival": {"kind": "fixed", "value": -1.0}}, "jobs.interarrival"),
+        ({"interarrival": {"kind": "fixed", "value": 0.0}}, "jobs.interarrival"),
     ],
 )
 def test_draws_that_cannot_be_are_refused(values, message):
@@ -77,7 +77,7 @@ def test_draws_that_cannot_be_are_refused(values, message):
 
 
 def test_a_pool_without_graphs_is_refused():
-    with pytest.raises(UserError, match="there are no graphs"):
+    with pytest.raises(UserError, match="graphs"):
         JobPool((), JobSettings(), seed=0)
 
 
@@ -135,7 +135,7 @@ def test_random_takes_each_valid_action():
 
 @pytest.mark.parametrize("name", ["para_mx", "fixed_0", "fixed_two", ""])
 def test_a_rule_that_is_none_is_refused(name):
-    with pytest.raises(UserError, match="there is no rule"):
+    with pytest.raises(UserError, match=re.escape(f"'{name}'")):
         rule_named(name)
 
 
@@ -149,7 +149,9 @@ def test_every_rule_ends_its_episode_and_counts_each_job_once(name):
     simulation = Simulation(small_scenario(management={"illegal_degrees": "round_down"}), GRAPHS)
     found = run_episode(simulation, RULES[name], 3)
     running, waiting = len(simulation.cluster.running), len(simulation.cluster.queue)
-    assert found["num_jobs_completed"] + found["num_jobs_blocked"] + running + waiting == found["num_jobs_arrived"] == 41
+    assert (
+        found["num_jobs_completed"] + found["num_jobs_blocked"] + running + waiting == found["num_jobs_arrived"] == 41
+    )
     assert run_episode(simulation, RULES[name], 3) == found  # what is kept of durations changes nothing
     assert run_episode(Simulation(simulation.scenario, GRAPHS), RULES[name], 3) == found
 
@@ -167,7 +169,9 @@ def test_a_mask_of_free_blocks_rejects_what_could_not_be_placed():
 def test_illegal_degrees_are_kept_or_rounded_down():
     """Some 12 shards have no block on 4 x 4 x 2 servers: kept, such a job is never placed."""
     for illegal, blocked in (("keep", True), ("round_down", False)):
-        scenario = small_scenario(management={"illegal_degrees": illegal}, jobs={"beta": {"kind": "fixed", "value": 1.0}})
+        scenario = small_scenario(
+            management={"illegal_degrees": illegal}, jobs={"beta": {"kind": "fixed", "value": 1.0}}
+        )
         simulation = Simulation(scenario, (graph([], [0.115], name="one"),))
         run_episode(simulation, RULES["para_max"], 0)
         assert bool(simulation.cluster.record.blocked) == blocked

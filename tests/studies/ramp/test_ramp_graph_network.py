@@ -1,4 +1,6 @@
-"""The graph policy's network: a round by hand, each graph embedded once, padded observations, learning from an expert."""
+"""The graph policy's network: a round by hand, each graph embedded once, padded observations, learning from an
+expert.
+"""
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from schedlab.studies.ramp.learners.graph_network import GraphEmbedding, GraphRe
 from schedlab.studies.ramp.learners.settings import GraphNetworkSettings, RampA2CSettings, RampMaskablePPOSettings
 from schedlab.studies.ramp.learners.stock import RampStockLearner, SeenProblem
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.rule_policies import RULE_MAKERS
+from schedlab.studies.ramp.rules import RULE_MAKERS
 from schedlab.studies.ramp.scenario import RampScenario
 
 OPS = np.array([[0.5, 1.0, 0.2, 0.0, 0.3], [1.0, 0.0, 0.4, 1.0, 0.6], [0.1, 0.0, 0.9, 0.0, 1.0]])
@@ -28,7 +30,12 @@ CLONED = {
     "expert_episodes": 1,
     "expert": {"candidates": ["table"], "degrees": [4, 8], "tuning_episodes": 1, "validation_episodes": 1},
 }
-GRAPH = {"network": "graph", "net_arch": [32], "activation": "relu", "environment": {"observation": "graph_id", "scale": "absolute"}}
+GRAPH = {
+    "network": "graph",
+    "net_arch": [32],
+    "activation": "relu",
+    "environment": {"observation": "graph_id", "scale": "absolute"},
+}
 
 
 def problem_of(first=0, count=4, end=60.0):
@@ -67,7 +74,9 @@ def test_a_round_is_the_mean_of_what_the_specification_says(norm, zero_sources):
         messages = [by_hand(one.reduce, np.concatenate([by_hand(one.node, OPS[op]), np.zeros(3)]))]
         for (source, destination), edge in zip(DEPS, EDGES, strict=True):
             if destination == op:
-                messages.append(by_hand(one.reduce, np.concatenate([by_hand(one.node, OPS[source]), by_hand(one.edge, edge)])))
+                messages.append(
+                    by_hand(one.reduce, np.concatenate([by_hand(one.node, OPS[source]), by_hand(one.edge, edge)]))
+                )
         expected = np.mean(messages, axis=0) * (0 if zero_sources and op == 0 else 1)
         assert found[op] == pytest.approx(expected, abs=1e-12)
     assert (found[0] == 0).all() == zero_sources
@@ -92,7 +101,10 @@ def test_the_published_norm_hides_sizes_of_deps_and_others_show_them():
 
 def policy_of(problem, observation, **graph):
     settings = RampMaskablePPOSettings(
-        network="graph", net_arch=(32,), environment=EnvironmentSettings(observation=observation), graph=GraphNetworkSettings(**graph)
+        network="graph",
+        net_arch=(32,),
+        environment=EnvironmentSettings(observation=observation),
+        graph=GraphNetworkSettings(**graph),
     )
     env = SeenProblem(problem, settings.environment).env(problem.units("test")[0], 0)
     spaces = env.observation_space, env.action_space
@@ -125,7 +137,9 @@ def test_numbers_and_padded_graphs_give_the_same_logits(problem):
 def test_each_distinct_graph_is_embedded_once(problem, monkeypatch):
     policy, env = policy_of(problem, "graph_id")
     embedded, forward = [], GraphEmbedding.forward
-    monkeypatch.setattr(GraphEmbedding, "forward", lambda self, graphs: (embedded.append(len(graphs)), forward(self, graphs))[1])
+    monkeypatch.setattr(
+        GraphEmbedding, "forward", lambda self, graphs: (embedded.append(len(graphs)), forward(self, graphs))[1]
+    )
     rows, masks = observed(env, 40)
     tensors, _ = policy.obs_to_tensor(rows)
     distinct = len(np.unique(rows["graph"]))
@@ -160,7 +174,11 @@ def test_graphs_follow_the_parameters_to_another_device(problem):
 
 
 def learned(problem, folder, algorithm="maskable_ppo", **params):
-    params = {"n_steps": 32, **({"batch_size": 32, "n_epochs": 1} if algorithm == "maskable_ppo" else {}), "validate_every": 32} | params
+    params = {
+        "n_steps": 32,
+        **({"batch_size": 32, "n_epochs": 1} if algorithm == "maskable_ppo" else {}),
+        "validate_every": 32,
+    } | params
     spec = PolicySpec("graphs", "drawn", algorithm, params, train_on=(Phase(("drawn",), 64),))
     paths = LearnPaths(None, folder / "policy.zip", folder / "progress")
     RampStockLearner(algorithm).learn({"drawn": problem}, spec, 0, paths, lambda *_, **__: None)
@@ -201,7 +219,9 @@ def test_a_graph_policy_learns_on_a_gpu_and_acts_on_the_processor(problem, obser
 
 
 def test_cloning_brings_a_policy_near_its_expert(problem, tmp_path):
-    """The expert's table knows how long jobs take; shown that too, a policy repeats it, while one of the seed is far away."""
+    """The expert's table knows how long jobs take; shown that too, a policy repeats it, while one of the seed is far
+    away.
+    """
     shown = {"environment": {"observation": "durations", "scale": "absolute"}, "learning_rate": 1e-9}
     cloned = learned(problem, tmp_path / "a", **shown, **(CLONED | {"clone_episodes": 20, "clone_passes": 60}))
     drawn = learned(problem, tmp_path / "b", **shown)
@@ -219,23 +239,23 @@ def test_a2c_learns_through_the_same_glue(problem, tmp_path):
     assert min(changes(checkpoint, drawn).values()) > 1e-4
     policy = RampStockLearner("a2c").load(checkpoint, problem)
     assert 0 <= problem.rollout(policy, problem.units("test")[0]).scores["blocking_rate"] < 1
-    with pytest.raises(ValueError, match=r"environment\.invalid: reject"):
+    with pytest.raises(ValueError, match=r"environment\.invalid"):
         RampA2CSettings(environment={"invalid": "raise"})
 
 
 def test_networks_read_what_they_are_shown():
-    with pytest.raises(ValueError, match="the network layers reads vector or durations, not graph_id"):
+    with pytest.raises(ValueError, match=r"environment\.observation"):
         RampMaskablePPOSettings(environment=EnvironmentSettings(observation="graph_id"))
-    with pytest.raises(ValueError, match="the network graph reads graph_id or published, not vector"):
+    with pytest.raises(ValueError, match=r"environment\.observation"):
         RampMaskablePPOSettings(network="graph")
-    with pytest.raises(ValueError, match="message: an even number"):
+    with pytest.raises(ValueError, match="message"):
         GraphNetworkSettings(message=33)
 
 
 def test_graphs_are_those_of_one_scenario(problem, tmp_path):
     spec = PolicySpec("graphs", "drawn", "maskable_ppo", GRAPH, train_on=(Phase(("drawn", "other"), 64),))
     paths = LearnPaths(None, tmp_path / "p.zip", tmp_path)
-    with pytest.raises(UserError, match="graphs of 2 scenarios"):
+    with pytest.raises(UserError, match="2 scenarios"):
         RampStockLearner("maskable_ppo").learn({"drawn": problem, "other": problem}, spec, 0, paths, None)
 
 

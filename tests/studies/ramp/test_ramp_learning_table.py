@@ -7,14 +7,13 @@ from schedlab.config import experiment, freeze
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
 from schedlab.stages.studies import find_study
-from schedlab.studies.ramp.compat.published import published_scenario
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.learners.afterstate.learner import Training
-from schedlab.studies.ramp.learners.afterstate.policy import AfterstatePolicy, Kept, learned_for, save
+from schedlab.studies.ramp.learners.afterstate.policy import AfterstatePolicy, Candidate, learned_for, save
 from schedlab.studies.ramp.learners.settings import AfterstateSettings
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.rule_policies import RULE_MAKERS
-from schedlab.studies.ramp.scenario import RampScenario
+from schedlab.studies.ramp.rules import RULE_MAKERS
+from schedlab.studies.ramp.scenario import RampScenario, published_scenario
 from schedlab.studies.ramp.simulator.compiled import fixed_table
 
 
@@ -24,7 +23,9 @@ def script(load_program):
 
 
 def test_a_line_for_each_policy_with_its_seeds(script):
-    rows = [("afterstate", "learned", seed, unit, 0.1 + 0.01 * seed + 0.02 * unit) for seed in range(5) for unit in range(3)]
+    rows = [
+        ("afterstate", "learned", seed, unit, 0.1 + 0.01 * seed + 0.02 * unit) for seed in range(5) for unit in range(3)
+    ]
     rows += [("para_max", "rule", 0, unit, 0.3) for unit in range(3)]
     table = pd.DataFrame(rows, columns=["policy", "kind", "policy_seed", "unit", "value"])
     table["unit"] = table["block"] = "test-" + table["unit"].astype(str)
@@ -55,13 +56,16 @@ def problem(shared_data):
 
 
 def test_scores_are_those_of_the_exact_cluster(script, problem, tmp_path):
-    (tables, outlook), unit = problem.fast, problem.units("test")[1]
-    kept = Kept("table", fixed_table(tables, 6))
+    (tables, outlook), unit = problem.compiled, problem.units("test")[1]
+    kept = Candidate("table", fixed_table(tables, 6))
     path = tmp_path / "table-published-c/seed-3/policy.zip"
     path.parent.mkdir(parents=True)
     save(path, kept, tables.actions, learned_for(problem.simulation))
     scores = problem.rollout(AfterstatePolicy(kept, tables, outlook, 3), unit).scores
-    tables_of_scores = [script.score("C", *script.setting("C", 1, first=1), tmp_path, exact).set_index("policy") for exact in (False, True)]
+    tables_of_scores = [
+        script.score("C", *script.setting("C", 1, first=1), tmp_path, exact).set_index("policy")
+        for exact in (False, True)
+    ]
     compiled, exact = (found["value"].to_dict() for found in tables_of_scores)
     assert compiled == pytest.approx(exact)  # every fixed degree as well
     for found in tables_of_scores:
@@ -73,7 +77,9 @@ def test_scores_are_those_of_the_exact_cluster(script, problem, tmp_path):
     assert tables_of_scores[1].loc["table", "speedup"] == pytest.approx(scores["speedup"])
 
 
-def test_a_root_seed_draws_the_episodes_of_the_workflow(script, shared_data):
+@pytest.mark.slow
+@pytest.mark.usefixtures("shared_data")
+def test_a_root_seed_draws_the_episodes_of_the_workflow(script):
     """At scale full the scenario is there only with its graphs, which are other people's."""
     values = freeze.problem_part(experiment.load("conf", "full", find_study), "ramp", "published_c")
     scenario = validate(RampScenario, {key: value for key, value in values.items() if key in RampScenario.model_fields})
@@ -89,7 +95,8 @@ def test_a_root_seed_draws_the_episodes_of_the_workflow(script, shared_data):
 def test_baselines_are_those_of_the_exact_cluster(script, problem):
     found = script.score_rules("C", *script.setting("C", 1, first=1)).set_index("policy")["value"]
     wanted = {
-        name: problem.rollout(RULE_MAKERS[name]({}, problem, 0), problem.units("test")[1]).scores["blocking_rate"] for name in found.index
+        name: problem.rollout(RULE_MAKERS[name]({}, problem, 0), problem.units("test")[1]).scores["blocking_rate"]
+        for name in found.index
     }
     assert list(wanted) == ["para_max", "para_min", "random"]
     assert found.to_dict() == wanted

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from small_graphs import chain, graph, random_graph
 
+from oracles.ramp_lookahead import plain_step
 from schedlab.studies.ramp.graphs.graph import training_graph
 from schedlab.studies.ramp.legacy import PUBLISHED, LegacySettings
-from schedlab.studies.ramp.lookahead_plain import plain_step
 from schedlab.studies.ramp.network.communication import CommunicationModel
 from schedlab.studies.ramp.network.topology import Ramp
 from schedlab.studies.ramp.placement.partitioning import partition, quantum_degrees
@@ -17,7 +17,9 @@ from schedlab.studies.ramp.simulator import lookahead
 from schedlab.studies.ramp.simulator.lookahead import FlowRules, look_ahead
 from schedlab.studies.ramp.simulator.timing import JobTimes
 
-RULES = [FlowRules(mutual, ticks, contention) for mutual in (False, True) for ticks, contention in ((0, 0), (1, 0), (0, 1))]
+RULES = [
+    FlowRules(mutual, ticks, contention) for mutual in (False, True) for ticks, contention in ((0, 0), (1, 0), (0, 1))
+]
 SLOW = Ramp(2, 2, 2, node_bandwidth=4e9)
 
 
@@ -55,13 +57,17 @@ def test_shards_on_two_servers_wait_for_what_they_send_each_other():
     split, traffic = placed(chain(2.0, 2.0, activation=[8e6, 8e6], parameter=[0.0, 0.0]), most=2)
     step = look_ahead(split, traffic, srpt_ranks(split.cost, traffic.worker, placement_order(split)))
     assert step.computation == pytest.approx(4.0)
-    assert step.communication == pytest.approx(sum(sorted(set(traffic.time[traffic.remote].tolist()))[-1:]) * 3, rel=1e-9)
+    assert step.communication == pytest.approx(
+        sum(sorted(set(traffic.time[traffic.remote].tolist()))[-1:]) * 3, rel=1e-9
+    )
     assert step.time == pytest.approx(step.computation + step.communication)
 
 
 @pytest.mark.parametrize("first", [1, 2])
 def test_of_equally_long_flows_on_a_link_the_one_that_started_first_ends_the_tick(first):
-    """Two ops on one server send alike to the other, one after the other; which of them stands first in the graph must not matter."""
+    """Two ops on one server send alike to the other, one after the other; which of them stands first in the graph
+    must not matter.
+    """
     costs = {first: 2.0, 3 - first: 3.0, 3: 12.0, 4: 10.0}  # the cheaper one runs, and sends, first
     branches = graph([(first, 4), (3 - first, 3)], [costs[op] for op in (1, 2, 3, 4)], [0.0] * 4, [16e9] * 4, [0.0] * 4)
     split = partition(training_graph(branches), np.ones(8, dtype=np.int64))
@@ -75,7 +81,9 @@ def test_of_equally_long_flows_on_a_link_the_one_that_started_first_ends_the_tic
 
 
 def test_equally_long_flows_end_ticks_as_most_orders_of_them_do(monkeypatch):
-    """The published order of equals followed hashes. Against random orders: the rule here, the first dep first, and no ranks."""
+    """The published order of equals followed hashes. Against random orders: the rule here, the first dep first, and
+    no ranks.
+    """
     agree, told = {"here": 0, "first dep": 0, "no ranks": 0}, 0
 
     def time(split, traffic, ranks, classes=srpt_dep_classes, priority=True):
@@ -98,17 +106,23 @@ def test_equally_long_flows_end_ticks_as_most_orders_of_them_do(monkeypatch):
 
 
 def test_contention_makes_flows_of_one_link_wait():
-    """Two branches of a whole op go to its two shards' server at once: together without contention, one after the other with it."""
+    """Two branches of a whole op go to its two shards' server at once: together without contention, one after the
+    other with it.
+    """
     branches = graph([(1, 2), (1, 3), (2, 4), (3, 4)], [1.0, 0.0, 0.0, 1.0], activation=[4e9] * 4, parameter=[0.0] * 4)
     split, traffic = placed(branches, most=2)
     ranks = srpt_ranks(split.cost, traffic.worker, placement_order(split))
-    free, waiting = (look_ahead(split, traffic, ranks, rules=FlowRules(contention=contention)) for contention in (False, True))
+    free, waiting = (
+        look_ahead(split, traffic, ranks, rules=FlowRules(contention=contention)) for contention in (False, True)
+    )
     assert waiting.time > free.time * 1.2
     assert waiting.computation == pytest.approx(free.computation, rel=0.5)
 
 
 def test_a_faster_device_shortens_its_shards():
-    times = [JobTimes(SLOW, LegacySettings(), speed) for speed in (None, np.full(8, 2.0), np.r_[np.full(4, 2.0), np.ones(4)])]
+    times = [
+        JobTimes(SLOW, LegacySettings(), speed) for speed in (None, np.full(8, 2.0), np.r_[np.full(4, 2.0), np.ones(4)])
+    ]
     graph_ = training_graph(chain(1.0, 1.0))
     durations = []
     for each in times:

@@ -9,11 +9,11 @@ from schedlab.config.schema import validate
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.rule_policies import RULE_MAKERS
+from schedlab.studies.ramp.rules import RULE_MAKERS
 from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.simulator.compiled import episode_arrivals
 from schedlab.studies.ramp.simulator.compiled_kernel import REJECT, Arrivals, Tables, play_actions
-from schedlab.studies.ramp.simulator.lp_bound import least_servers, most_accepted
+from schedlab.studies.ramp.simulator.lp_bound import least_servers, make_bound, most_accepted
 
 SERVERS = 3
 
@@ -39,7 +39,9 @@ def arrivals_of(times, meets):
 
 
 def best_plan(tables, arrivals, stop):
-    """The most jobs that any plan accepts, by trying all of them; every free server fits here, so that nothing fragments."""
+    """The most jobs that any plan accepts, by trying all of them; every free server fits here, so that nothing
+    fragments.
+    """
     plans = (np.array(plan) for plan in product([REJECT, 0, 1], repeat=len(arrivals.times)))
     return max(play_actions(tables, arrivals, stop, plan, np.zeros(len(plan), dtype=np.uint64)) for plan in plans)
 
@@ -64,10 +66,14 @@ def test_it_is_the_best_plan_where_every_job_takes_one_server(seed, cut_off):
 
 
 def test_an_instance_that_can_be_solved_by_hand():
-    """Jobs at 0 and 1 want two of three servers for 3 s: one and a half of them fit; the third comes when all is free."""
+    """Jobs at 0 and 1 want two of three servers for 3 s: one and a half of them fit; the third comes when all is
+    free.
+    """
     bound = most_accepted(tables_of(), arrivals_of([0, 1, 4], [0b10, 0b10, 0b01]), 100.0)
     assert bound == pytest.approx(2.5)
-    assert most_accepted(tables_of(), arrivals_of([0, 1, 4], [0b10, 0b10, 0b01]), 9.0) == pytest.approx(1.5)  # it would run until 10
+    assert most_accepted(tables_of(), arrivals_of([0, 1, 4], [0b10, 0b10, 0b01]), 9.0) == pytest.approx(
+        1.5
+    )  # it would run until 10
     assert most_accepted(tables_of(), arrivals_of([0], [0]), 9.0) == 0.0
     assert least_servers(tables_of()).tolist() == [[1, 2]]
 
@@ -85,11 +91,16 @@ def test_no_rule_blocks_less(gap):
     }
     problem = RampProblem(validate(RampScenario, values), read_graphs(find_graphs("resources/graphs/a100")))
     unit = problem.units("test")[0]
-    bound = problem.rollout(RULE_MAKERS["lp_bound"]({}, problem, 0), unit)
+    bound = problem.rollout(make_bound({}, problem, 0), unit)
     assert set(bound.scores) == {"blocking_rate"} and not bound.details
-    found = [problem.rollout(RULE_MAKERS["fixed"]({"degree": degree}, problem, 0), unit).scores["blocking_rate"] for degree in (4, 8, 16)]
+    found = [
+        problem.rollout(RULE_MAKERS["fixed"]({"degree": degree}, problem, 0), unit).scores["blocking_rate"]
+        for degree in (4, 8, 16)
+    ]
     assert 0 <= bound.scores["blocking_rate"] < min(found)
     arrived = problem.simulation.cluster.record.arrived
-    accepted = most_accepted(problem.fast[0], episode_arrivals(problem.simulation, problem.fast[0], unit.seed), 1.5e5)
+    accepted = most_accepted(
+        problem.compiled[0], episode_arrivals(problem.simulation, problem.compiled[0], unit.seed), 1.5e5
+    )
     undecided = 1 if gap == 1000.0 else 0
     assert bound.scores["blocking_rate"] == pytest.approx((arrived - undecided - accepted) / arrived, rel=1e-12)

@@ -37,7 +37,10 @@ def test_the_short_cut_by_degree_is_first_fit_where_memory_never_decides(seed):
     split = partition(step, np.tile(draws.choice([1, 2, 4, 6, 8], step.num_forward), 2))
     taken = sum(1 << int(server) for server in draws.choice(32, 12, replace=False))
     room = Room(taken, PLENTY)
-    short, long = _first_fit_by_degree(split, RULES, room), _first_fit_with_memory(split, RULES, room, forward_only=False)
+    short, long = (
+        _first_fit_by_degree(split, RULES, room),
+        _first_fit_with_memory(split, RULES, room, forward_only=False),
+    )
     assert (short is None) == (long is None)
     if short is not None:
         assert short.blocks == long.blocks
@@ -91,7 +94,9 @@ def test_keys_are_short_and_tell_servers_order_and_ranks_apart():
     ]
     assert len({placement.key for placement in others}) == len(others)
     assert placement_of(blocks).key == others[0].key
-    assert {sys.getsizeof(placement.key) for placement in others} == {sys.getsizeof(others[0].key)} and sys.getsizeof(others[0].key) < 100
+    assert {sys.getsizeof(placement.key) for placement in others} == {sys.getsizeof(others[0].key)} and sys.getsizeof(
+        others[0].key
+    ) < 100
 
 
 def test_no_block_no_placement():
@@ -106,7 +111,9 @@ def test_random_places_are_free_have_memory_and_hang_from_the_seed():
     assert found[0].blocks == found[1].blocks != found[2].blocks
     assert not any(placement.mask & taken for placement in found)
     assert all(fits(split, placement, memory) for placement in found)
-    assert place_at_random(split_of(chain(1.0, activation=[90e9]), 1), Room(0, memory), np.random.default_rng(0)) is None
+    assert (
+        place_at_random(split_of(chain(1.0, activation=[90e9]), 1), Room(0, memory), np.random.default_rng(0)) is None
+    )
 
 
 def test_the_blocks_of_the_largest_cluster_that_the_pages_speak_of_are_searched_once():

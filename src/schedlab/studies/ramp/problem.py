@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from schedlab.config.contract import Metric, Outcome, Policy, Split, Unit
+from schedlab.config.contract import Outcome, Policy, Split, Unit
 from schedlab.config.seeds import derive_seed
 from schedlab.studies.ramp.env.env import RampEnv
 from schedlab.studies.ramp.graphs.graph import ForwardGraph
 from schedlab.studies.ramp.learners.afterstate.values import make_outlook
 from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.simulator.cluster import Cluster
-from schedlab.studies.ramp.simulator.compiled import fast_tables
+from schedlab.studies.ramp.simulator.compiled import compiled_tables
 from schedlab.studies.ramp.simulator.job_tables import job_table
 from schedlab.studies.ramp.simulator.lp_bound import LpBound
 from schedlab.studies.ramp.simulator.simulation import Simulation
@@ -25,15 +25,6 @@ if TYPE_CHECKING:
 
     from schedlab.studies.ramp.learners.afterstate.kernel import Outlook
     from schedlab.studies.ramp.simulator.compiled_kernel import Tables
-
-METRICS = (
-    Metric("blocking_rate", "-", "lower", headline=True, label="blocking rate"),
-    Metric("speedup", "-", "higher", label="mean speed-up of completed jobs"),
-    Metric("jct", "s", "lower", label="mean completion time of completed jobs"),
-    Metric("demand_throughput", "bytes/s", "higher", label="demand throughput"),
-    Metric("mounted_workers", "workers", "higher", label="mean number of mounted workers per step"),
-    Metric("utilisation", "-", "higher", label="mean utilisation of mounted workers per step"),
-)
 
 
 @runtime_checkable
@@ -46,9 +37,7 @@ class ClusterPolicy(Protocol):
 
 
 class RampProblem:
-    """Implements the contract's Problem. Units are episodes; each is a block of its own, for their draws are
-    independent.
-    """
+    """Implements the contract's Problem. Units are episodes; each is a block, for their draws are independent."""
 
     def __init__(self, scenario: RampScenario, graphs: Sequence[ForwardGraph]) -> None:
         self.scenario, self.graphs = scenario, graphs
@@ -59,9 +48,9 @@ class RampProblem:
         return Simulation(self.scenario, self.graphs)
 
     @cached_property
-    def fast(self) -> tuple[Tables, Outlook]:
+    def compiled(self) -> tuple[Tables, Outlook]:
         """Tables and outlook of the compiled cluster. Raises UserError where it cannot play the scenario."""
-        tables = fast_tables(self.simulation.twin())
+        tables = compiled_tables(self.simulation.twin())
         return tables, make_outlook(tables, self.simulation.pool.mean_gap)
 
     def units(self, split: Split) -> Sequence[Unit]:
@@ -75,7 +64,7 @@ class RampProblem:
         simulation = self.simulation.twin()
         return RampEnv(simulation, seed=seed, fixed_episode=None if unit.split == "train" else unit.seed)
 
-    def rollout(self, policy: Policy | LpBound, unit: Unit) -> Outcome:
+    def rollout(self, policy: Policy | ClusterPolicy | LpBound, unit: Unit) -> Outcome:
         """Run an episode under a policy and score it. A measure without a denominator is left out.
 
         A ClusterPolicy gets the simulation and the mask, another policy the observation (Simulation.observation) and

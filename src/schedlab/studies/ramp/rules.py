@@ -1,26 +1,33 @@
-"""Rules that choose how far a job may be split: the published baselines and fixed degrees.
+"""Rules that choose how far a job may be split, the published baselines and fixed degrees, and their settings.
 
-Source: specification of the ramp study, sections 8 and 15. A rule is a function (decision) -> action; 0 rejects the
-  job.
+Source: specification of the ramp study, sections 8 and 15. A rule is a function (decision) -> action; 0 rejects.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError, did_you_mean, nearest
+from schedlab.config.schema import NoSettings, Settings, setting, validate
+from schedlab.config.seeds import generator
+from schedlab.studies.ramp.scenario import LARGEST_DEGREE
 from schedlab.studies.ramp.simulator.jobs import Job
+
+if TYPE_CHECKING:
+    from schedlab.studies.ramp.problem import RampProblem
+    from schedlab.studies.ramp.simulator.simulation import Simulation
 
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """A waiting job and what may be done with it. mask: int16[most + 1], 1 for a valid action; random: for rules that
-    draw.
-    """
+    """A waiting job and its actions. mask: int16[most + 1], 1 for a valid action; random: for rules that draw."""
 
     job: Job
     mask: np.ndarray
@@ -76,9 +83,7 @@ def fixed(degree: int) -> Rule:
 
 
 def para_min(decision: Decision) -> int:
-    """As little as the job's limit asks for: the smallest valid number of shards of at least 1 / beta, else the
-    largest.
-    """
+    """As little as the job's limit asks for: the smallest valid degree of at least 1 / beta, else the largest."""
     needed = math.ceil(decision.job.sequential_time / decision.job.time_limit)
     valid = decision.valid
     return min((action for action in valid if action >= needed), default=max(valid, default=0))
@@ -98,17 +103,8 @@ RULES: dict[str, Rule] = {
 }
 PARAMETRIC: dict[str, Callable[[int], Rule]] = {"fixed": fixed, "sip_ml": capped}  # with a number behind their name
 CAPS = ("sip_ml",)  # of them, those whose number may lie beyond every degree: then it caps nothing
-LEARNED = (
-    "table",
-    "rollouts",
-    "linear",
-    "network",
-    "afterstate",
-    "ppo",
-    "a2c",
-    "dqn",
-    "apex",
-)  # how names of learned policies begin
+# how names of learned policies begin
+LEARNED = ("table", "rollouts", "linear", "network", "afterstate", "ppo", "a2c", "dqn", "apex")
 LONGEST_DEGREE = 9  # digits
 ALIASES = {  # names of the published system
     "none": "sequential",
@@ -129,8 +125,7 @@ def takes_cap(name: str) -> bool:
 
 
 def is_possible(head: str, degree: int, degrees: Sequence[int]) -> bool:
-    """Return whether a parametric rule of a number is what its name says on a cluster with blocks for `degrees`
-    (rising).
+    """Return whether a parametric rule of a number is what its name says with blocks for `degrees` (rising).
 
     Another number would run as the next below (fixed) or reject every job (sip_ml).
     """
@@ -159,3 +154,67 @@ def rule_named(name: str, where: str = "policy") -> Rule:
         raise UserError(what, where=where, expected=f"one of {', '.join(RULES)}", remedy=remedy)
     published = ALIASES if nearest(known, ALIASES) else ()  # they are not listed beside ours
     raise UserError(f"there is no rule '{name}'", where=where, remedy=did_you_mean(known, [*RULES, *published]))
+
+
+class CapSettings(Settings):
+    """The rule `sip_ml`."""
+
+    cap: int = setting(16, doc="most shards of an op", ge=1, le=LARGEST_DEGREE)
+
+
+class FixedSettings(Settings):
+    """The rule `fixed`."""
+
+    degree: int = setting(doc="shards of an op, or as far below as is valid", ge=1, le=LARGEST_DEGREE)
+
+
+@dataclass
+class RulePolicy:
+    """A rule that reads the job and the mask; what it draws hangs from its seed and the unit's."""
+
+    rule: Rule
+    seed: int
+
+    def reset(self, unit: Unit) -> None:
+        """Begin the random stream of an episode."""
+        self.random = generator(self.seed, "ramp", "rule", unit.seed)
+
+    def decide(self, simulation: Simulation, mask: np.ndarray) -> int:
+        """Return the number of shards for the waiting job; 0 rejects it."""
+        return self.rule(Decision(simulation.cluster.queue[0], mask, self.random))
+
+
+def _plain_rule(name: str, params: Mapping[str, Any], problem: Any, seed: int) -> RulePolicy:
+    del problem
+    validate(NoSettings, params)
+    return RulePolicy(PLAIN_RULES[name], seed)
+
+
+def _parametric(name: str, params: Mapping[str, Any], problem: RampProblem, seed: int) -> RulePolicy:
+    if (mistake := degree_mistake(name, params, problem.simulation.degrees)) is not None:
+        raise mistake
+    return RulePolicy(PARAMETRIC[name](_number(name, params)[1]), seed)
+
+
+def degree_mistake(
+    name: str, params: Mapping[str, Any], degrees: Sequence[int], where: str = "params"
+) -> UserError | None:
+    """Return what is wrong with a rule's number where an empty cluster has blocks for `degrees` (rising), else None."""
+    key, number = _number(name, params)
+    if is_possible(name, number, degrees):
+        return None
+    expected = f"one of {', '.join(map(str, degrees))}{', or more' if name in CAPS else ''}"
+    return UserError(f"no job can be split {number} ways on this cluster", where=f"{where}.{key}", expected=expected)
+
+
+def _number(name: str, params: Mapping[str, Any]) -> tuple[str, int]:
+    """The number of shards that a parametric rule goes by, with its key."""
+    key = "cap" if name in CAPS else "degree"
+    return key, getattr(validate(RULE_SETTINGS[name], params), key)
+
+
+RULE_SETTINGS: dict[str, type[Settings]] = {"sip_ml": CapSettings, "fixed": FixedSettings}
+RULE_MAKERS: dict[str, Callable[..., RulePolicy]] = {
+    **{name: partial(_plain_rule, name) for name in PLAIN_RULES},
+    **{name: partial(_parametric, name) for name in RULE_SETTINGS},
+}

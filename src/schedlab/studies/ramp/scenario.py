@@ -1,32 +1,44 @@
-"""The typed scenario of the ramp study: graphs, jobs, a cluster, and how jobs are split and placed on it."""
+"""The typed scenario of the ramp study: graphs, jobs, a cluster, how jobs are split and placed; the published one.
+
+The published experiment: PAC-ML, arXiv 2301.13799; specification of the ramp study, section 15.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Literal
 
-from schedlab.config.schema import Settings, section, setting
+from schedlab.config.contract import Metric
+from schedlab.config.schema import Settings, merged, section, setting, validate
 from schedlab.config.settings import MOST, ScenarioSettings, Seeds
 from schedlab.studies.ramp.graphs.settings import GraphSettings
-from schedlab.studies.ramp.legacy import LegacySettings
+from schedlab.studies.ramp.legacy import REFERENCE, LegacySettings
 from schedlab.studies.ramp.simulator.distributions import DistributionSettings
 
 RESULTS_VERSION = 4  # raise it when the code of this study changes its results
 SECONDS = {"s": 1.0, "ms": 1e-3}
 LARGEST_DEGREE = 1024
+SHIPPED = "resources/graphs/a100"
+# What the published setting needs on the shipped graphs: traced ones have short ops, and no block takes the 10, 12 or
+# 14 shards that they would get.
+ON_SHIPPED = {"management": {"illegal_degrees": "round_down"}}
+METRICS = (
+    Metric("blocking_rate", "-", "lower", headline=True, label="blocking rate"),
+    Metric("speedup", "-", "higher", label="mean speed-up of completed jobs"),
+    Metric("jct", "s", "lower", label="mean completion time of completed jobs"),
+    Metric("demand_throughput", "bytes/s", "higher", label="demand throughput"),
+    Metric("mounted_workers", "workers", "higher", label="mean number of mounted workers per step"),
+    Metric("utilisation", "-", "higher", label="mean utilisation of mounted workers per step"),
+)
 
 
-def _thousand() -> DistributionSettings:
-    return DistributionSettings(kind="fixed", value=1000.0)
-
-
-def _hundredths() -> DistributionSettings:
-    return DistributionSettings(kind="uniform", low=0.1, high=1.0, decimals=2)
+THOUSAND: Any = partial(DistributionSettings, kind="fixed", value=1000.0)
+HUNDREDTHS: Any = partial(DistributionSettings, kind="uniform", low=0.1, high=1.0, decimals=2)
 
 
 class ClusterSettings(Settings):
-    """A cluster of servers with one device each: RAMP, or a torus whose three axes have the sizes of groups, racks and
-    servers.
-    """
+    """A cluster: RAMP, or a torus whose three axes have the sizes of groups, racks and servers."""
 
     topology: Literal["ramp", "torus"] = setting(
         "ramp", doc="network, and with it the blocks of servers that a job may take"
@@ -36,7 +48,8 @@ class ClusterSettings(Settings):
     servers: int = setting(2, doc="servers per rack", ge=1, le=256)
     workers: int = setting(
         1,
-        doc="workers of a server, a device each; jobs may share it, each with channels of its own, and nothing is sent within it",
+        doc="workers of a server, a device each; jobs may share it, each with channels of its own, and nothing is "
+        "sent within it",
         ge=1,
         le=64,
     )
@@ -49,14 +62,16 @@ class ClusterSettings(Settings):
     memory: float = setting(80e9, doc="memory of a device", unit="bytes", gt=0)
     speeds: tuple[float, ...] = setting(
         (),
-        doc="how much faster each worker computes than the device of the graphs' times, repeated over the workers; empty: all the same",
+        doc="how much faster each worker computes than the device of the graphs' times, repeated over the workers; "
+        "empty: all the same",
     )
     memories: tuple[float, ...] = setting(
         (), doc="memory of each worker, repeated over the workers; empty: `memory` of all", unit="bytes"
     )
     contending_racks: Literal["one", "racks"] = setting(
         "one",
-        doc="racks that share the wavelengths of a collective's steps (ramp): one, as published, or those of a group that take part in it",
+        doc="racks that share the wavelengths of a collective's steps (ramp): one, as published, or those of a group "
+        "that take part in it",
     )
 
 
@@ -68,9 +83,9 @@ class JobSettings(Settings):
         "s", doc="what a 1 in a graph's times is; PipeDream measured ms, published runs took it for s"
     )
     beta: DistributionSettings = section(
-        _hundredths, doc="share of its sequential time that a job may take, above 0 and at most 1"
+        HUNDREDTHS, doc="share of its sequential time that a job may take, above 0 and at most 1"
     )
-    interarrival: DistributionSettings = section(_thousand, doc="time from one arrival to the next, s")
+    interarrival: DistributionSettings = section(THOUSAND, doc="time from one arrival to the next, s")
     replication: int = setting(201, doc="jobs of each graph in the pool", ge=1, le=1_000_000)
     sampling: Literal["replace", "remove", "remove_and_repeat"] = setting(
         "remove_and_repeat",
@@ -88,7 +103,8 @@ class ManagementSettings(Settings):
     quantum: float = setting(0.01, doc="aimed run time of a forward shard", unit="s", gt=0)
     illegal_degrees: Literal["keep", "round_down"] = setting(
         "keep",
-        doc="degrees of the quantum that no block of servers has: kept, so that the job cannot be placed, or the next below",
+        doc="degrees of the quantum that no block of servers has: kept, so that the job cannot be placed, or the next "
+        "below",
     )
     placer: Literal["first_fit", "random"] = setting(
         "first_fit", doc="blocks in order, or any free servers, whatever their links"
@@ -149,9 +165,46 @@ TERMS = {
     "para_min": "as few shards as the job's limit asks for, taking the speed-up for the number of shards",
     "random": "any valid number of shards",
     "sip_ml": "as many shards as are valid, at most a cap; a cap that is not valid rejects the job",
-    "afterstate": "accepts a job, or not, by the value of the cluster afterwards: whether it is accepted plus a learned value",
+    "afterstate": "accepts a job, or not, by the value of the cluster afterwards: whether it is accepted plus a "
+    "learned value",
     "table": "a degree for each degree that a limit needs, short and long jobs apart, tuned on training episodes",
     "rollouts": "plays each action on with drawn jobs under a base and takes the one that accepts most on average",
     "pac_ml": "the published learned agent, a graph network",
     "fixed": "always the same number of shards, or as far below as is valid",
 }
+
+
+def _skewed(skewness: float, *extremes: float) -> dict[str, Any]:
+    return {
+        "kind": "skew_normal",
+        "skewness": skewness,
+        "low": 0.1,
+        "high": 1.0,
+        "decimals": 2,
+        "extremes": list(extremes),
+    }
+
+
+# The published sample is not known but by its mean and deviation; these extremes give both
+# (test_ramp_distributions.py).
+BETAS: dict[str, dict[str, Any]] = {
+    "A": {"kind": "uniform", "low": 0.1, "high": 1.0, "decimals": 2},
+    "B": _skewed(5.0, -0.6813, 4.4868),
+    "C": _skewed(0.0, -4.2409, 4.8493),
+    "D": _skewed(-5.0, -4.9345, 0.7801),
+}
+
+
+def published_scenario(beta: str, compat: bool, **changes: Mapping[str, Any]) -> RampScenario:
+    """Return the setting of the published experiment: 32 servers, five graphs, an arrival every 1000 s for 1e6 s.
+
+    compat: with the published defects; changes: values of its sections that differ. Raises UserError.
+    """
+    values = {
+        "name": f"published-{beta.lower()}",
+        "seed": 0,
+        "graphs": {"name": "pipedream", "source": "files", "path": "graphs"},
+        "jobs": {"beta": BETAS[beta]},
+        "legacy": REFERENCE if compat else {},
+    }
+    return validate(RampScenario, merged(values, changes))

@@ -8,6 +8,7 @@ from typing import Any
 
 from schedlab.config.contract import Part, Problem, Requirement, Study
 from schedlab.config.errors import UserError
+from schedlab.config.plugins import load_object
 from schedlab.config.schema import Settings, validate
 from schedlab.config.settings import PolicySettings
 from schedlab.learning.prioritised_dqn import settings as prioritised_dqn_settings
@@ -17,12 +18,10 @@ from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import ARCHIVE, PART, graph_part, graph_requirements
 from schedlab.studies.ramp.learners.settings import LEARNER_SETTINGS, STOCK_SETTINGS, RampStockSettings
 from schedlab.studies.ramp.legacy import REFERENCE
-from schedlab.studies.ramp.problem import METRICS, RampProblem
-from schedlab.studies.ramp.rule_policies import RULE_MAKERS, RULE_SETTINGS, degree_mistake
-from schedlab.studies.ramp.rules import PARAMETRIC
-from schedlab.studies.ramp.scenario import RESULTS_VERSION, TERMS, RampScale, RampScenario
+from schedlab.studies.ramp.rules import PARAMETRIC, RULE_MAKERS, RULE_SETTINGS, degree_mistake
+from schedlab.studies.ramp.scenario import METRICS, RESULTS_VERSION, TERMS, RampScale, RampScenario
 from schedlab.studies.ramp.simulator.distributions import DistributionSettings
-from schedlab.studies.ramp.simulator.simulation import legal_degrees, memory_of, network, speeds_of
+from schedlab.studies.ramp.simulator.hardware import legal_degrees, memory_of, network, speeds_of
 
 PROBLEM = ("cluster", "jobs", "management", "episodes", "legacy")
 
@@ -38,52 +37,42 @@ def requires(scenario: RampScenario) -> list[Requirement]:
 
 
 def check(scenario: RampScenario) -> Iterable[UserError]:
-    """Yield mistakes that types cannot see: a cluster that is no RAMP, shards that no cluster holds, betas outside (0,
-    1].
-    """
+    """Yield what types cannot see: a cluster that is no RAMP, shards that no cluster holds, betas outside (0, 1]."""
     try:
         topology, blocks = network(scenario)
     except UserError as error:
         yield UserError(error.what, where="cluster", expected=error.expected)
         return
-    workers, most = topology.num_workers, scenario.management.most
-    if most > workers:
-        yield UserError(
-            f"{most} shards of an op on {workers} workers", where="management.most", expected=f"at most {workers}"
-        )
-    if most > 1 and most % 2:
-        yield UserError(
-            f"{most} shards of an op", where="management.most", expected="1 or an even number: no action is another"
-        )
-    yield from _rule_mistakes(scenario, legal_degrees(blocks, most))
-    if scenario.cluster.topology == "torus" and scenario.cluster.workers > 1:
-        yield UserError(
-            f"{scenario.cluster.workers} workers a server", where="cluster.workers", expected="1 in a torus"
-        )
-    if scenario.cluster.topology == "torus" and scenario.cluster.contending_racks != "one":
-        yield UserError(
-            "a torus has no racks that contend", where="cluster.contending_racks", expected="one in a torus"
-        )
-    try:
-        speeds_of(scenario.cluster, workers)
-        memory_of(scenario.cluster, workers)
-    except UserError as error:
-        yield error
+    workers, most, cluster = topology.num_workers, scenario.management.most, scenario.cluster
+    torus, gaps = cluster.topology == "torus", scenario.jobs.interarrival
+    least = min(_extremes(gaps))
+    strict = scenario.mode == "reference" and scenario.legacy.model_dump() != REFERENCE
+    shards = f"{most} shards of an op"
+    for wrong, what, where, expected in (
+        (most > workers, f"{shards} on {workers} workers", "management.most", f"at most {workers}"),
+        (most > 1 and most % 2, shards, "management.most", "1 or an even number: no action is another"),
+        (torus and cluster.workers > 1, f"{cluster.workers} workers a server", "cluster.workers", "1 in a torus"),
+        (
+            torus and cluster.contending_racks != "one",
+            "racks that contend",
+            "cluster.contending_racks",
+            "one in a torus",
+        ),
+        (least < 0, "a negative gap between arrivals", "jobs.interarrival", "times of 0 or more"),
+        (least >= 0 and _is_always_0(gaps), "gaps that are all 0", "jobs.interarrival", "times above 0 among them"),
+        (strict, "not every defect is switched on in mode reference", "reference.legacy", "all true, or mode default"),
+    ):
+        if wrong:
+            yield UserError(what, where=where, expected=expected)
     for value in _extremes(scenario.jobs.beta):
         if not 0 < value <= 1:
             yield UserError(f"beta can become {value:g}", where="jobs.beta", expected="shares above 0 and at most 1")
-    if any(value < 0 for value in _extremes(scenario.jobs.interarrival)):
-        yield UserError("a negative gap between arrivals", where="jobs.interarrival", expected="times of 0 or more")
-    elif _is_always_0(scenario.jobs.interarrival):
-        yield UserError(
-            "gaps between arrivals that are all 0", where="jobs.interarrival", expected="times above 0 among them"
-        )
-    if scenario.mode == "reference" and scenario.legacy.model_dump() != REFERENCE:
-        yield UserError(
-            "not every defect is switched on in mode reference",
-            where="reference.legacy",
-            expected="all true, or mode default",
-        )
+    yield from _rule_mistakes(scenario, legal_degrees(blocks, most))
+    try:
+        speeds_of(cluster, workers)
+        memory_of(cluster, workers)
+    except UserError as error:
+        yield error
 
 
 def _rule_mistakes(scenario: RampScenario, degrees: list[int]) -> Iterable[UserError]:
@@ -121,7 +110,7 @@ def problem_values(scenario: RampScenario) -> dict[str, Any]:
 def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Problem:
     """Return one scenario with its graphs."""
     scenario = validate(RampScenario, {key: value for key, value in values.items() if key != "upstream"})
-    return RampProblem(scenario, read_graphs(inputs["graphs"]))
+    return load_object("schedlab.studies.ramp.problem:RampProblem")(scenario, read_graphs(inputs["graphs"]))
 
 
 def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
@@ -138,7 +127,10 @@ STUDY = Study(
     scenario=RampScenario,
     scale=RampScale,
     metrics=METRICS,
-    rules={name: f"schedlab.studies.ramp.rule_policies:RULE_MAKERS[{name}]" for name in RULE_MAKERS},
+    rules={
+        **{name: f"schedlab.studies.ramp.rules:RULE_MAKERS[{name}]" for name in RULE_MAKERS},
+        "lp_bound": "schedlab.studies.ramp.simulator.lp_bound:make_bound",
+    },
     rule_settings=RULE_SETTINGS,
     learners={
         "afterstate": "schedlab.studies.ramp.learners.afterstate.learner:AfterstateLearner",
@@ -158,5 +150,5 @@ STUDY = Study(
     terms=TERMS,
     check=check,
     check_policy=check_policy,
-    commands="schedlab.studies.ramp.commands:add_commands",
+    commands="schedlab.studies.ramp.commands.parser:add_commands",
 )

@@ -1,1 +1,1 @@
-"""Recorded runs of the original, their replay, and its published settings."""
+"""Replay of recorded runs of the original simulator, and decisions handed over in its five actions."""

@@ -31,9 +31,7 @@ Channels = Set[str] | None
 
 @dataclass(frozen=True)
 class OpPartition:
-    """job -> op id -> number of shards: 1 or even, the same for an op and its mate (ops that are not named stay
-    whole).
-    """
+    """job -> op id -> number of shards: 1 or even, the same for an op and its mate (others stay whole)."""
 
     degrees: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
 
@@ -98,9 +96,7 @@ class DepSchedule:
 
 @dataclass(frozen=True)
 class JointAction:
-    """The five actions of a step. A job is handled if all five handle it; the first that does not names the cause of
-    its rejection.
-    """
+    """The five actions of a step. A job is handled if all five handle it; the first that does not is the cause."""
 
     op_partition: OpPartition = field(default_factory=OpPartition)
     op_placement: OpPlacement = field(default_factory=OpPlacement)
@@ -130,17 +126,16 @@ class JointAction:
                 found[index] = cause
                 continue
             plan = self._plan(cluster, job)
+            channels = plan.channels or frozenset()
             if plan.placement.mask & taken:
-                raise UserError(
-                    "takes a server of another job", where=f"action: job {index}", expected="servers of one job only"
-                )
-            if plan.channels & held:
-                name = _channel_name(cluster.times.topology, *min(plan.channels & held))
-                raise UserError(
-                    f"takes {name} of another job", where=f"action: job {index}", expected="channels of one job only"
-                )
+                what = "takes a server of another job"
+                raise UserError(what, where=f"action: job {index}", expected="servers of one job only")
+            if channels & held:
+                name = _channel_name(cluster.times.topology, *min(channels & held))
+                what = f"takes {name} of another job"
+                raise UserError(what, where=f"action: job {index}", expected="channels of one job only")
             taken |= plan.placement.mask
-            held |= plan.channels
+            held |= channels
             found[index] = plan
         return found
 
@@ -216,11 +211,8 @@ class JointAction:
 def _require_known(given: Collection[Dep], deps: Sequence[Dep], where: str) -> None:
     known = set(deps)
     if unknown := set(given) - known:
-        raise UserError(
-            f"there is no dep {' -> '.join(map(str, min(unknown, key=str)))}",
-            where=where,
-            expected="deps of the partition",
-        )
+        what = f"there is no dep {' -> '.join(map(str, min(unknown, key=str)))}"
+        raise UserError(what, where=where, expected="deps of the partition")
     if missing := next((dep for dep in deps if dep not in given), None):
         raise UserError(f"{missing[0]} -> {missing[1]} is missing", where=where, expected="every dep of the job")
 
@@ -228,31 +220,25 @@ def _require_known(given: Collection[Dep], deps: Sequence[Dep], where: str) -> N
 def _blocks(cluster: Cluster, split: Partition, servers: Mapping[str, str], where: str) -> list[Block]:
     labels = {label: number for number, label in enumerate(cluster.times.topology.worker_labels)}
     if unknown := set(servers) - set(split.shard_names):
-        raise UserError(
-            f"there is no shard {min(unknown)}", where=f"{where}, op_placement", expected="shards of the partition"
-        )
+        what = f"there is no shard {min(unknown)}"
+        raise UserError(what, where=f"{where}, op_placement", expected="shards of the partition")
     blocks = []
     for op in range(split.graph.num_ops):
         places = []
         for shard in split.shards(op):
             name = split.shard_names[shard]
             if servers.get(name) not in labels:
-                raise UserError(
-                    f"shard {name} is on {servers.get(name)}",
-                    where=f"{where}, op_placement",
-                    expected="a server such as 0-0-0",
-                )
+                what = f"shard {name} is on {servers.get(name)}"
+                raise UserError(what, where=f"{where}, op_placement", expected="a server such as 0-0-0")
             places.append(labels[servers[name]])
         blocks.append(make_block(tuple(places)))
     return blocks
 
 
 def action_of(cluster: Cluster, plans: Mapping[int, JobPlan]) -> JointAction:
-    """Return the five actions that say what plans say, with shortest-first schedules: what the managers of section 8
-    hand over.
+    """Return the five actions that say what plans say, with shortest-first schedules, as the managers' (section 8).
 
-    A dep takes the first channel of its link that no job holds; a job for which a link has none is left out of
-    dep_placement.
+    A dep takes the first free channel of its link; a job for which a link has none is left out of dep_placement.
     """
     partitions, placements, schedules, deps, dep_schedules = {}, {}, {}, {}, {}
     held = set(cluster.held)

@@ -1,7 +1,6 @@
 """Recorded runs of the published system (schema ramp-truth/1): reading their inputs.
 
-The inputs hold all realised random draws: which job arrived when, and what was decided. Raises UserError for whatever
-is wrong.
+The inputs hold all realised random draws: which job arrived when, and what was decided. Raises UserError.
 """
 
 from __future__ import annotations
@@ -10,12 +9,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
+from pydantic import ConfigDict, Field
 
 from schedlab.config.errors import UserError
 from schedlab.config.readers import read_json
+from schedlab.config.schema import Settings, setting, validate
 from schedlab.studies.ramp.graphs.graph import LARGEST, ForwardGraph, TrainingGraph, training_graph
 from schedlab.studies.ramp.legacy import LegacySettings
 from schedlab.studies.ramp.network.topology import Ramp
@@ -23,10 +24,94 @@ from schedlab.studies.ramp.rules import Rule, capped, rule_named, takes_cap
 from schedlab.studies.ramp.simulator.jobs import Job, ListedJobs, PoolRanges, pool_ranges
 
 SCHEMA = "ramp-truth/1"
-OP = "[id, kind, forward time, backward time, activation bytes, parameter bytes]"
 LONGEST_NUMBER = 18  # digits
 LARGEST_ID = 2**31 - 1  # what a table of ids holds; whether there is such an op is asked later
 WHAT = f"a recorded run (schema {SCHEMA})"
+
+Id = Annotated[int, Field(ge=-LARGEST_ID, le=LARGEST_ID)]
+Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
+Share = Annotated[float, Field(gt=0, le=1)]
+S = TypeVar("S", bound=Settings)
+Operation = tuple[Id, Any, Number, Number, Number | tuple[Number, ...], Number]
+
+
+class _Section(Settings):
+    """Keys that nothing here reads may stand beside those that are read."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
+
+
+class _Topology(_Section):
+    communication_groups: int = setting(doc="a whole number")
+    racks_per_group: int = setting(doc="a whole number")
+    servers_per_rack: int = setting(doc="a whole number")
+    channels: int = setting(1, doc="a whole number")
+    node_bandwidth: Number = setting(1.6e12, doc="bandwidth of a server", unit="bytes/s")
+    propagation_latency: Number = setting(1.25e-6, doc="time of light between servers", unit="s")
+    io_latency: Number = setting(100e-9, doc="time of a server's input or output", unit="s")
+
+
+class _Device(_Section):
+    memory_bytes: Number = setting(doc="memory of a device", unit="bytes", gt=0)
+
+
+class _Graph(_Section):
+    ops: tuple[Operation, ...] = setting(
+        doc="[id, kind, forward time, backward time, activation bytes or a list of them, parameter bytes] of each op"
+    )
+    edges: tuple[tuple[Id, Id], ...] = setting(doc="[op id, op id] of each edge")
+
+
+class _Arrival(_Section):
+    model: str = setting(doc="the name of a graph")
+    time: Number = setting(doc="time of the arrival", unit="s")
+    max_acceptable_jct_frac: Number = setting(doc="share of the sequential time that the job accepts")
+    job_id: int | str = setting("", doc="number in the pool")
+
+
+class _Decided(_Section):
+    action: int | None = setting(None, doc="0 or a number of shards", ge=0)
+    job_idx: int | None = setting(None, doc="the job's index; its place in the list where it has none")
+
+
+class _Inputs(_Section):
+    graphs: dict[str, _Graph] = setting(doc="the graphs by name", min_length=1)
+    topology: _Topology = setting(doc="the cluster")
+    device: _Device = setting(doc="a device of the cluster")
+    training_steps: int = setting(doc="training steps of a job")
+    arrivals: tuple[_Arrival, ...] = setting(doc="the jobs that arrived", min_length=1)
+    decisions: tuple[_Decided, ...] = setting((), doc="what was decided")
+    min_op_run_time_quantum: Number = setting(doc="aimed run time of a forward shard", unit="s", gt=0)
+    max_partitions_per_op: int = setting(doc="most shards of an op", ge=1)
+    max_acceptable_jct_frac: Share | tuple[Share, ...] | str = setting((), doc="betas of the pool; words say nothing")
+    interarrival: Any = setting(None, doc="seconds between arrivals, where that is a number")
+    replication: int = setting(1, doc="jobs of each graph in the pool")
+    sampling: Any = setting("remove", doc="what becomes of a drawn job")
+    max_simulation_time: Number | Literal["inf"] = setting("inf", doc="when the simulation ends", unit="s")
+    queue_capacity: int = setting(10, doc="jobs that may wait")
+    cache: bool = setting(True, doc="whether look-aheads are reused")
+    agent: str = setting("", doc="name of the policy")
+    agent_kwargs: dict[str, Any] = setting({}, doc="the policy's parameters")
+    op_partitioner: str = setting("", doc="a name with sip_ml or random", pattern="^$|sip_ml|random")
+    op_placer: str = setting("ramp_first_fit", doc="a name with first_fit or random", pattern="first_fit|random")
+    op_scheduler: str = setting("srpt", doc="a name with srpt", pattern="srpt")
+    dep_placer: str = setting("first_fit", doc="a name with first_fit", pattern="first_fit")
+    dep_scheduler: str = setting("srpt", doc="a name with srpt", pattern="srpt")
+
+    @property
+    def end(self) -> float:
+        """When the simulation ends, s."""
+        return float(self.max_simulation_time)
+
+
+class _Drawn(_Section):
+    partition_degrees: dict[str, int] = setting({}, doc='degrees by op id, such as {"1": 2, "8": 2}')
+    max_partition_degree: int | None = setting(None, doc="the largest degree")
+    placement: dict[str, Any] = setting({}, doc="servers by shard")
+
+
+class _Expected(_Section):
+    jobs: dict[str, _Drawn] = setting(doc="what became of the jobs, by their index")
 
 
 @dataclass(frozen=True)
@@ -34,8 +119,7 @@ class Case:
     """A recorded run without its results. memory: bytes of a device; actions: by job index, those that were recorded.
 
     rule   what the agent does where no action was recorded; None where no agent is named
-    drawn  what `expected` says of the jobs' random degrees and placements, by job index (draws that the inputs do not
-           hold)
+    drawn  random degrees and placements of `expected`, by job index (draws that the inputs do not hold)
     """
 
     topology: Ramp
@@ -48,7 +132,7 @@ class Case:
     most: int
     actions: Mapping[int, int]
     rule: Rule | None
-    partitioner: str | None
+    partitioner: str
     placer: str
     end: float
     queue_capacity: int
@@ -58,61 +142,7 @@ class Case:
     @property
     def has_agent(self) -> bool:
         """Whether a policy chose the degrees; else the cluster was driven by a partitioner."""
-        return self.partitioner is None
-
-
-class _Reader:
-    """Typed access to the keys of one JSON object; mistakes name file and key."""
-
-    def __init__(self, values: Any, where: str) -> None:
-        self.where = where
-        self.values = self.typed(values, dict, where, "an object")
-
-    def typed(self, value: Any, kind: type | tuple[type, ...], where: str, expected: str) -> Any:
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise UserError(f"is {_shown(value)}", where=where, expected=expected)
-        return value
-
-    def get(self, key: str, kind: type | tuple[type, ...], expected: str, default: Any = ...) -> Any:
-        where = f"{self.where}.{key}"
-        if key not in self.values or (self.values[key] is None and default is not ...):
-            if default is ...:
-                raise UserError("the key is missing", where=where, expected=expected)
-            return default
-        return self.typed(self.values[key], kind, where, expected)
-
-    def number(self, key: str, default: Any = ...) -> float:
-        if self.values.get(key) == "inf":
-            return math.inf
-        value = self.get(key, (int, float), "a number", default)
-        if value != math.inf and abs(value) > LARGEST:
-            raise UserError(
-                f"is {_shown(value)}", where=f"{self.where}.{key}", expected=f"a number of at most {LARGEST:g}"
-            )
-        return float(value)
-
-    def positive(self, key: str) -> float:
-        value = self.number(key)
-        if not 0 < value < math.inf:
-            raise UserError(
-                f"is {_shown(self.values[key])}", where=f"{self.where}.{key}", expected="a finite number above 0"
-            )
-        return value
-
-    def whole(self, key: str, default: Any = ...) -> int:
-        return self.get(key, int, "a whole number", default)
-
-    def manager(self, key: str, default: str | None, *kinds: str) -> str | None:
-        """A manager's name, which tells its kind within a longer name."""
-        name = self.get(key, str, "a name", default=default)
-        if name is not None and not any(kind in name for kind in kinds):
-            raise UserError(
-                f"is {_shown(name)}", where=f"{self.where}.{key}", expected=f"a name with {' or '.join(kinds)}"
-            )
-        return name
-
-    def section(self, key: str) -> _Reader:
-        return _Reader(self.get(key, dict, "an object"), f"{self.where}.{key}")
+        return not self.partitioner
 
 
 def is_number(text: str) -> bool:
@@ -120,219 +150,141 @@ def is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) < 40 else f"{text[:36]} ..."
-
-
 def read_case(path: Path | str, legacy: LegacySettings) -> Case:
     """Return the inputs of a recorded run. Raises UserError."""
-    document = _Reader(read_json(path, WHAT), str(path))
-    if document.values.get("schema", SCHEMA) != SCHEMA:
-        raise UserError(f"the schema is {_shown(document.values['schema'])}", where=f"{path}.schema", expected=SCHEMA)
-    inputs = document.section("inputs")
-    graphs = _graphs(inputs, join_sinks=not legacy.sinks_unjoined)
-    jobs, times = _jobs(inputs, graphs)
-    decisions = inputs.get("decisions", list, "a list", default=[])
+    document = read_json(path, WHAT)
+    if not isinstance(document, dict):
+        raise UserError("the document is no object", where=str(path), expected=WHAT)
+    if document.get("schema", SCHEMA) != SCHEMA:
+        raise UserError(f"the schema is {document['schema']!r:.40}", where=f"{path}.schema", expected=SCHEMA)
+    inputs = _section(_Inputs, document.get("inputs"), f"{path}.inputs")
+    drawn = _drawn(document["expected"], f"{path}.expected") if document.get("expected") else {}
+    graphs = {name: _graph(name, graph, not legacy.sinks_unjoined) for name, graph in inputs.graphs.items()}
+    jobs, times = _jobs(inputs, graphs, f"{path}.inputs.arrivals")
     return Case(
-        topology=_topology(inputs.section("topology"), legacy),
-        memory=inputs.section("device").positive("memory_bytes"),
+        topology=_topology(inputs.topology, legacy),
+        memory=inputs.device.memory_bytes,
         graphs=graphs,
         jobs=jobs,
-        source=ListedJobs(jobs, times, _later(inputs, jobs, times)),
+        source=ListedJobs(jobs, times, _later(inputs, times)),
         ranges=_ranges(inputs, graphs, jobs),
-        quantum=inputs.positive("min_op_run_time_quantum"),
-        most=_most(inputs),
-        actions=_actions(decisions, f"{inputs.where}.decisions"),
-        rule=_rule(inputs),
-        partitioner=inputs.manager("op_partitioner", None, "sip_ml", "random"),
-        placer=_placer(inputs),
-        end=inputs.number("max_simulation_time", math.inf),
-        queue_capacity=inputs.whole("queue_capacity", 10),
-        reuse=inputs.get("cache", bool, "true or false", default=True),
-        drawn=_drawn(document),
+        quantum=inputs.min_op_run_time_quantum,
+        most=inputs.max_partitions_per_op,
+        actions={
+            at if one.job_idx is None else one.job_idx: one.action
+            for at, one in enumerate(inputs.decisions)
+            if one.action is not None
+        },
+        rule=_rule(inputs, f"{path}.inputs"),
+        partitioner=inputs.op_partitioner,
+        placer=inputs.op_placer,
+        end=inputs.end,
+        queue_capacity=inputs.queue_capacity,
+        reuse=inputs.cache,
+        drawn=drawn,
     )
 
 
-def _placer(inputs: _Reader) -> str:
-    """The op placer's name; of every other manager there is one kind."""
-    for key, kind in (("op_scheduler", "srpt"), ("dep_placer", "first_fit"), ("dep_scheduler", "srpt")):
-        inputs.manager(key, None, kind)
-    return inputs.manager("op_placer", "ramp_first_fit", "first_fit", "random")
+def _section(kind: type[S], values: Any, where: str) -> S:
+    """The typed values of an object; null stands for a key that is not there."""
+    if not isinstance(values, dict):
+        raise UserError("there is no object", where=where, expected="an object")
+    return validate(kind, _without_null(values), lambda path: ".".join(map(str, (where, *path))))
 
 
-def _rule(inputs: _Reader) -> Rule | None:
+def _without_null(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_null(item) for key, item in value.items() if item is not None}
+    return [_without_null(item) for item in value] if isinstance(value, list) else value
+
+
+def _rule(inputs: _Inputs, where: str) -> Rule | None:
     """The agent's rule with its parameters; None where no agent is named."""
-    name, where = inputs.get("agent", str, "a name or null", default=None), f"{inputs.where}.agent_kwargs"
-    given = _Reader(inputs.get("agent_kwargs", dict, "an object or null", default={}), where)
-    known = {"name"} | ({"max_partitions_per_op"} if name is not None and takes_cap(name) else set())
-    if unknown := sorted(set(given.values) - known):
-        what = f"'{unknown[0]}' is no parameter of {'no agent' if name is None else name}"
-        raise UserError(what, where=where, expected=f"{' or '.join(sorted(known))}, or nothing")
-    if name is None:
-        return None
-    cap = given.whole("max_partitions_per_op", None)
-    if cap is not None and cap < 1:
-        raise UserError(f"is {cap}", where=f"{where}.max_partitions_per_op", expected="a whole number from 1 on")
-    if cap is not None:
-        return capped(cap)
-    return lambda decision: rule_named(name, f"{inputs.where}.agent")(
-        decision
-    )  # a name of others will do where each action is recorded
+    name, given = inputs.agent, inputs.agent_kwargs
+    known = {"name"} | ({"max_partitions_per_op"} if takes_cap(name) else set())
+    if unknown := sorted(set(given) - known):
+        what = f"'{unknown[0]}' is no parameter of {name or 'no agent'}"
+        raise UserError(what, where=f"{where}.agent_kwargs", expected=f"{' or '.join(sorted(known))}, or nothing")
+    cap = given.get("max_partitions_per_op")
+    if cap is not None and (not isinstance(cap, int) or isinstance(cap, bool) or cap < 1):
+        key = f"{where}.agent_kwargs.max_partitions_per_op"
+        raise UserError(f"is {cap!r:.40}", where=key, expected="a whole number from 1 on")
+    if not name or cap is not None:
+        return None if cap is None else capped(cap)
+    # a name of others will do where each action is recorded
+    return lambda decision: rule_named(name, f"{where}.agent")(decision)
 
 
-def _most(inputs: _Reader) -> int:
-    most = inputs.whole("max_partitions_per_op")
-    if most < 1:
-        raise UserError(
-            f"is {most}", where=f"{inputs.where}.max_partitions_per_op", expected="a whole number from 1 on"
-        )
-    return most
-
-
-def _drawn(document: _Reader) -> dict[int, dict[str, Any]]:
+def _drawn(expected: Any, where: str) -> dict[int, dict[str, Any]]:
     """Degrees and placements of the recorded jobs, where the file still holds results."""
-    if not document.values.get("expected"):
-        return {}
-    found: dict[int, dict[str, Any]] = {}
-    jobs = document.section("expected").section("jobs")
-    for number in jobs.values:
-        job = jobs.section(number)
-        degrees = job.get("partition_degrees", dict, "degrees by op id", default={})
+    jobs = _section(_Expected, expected, where).jobs
+    for number, job in jobs.items():
         if not is_number(number):
-            raise UserError(
-                f"is {_shown(number)}", where=f"{jobs.where}: the name of a job", expected="its index, such as 0"
-            )
-        if not all(is_number(op) and isinstance(degree, int) for op, degree in degrees.items()):
-            raise UserError(
-                "are no degrees by op id", where=f"{job.where}.partition_degrees", expected='such as {"1": 2, "8": 2}'
-            )
-        found[int(number)] = {
-            "partition_degrees": {int(op): degree for op, degree in degrees.items()},
-            "max_partition_degree": job.get("max_partition_degree", int, "a whole number", default=None),
-            "placement": job.get("placement", dict, "servers by shard", default={}),
-        }
-    return found
+            raise UserError(f"a job is called '{number:.40}'", where=f"{where}.jobs", expected="its index, such as 0")
+        if not all(map(is_number, job.partition_degrees)):
+            key = f"{where}.jobs.{number}.partition_degrees"
+            raise UserError("are no degrees by op id", where=key, expected='such as {"1": 2, "8": 2}')
+    return {
+        int(number): vars(job) | {"partition_degrees": {int(op): k for op, k in job.partition_degrees.items()}}
+        for number, job in jobs.items()
+    }
 
 
-def _topology(values: _Reader, legacy: LegacySettings) -> Ramp:
+def _topology(values: _Topology, legacy: LegacySettings) -> Ramp:
     return Ramp(
-        groups=values.whole("communication_groups"),
-        racks=values.whole("racks_per_group"),
-        servers=values.whole("servers_per_rack"),
-        channels=values.whole("channels", 1),
-        node_bandwidth=values.number("node_bandwidth", 1.6e12),
-        propagation_latency=values.number("propagation_latency", 1.25e-6),
-        io_latency=values.number("io_latency", 100e-9),
+        groups=values.communication_groups,
+        racks=values.racks_per_group,
+        servers=values.servers_per_rack,
+        channels=values.channels,
+        node_bandwidth=values.node_bandwidth,
+        propagation_latency=values.propagation_latency,
+        io_latency=values.io_latency,
         free_inside_racks=legacy.free_inside_racks,
         bandwidth_shared_twice=legacy.bandwidth_shared_twice,
     )
 
 
-def _graphs(inputs: _Reader, join_sinks: bool) -> dict[str, TrainingGraph]:
-    found = {}
-    section = inputs.section("graphs")
-    for name in section.values:
-        graph = section.section(name)
-        ops = [_op(op, f"{graph.where}.ops.{at}") for at, op in enumerate(graph.get("ops", list, "a list"))]
-        edges = graph.get("edges", list, "a list")
-        for at, edge in enumerate(edges):
-            if not (
-                isinstance(edge, list)
-                and len(edge) == 2
-                and all(isinstance(op, int) and abs(op) <= LARGEST_ID for op in edge)
-            ):
-                raise UserError(f"is {_shown(edge)}", where=f"{graph.where}.edges.{at}", expected="[op id, op id]")
-        ids, kinds, forward, backward, activation, parameter = ([op[place] for op in ops] for place in range(6))
-        made = ForwardGraph(name, ids, [str(kind) for kind in kinds], forward, backward, activation, parameter, edges)
-        found[name] = training_graph(made, join_sinks=join_sinks)
-    if not found:
-        raise UserError("there are no graphs", where=section.where, expected="at least one")
-    return found
+def _graph(name: str, values: _Graph, join_sinks: bool) -> TrainingGraph:
+    """A graph's training step; an activation that is a list of sizes counts as their sum."""
+    ids, kinds, forward, backward, activation, parameter = ([op[place] for op in values.ops] for place in range(6))
+    sizes = [sum(one) if isinstance(one, tuple) else one for one in activation]
+    made = ForwardGraph(name, ids, tuple(map(str, kinds)), forward, backward, sizes, parameter, values.edges)
+    return training_graph(made, join_sinks=join_sinks)
 
 
-def _op(values: Any, where: str) -> list[Any]:
-    """One op; an activation that is a list of sizes counts as their sum."""
-    if not isinstance(values, list) or len(values) != 6:
-        raise UserError(f"is {_shown(values)}", where=where, expected=OP)
-    sizes = values[4] if isinstance(values[4], list) else [values[4]]
-    numbers = [values[0], values[2], values[3], values[5], *sizes]
-    whole = isinstance(values[0], int) and abs(values[0]) <= LARGEST_ID
-    if (
-        any(isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > LARGEST for value in numbers)
-        or not whole
-    ):
-        raise UserError(f"is {_shown(values)}", where=where, expected=OP)
-    return [*values[:4], sum(sizes), values[5]]
-
-
-def _jobs(inputs: _Reader, graphs: Mapping[str, TrainingGraph]) -> tuple[tuple[Job, ...], list[float]]:
-    steps, jobs, times = inputs.whole("training_steps"), [], []
-    arrivals = inputs.get("arrivals", list, "a list")
-    if not arrivals:
-        raise UserError("no job arrives", where=f"{inputs.where}.arrivals", expected="at least one")
-    for at, values in enumerate(arrivals):
-        arrival = _Reader(values, f"{inputs.where}.arrivals.{at}")
-        model = arrival.get("model", str, "the name of a graph")
-        if model not in graphs:
-            raise UserError(
-                f"there is no graph '{model}'",
-                where=f"{arrival.where}.model",
-                expected=f"one of {', '.join(sorted(graphs))}",
-            )
-        job_id = arrival.get("job_id", (int, str), "a number", default=at)
-        number = int(job_id) if is_number(str(job_id)) else at
-        jobs.append(Job(at, number, graphs[model], steps, arrival.number("max_acceptable_jct_frac")))
-        times.append(arrival.number("time"))
+def _jobs(inputs: _Inputs, graphs: Mapping[str, TrainingGraph], where: str) -> tuple[tuple[Job, ...], list[float]]:
+    jobs: list[Job] = []
+    times = [arrival.time for arrival in inputs.arrivals]
+    for at, arrival in enumerate(inputs.arrivals):
+        if arrival.model not in graphs:
+            what, expected = f"there is no graph '{arrival.model:.40}'", f"one of {', '.join(sorted(graphs))}"
+            raise UserError(what, where=f"{where}.{at}.model", expected=expected)
+        number = int(arrival.job_id) if is_number(str(arrival.job_id)) else at
+        jobs.append(Job(at, number, graphs[arrival.model], inputs.training_steps, arrival.max_acceptable_jct_frac))
         if at == 0 and times[0] != 0:
-            raise UserError(
-                f"the first job arrives at {times[0]:g} s",
-                where=f"{arrival.where}.time",
-                expected="0, where a simulation begins",
-            )
-        if times != sorted(times):
-            raise UserError(
-                f"arrives at {times[-1]} s, before the job ahead of it",
-                where=f"{arrival.where}.time",
-                expected="times in order",
-            )
+            what = f"the first job arrives at {times[0]:g} s"
+            raise UserError(what, where=f"{where}.0.time", expected="0, where a simulation begins")
+        if at and times[at] < times[at - 1]:
+            what = f"arrives at {times[at]} s, before the job ahead of it"
+            raise UserError(what, where=f"{where}.{at}.time", expected="times in order")
     return tuple(jobs), times
 
 
-def _later(inputs: _Reader, jobs: tuple[Job, ...], times: list[float]) -> float:
+def _later(inputs: _Inputs, times: list[float]) -> float:
     """When the job after the last recorded one would have come: recorded runs may end before their pool is empty."""
-    interarrival = inputs.values.get("interarrival")
-    pool = len(inputs.values["graphs"]) * inputs.whole("replication", 1)
-    left = inputs.values.get("sampling", "remove") != "remove" or len(jobs) < pool
-    if not left or not isinstance(interarrival, (int, float)):
+    left = inputs.sampling != "remove" or len(times) < len(inputs.graphs) * inputs.replication
+    if not left or not isinstance(inputs.interarrival, int | float):
         return math.inf
-    later = times[-1] + interarrival
-    return (
-        later if later >= inputs.number("max_simulation_time", math.inf) else math.inf
-    )  # else it would stand in the record
+    later = times[-1] + inputs.interarrival
+    return later if later >= inputs.end else math.inf  # else it would stand in the record
 
 
-def _ranges(inputs: _Reader, graphs: Mapping[str, TrainingGraph], jobs: tuple[Job, ...]) -> PoolRanges:
+def _ranges(inputs: _Inputs, graphs: Mapping[str, TrainingGraph], jobs: tuple[Job, ...]) -> PoolRanges:
     """The pool's ranges: every graph is in it, with the recorded betas and those that the inputs list."""
-    fractions = inputs.values.get("max_acceptable_jct_frac")
-    listed = fractions if isinstance(fractions, list) else [fractions] if isinstance(fractions, (int, float)) else []
-    if not all(isinstance(beta, (int, float)) and not isinstance(beta, bool) and 0 < beta <= 1 for beta in listed):
-        expected = "numbers above 0 and at most 1"
-        raise UserError(f"is {_shown(fractions)}", where=f"{inputs.where}.max_acceptable_jct_frac", expected=expected)
+    given = inputs.max_acceptable_jct_frac
+    listed = given if isinstance(given, tuple) else [given] if isinstance(given, float) else []
     order = list(graphs.values())
     pairs = [(order.index(job.graph), job.beta) for job in jobs]
-    pairs += [(number, float(beta)) for number in range(len(order)) for beta in listed]
+    pairs += [(number, beta) for number in range(len(order)) for beta in listed]
     members, betas = zip(*pairs, strict=True)
     return pool_ranges(order, np.array(members), np.array(betas), jobs[0].steps)
-
-
-def _actions(decisions: list[Any], where: str) -> dict[int, int]:
-    found: dict[int, int] = {}
-    for at, values in enumerate(decisions):
-        decision = _Reader(values, f"{where}.{at}")
-        action = decision.get("action", int, "a whole number", default=None)
-        if action is not None:
-            if action < 0:
-                raise UserError(f"is {action}", where=f"{decision.where}.action", expected="0 or a number of shards")
-            found[decision.whole("job_idx", at)] = action
-    return found

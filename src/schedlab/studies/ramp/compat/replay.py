@@ -1,11 +1,13 @@
-"""A recorded run of the published system, simulated again: the same document, with the names that it was recorded
-under.
+"""A recorded run of the published system, simulated again: the same document under the recorded names.
 
 Source: specification of the ramp study; contract of `schedlab ramp replay`.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import generator
+from schedlab.studies.ramp.commands.episode import plain
 from schedlab.studies.ramp.compat.case_file import Case, read_case
 from schedlab.studies.ramp.compat.replay_job import describe_job
 from schedlab.studies.ramp.env.observation import Observer, mounted_workers
@@ -27,16 +30,23 @@ from schedlab.studies.ramp.simulator.jobs import NO_PARTITION, NO_PLACEMENT, PAR
 from schedlab.studies.ramp.simulator.timing import JobTimes
 
 UNHANDLED = "not_handled_by_action:"
-LISTED = (
-    "mean_mounted_worker_utilisation_frac",
-    "mean_cluster_worker_utilisation_frac",
-)  # recorded as lists of one value
+# recorded as lists of one value
+LISTED = ("mean_mounted_worker_utilisation_frac", "mean_cluster_worker_utilisation_frac")
+
+
+def print_replay(arguments: argparse.Namespace) -> int:
+    """Print the document of `schedlab ramp replay`; status 2 where the run stopped with an error."""
+    document = plain(replay(arguments.case, arguments.compat))
+    print(json.dumps(document, allow_nan=False))
+    if document["error"] is None:
+        return 0
+    # the document has what came before
+    print(f"error: {arguments.case}: {document['error']['message']}", file=sys.stderr)
+    return 2
 
 
 def replay(path: Path | str, compat: bool) -> dict[str, Any]:
-    """Return what a recorded run's `expected` holds, made from its inputs. compat: with the published defects. Raises
-    UserError.
-    """
+    """Return a recorded run's `expected`, made from its inputs. compat: with all defects. Raises UserError."""
     legacy = PUBLISHED if compat else LegacySettings()
     case = read_case(path, legacy)
     return _Replay(case, legacy).run()
@@ -125,9 +135,8 @@ class _Replay:
             action = self.case.rule(Decision(job, mask, self.random))
         if action >= len(mask) or not mask[action]:
             valid = ", ".join(map(str, np.flatnonzero(mask).tolist()))
-            raise UserError(
-                f"action {action} is not valid", where=f"decision {len(self.decisions)}", expected=f"one of {valid}"
-            )
+            what = f"action {action} is not valid"
+            raise UserError(what, where=f"decision {len(self.decisions)}", expected=f"one of {valid}")
         seen |= {
             "action": action,
             "action_mask": mask.tolist(),
@@ -163,12 +172,10 @@ class _Replay:
         """Whether the record has lost a job's random degrees with its placement: it keeps the largest alone, then."""
         drawn = self.case.drawn.get(job.index, {})
         lost = not drawn.get("partition_degrees") and bool(drawn.get("max_partition_degree"))
-        return lost and "random" in (self.case.partitioner or "")
+        return lost and "random" in self.case.partitioner
 
     def _split(self, job: Job, action: int | None) -> Partition | None:
-        """The job in shards: by its action, with the recorded degrees, or by the partitioner where none are
-        recorded.
-        """
+        """The job in shards: by its action, with the recorded degrees, or by the partitioner."""
         times, case = self.cluster.times, self.case
         if action is not None:
             return times.split_by_quantum(job.graph, action, case.quantum)
@@ -181,7 +188,7 @@ class _Replay:
                 return None  # odd numbers were drawn, which no action accepts
         if case.drawn and not drawn.get("max_partition_degree"):
             return None
-        if "random" in (case.partitioner or ""):
+        if "random" in case.partitioner:
             return times.split(job.graph, random_degrees(job.graph, case.most, self.random))
         return times.split_by_quantum(job.graph, drawn.get("max_partition_degree") or case.most, case.quantum)
 
@@ -198,11 +205,8 @@ class _Replay:
             names = [shards[shard] for shard in split.shards(op)]
             missing = [name for name in names if named.get(name) not in labels] + sorted(set(named) - set(shards))
             if missing:
-                raise UserError(
-                    f"shard {missing[0]} has no server or is none",
-                    where=f"expected.jobs.{job.index}.placement",
-                    expected="a server each",
-                )
+                what = f"shard {missing[0]} has no server or is none"
+                raise UserError(what, where=f"expected.jobs.{job.index}.placement", expected="a server each")
             servers = tuple(labels[named[name]] for name in names)
             blocks.append(make_block(servers))
         numbers = {name: shard for shard, name in enumerate(shards)}

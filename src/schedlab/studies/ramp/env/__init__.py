@@ -1,1 +1,1 @@
-"""The environment: observations, views, rewards and its settings."""
+"""The environment: observations and their encoding, rewards and settings."""

@@ -13,13 +13,13 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import settings_given
-from schedlab.studies.ramp.compat.published import ON_SHIPPED, SHIPPED, published_scenario
+from schedlab.studies.ramp.env.encoder import ObservationEncoder
 from schedlab.studies.ramp.env.observation import GraphFeatures
 from schedlab.studies.ramp.env.rewards import Rewards
 from schedlab.studies.ramp.env.settings import EnvironmentSettings
-from schedlab.studies.ramp.env.view import View
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
+from schedlab.studies.ramp.scenario import ON_SHIPPED, SHIPPED, published_scenario
 from schedlab.studies.ramp.simulator.cluster import RunningJob
 from schedlab.studies.ramp.simulator.compiled_kernel import Tables
 from schedlab.studies.ramp.simulator.jobs import Job
@@ -29,19 +29,17 @@ ENVIRONMENT = "schedlab/Ramp-v0"
 
 
 class RampEnv(gym.Env[Any, int]):
-    """Decide on the waiting job: action k splits its ops up to k ways, 0 rejects it; `action_masks` tells which are
-    valid.
+    """Decide on the waiting job: action k splits its ops up to k ways, 0 rejects it (valid ones: `action_masks`).
 
     Observation: float32 vector of 17 features and the mask, or a dictionary (`EnvironmentSettings.observation`):
-    `features`, that vector; `graph`, a number into `graphs`; or, as published, the padded graph itself (view.py).
+    `features`, that vector; `graph`, a number into `graphs`; or, as published, the padded graph itself (encoder.py).
     Terminated when no job waits and none will come; then the last observation stands for the end. `info` tells the time
     (s), the job's index and whether it was `accepted`: placed, within its limit, and not cut off by the end before the
     next decision where that blocks it (`legacy.running_jobs_blocked`).
 
     fixed_episode  seed of the only episode; None: every reset draws another
-    tables         durations for the observation `durations`, as in View
-    Raises UserError for an action that is not valid, where the settings say so, for settings of another type, and where
-    no job waits when an episode begins.
+    tables         durations for the observation `durations`, as in ObservationEncoder
+    Raises UserError for an invalid action, where settings say so, wrong settings, and a begin without a waiting job.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)
@@ -58,10 +56,10 @@ class RampEnv(gym.Env[Any, int]):
         self.simulation, self.render_mode = simulation, render_mode
         self.settings = settings_given(EnvironmentSettings, settings)
         self._seed, self._fixed = seed, fixed_episode
-        self.view = View(simulation, self.settings, tables)
-        self.graphs: tuple[GraphFeatures, ...] = self.view.graphs
-        self.observation_space = self.view.space
-        self.action_space = gym.spaces.Discrete(simulation.scenario.management.most + 1)
+        self.encoder = ObservationEncoder(simulation, self.settings, tables)
+        self.graphs: tuple[GraphFeatures, ...] = self.encoder.graphs
+        self.observation_space = self.encoder.space
+        self.action_space: Any = gym.spaces.Discrete(simulation.scenario.management.most + 1)
         self._rewards = Rewards(self.settings, simulation)
         self._look()
 
@@ -83,21 +81,20 @@ class RampEnv(gym.Env[Any, int]):
         if not 0 <= action < len(self._mask) or not self._mask[action]:
             if self.settings.invalid == "raise":
                 valid = ", ".join(map(str, np.flatnonzero(self._mask).tolist()))
-                raise UserError(
-                    f"the action {action} is not valid", where=f"job {job.index}", expected=f"one of {valid}"
-                )
+                what = f"the action {action} is not valid"
+                raise UserError(what, where=f"job {job.index}", expected=f"one of {valid}")
             action = 0
         record = simulation.cluster.record
         steps, blocked = len(record.steps), len(record.blocked)
         simulation.act(action)
         outcome = simulation.cluster.outcome
-        accepted = isinstance(outcome, RunningJob) and not any(one.job is job for one in record.blocked[blocked:])
-        duration = outcome.duration if accepted else None
+        cut_off = any(one.job is job for one in record.blocked[blocked:])
+        duration = outcome.duration if isinstance(outcome, RunningJob) and not cut_off else None
         reward = self._rewards.of(job, duration, record.steps[steps:])
         ended = simulation.waiting is None
         if not ended:
             self._look()
-        return self._observation(), reward, ended, False, self._info(job) | {"accepted": accepted}
+        return self._observation(), reward, ended, False, self._info(job) | {"accepted": duration is not None}
 
     def action_masks(self) -> np.ndarray:
         """Return True for each action that is valid now (most + 1,)."""
@@ -114,11 +111,11 @@ class RampEnv(gym.Env[Any, int]):
         if self.simulation.waiting is None:
             what = "no job waits when the episode begins, so that there is nothing to decide"
             raise UserError(what, where="episodes.queue_capacity", expected="at least 1")
-        self._mask = self.view.mask()
-        self._features, self._graph = self.view.features(self._mask), self.view.number()
+        self._mask = self.encoder.mask()
+        self._features, self._graph = self.encoder.features(self._mask), self.encoder.number()
 
     def _observation(self) -> Any:
-        return self.view.observation(self._features, self._mask, self._graph)
+        return self.encoder.observation(self._features, self._mask, self._graph)
 
     def _info(self, job: Job | None) -> dict[str, Any]:
         return {"time": self.simulation.cluster.time} | ({} if job is None else {"job": job.index})

@@ -1,8 +1,7 @@
 """What a partitioning policy sees of a waiting job and of the cluster, and which actions are valid.
 
 Source: specification of the ramp study, section 12. All features float32; scaled by the pool of jobs they lie in [0,
-1], as published. On a scale of their own (`absolute`) they are logarithms of seconds and bytes, which mean the same in
-pools of other graphs.
+1], as published. On an absolute scale they are logarithms of s and bytes, which mean the same in all pools.
 """
 
 from __future__ import annotations
@@ -20,11 +19,8 @@ from schedlab.studies.ramp.simulator.cluster import Cluster
 from schedlab.studies.ramp.simulator.jobs import Job, PoolRanges
 
 JOB_FEATURES = 17
-OP_TIME, JOB_TIME, BYTES = (
-    1e-4,
-    0.1,
-    1e6,
-)  # s, s, bytes: absolute features are log(1 + value / one of these) over DECADES
+# s, s, bytes: absolute features are log(1 + value / one of these) over DECADES
+OP_TIME, JOB_TIME, BYTES = (1e-4, 0.1, 1e6)
 DECADES = 5.0  # so that most lie between 0 and 2
 _KNOWN: WeakKeyDictionary[TrainingGraph, dict[tuple[bool, bool], GraphFeatures]] = WeakKeyDictionary()
 
@@ -47,9 +43,7 @@ class GraphFeatures:
 
 
 def graph_features(graph: TrainingGraph, no_largest_cost: bool = False, absolute: bool = False) -> GraphFeatures:
-    """Return the features of an unsplit graph; no_largest_cost as in LegacySettings; absolute: costs and sizes as
-    logarithms.
-    """
+    """Return the features of an unsplit graph; no_largest_cost as in LegacySettings; absolute: as logarithms."""
     nodes = np.zeros((graph.num_ops, 5), dtype=np.float32)
     nodes[:, 0] = _log_scaled(graph.cost, OP_TIME) if absolute else _over_maximum(graph.cost)
     nodes[:, 2] = _log_scaled(graph.memory, BYTES) if absolute else _over_maximum(graph.memory)
@@ -100,9 +94,7 @@ class Observer:
         return known[kind]
 
     def mask(self, mounted: int) -> np.ndarray:
-        """Return int16[most + 1], 1 for a valid action: 0, and degrees with a legal block and enough workers not
-        mounted.
-        """
+        """Return int16[most + 1], 1 for a valid action: 0, and degrees with a legal block and enough free workers."""
         valid = self._legal.copy()
         valid[max(self._num_workers - mounted, 0) + 1 :] = False
         return valid.astype(np.int16)
@@ -110,8 +102,7 @@ class Observer:
     def features(
         self, job: Job, mask: np.ndarray, mounted: int, running: int, absolute: bool = False, partitions: int = 1
     ) -> np.ndarray:
-        """Return float32[17 + most + 1]: the job among its pool (or on a scale of its own), its graph in six numbers,
-        cluster, mask.
+        """Return float32[17 + most + 1]: the job among its pool (or absolute), its graph in numbers, cluster, mask.
 
         partitions  shards per op by which the ranges of ops and deps are widened
         """
@@ -153,7 +144,5 @@ def _scaled(value: float, low: float, high: float) -> float:
 
 
 def mounted_workers(cluster: Cluster) -> int:
-    """Return how many workers a decision takes for mounted: those with a job, or as published those of the last
-    tick.
-    """
+    """Return how many workers a decision sees as mounted: those with a job; as published, those of the last tick."""
     return cluster.mounted_before if cluster.legacy.workers_before_completions else cluster.mounted_workers

@@ -16,13 +16,15 @@ class EnvironmentSettings(Settings):
 
     observation: Literal["vector", "graph_id", "published", "durations"] = setting(
         "vector",
-        doc="vector: the job, its graph in numbers, the cluster, and the mask; graph_id: these and the graph's number, whose features "
-        "`env.graphs` holds once; published: these and the whole graph, padded; durations: the vector, and for each number of shards the "
-        "speed-up and whether it meets the limit, which no policy could know beforehand",
+        doc="vector: the job, its graph in numbers, the cluster, and the mask; graph_id: these and the graph's "
+        "number, whose features `env.graphs` holds once; published: these and the whole graph, padded; durations: the "
+        "vector, and for each number of shards the speed-up and whether it meets the limit, which no policy could "
+        "know beforehand",
     )
     max_nodes: int | None = setting(
         None,
-        doc="published: graphs are padded to n ops and n (n - 1) / 2 deps, as published 150; null: to the largest graph",
+        doc="published: graphs are padded to n ops and n (n - 1) / 2 deps, as published 150; null: to the largest "
+        "graph",
         ge=2,
         le=2000,
     )
@@ -31,8 +33,8 @@ class EnvironmentSettings(Settings):
     )
     scale: Literal["pool", "absolute"] = setting(
         "pool",
-        doc="pool: times and sizes among those of the jobs, and of a graph over its largest, as published; absolute: logarithms of s and "
-        "bytes, which mean the same among jobs of other graphs",
+        doc="pool: times and sizes among those of the jobs, and of a graph over its largest, as published; absolute: "
+        "logarithms of s and bytes, which mean the same among jobs of other graphs",
     )
     mask: Literal["scenario", "blocks"] = setting(
         "scenario", doc="valid actions: as the scenario has them, or those with a free block"
@@ -42,8 +44,8 @@ class EnvironmentSettings(Settings):
     )
     reward: Reward = setting(
         "acceptance",
-        doc="acceptance: by whether the job was accepted; jct: its completion time; multi_objective: that over its sequential time, or a "
-        "failure weighed by the job's length; throughputs: mean bytes/s since the last decision",
+        doc="acceptance: by whether the job was accepted; jct: its completion time; multi_objective: that over its "
+        "sequential time, or a failure weighed by the job's length; throughputs: mean bytes/s since the last decision",
     )
     success: float = setting(1.0, doc="acceptance: of an accepted job")
     failure: float = setting(-1.0, doc="acceptance: of a blocked job")
@@ -56,7 +58,8 @@ class EnvironmentSettings(Settings):
     )
     of_most: bool = setting(
         False,
-        doc="throughputs: as shares of the most: that of the fastest op on every worker, and but for compute_throughput all channels",
+        doc="throughputs: as shares of the most: that of the fastest op on every worker, and but for "
+        "compute_throughput all channels",
     )
     sign: Literal[-1, 1] = setting(-1, doc="jct, multi_objective: factor, -1 where shorter is better")
     inverse: bool = setting(False, doc="jct, multi_objective: one over the value")

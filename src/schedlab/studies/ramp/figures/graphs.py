@@ -1,6 +1,4 @@
-"""Figures of what jobs are made of: drawings of graphs, histograms of their ops, the table of graphs, and the densities
-of beta.
-"""
+"""Figures of what jobs are made of: graphs, histograms of their ops, a table, and the densities of beta."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ COLUMNS = ("run time of an op", "memory of an op", "size of a dep")
 
 
 def draw_graphs(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a graph: ops in layers, the forward pass above, its mirror below; dots as large as the op's share of the
-    step's time.
-    """
+    """A panel a graph: ops in layers, the forward pass above its mirror; dots as large as the op's share of time."""
     return drawing_of(graphs_shown(tables, spec), spec.caption, helpers.after_the_first(spec))
 
 
@@ -46,14 +42,13 @@ def drawing_of(graphs: Sequence[TrainingGraph], caption: str, left_out: Mapping[
     figure, panels = theme.new_figure(len(graphs), 1, height_mm=12 + 26 * len(graphs), squeeze=False)
     colours = kind_colours(graphs)
     places = [layers(graph) for graph in graphs]
-    largest = min(
-        LARGEST_DOT, *((1.4 * WIDTH / (place[:, 0].max() + 1)) ** 2 for place in places)
-    )  # so that no dot covers the next
+    # so that no dot covers the next
+    largest = min(LARGEST_DOT, *((1.4 * WIDTH / (place[:, 0].max() + 1)) ** 2 for place in places))
     for axes, graph, place in zip(panels[:, 0], graphs, places, strict=True):
         _draw_graph(axes, graph, place, largest, colours)
         axes.set_title(f"{graph.name}: {graph.num_ops} ops, {len(graph.edges)} deps")
     helpers.legend_outside(figure, _kind_keys(colours) + _size_keys(largest), columns=KINDS - 1)
-    return Drawing(figure, f"{caption} {_slowest_told(graphs)}", left_out=left_out or {})
+    return Drawing(figure, f"{caption} {_slowest_text(graphs)}", left_out=left_out or {})
 
 
 def draw_op_histograms(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -73,7 +68,7 @@ def draw_op_histograms(tables: StudyTables, spec: FigureSpec) -> Drawing:
         panels[-1, column].minorticks_off()
     nothing = ", ".join(f"{int((graph.cost == 0).sum())} of {graph.num_ops} in {graph.name}" for graph in graphs)
     told = f"Dashed: medians of those shown. Not shown, as logarithms have no zero: ops that cost nothing, {nothing}."
-    return Drawing(figure, f"{spec.caption} {told} {_unit_told(tables, spec)}", left_out=helpers.after_the_first(spec))
+    return Drawing(figure, f"{spec.caption} {told} {_unit_text(tables, spec)}", left_out=helpers.after_the_first(spec))
 
 
 def draw_graph_table(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -108,13 +103,11 @@ def draw_graph_table(tables: StudyTables, spec: FigureSpec) -> Drawing:
         )
     for height in (0, len(table)):
         axes.axhline(height, color=INK, linewidth=0.6)
-    return Drawing(figure, f"{spec.caption} {_unit_told(tables, spec)}", left_out=helpers.after_the_first(spec))
+    return Drawing(figure, f"{spec.caption} {_unit_text(tables, spec)}", left_out=helpers.after_the_first(spec))
 
 
 def draw_betas(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A line a scenario: the density of the share of its sequential time that a job accepts. Settings:
-    BetasSettings.
-    """
+    """A line a scenario: the density of the share of its time that a job accepts. Settings: BetasSettings."""
     settings = helpers.settings_of(spec, BetasSettings)
     names = spec.scenarios or tuple(sorted(tables.scenarios))
     figure, axes = theme.new_figure(width=0.62, height_mm=58)
@@ -147,11 +140,8 @@ def graphs_shown(tables: StudyTables, spec: FigureSpec) -> list[TrainingGraph]:
     for name in settings.graphs:
         if name not in graphs:
             remedy = did_you_mean(name, graphs)
-            raise UserError(
-                f"scenario '{scenario}' has no graph '{name}'",
-                where=f"figure {spec.name}: params.graphs",
-                remedy=remedy,
-            )
+            what = f"scenario '{scenario}' has no graph '{name}'"
+            raise UserError(what, where=f"figure {spec.name}: params.graphs", remedy=remedy)
     return [graphs[name] for name in settings.graphs or list(graphs)[: settings.most]]
 
 
@@ -164,14 +154,13 @@ def _time_unit(tables: StudyTables, spec: FigureSpec) -> str:
     return str(tables.scenarios[_scenario_shown(tables, spec)].get("jobs", {}).get("time_unit", "s"))
 
 
-def _unit_told(tables: StudyTables, spec: FigureSpec) -> str:
-    return f"Times as the scenario {_scenario_shown(tables, spec)} counts them: a 1 in a graph file is 1 {_time_unit(tables, spec)}."
+def _unit_text(tables: StudyTables, spec: FigureSpec) -> str:
+    name, unit = _scenario_shown(tables, spec), _time_unit(tables, spec)
+    return f"Times as the scenario {name} counts them: a 1 in a graph file is 1 {unit}."
 
 
 def layers(graph: TrainingGraph) -> np.ndarray:
-    """Return float64[n, 2], where the forward ops are drawn: the longest path that leads there, and a height among ops
-    of one layer.
-    """
+    """Return float64[n, 2], where forward ops are drawn: the longest path to each, and a height within its layer."""
     count = graph.num_forward
     parents: list[list[int]] = [[] for _ in range(count)]
     for source, destination in graph.edges.tolist():
@@ -188,17 +177,14 @@ def layers(graph: TrainingGraph) -> np.ndarray:
     heights = np.zeros(count)
     for value in np.unique(layer):
         beside = np.flatnonzero(layer == value)
-        above = [
-            np.mean([heights[parent] for parent in parents[op]] or [0.0]) for op in beside.tolist()
-        ]  # so that fewer edges cross
+        # so that fewer edges cross
+        above = [np.mean([heights[parent] for parent in parents[op]] or [0.0]) for op in beside.tolist()]
         heights[beside[np.lexsort((graph.ids[beside], above))]] = np.arange(len(beside)) - (len(beside) - 1) / 2
     return np.column_stack([layer, heights])
 
 
 def kind_colours(graphs: Sequence[TrainingGraph]) -> dict[str, str]:
-    """Return a colour for each of the kinds of ops that take most time in these graphs, by name; the others have
-    none.
-    """
+    """Return a colour for each of the kinds of ops that take most time in these graphs, by name."""
     shares: Counter[str] = Counter()
     for graph in graphs:
         for kind, cost in zip(graph.kinds, (graph.cost / max(graph.step_time, 1e-300)).tolist(), strict=True):
@@ -210,8 +196,7 @@ def kind_colours(graphs: Sequence[TrainingGraph]) -> dict[str, str]:
 def dot_sizes(shares: np.ndarray, largest: float) -> np.ndarray:
     """Return the areas of dots (points squared) of ops by their share of the time of the graph's slowest op.
 
-    They follow the root of it: the slowest op takes a thousand times as long as most, which all would be dots of one
-      size.
+    They follow its root: the slowest op takes a thousand times as long as most, which would be dots of one size.
     """
     return SMALLEST_DOT + largest * np.sqrt(shares)
 
@@ -276,7 +261,7 @@ def _size_keys(largest: float) -> list[Any]:
     ]
 
 
-def _slowest_told(graphs: Sequence[TrainingGraph]) -> str:
+def _slowest_text(graphs: Sequence[TrainingGraph]) -> str:
     told = []
     for graph in graphs:
         slowest = int(graph.cost.argmax())
@@ -295,26 +280,24 @@ def _log_bins(columns: Sequence[np.ndarray]) -> np.ndarray:
 
 def _histogram(axes: Axes, values: np.ndarray, bins: np.ndarray, colour: str) -> None:
     shown = values[values > 0]
-    axes.hist(shown, bins=bins, color=colour, linewidth=0)
+    axes.hist(shown, bins=bins.tolist(), color=colour, linewidth=0)
     if shown.size:
         axes.axvline(np.median(shown), color=INK, linewidth=0.8, linestyle="--")
-    axes.yaxis.get_major_locator().set_params(integer=True, nbins=3)
+    locator: Any = axes.yaxis.get_major_locator()
+    locator.set_params(integer=True, nbins=3)
 
 
 def _betas(scenarios: Mapping[str, Mapping[str, Any]], name: str, spec: FigureSpec) -> tuple[Any, ...]:
     values = scenarios.get(name, {})
     beta = values.get("jobs", {}).get("beta")
     if beta is None:
-        raise UserError(
-            f"scenario '{name}' has no beta", where=f"figure {spec.name}: scenarios", expected="scenarios of this study"
-        )
+        what = f"scenario '{name}' has no beta"
+        raise UserError(what, where=f"figure {spec.name}: scenarios", expected="scenarios of this study")
     return of_scenario(validate(DistributionSettings, beta), int(values.get("seed", 0)), "beta")
 
 
 def _edges(values: np.ndarray) -> np.ndarray:
-    """Borders of bars around values: halfway to the next; the outermost as wide as their neighbours, a single one 0.02
-    wide.
-    """
+    """Borders of bars around values: halfway to the next; the outermost as wide as their neighbours."""
     if len(values) == 1:
         return values[0] + np.array([-0.01, 0.01])
     inner = (values[1:] + values[:-1]) / 2

@@ -1,6 +1,4 @@
-"""Figures of single jobs: why they were blocked, which of them were, and what those that completed got for what they
-asked.
-"""
+"""Figures of single jobs: why they were blocked, which of them were, and the speed-ups of those that completed."""
 
 from __future__ import annotations
 
@@ -87,9 +85,7 @@ def draw_causes(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_characteristics(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Distributions over the completed and over the blocked jobs of each policy: what they were, what they asked for
-    and got.
-    """
+    """Distributions over the completed and the blocked jobs of each policy: what they were, asked for and got."""
     settings = helpers.settings_of(spec, JobsSettings)
     jobs = _jobs(tables, spec.scenarios[0], settings.policies) if spec.scenarios else None
     if jobs is None or jobs.empty:
@@ -155,8 +151,8 @@ def draw_attributes(tables: StudyTables, spec: FigureSpec) -> Drawing:
             if not own.any():
                 continue
             rates = jobs.loc[own, "blocked"].groupby(where[own]).mean()
-            look = {"color": theme.colour(number), "marker": MARKERS[number % len(MARKERS)], "markersize": 3.5}
-            axes.plot(rates.index, rates, label=policy, **look)
+            marker, colour = MARKERS[number % len(MARKERS)], theme.colour(number)
+            axes.plot(rates.index, rates, label=policy, color=colour, marker=marker, markersize=3.5)
         axes.set_title(f"{letter}  {label}")
         axes.set_ylim(0, 1)
         axes.grid(True)

@@ -14,9 +14,7 @@ SHORT = {"jct": "completion time", "speedup": "speed-up"}  # of completed jobs; 
 
 
 def family(policy: str, scenario: str) -> str:
-    """Return a policy's name without the scenario that it was learned on, so that panels have rows of the same
-    names.
-    """
+    """Return a policy's name without the scenario that it was learned on, so that panels share names."""
     return policy.removesuffix("-" + scenario.replace("_", "-"))
 
 

@@ -1,11 +1,9 @@
-"""Figures of policies: how learning went against the rules, scores scaled by the best, and blocking rates beside
-published ones.
-"""
+"""Figures of policies: learning against the rules, scores over the best, blocking rates and published ones."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.figures import helpers, theme
@@ -13,7 +11,7 @@ from schedlab.figures.theme import INK
 from schedlab.figures.units import scaled
 from schedlab.studies.ramp.figures.parts import NOT_SCORED, SHORT, family, left_out, nothing_to_draw
 from schedlab.studies.ramp.figures.settings import PairsSettings, ScoresSettings, ValidationSettings
-from schedlab.studies.ramp.problem import METRICS
+from schedlab.studies.ramp.scenario import METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,14 +19,13 @@ if TYPE_CHECKING:
 
 BLOCKING = "blocking_rate"
 ROW_MM, COLUMNS = 5.0, 4
+RING: dict[str, Any] = {"markeredgecolor": INK, "markeredgewidth": 0.8, "markersize": 7}
 LEARNED = "linear values, searched"
 NARROW = SHORT | {"demand_throughput": "throughput"}  # four panels in a line
 
 
 def draw_validation(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A line a scenario, a panel a measure: validation episodes while a policy learned; rules as bands. Settings:
-    ValidationSettings.
-    """
+    """A line a scenario, a panel a measure: validation while a policy learned. Settings: ValidationSettings."""
     settings = helpers.settings_of(spec, ValidationSettings)
     metrics = [metric for name in settings.metrics for metric in METRICS if metric.name == name]
     curves = tables.curves[tables.curves["metric"].isin(settings.metrics) & (tables.curves["split"] == "validation")]
@@ -86,9 +83,7 @@ def bar_colours(count: int) -> list[str]:
 
 
 def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scenario, a group a measure, a bar a policy: best over value, or value over best. Settings:
-    ScoresSettings.
-    """
+    """A panel a scenario, a bar a policy: best over value, or value over best. Settings: ScoresSettings."""
     import numpy as np
 
     settings = helpers.settings_of(spec, ScoresSettings)
@@ -125,9 +120,7 @@ def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scenario, a row a policy: blocking rate on test episodes, and the published one as a ring. Settings:
-    PairsSettings.
-    """
+    """A panel a scenario, a row a policy: blocking rate, the published one as a ring. Settings: PairsSettings."""
     settings = helpers.settings_of(spec, PairsSettings)
     panels = [(name, values) for name in spec.scenarios if (values := _values(tables, name, ()))]
     if not panels:
@@ -159,8 +152,7 @@ def _pairs(axes: Axes, ours: dict[str, float], published: dict[str, float], orde
         if policy in ours:
             axes.plot([ours[policy]], [height], "o", color=theme.colour(0), markersize=4, markeredgewidth=0, zorder=4)
         if policy in published:
-            ring = {"color": "none", "markeredgecolor": INK, "markeredgewidth": 0.8, "markersize": 7}
-            axes.plot([published[policy]], [height], "o", zorder=3, **ring)
+            axes.plot([published[policy]], [height], "o", color="none", zorder=3, **RING)
     axes.set_yticks(range(len(order)), order)
     axes.set_ylim(len(order) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
@@ -171,11 +163,9 @@ def _pairs(axes: Axes, ours: dict[str, float], published: dict[str, float], orde
 def _keys() -> list[object]:
     from matplotlib.lines import Line2D
 
-    ring = {"markeredgecolor": INK, "markeredgewidth": 0.8, "markersize": 7}
-    ours = {"linestyle": "none", "marker": "o", "color": theme.colour(0), "markersize": 4}
     return [
-        Line2D([], [], linestyle="none", marker="o", color="white", label="published", **ring),
-        Line2D([], [], label="here", **ours),
+        Line2D([], [], linestyle="none", marker="o", color="white", label="published", **RING),
+        Line2D([], [], linestyle="none", marker="o", color=theme.colour(0), label="here", markersize=4),
     ]
 
 

@@ -1,6 +1,4 @@
-"""Figures over scenarios that differ in one value: scores by load or by size of the cluster, and what the network costs
-single jobs.
-"""
+"""Figures over scenarios that differ in one value: scores by load or cluster size, and overheads of the network."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from schedlab.figures import helpers, theme
 from schedlab.figures.units import Scaled, scaled
 from schedlab.studies.ramp.figures.parts import MARKERS, NOT_SCORED, SHORT, family, left_out, nothing_to_draw
 from schedlab.studies.ramp.figures.settings import OverheadsSettings, SweepSettings
-from schedlab.studies.ramp.problem import METRICS
+from schedlab.studies.ramp.scenario import METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,23 +29,18 @@ TIME = Metric("time", "s", "lower")
 
 
 def place(scenario: Mapping[str, Any], x: str, where: str = "") -> float:
-    """Return where a scenario (its frozen values) lies on an axis: s between arrivals, arrivals in 1000 s, or workers.
-    Raises UserError.
-    """
+    """Return where a scenario (its frozen values) lies on an axis of AXES. Raises UserError."""
     cluster, gap = scenario["cluster"], scenario["jobs"]["interarrival"]
     if x == "workers":
         return float(cluster["groups"] * cluster["racks"] * cluster["servers"] * cluster["workers"])
     if gap["kind"] != "fixed":
-        raise UserError(
-            f"arrivals are '{gap['kind']}'", where=where, expected="scenarios with jobs.interarrival of the kind fixed"
-        )
+        what = f"arrivals are '{gap['kind']}'"
+        raise UserError(what, where=where, expected="scenarios with jobs.interarrival of the kind fixed")
     return gap["value"] if x == "interarrival" else 1000.0 / gap["value"]
 
 
 def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a measure, a line a policy over the scenarios' places: means of test episodes, bands from the lowest to
-    the highest.
-    """
+    """A panel a measure, a line a policy: means of test episodes, bands from the lowest to the highest."""
     settings = helpers.settings_of(spec, SweepSettings)
     places = {
         name: place(tables.scenarios[name], settings.x, f"figure {spec.name}: scenarios") for name in spec.scenarios
@@ -73,10 +66,10 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
         helpers.shared_xlabel(line, AXES[settings.x])
     helpers.legend_outside(figure, columns=len(settings.policies))
     told = [
-        _ends_told(rows, settings),
-        _episodes_told(rows),
-        _lengths_told(tables.scenarios, places),
-        _missing_told(rows, metrics, settings),
+        _ends_text(rows, settings),
+        _episodes_text(rows),
+        _lengths_text(tables.scenarios, places),
+        _missing_text(rows, metrics, settings),
     ]
     scored = set(rows.loc[rows["policy"].isin(settings.policies), "scenario"])
     return Drawing(
@@ -90,11 +83,9 @@ def _line(axes: Axes, rows: pd.DataFrame, number: int, name: str, unit: Scaled) 
     values = rows.groupby("x")["value"].agg(["mean", "min", "max"]) / unit.size
     colour = theme.colour(number)
     axes.fill_between(values.index, values["min"], values["max"], color=colour, alpha=0.15, linewidth=0)
-    marker = {
-        "marker": MARKERS[number % len(MARKERS)],
-        "markersize": max(3.0, LARGEST_MARKER - number),
-    }  # none hides those below it
-    axes.plot(values.index, values["mean"], color=colour, label=name, **marker)
+    # none hides those below it
+    marker, size = MARKERS[number % len(MARKERS)], max(3.0, LARGEST_MARKER - number)
+    axes.plot(values.index, values["mean"], color=colour, label=name, marker=marker, markersize=size)
 
 
 def _ticks(axes: Axes, places: list[float]) -> None:
@@ -108,7 +99,7 @@ def _ticks(axes: Axes, places: list[float]) -> None:
     axes.minorticks_off()
 
 
-def _ends_told(rows: pd.DataFrame, settings: SweepSettings) -> str:
+def _ends_text(rows: pd.DataFrame, settings: SweepSettings) -> str:
     """Blocking rates at both ends, by policy."""
     rates = rows[rows["metric"] == "blocking_rate"].groupby(["policy", "x"])["value"].mean()
     told = []
@@ -119,14 +110,15 @@ def _ends_told(rows: pd.DataFrame, settings: SweepSettings) -> str:
     return f"Blocking rates: {'; '.join(told)}."
 
 
-def _episodes_told(rows: pd.DataFrame) -> str:
+def _episodes_text(rows: pd.DataFrame) -> str:
     """How many episodes a mean and a band are of; a band of one has no width."""
     counts = rows.groupby("x")["unit"].nunique()
     shared = ", ".join(f"{count} at {_span(counts.index[counts == count])}" for count in sorted(set(counts)))
-    return f"Test episodes: {shared if counts.nunique() > 1 else counts.iloc[0]}{' (one has no band)' if counts.min() == 1 else ''}."
+    bare = " (one has no band)" if counts.min() == 1 else ""
+    return f"Test episodes: {shared if counts.nunique() > 1 else counts.iloc[0]}{bare}."
 
 
-def _lengths_told(scenarios: Mapping[str, Mapping[str, Any]], places: Mapping[str, float]) -> str:
+def _lengths_text(scenarios: Mapping[str, Mapping[str, Any]], places: Mapping[str, float]) -> str:
     """How long the episodes are, where the scenarios differ in that."""
     ends = {place: scenarios[name].get("episodes", {}).get("end") for name, place in places.items()}
     if len(set(ends.values())) < 2:
@@ -138,7 +130,7 @@ def _lengths_told(scenarios: Mapping[str, Mapping[str, Any]], places: Mapping[st
     return f"Arrivals end after {', '.join(told)}."
 
 
-def _missing_told(rows: pd.DataFrame, metrics: Sequence[Metric], settings: SweepSettings) -> str:
+def _missing_text(rows: pd.DataFrame, metrics: Sequence[Metric], settings: SweepSettings) -> str:
     """Which points there are none of: a measure of completed jobs of a policy that completed none."""
     told = []
     for metric in metrics:
@@ -171,7 +163,7 @@ def draw_overheads(tables: StudyTables, spec: FigureSpec) -> Drawing:
     told = []
     for number, model in enumerate(sorted(jobs["model"].unique())):
         rows = means.loc[model]
-        look = {
+        look: dict[str, Any] = {
             "color": theme.colour(number),
             "marker": MARKERS[number % len(MARKERS)],
             "markersize": 3.5,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
@@ -15,8 +17,7 @@ COLUMNS = ["configuration", "rung", "step", "blocked"]
 
 
 def draw_tuning(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a rung, a line a configuration: share of validation decisions that block; rules across. Settings:
-    TuningSettings.
+    """A panel a rung, a line a configuration: share of validation decisions that block. Settings: TuningSettings.
 
     Raises UserError where the record has other columns.
     """
@@ -35,11 +36,9 @@ def draw_tuning(tables: StudyTables, spec: FigureSpec) -> Drawing:
         for name in reversed([name for name in order if name in set(mine["configuration"])]):
             curve = mine[mine["configuration"] == name]
             named = order.index(name) < settings.named
-            look = (
-                {"color": theme.colour(order.index(name)), "label": name, "zorder": 3}
-                if named
-                else {"color": MUTED, "alpha": 0.5}
-            )
+            look: dict[str, Any] = {"color": MUTED, "alpha": 0.5}
+            if named:
+                look = {"color": theme.colour(order.index(name)), "label": name, "zorder": 3}
             axes.plot(curve["step"] / 1000, curve["blocked"], marker="o", markersize=2.5, **look)
         for number, (rule, value) in enumerate(zip(rules["configuration"], rules["blocked"], strict=True)):
             grey = theme.RULE_GREYS[number % len(theme.RULE_GREYS)]
@@ -72,7 +71,7 @@ def _from_least(rows: pd.DataFrame) -> list[str]:
     return least.sort_values(["blocked", "configuration"])["configuration"].tolist()
 
 
-def _once(lines: list[list[object]]) -> list[object]:
+def _once(lines: list[list[Any]]) -> list[object]:
     """A handle for each label, of configurations in their order and then of rules."""
     found: dict[str, object] = {}
     for axes in [axes for line in lines for axes in line][::-1]:

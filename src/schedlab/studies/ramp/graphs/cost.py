@@ -1,5 +1,4 @@
-"""Reading TensorFlow's cost graphs in protocol buffers' text format (CostGraphDef), which the REGAL data set consists
-of.
+"""Reading TensorFlow's cost graphs (CostGraphDef) in protocol buffers' text format, as in the REGAL data set.
 
     node {
       name: "conv" id: 1 compute_cost: 12
@@ -14,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import generator
@@ -21,7 +21,8 @@ from schedlab.studies.ramp.graphs.graph import LARGEST, ForwardGraph
 
 SOURCE = "_SOURCE"  # the one node whose id, 0, is not written
 _TOKEN = re.compile(
-    r"""(?P<skip>[\s,;]+|\#[^\n]*)|(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?P<word>[\w.+-]+)|(?P<mark>[{}<>:\[\]])""",
+    r"""(?P<skip>[\s,;]+|\#[^\n]*)|(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
+    r"""|(?P<word>[\w.+-]+)|(?P<mark>[{}<>:\[\]])""",
     re.ASCII,
 )
 _CLOSING = {"{": "}", "<": ">"}
@@ -32,15 +33,14 @@ class _Message:
     """A message of the file: its fields' values (texts or messages) in order, and the line on which each stands."""
 
     line: int
-    fields: dict[str, list[tuple[str | _Message, int]]] = field(default_factory=dict)
+    fields: dict[str, list[tuple[Any, int]]] = field(default_factory=dict)
 
     def messages(self, name: str, where: str) -> list[_Message]:
         """Return the messages under a field; raises UserError for a plain value."""
         for value, line in self.fields.get(name, ()):
             if isinstance(value, str):
-                raise UserError(
-                    f"{name} is '{_short(value)}'", where=f"{where}:{line}", expected=f"a message: {name} {{ ... }}"
-                )
+                what = f"{name} is '{_short(value)}'"
+                raise UserError(what, where=f"{where}:{line}", expected=f"a message: {name} {{ ... }}")
         return [value for value, _ in self.fields.get(name, ())]
 
     def scalars(self, name: str, where: str) -> list[tuple[str, int]]:
@@ -50,7 +50,7 @@ class _Message:
                 raise UserError(f"{name} is a message", where=f"{where}:{line}", expected=f"a value: {name}: ...")
         return list(self.fields.get(name, ()))
 
-    def numbers(self, name: str, where: str, *, whole: bool = False) -> list[float]:
+    def numbers(self, name: str, where: str, *, whole: bool = False) -> list[Any]:
         """Return the numbers under a field; raises UserError for what is no number of 0 or more."""
         found = []
         for text, line in self.scalars(name, where):
@@ -61,7 +61,7 @@ class _Message:
             found.append(number)
         return found
 
-    def number(self, name: str, where: str, default: float | None, *, whole: bool = False) -> float | None:
+    def number(self, name: str, where: str, default: float | None, *, whole: bool = False) -> Any:
         """Return the number of a field, the last one where it is repeated, as protocol buffers do."""
         return (self.numbers(name, where, whole=whole) or [default])[-1]
 
@@ -80,8 +80,7 @@ class _Node:
 
 
 def parse_cost_graph(text: str, name: str, where: str, *, backward_factor: float = 1.0) -> ForwardGraph:
-    """Return the graph in a CostGraphDef's text. Raises UserError that names line and field; `where` stands for the
-    file.
+    """Return the graph in a CostGraphDef's text, a file called `where`. Raises UserError with line and field.
 
     A cost graph has a forward pass only: an op of the backward pass costs `backward_factor` times its mate. The format
     allows any ids; ours rise along the edges, so that the pass ends at the highest one. An op's activation is all that
@@ -115,13 +114,11 @@ def _nodes(message: _Message, where: str) -> dict[int, _Node]:
         name = next((text for text, _ in reversed(entry.scalars("name", where))), "")
         number = entry.number("id", where, 0 if name == SOURCE else None, whole=True)
         if number is None:
-            raise UserError(
-                f"node '{_short(name)}' has no id", where=here, expected=f"an id for each node but {SOURCE}"
-            )
+            what = f"node '{_short(name)}' has no id"
+            raise UserError(what, where=here, expected=f"an id for each node but {SOURCE}")
         if number in found:
-            raise UserError(
-                f"id {number} stands in line {found[number].line} already", where=here, expected="each id once"
-            )
+            what = f"id {number} stands in line {found[number].line} already"
+            raise UserError(what, where=here, expected="each id once")
         inputs = [
             (
                 message.number("preceding_node", where, 0, whole=True),
@@ -149,11 +146,8 @@ def _edges(nodes: dict[int, _Node], name: str, where: str) -> dict[tuple[int, in
         here = f"{where}:{node.line}"
         for parent, port in [*node.inputs, *((parent, None) for parent in node.controls)]:
             if parent not in nodes:
-                raise UserError(
-                    f"node {op} follows node {parent}, which the file does not have",
-                    where=here,
-                    expected="ids of the file",
-                )
+                what = f"node {op} follows node {parent}, which the file does not have"
+                raise UserError(what, where=here, expected="ids of the file")
             if port is not None and port >= len(nodes[parent].outputs):
                 what = f"node {op} reads output {port} of node {parent}, which has {len(nodes[parent].outputs)}"
                 raise UserError(what, where=here, expected="an output counted from 0")
@@ -169,9 +163,7 @@ def _edges(nodes: dict[int, _Node], name: str, where: str) -> dict[tuple[int, in
 
 
 def _ranks(nodes: dict[int, _Node], edges: Iterable[tuple[int, int]], where: str) -> dict[int, int]:
-    """Node id -> 1..n, rising along every edge; of ops that could come next, the one that could first, then the file's
-    order.
-    """
+    """Node id -> 1..n, rising along every edge; of ops that could come next, the one that could first."""
     children: dict[int, list[int]] = {op: [] for op in nodes}
     parents = dict.fromkeys(nodes, 0)
     for source, destination in edges:
@@ -185,11 +177,8 @@ def _ranks(nodes: dict[int, _Node], edges: Iterable[tuple[int, int]], where: str
                 order.append(child)
     if left := [op for op in nodes if parents[op]]:
         shown = ", ".join(map(str, left[:6])) + (", ..." if len(left) > 6 else "")
-        raise UserError(
-            f"nodes on or behind a cycle: {shown}",
-            where=f"{where}:{nodes[left[0]].line}",
-            expected="a graph without cycles",
-        )
+        what = f"nodes on or behind a cycle: {shown}"
+        raise UserError(what, where=f"{where}:{nodes[left[0]].line}", expected="a graph without cycles")
     return {op: rank for rank, op in enumerate(order, 1)}
 
 
@@ -204,9 +193,8 @@ def _message(text: str, where: str) -> _Message:
             opened.pop()
             continue
         if kind != "word":
-            raise UserError(
-                f"'{_short(token)}' is no field", where=f"{where}:{line}", expected="name: value, or name { ... }"
-            )
+            what = f"'{_short(token)}' is no field"
+            raise UserError(what, where=f"{where}:{line}", expected="name: value, or name { ... }")
         values = here.fields.setdefault(token, [])
         kind, value, at = next(tokens, ("end", "the end of the file", line))
         if value == ":" and kind == "mark":
@@ -218,11 +206,8 @@ def _message(text: str, where: str) -> _Message:
                 values += _list(tokens, f"{where}:{at}")
                 continue
         if kind != "mark" or value not in _CLOSING:
-            raise UserError(
-                f"{token} is followed by '{_short(value)}'",
-                where=f"{where}:{at}",
-                expected=f"{token}: value, or {token} {{ ... }}",
-            )
+            what = f"{token} is followed by '{_short(value)}'"
+            raise UserError(what, where=f"{where}:{at}", expected=f"{token}: value, or {token} {{ ... }}")
         opened.append((_Message(at), _CLOSING[value]))
         values.append((opened[-1][0], at))
     if len(opened) > 1:
@@ -248,14 +233,11 @@ def _tokens(text: str, where: str) -> Iterator[tuple[str, str, int]]:
     while place < len(text):
         match = _TOKEN.match(text, place)
         if match is None:
-            raise UserError(
-                f"'{_short(text[place : place + 40].splitlines()[0])}' cannot be read",
-                where=f"{where}:{line}",
-                expected="text of protocol buffers",
-            )
+            what = f"'{_short(text[place : place + 40].splitlines()[0])}' cannot be read"
+            raise UserError(what, where=f"{where}:{line}", expected="text of protocol buffers")
         token = match[0]
         if match.lastgroup != "skip":
-            yield match.lastgroup, token[1:-1] if match.lastgroup == "text" else token, line
+            yield match.lastgroup or "", token[1:-1] if match.lastgroup == "text" else token, line
         line += token.count("\n")
         place = match.end()
 

@@ -1,5 +1,4 @@
-"""Files of graphs: PipeDream's text, which we also write, TensorFlow's cost graphs (cost_graph.py), and folders and
-archives of both.
+"""Files of graphs: PipeDream's text, which we also write, cost graphs (cost.py), folders and archives of both.
 
 PipeDream's text has a line for each op and each edge, fields separated by ` -- `; edges are indented by a tab:
 
@@ -7,8 +6,7 @@ PipeDream's text has a line for each op and each edge, fields separated by ` -- 
         node1 -- node2
 
 An activation may be a list, `[6.0; 2.0]`, and counts as its sum. We write and read a third field, `size=0.0`, of an
-edge that carries something else than its source's activation. Source: specification of the ramp study, section 2;
-github.com/msr-fiddle/pipedream.
+edge that carries something else than its source's activation. Source: specification, section 2; msr-fiddle/pipedream.
 """
 
 from __future__ import annotations
@@ -37,8 +35,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
 
 
 def read_graph(path: Path | str) -> ForwardGraph:
-    """Return the graph in a file of PipeDream (.txt) or a cost graph (.pbtxt). Raises UserError that names file, line
-    and field.
+    """Return the graph in a file of PipeDream (.txt) or a cost graph (.pbtxt). Raises UserError with file and line.
 
     The graph is called like the file, or like its folder where the file is graph.txt.
     """
@@ -49,8 +46,7 @@ def read_graph(path: Path | str) -> ForwardGraph:
 
 
 def read_graphs(path: Path | str, max_files: int | None = None) -> tuple[ForwardGraph, ...]:
-    """Return the graphs of a folder, of a zip archive that `write_graphs` wrote, or of one file, ordered by the files'
-    names.
+    """Return the graphs of a folder, an archive of `write_graphs`, or one file, ordered by the files' names.
 
     Of a folder: its .txt and .pbtxt files, and PipeDream's <model>/graph.txt. max_files: only the first of them.
     Raises UserError, also where there is none, or where two have one name.
@@ -71,24 +67,17 @@ def read_graphs(path: Path | str, max_files: int | None = None) -> tuple[Forward
     else:
         raise UserError("there is no such file or folder", where=str(path), expected="graphs of training jobs")
     if not graphs:
-        raise UserError(
-            "there is no graph here", where=str(path), expected=f"files that end in {' or '.join(SUFFIXES)}"
-        )
+        what = "there is no graph here"
+        raise UserError(what, where=str(path), expected=f"files that end in {' or '.join(SUFFIXES)}")
     names = [graph.name for graph in graphs]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise UserError(
-            f"two graphs are called '{twice[0]}'",
-            where=str(path),
-            expected="a name for each",
-            remedy="rename one of the files",
-        )
+        what = f"two graphs are called '{twice[0]}'"
+        raise UserError(what, where=str(path), expected="a name for each", remedy="rename one of the files")
     return tuple(graphs)
 
 
 def write_graphs(path: Path | str, graphs: Iterable[ForwardGraph]) -> None:
-    """Write graphs as PipeDream's text into a zip archive without clocks and compression: equal graphs, equal bytes.
-    Order by name.
-    """
+    """Write graphs as PipeDream's text into a zip archive, ordered by name: equal graphs, equal bytes."""
     with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
         for graph in sorted(graphs, key=lambda graph: graph.name):
             member = zipfile.ZipInfo(f"{graph.name}.txt", _EPOCH)
@@ -97,9 +86,7 @@ def write_graphs(path: Path | str, graphs: Iterable[ForwardGraph]) -> None:
 
 
 def pipedream_text(graph: ForwardGraph) -> str:
-    """Return a graph as PipeDream's text; reading it gives the same graph, to the last bit (a kind up to its first
-    bracket).
-    """
+    """Return a graph as PipeDream's text; reading it gives the same graph (a kind up to its first bracket)."""
     columns = (graph.forward_cost, graph.backward_cost, graph.activation, graph.parameter)
     lines = []
     for op, kind, *values in zip(
@@ -145,9 +132,8 @@ class _Lines:
         if len(fields) == 2 or (len(fields) == 3 and fields[2].startswith("size=")):
             edge = (op, _node(fields[1], where, "field 2"))
             if (first := self.edge_lines.setdefault(edge, number)) != number:
-                raise UserError(
-                    f"edge {op} -> {edge[1]} stands in line {first} already", where=where, expected="each edge once"
-                )
+                what = f"edge {op} -> {edge[1]} stands in line {first} already"
+                raise UserError(what, where=where, expected="each edge once")
             self.sizes.append(_number(fields[2].removeprefix("size="), where, "size") if len(fields) == 3 else None)
             return
         if (first := self.op_lines.setdefault(op, number)) != number:
@@ -177,31 +163,21 @@ class _Lines:
             raise UserError("the file holds no op", where=self.where, expected=f"lines '{OP_LINE}'")
         for op, line in self.op_lines.items():
             if not 1 <= op <= count:
-                raise UserError(
-                    f"op {op} of a file with {count} ops",
-                    where=f"{self.where}:{line}",
-                    expected=f"ids 1 to {count}",
-                    remedy="number the ops",
-                )
+                what, place = f"op {op} of a file with {count} ops", f"{self.where}:{line}"
+                raise UserError(what, where=place, expected=f"ids 1 to {count}", remedy="number the ops")
         for (source, destination), line in self.edge_lines.items():
             for op in (source, destination):
                 if op not in self.op_lines:
-                    raise UserError(
-                        f"the edge names op {op}, which has no line",
-                        where=f"{self.where}:{line}",
-                        expected=f"ops 1 to {count}",
-                    )
+                    what = f"the edge names op {op}, which has no line"
+                    raise UserError(what, where=f"{self.where}:{line}", expected=f"ops 1 to {count}")
         try:
             graphlib.TopologicalSorter(_children(self.edge_lines)).prepare()
         except graphlib.CycleError as error:
             cycle = error.args[1]
             lines = [self.edge_lines.get((u, v)) or self.edge_lines[v, u] for u, v in itertools.pairwise(cycle)]
             path = ", ".join(map(str, sorted(set(cycle))[:6])) + (", ..." if len(set(cycle)) > 6 else "")
-            raise UserError(
-                f"the edges lead in a circle through ops {path}",
-                where=f"{self.where}:{max(lines)}",
-                expected="no cycle",
-            ) from None
+            what = f"the edges lead in a circle through ops {path}"
+            raise UserError(what, where=f"{self.where}:{max(lines)}", expected="no cycle") from None
 
 
 def _children(edges: Iterable[tuple[int, int]]) -> dict[int, list[int]]:

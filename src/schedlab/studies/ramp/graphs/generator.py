@@ -30,8 +30,13 @@ def generated_graph(settings: GeneratorSettings, seed: int, number: int) -> Forw
     rng = generator(seed, "ramp", "generated graph", number)
     form = settings.forms[int(rng.integers(len(settings.forms)))]
     blocks = int(rng.integers(settings.least_blocks, settings.most_blocks + 1))
-    scales = [_log_uniform(rng, scale) for scale in (settings.compute, settings.activation, settings.parameter)]
-    drawn = _Drawn(rng, *scales, settings.spread)
+    drawn = _Drawn(
+        rng,
+        compute=_log_uniform(rng, settings.compute),
+        activation=_log_uniform(rng, settings.activation),
+        parameter=_log_uniform(rng, settings.parameter),
+        spread=settings.spread,
+    )
     here = drawn.add("Input", (), work=0.0)
     for _ in range(blocks):
         here = drawn.block(("chain", "residual", "branching")[int(rng.integers(3))] if form == "mixed" else form, here)
@@ -48,9 +53,8 @@ class _Drawn:
     activation: float
     parameter: float
     spread: float
-    ops: list[tuple[str, float, float, float, float]] = field(
-        default_factory=list
-    )  # kind, forward, backward, activation, parameter
+    # kind, forward, backward, activation, parameter
+    ops: list[tuple[str, float, float, float, float]] = field(default_factory=list)
     edges: list[tuple[int, int]] = field(default_factory=list)
 
     def add(

@@ -8,11 +8,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from schedlab.config.errors import UserError
 
+Array = Any  # any sequence of numbers is taken, a read-only array is held
 LARGEST = 1e300  # of any number that is given; sums over ops and steps stay finite
 
 
@@ -27,24 +29,21 @@ class ForwardGraph:
     activation     float64[n], bytes
     parameter      float64[n], bytes
     edges          int64[m, 2], (source, destination) as op ids
-    edge_size      float64[m], bytes of each edge and of its mirror; None: the activation of the source (PipeDream's
-                   files say no more)
+    edge_size      float64[m], bytes of each edge and of its mirror; None: the source's activation, as in PipeDream
     """
 
     name: str
-    ids: np.ndarray = field(repr=False)
+    ids: Array = field(repr=False)
     kinds: tuple[str, ...] = field(repr=False)
-    forward_cost: np.ndarray = field(repr=False)
-    backward_cost: np.ndarray = field(repr=False)
-    activation: np.ndarray = field(repr=False)
-    parameter: np.ndarray = field(repr=False)
-    edges: np.ndarray = field(repr=False)
-    edge_size: np.ndarray | None = field(default=None, repr=False)
+    forward_cost: Array = field(repr=False)
+    backward_cost: Array = field(repr=False)
+    activation: Array = field(repr=False)
+    parameter: Array = field(repr=False)
+    edges: Array = field(repr=False)
+    edge_size: Array | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Bring everything to its type and refuse what cannot be simulated; raises UserError that names graph and
-        op.
-        """
+        """Bring everything to its type and refuse what cannot be simulated; raises UserError."""
         for name in ("ids", "forward_cost", "backward_cost", "activation", "parameter"):
             kind = np.int64 if name == "ids" else np.float64
             object.__setattr__(self, name, _frozen(np.asarray(getattr(self, name), dtype=kind).reshape(-1)))
@@ -70,25 +69,19 @@ class ForwardGraph:
         }
         for name, length in lengths.items():
             if length != count:
-                raise UserError(
-                    f"{length} values of {name} for {count} ops", where=where, expected="one value for each op"
-                )
+                what = f"{length} values of {name} for {count} ops"
+                raise UserError(what, where=where, expected="one value for each op")
         if sorted(self.ids.tolist()) != list(range(1, count + 1)):
-            raise UserError(
-                f"the op ids are not the numbers 1 to {count}: {_first_wrong_id(self.ids, count)}",
-                where=where,
-                expected=f"each of 1..{count} once (the mate of op i in the backward pass is {2 * count} + 1 - i)",
-            )
+            what = f"the op ids are not the numbers 1 to {count}: {_first_wrong_id(self.ids, count)}"
+            expected = f"each of 1..{count} once (the mate of op i in the backward pass is {2 * count} + 1 - i)"
+            raise UserError(what, where=where, expected=expected)
         for name in ("forward_cost", "backward_cost", "activation", "parameter"):
             values = getattr(self, name)
             wrong = np.flatnonzero(~np.isfinite(values) | (values < 0))
             if wrong.size:
                 at = wrong[0]
-                raise UserError(
-                    f"{name} is {values[at]}",
-                    where=f"{where}, op {self.ids[at]}",
-                    expected="a finite number, at least 0",
-                )
+                what = f"{name} is {values[at]}"
+                raise UserError(what, where=f"{where}, op {self.ids[at]}", expected="a finite number, at least 0")
 
     def _check_edges(self) -> None:
         where, count = f"graph '{self.name}'", len(self.ids)
@@ -96,18 +89,14 @@ class ForwardGraph:
         for source, destination in self.edges.tolist():
             edge = f"edge {source} -> {destination}"
             if not (1 <= source <= count and 1 <= destination <= count):
-                raise UserError(
-                    f"{edge} names an op that the graph does not have", where=where, expected=f"ops 1 to {count}"
-                )
+                what = f"{edge} names an op that the graph does not have"
+                raise UserError(what, where=where, expected=f"ops 1 to {count}")
             if (source, destination) in seen:
                 raise UserError(f"{edge} is given twice", where=where, expected="each edge once")
             seen.add((source, destination))
         if self.edge_size is not None and len(self.edge_size) != len(self.edges):
-            raise UserError(
-                f"{len(self.edge_size)} sizes for {len(self.edges)} edges",
-                where=where,
-                expected="one size for each edge",
-            )
+            what = f"{len(self.edge_size)} sizes for {len(self.edges)} edges"
+            raise UserError(what, where=where, expected="one size for each edge")
         if self.edge_size is not None and not (self.edge_size >= 0).all() & np.isfinite(self.edge_size).all():
             raise UserError("an edge's size is no finite number of at least 0", where=where, expected="bytes")
         if cycle := _ops_on_cycles(count, self.edges):
@@ -123,8 +112,7 @@ class TrainingGraph:
     cost        float64[2n], the file's time unit times `seconds_per_unit`
     memory      float64[2n] bytes, activation + parameter (both passes, so a layer counts twice)
     activation  float64[2n] bytes
-    edges       int64[e, 2], (source, destination) as positions; forward edges and the join first, then backward edges,
-                grouped by source in op order
+    edges       int64[e, 2], (source, destination) as positions; forward, join, then backward by source in op order
     dep_size    float64[e] bytes: the activation of the source, or what the forward graph says of the edge
     depth       int64[2n], ops on the shortest path from the first source (1 there, 0 where it does not lead)
     """
@@ -181,9 +169,8 @@ def training_graph(forward: ForwardGraph, seconds_per_unit: float = 1.0, join_si
     """
     cost = np.concatenate([forward.forward_cost, forward.backward_cost]) * seconds_per_unit
     if not cost.any():
-        raise UserError(
-            "no op takes any time", where=f"graph '{forward.name}'", expected="at least one run time above 0"
-        )
+        what = "no op takes any time"
+        raise UserError(what, where=f"graph '{forward.name}'", expected="at least one run time above 0")
     count = forward.num_ops
     ids = np.concatenate([forward.ids, 2 * count + 1 - forward.ids])
     position = {int(op): at for at, op in enumerate(ids)}

@@ -1,10 +1,8 @@
-"""The models that we trace into graphs, written for tracing: each operation of `forward` becomes an op, a layer of
-torch.nn one op.
+"""The models that we trace into graphs: each operation of `forward` becomes an op, a layer of torch.nn one op.
 
 Layer sizes follow the papers: AlexNet (Krizhevsky 2014, one tower), VGG-16 (Simonyan, Zisserman 2015), ResNet (He et
 al. 2016), SqueezeNet 1.0 (Iandola et al. 2016), GNMT (Wu et al. 2016, with four layers a side), Transformer (Vaswani et
-al. 2017, layer norm first). Batches are those of PipeDream's files of the same models. No weights are needed or made:
-everything lives on torch's meta device.
+al. 2017, layer norm first). Batches are those of PipeDream's files. Everything lives on torch's meta device.
 """
 
 from __future__ import annotations
@@ -193,9 +191,7 @@ class Attention(nn.Module):
 
 
 class Gnmt(nn.Module):
-    """A translator like GNMT: four LSTM layers a side, the first one of the encoder in both directions, residual from
-    the third on.
-    """
+    """A translator like GNMT: four LSTM layers a side, the first in both directions, residual from the third."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -222,9 +218,7 @@ class Gnmt(nn.Module):
 
 
 class Block(nn.Module):
-    """A block of a transformer: attention of all heads, then two wide layers, each after a layer norm and around a
-    residual.
-    """
+    """A block of a transformer: attention, then two wide layers, each normalised and around a residual."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()

@@ -1,6 +1,4 @@
-"""The graphs of a scenario from their settings, and the prepare rule that writes them down: traced, drawn, or read from
-files.
-"""
+"""The graphs of a scenario from their settings: traced, drawn or read; the prepare rule that writes them down."""
 
 from __future__ import annotations
 
@@ -11,6 +9,7 @@ from schedlab.config.data_paths import find_data, find_resource
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import write_json
 from schedlab.config.parts import read_part
+from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate
 from schedlab.studies.ramp.graphs.files import read_graphs, write_graphs
 from schedlab.studies.ramp.graphs.generator import generated_graphs
@@ -18,14 +17,12 @@ from schedlab.studies.ramp.graphs.graph import ForwardGraph, training_graph
 from schedlab.studies.ramp.graphs.settings import GraphSettings
 from schedlab.studies.ramp.graphs.statistics import statistics_table
 
-PIPEDREAM = "profiles of models in PipeDream's text, such as those of https://github.com/msr-fiddle/pipedream (profiler/*/profiles)"
+PIPEDREAM = "profiles in PipeDream's text, such as https://github.com/msr-fiddle/pipedream (profiler/*/profiles)"
 PART, ARCHIVE = "trace_graphs", "graphs.zip"
 
 
 def make_graphs(settings: GraphSettings) -> tuple[ForwardGraph, ...]:
-    """Return the graphs ordered by name; costs are in milliseconds but for files, whose unit is their own. Raises
-    UserError.
-    """
+    """Return the graphs ordered by name; costs in milliseconds, those of files in their own unit. Raises UserError."""
     if settings.source == "traced":
         graphs = _traced(settings)
     elif settings.source == "generated":
@@ -35,9 +32,8 @@ def make_graphs(settings: GraphSettings) -> tuple[ForwardGraph, ...]:
     known = {graph.name: graph for graph in graphs}
     for name in settings.only:
         if name not in known:
-            raise UserError(
-                f"there is no graph '{name}'", where=f"graphs {settings.name}: only", remedy=did_you_mean(name, known)
-            )
+            what = f"there is no graph '{name}'"
+            raise UserError(what, where=f"graphs {settings.name}: only", remedy=did_you_mean(name, known))
     return tuple(known[name] for name in sorted(settings.only or known))
 
 
@@ -52,14 +48,7 @@ def trace_graphs(part: Path, archive: Path, report: Path) -> None:
         for row in table.to_dict("records")
     ]
     device = settings.device.model_dump(mode="json") if settings.device else None
-    write_json(
-        report,
-        {
-            "source": settings.source,
-            "device": device,
-            "graphs": {row.pop("name"): row for row in rows},
-        },
-    )
+    write_json(report, {"source": settings.source, "device": device, "graphs": {row.pop("name"): row for row in rows}})
 
 
 def graph_part(settings: GraphSettings) -> Part:
@@ -87,13 +76,11 @@ def find_graphs(path: str) -> Path:
 
 def _traced(settings: GraphSettings) -> tuple[ForwardGraph, ...]:
     try:
-        from schedlab.studies.ramp.graphs.models import MODELS
-        from schedlab.studies.ramp.graphs.trace import trace
+        models = load_object("schedlab.studies.ramp.graphs.models:MODELS")
+        trace = load_object("schedlab.studies.ramp.graphs.trace:trace")
     except ImportError as error:
-        raise UserError(
-            f"models are traced with torch, which cannot be imported ({error})",
-            where=f"graphs {settings.name}: source",
-            remedy="install schedlab[learn], or take the traced graphs that we ship: source: files, path: resources/graphs/a100",
-        ) from None
+        what = f"models are traced with torch, which cannot be imported ({error})"
+        remedy = "install schedlab[learn], or take those that we ship: source: files, path: resources/graphs/a100"
+        raise UserError(what, where=f"graphs {settings.name}: source", remedy=remedy) from None
     rates = settings.device, settings.reading_rate
-    return tuple(trace(entry.model, entry.batch or MODELS[entry.model].batch, *rates) for entry in settings.models)
+    return tuple(trace(entry.model, entry.batch or models[entry.model].batch, *rates) for entry in settings.models)

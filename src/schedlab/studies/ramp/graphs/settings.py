@@ -1,6 +1,4 @@
-"""The typed section of a scenario's graphs (conf/graph/<name>.yaml) and of the device that they are traced for
-(conf/gpu/<name>.yaml).
-"""
+"""The typed sections of graphs (conf/graph/<name>.yaml) and of devices (conf/gpu/<name>.yaml)."""
 
 from __future__ import annotations
 
@@ -77,7 +75,8 @@ class GeneratorSettings(Settings):
     )
     forms: tuple[Literal["chain", "residual", "branching", "mixed"], ...] = setting(
         ("chain", "residual", "branching", "mixed"),
-        doc="what blocks look like, one form a graph: layers in a row, around a shortcut, side by side, or another form each block",
+        doc="what blocks look like, one form a graph: layers in a row, around a shortcut, side by side, or another "
+        "form each block",
         min_length=1,
     )
     least_blocks: int = setting(3, doc="fewest blocks of a graph", ge=1, le=200)

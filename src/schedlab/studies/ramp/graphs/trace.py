@@ -46,9 +46,7 @@ class Work:
 
 @dataclass(frozen=True)
 class TracedOp:
-    """An op of a traced model: its kind, its work, bytes of outputs and parameters, and the ops whose outputs it
-    takes.
-    """
+    """An op of a traced model: kind, work, bytes of outputs and parameters, and the ops whose outputs it takes."""
 
     kind: str
     work: Work
@@ -95,9 +93,7 @@ def graph_of(
 
 
 def traced_ops(model: nn.Module, inputs: tuple[Tensor, ...]) -> dict[fx.Node, TracedOp]:
-    """Return the ops of a model by its traced nodes, in the order in which they run; all tensors may lie on the meta
-    device.
-    """
+    """Return the ops of a model by its traced nodes, in the order of execution; the meta device will do."""
     recorder = _Recorder(fx.symbolic_trace(model))
     with torch.no_grad():
         recorder.run(*inputs)
@@ -126,14 +122,12 @@ class _Recorder(fx.Interpreter):
             work = Work()
         else:
             outputs = _bytes(_tensors(result))
-            read = (
-                outputs if isinstance(layer, nn.Embedding) else parameter
-            )  # of a table only the rows that are asked for
+            # of a table only the rows that are asked for
+            read = outputs if isinstance(layer, nn.Embedding) else parameter
             moved = sum(_bytes(_tensors(self.env[parent])) for parent in parents) + read + outputs
             work = Work(flops, moved, 2.0 if flops or parameter else 1.0)
-        activation = (
-            _bytes(_tensors(result)) if not isinstance(result, int) else 4.0
-        )  # a number, as PipeDream counts sizes
+        # a number, as PipeDream counts sizes
+        activation = _bytes(_tensors(result)) if not isinstance(result, int) else 4.0
         return TracedOp(_kind(node, layer), work, activation, parameter, parents)
 
 

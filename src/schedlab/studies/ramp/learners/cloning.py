@@ -1,5 +1,4 @@
-"""First parameters that decide as an expert does (behaviour cloning); the expert may know durations that the policy is
-not shown.
+"""First parameters that decide as an expert does (behaviour cloning); it may know durations that others do not.
 
 Source: specification of the ramp study, section 18: a reward for accepted jobs alone needs such a start.
 """
@@ -58,9 +57,7 @@ def cloned_parameters(
 def decisions(
     seen: SeenProblem, settings: RampMaskablePPOSettings, seed: int
 ) -> tuple[Any, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return observations, masks (n, actions), an expert's actions (n,) and discounted returns (n,) in training
-    episodes.
-    """
+    """Return observations, masks (n, actions), an expert's actions (n,) and discounted returns (n,) of episodes."""
     problem = seen.problem
     training = Training(problem, settings.expert, derive_seed(seed, "ramp", "expert"), lambda *_, **__: None)
     kept, _ = training.run(settings.expert_episodes)

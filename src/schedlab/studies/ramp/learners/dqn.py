@@ -1,6 +1,4 @@
-"""The paper's learner on the ramp study: a DQN that keeps to masks, or, as published, whose invalid actions reject the
-job.
-"""
+"""The paper's learner on the ramp study: a DQN that keeps to masks, or whose invalid actions reject the job."""
 
 from __future__ import annotations
 
@@ -8,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from torch import nn
 
@@ -19,7 +16,6 @@ from schedlab.learning.prioritised_dqn.learner import PrioritisedDQNLearner, QPo
 from schedlab.studies.ramp.learners.graph_network import GraphReader
 from schedlab.studies.ramp.learners.settings import RampDQNSettings
 from schedlab.studies.ramp.learners.stock import NetworkPolicy, SeenProblem, require_one_scenario
-from schedlab.studies.ramp.problem import RampProblem
 
 REJECT = 0
 
@@ -30,21 +26,20 @@ class RampDQNLearner(PrioritisedDQNLearner):
     def __init__(self) -> None:
         super().__init__(RampDQNSettings, _reader)
 
-    def learn(
-        self, problems: Mapping[str, RampProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> None:
+    def learn(self, problems: Mapping[str, Any], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
         """Learn as in any study. Raises UserError where graphs would have to be those of several scenarios."""
-        require_one_scenario(problems, spec, validate(self.settings, spec.params))
+        settings: Any = validate(self.settings, spec.params)
+        require_one_scenario(problems, spec, settings)
         super().learn(problems, spec, seed, paths, curve)
 
-    def seen(self, problem: RampProblem, settings: RampDQNSettings) -> SeenProblem:
+    def seen(self, problem: Any, settings: Any) -> Any:
         """Return the problem as these settings have it."""
         return SeenProblem(problem, settings.environment)
 
-    def load(self, checkpoint: Path, problem: RampProblem) -> NetworkPolicy:
+    def load(self, checkpoint: Path, problem: Any) -> Any:
         """Return the learned policy, with what it wants to see."""
         policy = RejectingPolicy(super().load(checkpoint, problem))
-        settings = validate(self.settings, read_checkpoint(checkpoint).meta["settings"])
+        settings: Any = validate(self.settings, read_checkpoint(checkpoint).meta["settings"])
         return NetworkPolicy(policy, settings.environment, problem)
 
 
@@ -64,8 +59,7 @@ class RejectingPolicy:
         return action if mask[action] else REJECT
 
 
-def _reader(settings: RampDQNSettings, space: gym.Space) -> nn.Module:
+def _reader(settings: Any, space: Any) -> nn.Module:
     if settings.network == "layers":
         return vector_reader(settings, space)
-
     return GraphReader(space, settings.graph)

@@ -1,5 +1,4 @@
-"""The graph policy's network: message passing over a job's ops and deps, beside the vector of job and cluster. Torch
-modules.
+"""The graph policy's network in torch: message passing over ops and deps, beside the vector of job and cluster.
 
 Source: specification of the ramp study, section 13 (PAC-ML, arXiv 2301.13799); messages go through torch-geometric.
 
@@ -15,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import gymnasium as gym
 import torch
@@ -34,9 +34,7 @@ NODE_FEATURES, EDGE_FEATURES = 5, 2
 def network(
     size: int, out: int, settings: GraphNetworkSettings, normed: bool, last_active: bool = True
 ) -> nn.Sequential:
-    """Return normalisation (if any), linear map, activation, the last two `depth` times; last_active: also the first
-    map of one layer.
-    """
+    """Return normalisation (if any), then `depth` linear maps with activations; last_active: also after the first."""
     active = ACTIVATIONS[settings.graph_activation]
     layers: list[nn.Module] = [nn.LayerNorm(size) if normed else nn.Identity(), nn.Linear(size, out)]
     layers += [active()] if last_active else []
@@ -86,19 +84,19 @@ class GraphEmbedding(nn.Module):
 
 
 class GraphReader(BaseFeaturesExtractor):
-    """Reads an observation of a graph by number (`graph_id`) or padded (`published`): the graph's embedding beside the
-    vector's.
+    """Reads a graph by number (`graph_id`) or padded (`published`): the graph's embedding beside the vector's.
 
     Each distinct graph of a minibatch is embedded once; where nothing is learned, once until the parameters change.
     """
 
     def __init__(self, observation_space: gym.spaces.Dict, settings: GraphNetworkSettings) -> None:
         super().__init__(observation_space, settings.node_out + settings.graph_out)
-        self.numbered = "graph" in observation_space.spaces
-        vector = observation_space["features" if self.numbered else "graph_features"].shape[0]
+        spaces: dict[str, Any] = dict(observation_space.spaces)
+        self.numbered = "graph" in spaces
+        vector = spaces["features" if self.numbered else "graph_features"].shape[0]
         self.embedding = GraphEmbedding(settings)
         self.vector = network(vector, settings.graph_out, settings, settings.norm != "none", last_active=False)
-        self._graphs = [data(graph) for graph in observation_space["graph"].graphs] if self.numbered else []
+        self._graphs = [data(graph) for graph in spaces["graph"].graphs] if self.numbered else []
         self._known: dict[int, torch.Tensor] = {}  # embeddings without gradients, of the parameters in `_known_for`
         self._known_for = torch.zeros(0)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import model_validator
 
@@ -17,17 +17,16 @@ Candidate = Literal["fixed", "table", "rollouts", "linear", "linear_rollouts", "
 
 
 class AfterstateSettings(Settings):
-    """Scores a decision by the value of the cluster after it. A phase's steps are training episodes that rollouts
-    decide.
+    """Scores a decision by the cluster's value after it. A phase's steps are episodes that rollouts decide.
 
-    Rollouts go on with a base, the fixed degree or tuned table under which they block least; values are fitted to what
-    they return.
+    Rollouts go on with a base, the degree or table that blocks least; values are fitted to what they return.
     """
 
     candidates: tuple[Candidate, ...] = setting(
         ("linear", "network"),
-        doc="what is kept is the best of these on validation: fixed degrees; table: tuned; rollouts: at decision time, of a base; linear, "
-        "network: values fitted to rollouts; linear_rollouts: rollouts at decision time, of the linear values",
+        doc="what is kept is the best of these on validation: fixed degrees; table: tuned; rollouts: at decision "
+        "time, of a base; linear, network: values fitted to rollouts; linear_rollouts: rollouts at decision time, of "
+        "the linear values",
         min_length=1,
     )
     degrees: tuple[int, ...] = setting(
@@ -43,8 +42,8 @@ class AfterstateSettings(Settings):
     horizon: int = setting(48, doc="arrivals that a rollout sees", unit="arrivals", ge=1, le=LARGEST_DEGREE)
     second_episodes: int = setting(
         0,
-        doc="training episodes that rollouts of the linear values decide; further networks are fitted to what these return, alone and with "
-        "the rollouts of the base",
+        doc="training episodes that rollouts of the linear values decide; further networks are fitted to what these "
+        "return, alone and with the rollouts of the base",
         unit="episodes",
         ge=0,
         le=MOST,
@@ -64,8 +63,8 @@ class AfterstateSettings(Settings):
     batch: int = setting(64, doc="decisions of a gradient step", ge=1, le=MOST)
     regret: float = setting(
         0.0,
-        doc="weight, in a network's loss, of what its softmax choice returns less than the best action, after the first three tenths of "
-        "the steps; squared errors have the rest",
+        doc="weight, in a network's loss, of what its softmax choice returns less than the best action, after the "
+        "first three tenths of the steps; squared errors have the rest",
         ge=0,
         le=1,
     )
@@ -78,15 +77,14 @@ class AfterstateSettings(Settings):
     def _rolls_out_something(self) -> AfterstateSettings:
         if self.second_episodes and not {"linear", "network"} <= set(self.candidates):
             raise ValueError(
-                "second_episodes: candidates must hold linear, whose rollouts are meant, and network, which is fitted to them"
+                "second_episodes: candidates must hold linear, whose rollouts are meant, and network, which is fitted "
+                "to them"
             )
         return self
 
 
 class GraphNetworkSettings(Settings):
-    """The network that reads a job's graph (studies/ramp/learners/graph_network.py); sizes and defaults as
-    published.
-    """
+    """The network that reads a job's graph (learners/graph_network.py); sizes and defaults as published."""
 
     rounds: int = setting(2, doc="rounds of messages", ge=1, le=16)
     message: int = setting(
@@ -101,8 +99,8 @@ class GraphNetworkSettings(Settings):
     )
     norm: Literal["layer", "ops", "none"] = setting(
         "layer",
-        doc="layer: what a part reads is normalised over its features, as published, which leaves of a dep's two hardly more than which is "
-        "larger; ops: the same, but deps are read as they are; none: all is read as it is",
+        doc="layer: what a part reads is normalised over its features, as published, which leaves of a dep's two "
+        "hardly more than which is larger; ops: the same, but deps are read as they are; none: all is read as it is",
     )
     zero_sources: bool = setting(
         False, doc="as published: an op without an incoming dep becomes zeros, and not its own message"
@@ -126,7 +124,7 @@ class SeenSettings(Settings):
     graph: GraphNetworkSettings = section(GraphNetworkSettings, doc="the network graph")
 
     @model_validator(mode="after")
-    def _reads_what_is_seen(self) -> RampStockSettings:
+    def _reads_what_is_seen(self) -> Self:
         kinds = ("graph_id", "published") if self.network == "graph" else ("vector", "durations")
         if self.environment.observation not in kinds:
             seen = self.environment.observation
@@ -174,7 +172,8 @@ class RampDQNSettings(PrioritisedDQNSettings, SeenSettings):
     def _one_meaning(self) -> RampDQNSettings:
         if not self.keep_to_masks and self.environment.invalid != "reject":
             raise ValueError(
-                "keep_to_masks: false takes invalid actions, and environment.invalid raises an error; set that to reject"
+                "keep_to_masks: false takes invalid actions, and environment.invalid raises an error; set that to "
+                "reject"
             )
         return self
 

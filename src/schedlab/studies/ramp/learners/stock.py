@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,9 +16,9 @@ from schedlab.config.seeds import derive_seed
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.learning.stock.learner import StableBaselinesLearner
 from schedlab.learning.stock.policy import layered_policy, policy_parts
+from schedlab.studies.ramp.env.encoder import ObservationEncoder
 from schedlab.studies.ramp.env.env import RampEnv
 from schedlab.studies.ramp.env.settings import EnvironmentSettings
-from schedlab.studies.ramp.env.view import View
 from schedlab.studies.ramp.learners.cloning import cloned_parameters
 from schedlab.studies.ramp.learners.graph_network import GraphReader
 from schedlab.studies.ramp.learners.settings import STOCK_SETTINGS, RampStockSettings, SeenSettings
@@ -38,37 +38,29 @@ class RampStockLearner(StableBaselinesLearner):
     def __init__(self, algorithm: str) -> None:
         super().__init__(algorithm, STOCK_SETTINGS[algorithm], _network)
 
-    def learn(
-        self, problems: Mapping[str, RampProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> None:
-        """Learn as every stock learner. Raises UserError where graphs or an expert would have to be those of several
-        scenarios.
-        """
-        require_one_scenario(problems, spec, validate(self.settings, spec.params))
+    def learn(self, problems: Mapping[str, Any], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+        """Learn as every stock learner. Raises UserError for graphs or an expert of several scenarios."""
+        settings: Any = validate(self.settings, spec.params)
+        require_one_scenario(problems, spec, settings)
         super().learn(problems, spec, seed, paths, curve)
 
     def first_parameters(
-        self,
-        problems: Mapping[str, SeenProblem],
-        spaces: tuple[gym.Space, gym.Space],
-        settings: RampStockSettings,
-        seed: int,
+        self, problems: Mapping[str, Any], spaces: tuple[gym.Space, gym.Space], settings: Any, seed: int
     ) -> Mapping[str, np.ndarray]:
         """Return parameters that repeat an expert's decisions, where the settings ask for them."""
         if not getattr(settings, "clone_episodes", 0):
             return {}
-
         parts = policy_parts(self.algorithm, self.make_policy, settings, spaces)
         return cloned_parameters(next(iter(problems.values())), spaces, parts, settings, seed)
 
-    def seen(self, problem: RampProblem, settings: RampStockSettings) -> SeenProblem:
+    def seen(self, problem: Any, settings: Any) -> Any:
         """Return the problem as these settings have it."""
         return SeenProblem(problem, settings.environment)
 
-    def load(self, checkpoint: Path, problem: RampProblem) -> NetworkPolicy:
+    def load(self, checkpoint: Path, problem: Any) -> Any:
         """Return the learned policy, with what it wants to see."""
         policy = super().load(checkpoint, problem)
-        settings = validate(self.settings, read_checkpoint(checkpoint).meta["settings"])
+        settings: Any = validate(self.settings, read_checkpoint(checkpoint).meta["settings"])
         return NetworkPolicy(policy, settings.environment, problem)
 
 
@@ -83,9 +75,7 @@ def require_one_scenario(problems: Mapping[str, RampProblem], spec: PolicySpec, 
 
 
 class SeenProblem:
-    """A problem whose environments show and reward as settings say; a training unit draws another episode at every
-    reset.
-    """
+    """A problem that shows and rewards as settings say; a training unit draws another episode at every reset."""
 
     def __init__(self, problem: RampProblem, settings: EnvironmentSettings) -> None:
         self.problem, self.settings = problem, settings
@@ -118,7 +108,10 @@ class NetworkPolicy:
     """A learned network; it sees what its settings show of the problem's simulation."""
 
     def __init__(self, policy: Policy, settings: EnvironmentSettings, problem: RampProblem) -> None:
-        self._policy, self._view = policy, View(problem.simulation, settings, known_tables(problem, settings))
+        self._policy, self._encoder = (
+            policy,
+            ObservationEncoder(problem.simulation, settings, known_tables(problem, settings)),
+        )
 
     def reset(self, unit: Unit) -> None:
         """Begin an episode."""
@@ -127,13 +120,15 @@ class NetworkPolicy:
     def decide(self, simulation: Simulation, mask: np.ndarray) -> int:
         """Return the number of shards for the waiting job; 0 rejects it. The simulation is that of the problem."""
         del simulation, mask
-        view, mask = self._view, self._view.mask()
-        return int(self._policy.act(view.observation(view.features(mask), mask, view.number()), mask.astype(bool)))
+        encoder, mask = self._encoder, self._encoder.mask()
+        return int(
+            self._policy.act(encoder.observation(encoder.features(mask), mask, encoder.number()), mask.astype(bool))
+        )
 
 
 def known_tables(problem: RampProblem, settings: EnvironmentSettings) -> Tables | None:
     """Return the durations of a problem's jobs where the settings show them."""
-    return problem.fast[0] if settings.observation == "durations" else None
+    return problem.compiled[0] if settings.observation == "durations" else None
 
 
 def _network(settings: RampStockSettings, observation_space: gym.Space, action_space: gym.Space) -> PolicyParts:

@@ -1,1 +1,1 @@
-"""The optical cluster: topology, free channels, and the time of collective communication."""
+"""The optical cluster: topologies and the time of single messages and collectives."""

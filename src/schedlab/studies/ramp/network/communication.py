@@ -13,7 +13,7 @@ import numpy as np
 
 from schedlab.studies.ramp.network.topology import Spread, Topology
 from schedlab.studies.ramp.placement.partitioning import Bundle, Partition, sequential_sum
-from schedlab.studies.ramp.simulator.lru_cache import Kept
+from schedlab.studies.ramp.simulator.lru_cache import LruCache
 
 MOST_BYTES_KEPT = 32_000_000  # of spreads of sets of servers, and as much of those of their pairs
 KEY_BYTES = 200  # of a kept value and its key, about, besides what grows with the servers
@@ -61,16 +61,14 @@ class CommunicationModel:
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
-        self._spreads, self._pairs = Kept(MOST_BYTES_KEPT), Kept(MOST_BYTES_KEPT)
+        self._spreads, self._pairs = LruCache(MOST_BYTES_KEPT), LruCache(MOST_BYTES_KEPT)
 
     def traffic(self, partition: Partition, worker: np.ndarray) -> Traffic:
         """Return what a partition's deps cost with shard i on worker[i]."""
         return self._compute(partition, worker, None)
 
     def collectives(self, partition: Partition, worker: np.ndarray) -> list[Collective]:
-        """Return the collectives, op by op in file order: those of the forward op, of its mate, of the mate's
-        synchronisation.
-        """
+        """Return the collectives, op by op in file order: the forward op's, its mate's, the mate's synchronisation."""
         found: list[Collective] = []
         self._compute(partition, worker, found)
         return found

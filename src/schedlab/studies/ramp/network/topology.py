@@ -1,6 +1,6 @@
 """Optical clusters: which servers there are and how long a message takes between them.
 
-A topology knows nothing of jobs. Where it may place a job is said by rules of placement (placement_rules.py); both are
+A topology knows nothing of jobs. Where it may place a job is said by rules of placement (placement/rules.py); both are
 exchangeable.
 Source: specification of the ramp study, sections 5 and 9 (RAMP, arXiv 2211.15226).
 """
@@ -17,25 +17,27 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 
-MEMORY_FREQUENCY, PEAK_FLOPS = (
-    2e12,
-    130e12,
-)  # bytes/s of a device's memory and its peak, as the published cost model of reductions has them
+# bytes/s of a device's memory and its peak, as the published cost model of reductions has them
+MEMORY_FREQUENCY, PEAK_FLOPS = (2e12, 130e12)
 MOST_WORKERS = 65536
 
 Spread = tuple[int, ...]
 
 
 class Topology(Protocol):
-    """What the simulator asks of a network. Servers are numbered 0..num_servers-1; worker w belongs to server w //
-    workers.
+    """What the simulator asks of a network. Servers are numbered from 0 on; worker w is of server w // workers."""
 
-    workers  workers of each server, one device each; what they send each other within a server takes no time
-    """
+    @property
+    def name(self) -> str:
+        """What scenarios call this kind of network."""
 
-    name: str
-    channels: int
-    workers: int
+    @property
+    def channels(self) -> int:
+        """Channels of a link."""
+
+    @property
+    def workers(self) -> int:
+        """Workers of each server, a device each; what they send each other within it takes no time."""
 
     @property
     def num_servers(self) -> int:
@@ -73,14 +75,22 @@ class Topology(Protocol):
         """Return the name of one channel between two servers."""
 
 
+def require_rates(topology: Topology, where: str) -> None:
+    """Refuse a bandwidth or latencies that cannot be. Raises UserError."""
+    for key in ("node_bandwidth", "propagation_latency", "io_latency"):
+        value = getattr(topology, key)
+        if not math.isfinite(value) or value < 0 or (key == "node_bandwidth" and value == 0):
+            expected = "a finite number above 0" if key == "node_bandwidth" else "at least 0"
+            raise UserError(f"{key} is {value}", where=where, expected=expected)
+
+
 @dataclass(frozen=True)
 class Ramp:
     """RAMP: communication groups x racks per group x servers per rack, each pair of servers one optical hop apart.
 
-    node_bandwidth and the derived channel bandwidth in bytes/s, latencies in s. free_inside_racks and
-    bandwidth_shared_twice as in
-    LegacySettings. contending_racks: how many racks share the wavelengths of a collective's steps, one or those of a
-    group that take part. Raises UserError for sizes that are no RAMP.
+    Bandwidths in bytes/s, latencies in s; free_inside_racks and bandwidth_shared_twice as in LegacySettings.
+    contending_racks: racks that share the wavelengths of a collective's steps, one or those of a group that take part.
+    Raises UserError for sizes that are no RAMP.
     """
 
     groups: int
@@ -103,21 +113,11 @@ class Ramp:
             if getattr(self, key) < 1:
                 raise UserError(f"{key} is {getattr(self, key)}", where=where, expected="a whole number from 1 on")
         if self.racks > self.groups:
-            raise UserError(
-                f"{self.racks} racks per group, but {self.groups} communication groups",
-                where=where,
-                expected="at most as many racks per group as communication groups",
-            )
+            what = f"{self.racks} racks per group, but {self.groups} communication groups"
+            raise UserError(what, where=where, expected="at most as many racks per group as communication groups")
         if self.num_workers > MOST_WORKERS:
             raise UserError(f"{self.num_workers} workers", where=where, expected=f"at most {MOST_WORKERS}")
-        for key in ("node_bandwidth", "propagation_latency", "io_latency"):
-            value = getattr(self, key)
-            if not math.isfinite(value) or value < 0 or (key == "node_bandwidth" and value == 0):
-                raise UserError(
-                    f"{key} is {value}",
-                    where=where,
-                    expected="a finite number above 0" if "band" in key else "at least 0",
-                )
+        require_rates(self, where)
 
     @property
     def num_servers(self) -> int:
@@ -137,8 +137,7 @@ class Ramp:
     @cached_property
     def coordinates(self) -> np.ndarray:
         """int64[servers, 3]: group, rack, server of each, in c-major order."""
-        grid = np.indices(self.shape).reshape(3, -1).T
-        return np.ascontiguousarray(grid)
+        return np.ascontiguousarray(np.indices(self.shape).reshape(3, -1).T)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -172,9 +171,7 @@ class Ramp:
         return np.where((sources == destinations) | (sizes == 0), 0.0, times)
 
     def symmetry_key(self, worker: np.ndarray) -> bytes:
-        """Return a placement with the numbers along each axis, and of workers, exchanged for those of their first
-        appearance.
-        """
+        """Return a placement with the numbers on each axis, and of workers, in the order of their first appearance."""
         columns = [self.coordinates[worker // self.workers, axis] for axis in range(3)]
         if self.workers > 1:
             columns.append(worker)
@@ -186,8 +183,7 @@ class Ramp:
         return (len(places), *(len({place[axis] for place in places}) for axis in range(3)))
 
     def collective_time(self, spread: Spread, message: float) -> float:
-        """Return the seconds of a reduce-scatter and an all-gather over the servers of a spread (specification, section
-        9).
+        """Return the seconds of a reduce-scatter and an all-gather over a spread's servers (specification, section 9).
 
         Infinity where there are more members than wavelengths, as in a rack of more servers than twice the groups.
         """
@@ -210,8 +206,7 @@ class Ramp:
         return 2 * communication + computation
 
     def _step_bandwidth(self, members: int, contending: int) -> float:
-        """Bytes/s of one step among `members`, each of which talks to the others over the wavelengths that are left for
-        it; 0: none is.
+        """Bytes/s of one step among `members`, each talking to the others over the wavelengths left for it; 0: none.
 
         contending  racks that share the wavelengths; the published counter always says one (errata, 38)
         """

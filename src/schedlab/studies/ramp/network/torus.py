@@ -3,8 +3,7 @@
 A simple second pair of topology and rules of placement, which shows what the simulator asks of them. Messages go the
 shortest way at the bandwidth of a link; collectives go around a ring of the members (reduce-scatter, then all-gather;
 Patarasuk and Yuan 2009), whose steps are taken to be as long as the way between the two that lie farthest apart. Links
-that several jobs would share are left out: each pair of servers has a channel of its own, and jobs do not slow each
-other down.
+that several jobs would share are left out: each pair of servers has its own channel, jobs do not slow each other.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from functools import cached_property
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.studies.ramp.network.topology import MOST_WORKERS, Spread, reduction_time
-from schedlab.studies.ramp.placement.rules import Block, KeptBlocks, Shape, make_block
+from schedlab.studies.ramp.network.topology import MOST_WORKERS, Spread, reduction_time, require_rates
+from schedlab.studies.ramp.placement.rules import Block, BlockCache, Shape, make_block
 
 
 @dataclass(frozen=True)
@@ -42,19 +41,9 @@ class Torus:
         """Refuse what is no torus."""
         where = "topology torus " + " x ".join(map(str, self.shape))
         if min(self.shape) < 1 or self.channels < 1 or self.num_servers > MOST_WORKERS:
-            raise UserError(
-                "sizes that are no torus",
-                where=where,
-                expected=f"three numbers from 1 on, at most {MOST_WORKERS} servers",
-            )
-        for key in ("node_bandwidth", "propagation_latency", "io_latency"):
-            value = getattr(self, key)
-            if not math.isfinite(value) or value < 0 or (key == "node_bandwidth" and value == 0):
-                raise UserError(
-                    f"{key} is {value}",
-                    where=where,
-                    expected="a finite number above 0" if "band" in key else "at least 0",
-                )
+            what = "sizes that are no torus"
+            raise UserError(what, where=where, expected=f"three numbers from 1 on, at most {MOST_WORKERS} servers")
+        require_rates(self, where)
 
     @property
     def num_servers(self) -> int:
@@ -97,16 +86,12 @@ class Torus:
         return ((places - places[0]) % np.array(self.shape)).astype(np.int32).tobytes()
 
     def spread(self, servers: Sequence[int]) -> Spread:
-        """Return the number of servers, and the most hops between any two: no step of a ring takes more, wherever on
-        the torus they lie.
-        """
+        """Return the number of servers and the most hops between any two: no step of a ring takes more."""
         members = np.array(sorted(set(servers)))
         return len(members), int(self.hops(members[:, None], members[None, :]).max())
 
     def collective_time(self, spread: Spread, message: float) -> float:
-        """Return the seconds of a ring all-reduce: 2 (n - 1) steps with an n-th of the message each, and the adding up
-        of n - 1 of them.
-        """
+        """Return the seconds of a ring all-reduce: 2 (n - 1) steps of an n-th of the message, and n - 1 additions."""
         servers, hops = spread
         if servers <= 1:
             return 0.0
@@ -133,7 +118,7 @@ class TorusPlacement:
 
     def __init__(self, topology: Torus) -> None:
         self._shape = topology.shape
-        self._kept = KeptBlocks(self._find)
+        self._kept = BlockCache(self._find)
 
     def is_legal(self, degree: int) -> bool:
         """Return whether the degree is 1 or even and has a box."""
@@ -151,13 +136,13 @@ class TorusPlacement:
                 seen.setdefault(block.mask, block)
         return tuple(seen.values())
 
-    def _boxes(self, degree: int) -> list[Shape]:
+    def _boxes(self, degree: int) -> list[tuple[int, ...]]:
         boxes = [
             box for box in itertools.product(*(range(1, size + 1) for size in self._shape)) if math.prod(box) == degree
         ]
         return sorted(boxes, key=lambda box: (sum(box), box))
 
-    def _servers(self, box: Shape, origin: Shape) -> tuple[int, ...]:
+    def _servers(self, box: Sequence[int], origin: Sequence[int]) -> tuple[int, ...]:
         places = itertools.product(*(range(start, start + size) for start, size in zip(origin, box, strict=True)))
         _, rows, deep = self._shape
         inside = [tuple(at % size for at, size in zip(place, self._shape, strict=True)) for place in places]

@@ -1,1 +1,1 @@
-"""Partitioning of graphs, free blocks of servers, placers, and schedulers of operations."""
+"""Partitioning of graphs, blocks of servers, free links, placers, and schedulers of operations."""

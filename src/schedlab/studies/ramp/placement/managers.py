@@ -5,7 +5,6 @@ Source: specification of the ramp study, section 8.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -28,8 +27,7 @@ class Manager:
 
     partitioner  quantum, or random: a degree drawn for each forward op
     quantum  s, aimed run time of a forward shard
-    placer   first_fit or random; shaper: a block of as many servers as the largest degree is chosen first, and the job
-             stays in it
+    placer   first_fit or random; shaper: a block for the largest degree is chosen first, and the job stays in it
     random   for what draws
     legal    degrees to which the quantum's are rounded down, None to keep them
     """
@@ -56,9 +54,8 @@ class Manager:
         Raises UserError for a `most` below 0, or odd and not 1: no action is such a number.
         """
         if most < 0 or (most > 1 and most % 2):
-            raise UserError(
-                f"{most} shards of an op", where=f"job {job.index}", expected="0 (rejected), 1, or an even number"
-            )
+            what = f"{most} shards of an op"
+            raise UserError(what, where=f"job {job.index}", expected="0 (rejected), 1, or an even number")
         if most == 0:
             return NO_PARTITION
         if self.partitioner == "random":
@@ -112,12 +109,3 @@ def random_degrees(graph: TrainingGraph, most: int, random: np.random.Generator)
     """Return int64[2n]: a random degree of 1 or an even number up to `most` for each forward op and its mate."""
     forward = random.choice([1, *range(2, most + 1, 2)], size=graph.num_forward)
     return np.concatenate([forward, forward]).astype(np.int64)
-
-
-Planner = Callable[[Cluster, Job], JobPlan | str]
-
-
-def run_to_end(cluster: Cluster, planner: Planner) -> None:
-    """Step a cluster until it is done, planning each waiting job as `planner` says."""
-    while not cluster.done:
-        cluster.step({job.index: planner(cluster, job) for job in cluster.queue[:1]} if cluster.queue else {})

@@ -22,9 +22,7 @@ def forward_degrees(costs: np.ndarray, quantum: float, cap: int) -> np.ndarray:
 
 
 def round_down(degrees: np.ndarray, legal: Iterable[int]) -> np.ndarray:
-    """Return the largest legal degree up to each given one, int64; 1 must be legal. It splits some ops less than asked
-    for.
-    """
+    """Return the largest legal degree up to each given one, int64; 1 must be legal."""
     known = np.array(sorted(legal), dtype=np.int64)
     return known[np.searchsorted(known, degrees, side="right") - 1]
 
@@ -33,11 +31,9 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
 def quantum_degrees(graph: TrainingGraph, most: int, quantum: float, legal: Sequence[int] | None = None) -> np.ndarray:
-    """Return int64[2n]: shards of each op so that a forward shard takes about `quantum` seconds, at most `most`; mates
-    alike.
+    """Return int64[2n]: shards of each op, at most `most`, so that a forward shard takes about `quantum` s.
 
-    legal  degrees to which the others are rounded down (1 among them), or None to keep what no block of servers may
-           have
+    legal  degrees to which the others are rounded down (1 among them), None to keep those that have no block
     """
     if quantum <= 0:
         raise UserError(f"the quantum is {quantum} s", where="partitioning", expected="a number above 0")
@@ -50,28 +46,22 @@ def quantum_degrees(graph: TrainingGraph, most: int, quantum: float, legal: Sequ
 
 
 def check_degrees(graph: TrainingGraph, degrees: Sequence[int] | np.ndarray) -> None:
-    """Refuse degrees that are not 1 or even, or that differ between an op and its mate. Raises UserError naming the
-    op.
-    """
+    """Refuse degrees that are not 1 or even, or differ between an op and its mate. Raises UserError naming the op."""
     values = [int(degree) for degree in degrees]
     if len(values) != graph.num_ops:
-        raise UserError(
-            f"{len(values)} degrees for {graph.num_ops} ops", where=f"graph '{graph.name}'", expected="one for each op"
-        )
+        what = f"{len(values)} degrees for {graph.num_ops} ops"
+        raise UserError(what, where=f"graph '{graph.name}'", expected="one for each op")
     for at, degree in enumerate(values):
         where = f"graph '{graph.name}', op {graph.ids[at]}"
         if degree < 1 or (degree > 1 and degree % 2):
             raise UserError(f"{degree} shards", where=where, expected="1 or an even number")
         if degree != values[(at + graph.num_forward) % graph.num_ops]:
-            raise UserError(
-                f"{degree} shards, but another number for its mate", where=where, expected="the same for both passes"
-            )
+            what = f"{degree} shards, but another number for its mate"
+            raise UserError(what, where=where, expected="the same for both passes")
 
 
 def degrees_of(graph: TrainingGraph, named: Mapping[int, int]) -> np.ndarray:
-    """Return int64[2n] of degrees by op id; an op that is not named takes its mate's, or stays whole. Raises
-    UserError.
-    """
+    """Return int64[2n] of degrees by op id; an op without one takes its mate's, or stays whole. Raises UserError."""
     ids = {int(op): at for at, op in enumerate(graph.ids)}
     degrees = np.ones(graph.num_ops, dtype=np.int64)
     for op, degree in named.items():
@@ -86,9 +76,7 @@ def degrees_of(graph: TrainingGraph, named: Mapping[int, int]) -> np.ndarray:
 
 
 def shard_suffix(number: int, letters_run_on: bool = False) -> str:
-    """Return what stands behind an op's id for its shard 0, 1, ...: a..z, then aa, ab, ... (as published: what follows
-    z).
-    """
+    """Return what stands behind an op's id for its shard 0, 1, ...: a..z, aa, ... (as published: what follows z)."""
     if letters_run_on:
         return chr(ord("a") + number)
     text = ""
@@ -104,8 +92,7 @@ class Bundle:
     """All deps between the shards of two ops, or the weight synchronisation among those of one (source == destination).
 
     first, source_stride  where its deps lie: dep of source shard i and column j is first + i x source_stride + j
-    width                 columns: shards of the destination, one less in a synchronisation (a shard does not send to
-                          itself)
+    width                 columns: shards of the destination, one less in a synchronisation
     size                  bytes of each dep
     """
 
@@ -173,7 +160,7 @@ class Partition:
         return tuple(dict.fromkeys(self.degree_list))
 
     @cached_property
-    def talks(self) -> frozenset[tuple[int, int]]:
+    def sending_degrees(self) -> frozenset[tuple[int, int]]:
         """Pairs of degrees (source's, destination's) of ops of which the one sends to the other."""
         sent = [bundle for bundles in self.outgoing for bundle in bundles if bundle.size > 0]
         return frozenset((self.degree_list[bundle.source], self.degree_list[bundle.destination]) for bundle in sent)
@@ -269,8 +256,7 @@ def partition(graph: TrainingGraph, degrees: np.ndarray, sizes_from_memory: bool
 def _bundle_order(graph: TrainingGraph, split_order: list[int]) -> tuple[list[list[int]], list[list[int]]]:
     """Children and parents of each op in the order in which the published system holds them.
 
-    Splitting an op takes its edges away and adds those of its shards at the end; the synchronisation among them comes
-    last.
+    Splitting an op replaces its edges by those of its shards, at the end; their synchronisation comes last.
     """
     children: list[list[int]] = [[] for _ in range(graph.num_ops)]
     parents: list[list[int]] = [[] for _ in range(graph.num_ops)]
@@ -314,9 +300,7 @@ def _outgoing(
 
 
 def _activation_sizes(graph: TrainingGraph, degrees: np.ndarray) -> dict[tuple[int, int], float]:
-    """Bytes of a dep by (source, destination): the source's activation in equal parts; a synchronisation moves a
-    shard's parameters.
-    """
+    """Bytes of a dep by (source, destination): activations in equal parts; synchronisations move parameters."""
     sizes = {}
     for (source, destination), whole in zip(graph.edges.tolist(), graph.dep_size.tolist(), strict=True):
         sizes[source, destination] = whole / int(degrees[source] * degrees[destination])

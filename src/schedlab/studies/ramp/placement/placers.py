@@ -1,4 +1,4 @@
-"""Which servers a partitioned job takes: first fit over legal blocks, and placement at random.
+"""Which servers a partitioned job takes: first fit over legal blocks, or at random; the links that it may use.
 
 Source: specification of the ramp study, section 8. Sets of servers are Python integers, bit s for server s.
 """
@@ -6,7 +6,7 @@ Source: specification of the ramp study, section 8. Sets of servers are Python i
 from __future__ import annotations
 
 import hashlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
@@ -14,22 +14,45 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from schedlab.studies.ramp.graphs.graph import TrainingGraph
-from schedlab.studies.ramp.network.open_links import OpenLinks
+from schedlab.studies.ramp.network.topology import Topology
 from schedlab.studies.ramp.placement.partitioning import Partition
 from schedlab.studies.ramp.placement.rules import Block, PlacementRules, make_block
+
+Channel = tuple[int, int]  # link (source server x servers + destination), and a number below `channels`
+
+
+@dataclass(frozen=True)
+class OpenLinks:
+    """Workers that each worker may send to (bits): on its own server, or behind a link with a free channel."""
+
+    reach: tuple[int, ...]
+
+    def joins(self, source: Block, destination: Block) -> bool:
+        """Return whether every worker of a block may send to every worker of another."""
+        return all(not destination.mask & ~self.reach[worker] for worker in source.servers)
+
+
+def open_links(topology: Topology, held: Iterable[Channel]) -> OpenLinks | None:
+    """Return the links of which some channel is not held; None where that is every link."""
+    taken = Counter(link for link, _ in held)
+    full = [divmod(link, topology.num_servers) for link, channels in taken.items() if channels >= topology.channels]
+    if not full:
+        return None
+    of_server = (1 << topology.workers) - 1
+    reach = [(1 << topology.num_workers) - 1] * topology.num_servers
+    for source, destination in full:
+        reach[source] &= ~(of_server << destination * topology.workers)
+    return OpenLinks(tuple(reach[worker // topology.workers] for worker in range(topology.num_workers)))
 
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Servers of each op (positions, both passes): shard j of op i runs on blocks[i].servers[j]; mask has the bits of
-    all.
+    """Servers of each op (positions, both passes): shard j of op i runs on blocks[i].servers[j]; mask: bits of all.
 
     key    what tells placements of one partition apart: the servers of each degree, where that says all, else a hash of
            those of each op, of `order` and of `ranks`
-    order  the shards as they were placed, where that is not as `placement_order` says: ties of their scheduling follow
-           it
-    ranks  rank of each shard on its server where its scheduling is given, the highest first; else the shortest goes
-           first
+    order  the shards as they were placed, where not as in `placement_order`: ties of their scheduling follow it
+    ranks  rank of each shard on its server where scheduling is given, the highest first; else the shortest first
     """
 
     blocks: tuple[Block, ...] = field(repr=False)
@@ -54,8 +77,7 @@ def placement_of(
 
 @dataclass(frozen=True)
 class Room:
-    """What a placer may use: servers that are taken by others (bits) and the memory of each server in bytes,
-    float64[servers].
+    """What a placer may use: servers that others took (bits), bytes of memory of each server (float64[servers]).
 
     allowed  the only servers that it may use (bits), or None for all
     links    those with a free channel, which first fit and shapers keep to; None for all
@@ -85,9 +107,7 @@ _ORDERS: WeakKeyDictionary[TrainingGraph, VisitOrder] = WeakKeyDictionary()
 
 
 def visit_order(graph: TrainingGraph) -> VisitOrder:
-    """Return Kahn's order of the forward pass: all sources in file order, then children as their last parent is
-    visited.
-    """
+    """Return Kahn's order of the forward pass: sources in file order, then children as their last parent is visited."""
     if graph in _ORDERS:
         return _ORDERS[graph]
     count = graph.num_forward
@@ -121,13 +141,10 @@ def placement_order(partition: Partition, placement: Placement | None = None) ->
 
 
 def first_fit(partition: Partition, rules: PlacementRules, room: Room, forward_only: bool = False) -> Placement | None:
-    """Place each op on its parent's servers where there are as many, else on the first free legal block; None where one
-    finds none.
+    """Place each op on its parent's servers where as many, else on the first free legal block; None without one.
 
-    Where jobs hold channels of links that it may need (`room.links`), it takes the first blocks between which channels
-    are free.
-    forward_only  as published: the backward pass reserves no memory, and servers are reused if the sum of their memory
-                  suffices
+    Where jobs hold channels of links (`room.links`), it takes the first blocks between which channels are free.
+    forward_only  as published: no memory for the backward pass; servers are reused if their memory's sum suffices
     """
     if partition.most_memory_of_a_server <= float(room.memory.min()):
         return _first_fit_by_degree(partition, rules, room)
@@ -138,9 +155,7 @@ def first_fit(partition: Partition, rules: PlacementRules, room: Room, forward_o
 
 
 def _first_fit_by_degree(partition: Partition, rules: PlacementRules, room: Room) -> Placement | None:
-    """First fit where memory never decides: all ops of one degree take the same block, for own servers stay free to the
-    job.
-    """
+    """First fit where memory never decides: all ops of one degree take the same block."""
     found = (
         _free_blocks(partition, rules, room)
         if room.links is None
@@ -169,11 +184,9 @@ def _free_blocks(partition: Partition, rules: PlacementRules, room: Room) -> dic
 def _joined_blocks(
     partition: Partition, rules: PlacementRules, room: Room, links: OpenLinks
 ) -> dict[int, Block] | None:
-    """The first free blocks, the largest degree's chosen first, between which channels are free wherever ops of their
-    degrees send.
-    """
+    """The first free blocks, the largest degree's chosen first, with free channels between those that exchange."""
     degrees = sorted(partition.distinct_degrees, reverse=True)
-    closed, talks = room.closed, partition.talks
+    closed, sending = room.closed, partition.sending_degrees
 
     def choose(chosen: dict[int, Block]) -> dict[int, Block] | None:
         if len(chosen) == len(degrees):
@@ -187,7 +200,7 @@ def _joined_blocks(
                 (one, other)
                 for other in found
                 for one, other in ((degree, other), (other, degree))
-                if (one, other) in talks
+                if (one, other) in sending
             ]
             if (
                 all(links.joins(found[one], found[other]) for one, other in pairs)
@@ -227,15 +240,13 @@ def _first_fit_with_memory(
             return None
         free[list(block.servers)] -= needed / degree
         blocks[op] = blocks[op + count] = block
-    return placement_of(blocks)
+    return placement_of([block for block in blocks if block is not None])
 
 
 def _reaches(
     partition: Partition, blocks: Sequence[Block | None], op: int, block: Block, links: OpenLinks | None
 ) -> bool:
-    """Whether a forward op and its mate on a block have a channel for all they exchange, among themselves and with ops
-    placed before.
-    """
+    """Whether a forward op and its mate on a block have a channel for all that they exchange with placed ops."""
     if links is None:
         return True
     both = (op, op + partition.graph.num_forward)
@@ -285,7 +296,7 @@ def place_at_random(partition: Partition, room: Room, random: np.random.Generato
                 servers.append(int(random.choice(candidates)))
                 free[servers[-1]] -= needed
             blocks[op] = make_block(tuple(servers))
-    return placement_of(blocks)
+    return placement_of([block for block in blocks if block is not None])
 
 
 def free_masks(blocks: Sequence[Block], room: Room) -> list[int]:

@@ -44,9 +44,7 @@ def make_block(servers: tuple[int, ...]) -> Block:
 
 
 def block_shapes(degree: int, shape: Shape) -> list[Shape]:
-    """Return the regular shapes (groups, racks, servers) of a degree in a cluster's shape; a shape may stand there
-    twice.
-    """
+    """Return the regular shapes (groups, racks, servers) of a degree in a cluster's shape; some stand there twice."""
     groups, racks, servers = shape
     found: list[Shape] = []
     for deep in range(1, min(degree, servers) + 1):
@@ -61,11 +59,10 @@ def block_shapes(degree: int, shape: Shape) -> list[Shape]:
     return found
 
 
-class KeptBlocks:
+class BlockCache:
     """Blocks by degree as a function finds them.
 
-    Those kept before are dropped where, with a new degree, more than MOST_BLOCKS_KEPT servers would be named; the new
-    one is kept, however large.
+    Where a new degree would exceed MOST_BLOCKS_KEPT named servers, those kept before are dropped.
     """
 
     def __init__(self, find: Callable[[int], tuple[Block, ...]]) -> None:
@@ -91,16 +88,14 @@ class RampPlacement:
     def __init__(self, topology: Ramp) -> None:
         groups, racks, servers = topology.shape
         self._shape = groups, racks, servers * topology.workers
-        self._kept = KeptBlocks(self._find)
+        self._kept = BlockCache(self._find)
 
     def is_legal(self, degree: int) -> bool:
         """Return whether the degree is 1 or even and has a regular shape."""
         return degree == 1 or (degree > 1 and degree % 2 == 0 and bool(block_shapes(degree, self._shape)))
 
     def blocks(self, degree: int) -> tuple[Block, ...]:
-        """Return all blocks of a degree: shape by shape, origins in ascending order of group, rack, server; each set
-        once.
-        """
+        """Return all blocks of a degree: shape by shape, origins ascending by group, rack, server; each set once."""
         return self._kept.of(degree)
 
     def _find(self, degree: int) -> tuple[Block, ...]:

@@ -19,8 +19,7 @@ from schedlab.studies.ramp.simulator.jobs import Job, PoolRanges, pool_ranges
 
 
 class JobPool:
-    """What the episodes of a scenario draw from: graphs in seconds, and distributions whose shape the scenario's seed
-    decides.
+    """What episodes draw from: graphs in seconds, and distributions whose shape the scenario's seed decides.
 
     Raises UserError for an empty pool and for betas outside (0, 1].
     """
@@ -40,9 +39,8 @@ class JobPool:
         require_shares(self._betas, "jobs.beta")
         for gap in self._gaps:
             if (gap.values < 0).any() or not (gap.values > 0).any():
-                raise UserError(
-                    "gaps between arrivals that are negative or all 0", where="jobs.interarrival", expected="times in s"
-                )
+                what = "gaps between arrivals that are negative or all 0"
+                raise UserError(what, where="jobs.interarrival", expected="times in s")
 
     def episode(self, seed: int) -> DrawnJobs:
         """Return the jobs of one episode."""
@@ -72,9 +70,7 @@ class JobPool:
         return self._places[graph.digest]
 
     def draw(self, random: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return jobs drawn independently: graphs int64[count], betas float64[count], gaps before them float64[count],
-        s.
-        """
+        """Return independent jobs: graphs int64[count], betas float64[count], gaps before them float64[count] s."""
         graphs = random.integers(len(self.graphs), size=count)
         beta, gap = choose(self._betas, random), choose(self._gaps, random)
         return graphs, np.asarray(beta.sample(random, count)), np.asarray(gap.sample(random, count))
@@ -105,11 +101,8 @@ class DrawnJobs:
         """Return a job of the pool. Raises UserError where none is left."""
         if not self._left:
             if self._settings.sampling != "remove_and_repeat":
-                raise UserError(
-                    "the pool is empty",
-                    where="jobs.replication",
-                    expected="a pool that is as large as the episode needs",
-                )
+                what = "the pool is empty"
+                raise UserError(what, where="jobs.replication", expected="a pool that is as large as the episode needs")
             self._left = list(range(len(self.members)))
             self._refills += 1
         place = int(self._draws.integers(len(self._left)))

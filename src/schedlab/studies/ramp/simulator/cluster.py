@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.legacy import LegacySettings
-from schedlab.studies.ramp.network.open_links import Channel, open_links
 from schedlab.studies.ramp.placement.partitioning import Partition
-from schedlab.studies.ramp.placement.placers import Placement, Room, fits
+from schedlab.studies.ramp.placement.placers import Channel, Placement, Room, fits, open_links
 from schedlab.studies.ramp.placement.rules import PlacementRules
 from schedlab.studies.ramp.simulator.jobs import CUT_OFF, NO_CHANNEL, QUEUE_FULL, REJECTED, TOO_SLOW, Job, JobSource
 from schedlab.studies.ramp.simulator.lookahead import Lookahead
@@ -35,8 +35,7 @@ DUE = 1e-7  # s; what is nearer than this has happened
 
 @dataclass(frozen=True, eq=False)
 class JobPlan:
-    """How a job is to run: its shards and their servers, with the order in which shards of one server run
-    (`placement.ranks`).
+    """How a job is to run: its shards and their servers, the order of shards on a server (`placement.ranks`).
 
     channels  those that it takes; None: of each link the first that is free, where jobs may share servers and so links
     """
@@ -50,8 +49,7 @@ class JobPlan:
 class RunningJob:
     """A mounted job.
 
-    started, duration, communication, computation  s, over all training steps; utilisation: share of the mounted
-      workers' time
+    started, duration, communication, computation  s, of all training steps; utilisation: share of workers' time
     channels  those that it holds, where its plan names them or jobs may share servers
     """
 
@@ -80,9 +78,8 @@ class ClusterLimits:
         if self.queue_capacity < 0:
             raise UserError(f"a queue of {self.queue_capacity} jobs", where="queue_capacity", expected="at least 0")
         if not self.end > 0:
-            raise UserError(
-                f"the simulation ends at {self.end} s", where="max_simulation_time", expected="a time above 0"
-            )
+            what = f"the simulation ends at {self.end} s"
+            raise UserError(what, where="max_simulation_time", expected="a time above 0")
 
 
 class Cluster:
@@ -104,18 +101,13 @@ class Cluster:
         self.limits = limits or ClusterLimits()
         self.num_workers = times.topology.num_workers
         if self.memory.shape != (self.num_workers,):
-            raise UserError(
-                f"{self.memory.size} memory sizes for {self.num_workers} workers",
-                where="device",
-                expected="one for each server",
-            )
+            what = f"{self.memory.size} memory sizes for {self.num_workers} workers"
+            raise UserError(what, where="device", expected="one for each server")
         self._source = source
         self.reset(source)
 
     def reset(self, source: JobSource) -> None:
-        """Empty the cluster and let the first job of a source arrive at time 0. Raises UserError where there is
-        none.
-        """
+        """Empty the cluster and let the first job of a source arrive at time 0. Raises UserError without one."""
         self._source = source
         self.time = 0.0
         self.queue: list[Job] = []
@@ -142,13 +134,12 @@ class Cluster:
         """Return what a placer may use now."""
         return Room(self.taken, self.memory, links=open_links(self.times.topology, self.held))
 
-    def statistics(self) -> dict[str, object]:
+    def statistics(self) -> dict[str, Any]:
         """Return the statistics of the episode so far."""
         return episode_statistics(self.record, self.time)
 
-    def step(self, decisions: Mapping[int, JobPlan | str]) -> dict[str, object]:
-        """Block or mount the waiting jobs, then go on to the next arrival, completion, or the end; return the step's
-        statistics.
+    def step(self, decisions: Mapping[int, JobPlan | str]) -> dict[str, Any]:
+        """Block or mount the waiting jobs, go on to the next event or the end; return the step's statistics.
 
         decisions  by job index: a plan, or the cause for which the job is blocked; a waiting job that is not named is
                    rejected
@@ -178,8 +169,7 @@ class Cluster:
         return found
 
     def free_channels(self, plan: JobPlan, held: Set[Channel]) -> frozenset[Channel] | None:
-        """Return the first channel that is not held of each link that a plan sends over (first fit); None where a link
-        has none left.
+        """Return the first free channel of each link that a plan sends over (first fit); None where a link has none.
 
         Where a server has one worker no pair of servers is shared, and no channel is told: each pair has its own (in
         RAMP; on a torus by assumption, see torus.py).
@@ -189,7 +179,8 @@ class Cluster:
         traffic, numbers = self.times.traffic(plan.split, plan.placement), range(self.times.topology.channels)
         links = np.unique(traffic.link[traffic.remote]).tolist()
         found = [next(((link, number) for number in numbers if (link, number) not in held), None) for link in links]
-        return None if None in found else frozenset(found)
+        free = frozenset(channel for channel in found if channel is not None)
+        return free if len(free) == len(links) else None
 
     def _outcomes(self, decisions: Mapping[int, JobPlan | str]) -> list[RunningJob | BlockedJob]:
         """What becomes of each waiting job. It changes nothing, so that a plan that is refused loses no job."""
@@ -206,22 +197,17 @@ class Cluster:
         if isinstance(decision, str):
             return BlockedJob(job, decision, self.time)
         if decision.placement.mask & taken:
-            raise UserError(
-                f"job {job.index} takes a worker of another job", where="action", expected="workers of one job only"
-            )
+            what = f"job {job.index} takes a worker of another job"
+            raise UserError(what, where="action", expected="workers of one job only")
         if not fits(decision.split, decision.placement, self.memory):
-            raise UserError(
-                f"job {job.index} exceeds the memory of a worker",
-                where="action",
-                expected="shards that fit, of both passes",
-            )
+            what = f"job {job.index} exceeds the memory of a worker"
+            raise UserError(what, where="action", expected="shards that fit, of both passes")
         channels = self.free_channels(decision, held) if decision.channels is None else decision.channels
         if channels is None:
             return BlockedJob(job, NO_CHANNEL, self.time)
         if channels & held:
-            raise UserError(
-                f"job {job.index} takes a channel of another job", where="action", expected="channels of one job only"
-            )
+            what = f"job {job.index} takes a channel of another job"
+            raise UserError(what, where="action", expected="channels of one job only")
         timing, lookahead = self.times.lookahead(decision.split, decision.placement)
         running = self._running(job, decision, timing, lookahead, channels)
         return BlockedJob(job, TOO_SLOW, self.time, running) if running.duration > job.time_limit else running
@@ -261,9 +247,7 @@ class Cluster:
         )
 
     def _next_event(self) -> float:
-        """Seconds to the next arrival, completion, or the end; 0 where nothing will ever happen (as published:
-        infinity).
-        """
+        """Seconds to the next event or the end; 0 where nothing will ever happen (as published: infinity)."""
         tick = min([self.next_arrival - self.time, self.limits.end - self.time, *self._left])
         if math.isinf(tick) and not self.legacy.endless_last_step:
             return 0.0

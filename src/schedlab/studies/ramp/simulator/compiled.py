@@ -1,5 +1,4 @@
-"""Tables and episodes for the compiled cluster, made from the exact one, so that learning plays the same decisions much
-faster.
+"""Tables and episodes of the compiled cluster, made from the exact one: learning plays the same, much faster.
 
 Source: specification of the ramp study, section 18.
 """
@@ -20,28 +19,16 @@ from schedlab.studies.ramp.simulator.simulation import Simulation
 MOST_SERVERS = 64
 
 
-def fast_tables(simulation: Simulation) -> Tables:
+def compiled_tables(simulation: Simulation) -> Tables:
     """Return the tables of a scenario. It leaves the simulation reset: give it one of its own.
 
     Durations are those on an empty cluster: where other jobs run, the first free block may have another shape, and the
     exact cluster's differ by some hundredths of a percent (published setting) to half a percent (traced graphs;
     test_ramp_fast.py). Raises UserError for a scenario that the compiled cluster cannot play: another network, several
-    workers a server (which jobs may share), more than 64 servers, unlike ones, partitions or placements that are drawn,
-    memory that decides.
+    workers a server, more than 64 servers, unlike ones, partitions or placements that are drawn, memory that decides.
     """
     scenario, rules = simulation.scenario, simulation.rules
-    _require(
-        scenario.management.placer == "first_fit" and scenario.management.shaper == "none",
-        "management.placer",
-        "first fit",
-    )
-    _require(scenario.management.partitioner == "quantum", "management.partitioner", "quantum")
-    _require(not scenario.cluster.speeds, "cluster.speeds", "servers that are alike")
-    _require(not scenario.cluster.memories, "cluster.memories", "servers that are alike")
-    _require(isinstance(simulation.topology, Ramp), "cluster.topology", "ramp, whose jobs share no links")
-    _require(scenario.cluster.workers == 1, "cluster.workers", "one worker a server, so that jobs share none")
-    servers = simulation.topology.num_servers
-    _require(servers <= MOST_SERVERS, "cluster", f"at most {MOST_SERVERS} servers")
+    _require_playable(simulation)
     simulation.reset(0)
     cluster = simulation.cluster
     actions = simulation.degrees
@@ -78,9 +65,22 @@ def fast_tables(simulation: Simulation) -> Tables:
         np.array([known.index(action) for action in actions], dtype=np.int64),
         np.cumsum([0, *map(len, blocks)]).astype(np.int64),
         np.array([mask for found in blocks for mask in found], dtype=np.uint64),
-        servers,
+        simulation.topology.num_servers,
         scenario.legacy.running_jobs_blocked,
     )
+
+
+def _require_playable(simulation: Simulation) -> None:
+    """Raise UserError for what tables cannot say, but for memory that decides."""
+    cluster, management = simulation.scenario.cluster, simulation.scenario.management
+    first_fit = management.placer == "first_fit" and management.shaper == "none"
+    _require(first_fit, "management.placer", "first fit")
+    _require(management.partitioner == "quantum", "management.partitioner", "quantum")
+    _require(not cluster.speeds, "cluster.speeds", "servers that are alike")
+    _require(not cluster.memories, "cluster.memories", "servers that are alike")
+    _require(isinstance(simulation.topology, Ramp), "cluster.topology", "ramp, whose jobs share no links")
+    _require(cluster.workers == 1, "cluster.workers", "one worker a server, so that jobs share none")
+    _require(simulation.topology.num_servers <= MOST_SERVERS, "cluster", f"at most {MOST_SERVERS} servers")
 
 
 def _require(holds: bool, where: str, expected: str) -> None:

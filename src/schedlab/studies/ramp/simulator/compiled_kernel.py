@@ -1,5 +1,4 @@
-"""The cluster as learning plays it, compiled: sets of servers as 64-bit masks, durations from a table, one decision an
-arrival.
+"""The cluster as learning plays it, compiled: sets of servers as 64-bit masks, one decision an arrival.
 
 Where memory and contention never decide, a job takes the union of the first fits of its distinct degrees, and its
 servers are free again
@@ -23,10 +22,8 @@ class Tables(NamedTuple):
     """What is known of jobs and blocks of servers. Actions and degrees are named by their places.
 
     actions    int64[A], shards, rising; durations: float64[graphs, A], s; sequential: float64[graphs], s
-    parts      int64[graphs, A, P], the distinct degrees of a graph under an action, -1 behind the last; own: int64[A],
-               an action's degree
-    first      int64[D + 1]: the legal blocks of degree d are masks[first[d]:first[d + 1]], in the order in which they
-               are tried
+    parts      int64[graphs, A, P], the distinct degrees of a graph under an action, then -1; own: int64[A], its degree
+    first      int64[D + 1]: the legal blocks of degree d are masks[first[d]:first[d + 1]], as they are tried
     masks      uint64[blocks], bit s for server s
     servers    number of servers; cut_off: whether jobs that run at the end count as blocked
     """
@@ -43,8 +40,7 @@ class Tables(NamedTuple):
 
 
 class Arrivals(NamedTuple):
-    """The jobs of an episode: when they arrive (float64[n], s), their graphs (int64[n]), and the actions that meet
-    their limits (bits).
+    """An episode's jobs: arrival times (float64[n], s), graphs (int64[n]), and actions that meet limits (bits).
 
     undecided  jobs that arrive as the episode ends: they count as arrivals, and nobody decides on them
     """
@@ -61,9 +57,7 @@ class Arrivals(NamedTuple):
 
 
 class Futures(NamedTuple):
-    """Jobs to come, drawn independently of each other: the gap before each (float64[n], s), graphs and meets as in
-    Arrivals.
-    """
+    """Jobs to come, drawn independently: the gap before each (float64[n], s), graphs and meets as in Arrivals."""
 
     gaps: np.ndarray
     graphs: np.ndarray
@@ -71,9 +65,7 @@ class Futures(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """A decision: when each server becomes free (float64[servers], s), the time, the episode's end, the job's graph,
-    and its meets.
-    """
+    """A decision: when each server is free (float64[servers], s), time, episode's end, the job's graph and meets."""
 
     ends: np.ndarray
     time: float
@@ -85,8 +77,7 @@ class Situation(NamedTuple):
 class Rollouts(NamedTuple):
     """How actions are played on, for so many jobs of the futures.
 
-    choice, weights  a table (int64[graphs, A + 1]), and linear values (float64[F]) that decide in its place where there
-                     are any
+    choice, weights  a table (int64[graphs, A + 1]), and linear values (float64[F]) that decide in its place, if any
     """
 
     choice: np.ndarray
@@ -152,9 +143,7 @@ def occupy(ends: np.ndarray, mask: np.uint64, until: float) -> None:
 
 @compiled
 def counts(tables: Tables, until: float, stop: float) -> float:
-    """What a mounted job adds to the accepted ones: nothing where the episode stops before it ends and that blocks
-    it.
-    """
+    """What a mounted job adds to the accepted ones: nothing where the end cuts it off and that blocks it."""
     return 0.0 if tables.cut_off and until > stop + DUE else 1.0
 
 
@@ -171,9 +160,7 @@ def mount(tables: Tables, ends: np.ndarray, time: float, stop: float, graph: int
 
 @compiled
 def play_actions(tables: Tables, arrivals: Arrivals, stop: float, actions: np.ndarray, masks: np.ndarray) -> int:
-    """Play given actions (int64[n], places, REJECT); write the servers of each job (uint64[n], 0 if blocked); return
-    the accepted jobs.
-    """
+    """Play actions (int64[n], REJECT), write each job's servers (uint64[n], 0: blocked); return the accepted jobs."""
     ends = np.zeros(tables.servers)
     accepted = 0.0
     for job in range(len(arrivals.times)):
@@ -200,9 +187,7 @@ def needed(meets: int, count: int) -> int:
 
 @compiled
 def table_action(tables: Tables, choice: np.ndarray, ends: np.ndarray, time: float, graph: int, meets: int) -> int:
-    """The action of a table: choice[graph, smallest action that meets the limit], or the next below with a free block,
-    or REJECT.
-    """
+    """The action of a table: choice[graph, smallest action that meets the limit], or the next below with a block."""
     lowest = needed(meets, len(tables.actions))
     taken = taken_at(ends, time)
     for action in range(choice[graph, lowest], lowest - 1, -1):
@@ -213,9 +198,7 @@ def table_action(tables: Tables, choice: np.ndarray, ends: np.ndarray, time: flo
 
 @compiled
 def running_jobs(ends: np.ndarray, time: float, until: np.ndarray, held: np.ndarray) -> int:
-    """Write when servers that are taken become free (float64[servers + 1], s) and which these are (uint64 likewise);
-    return how many.
-    """
+    """Write when taken servers become free (float64[servers + 1], s) and which (uint64 likewise); return how many."""
     number = 0
     for server in range(len(ends)):
         if ends[server] > time + DUE:
@@ -242,13 +225,11 @@ def played_on(
 ) -> int:
     """Return the accepted jobs after now, of all samples together, from running jobs (as running_jobs writes them) on.
 
-    It decides as table_action and mounts as mount do. They are written out here, with every array in a name of its own:
-    learning spends most of its time in this loop, and calls that hand on tuples of arrays made it eight times slower.
+    It decides as table_action and mounts as mount do, written out: calls with tuples of arrays were 8 times slower.
     """
-    choice, jobs = rollouts.choice, rollouts.jobs
     gaps, graphs, limits = rollouts.futures.gaps, rollouts.futures.graphs, rollouts.futures.meets
     parts, first, masks, durations, cut_off = tables.parts, tables.first, tables.masks, tables.durations, tables.cut_off
-    count, most = len(tables.actions), parts.shape[2]
+    choice, jobs, count, most = rollouts.choice, rollouts.jobs, len(tables.actions), parts.shape[2]
     ends, servers, total = np.empty(len(until)), np.empty(len(held), np.uint64), 0
     for start in starts:
         ends[:], servers[:] = until, held
@@ -296,9 +277,7 @@ def played_on(
 
 @compiled
 def play_table(tables: Tables, arrivals: Arrivals, stop: float, choice: np.ndarray) -> float:
-    """Return the accepted jobs of an episode under a table, int64[graphs, A + 1] of actions or REJECT; the first job
-    arrives at time 0.
-    """
+    """Return an episode's accepted jobs under a table, int64[graphs, A + 1] of actions; the first arrives at time 0."""
     gaps = arrivals.times.copy()
     gaps[1:] -= arrivals.times[:-1]
     rollouts = Rollouts(choice, np.empty(0), Futures(gaps, arrivals.graphs, arrivals.meets), len(gaps))

@@ -1,5 +1,4 @@
-"""Distributions of what is drawn for each job: the share of its sequential time that it accepts (beta), and the gaps
-between arrivals.
+"""Distributions of what is drawn for each job: the share of its time that it accepts (beta), and arrival gaps.
 
 All of them are discrete: values with probabilities. Source: specification of the ramp study, section 4.
 """
@@ -7,7 +6,8 @@ All of them are discrete: values with probabilities. Source: specification of th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from functools import cached_property
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -25,13 +25,11 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 
 
 class DistributionSettings(Settings):
-    """A distribution: one value, equal weights on a grid, given probabilities, a skew normal cut to a range, or one of
-    several.
-    """
+    """A distribution: one value, a grid, given probabilities, a skew normal cut to a range, or one of several."""
 
     kind: Literal["fixed", "uniform", "pmf", "skew_normal", "one_of"] = setting(
-        doc="fixed: `value`; uniform: the grid from `low` to `high`; pmf: `probabilities`; skew_normal: `skewness` within `low` and "
-        "`high`; one_of: `choices`, another one each episode"
+        doc="fixed: `value`; uniform: the grid from `low` to `high`; pmf: `probabilities`; skew_normal: `skewness` "
+        "within `low` and `high`; one_of: `choices`, another one each episode"
     )
     value: float | None = setting(None, doc="the only value (fixed)")
     low: float | None = setting(None, doc="smallest value (uniform, skew_normal)")
@@ -45,22 +43,24 @@ class DistributionSettings(Settings):
     skewness: float | None = setting(None, doc="shape of the skew normal; above 0: most values are small")
     shape: Literal["exact", "drawn"] = setting(
         "exact",
-        doc="how the skew normal is scaled: by quantiles of its law, or by the extremes of a sample of 50,000 draws or more, as published, "
-        "so that it differs from seed to seed",
+        doc="how the skew normal is scaled: by quantiles of its law, or by the extremes of a sample of 50,000 draws "
+        "or more, as published, so that it differs from seed to seed",
     )
     extremes: tuple[float, float] | None = setting(
         None,
-        doc="smallest and largest value of a sample of the skew normal (location 0, scale 1) that the shape `exact` is scaled by, in place "
-        "of quantiles of its law",
+        doc="smallest and largest value of a sample of the skew normal (location 0, scale 1) that the shape `exact` "
+        "is scaled by, in place of quantiles of its law",
     )
     below_low: Literal["low", "redraw"] = setting(
         "low",
-        doc="what becomes of values up to `low` (skew_normal): `low` itself, as published, or drawn anew evenly between `low` and `high`",
+        doc="what becomes of values up to `low` (skew_normal): `low` itself, as published, or drawn anew evenly "
+        "between `low` and `high`",
     )
     probabilities: dict[float, Probability] = setting({}, doc="value -> probability (pmf)")
     exact_sum: bool = setting(
         False,
-        doc="refuse probabilities whose sum differs from 1 by rounding alone, as the original does (pmf); else by up to 1e-9",
+        doc="refuse probabilities whose sum differs from 1 by rounding alone, as the original does (pmf); else by up "
+        "to 1e-9",
     )
     choices: tuple[DistributionSettings, ...] = setting(
         (), doc="distributions of which an episode takes one, each as likely (one_of)"
@@ -79,9 +79,8 @@ class DistributionSettings(Settings):
         given |= {"extremes"} if self.extremes and self.kind != "skew_normal" else set()
         own = {"pmf": {"probabilities"}, "one_of": {"choices"}}.get(self.kind, set(needed))
         if given != own:
-            raise ValueError(
-                f"the kind {self.kind} has {', '.join(sorted(own))} and not {', '.join(sorted(given - own)) or 'nothing'}"
-            )
+            wrong = ", ".join(sorted(given - own)) or "nothing"
+            raise ValueError(f"the kind {self.kind} has {', '.join(sorted(own))} and not {wrong}")
         if self.low is not None and self.high is not None:
             _check_grid(self.low, self.high, self.decimals, self.kind)
         if self.extremes and (self.shape == "drawn" or not self.extremes[0] < self.extremes[1]):
@@ -91,6 +90,11 @@ class DistributionSettings(Settings):
         if any(choice.kind == "one_of" for choice in self.choices):
             raise ValueError("choices that are no list of choices themselves")
         return self
+
+    @property
+    def skew_normal(self) -> tuple[float, float, float]:
+        """Low, high and skewness; 0 of other kinds, which lack them."""
+        return self.low or 0.0, self.high or 0.0, self.skewness or 0.0
 
 
 def _check_grid(low: float, high: float, decimals: int, kind: str) -> None:
@@ -110,17 +114,16 @@ def _check_sum(probabilities: list[float], tolerance: float) -> None:
 
 @dataclass(frozen=True)
 class Distribution:
-    """A discrete distribution: values float64[k] in rising order, each once, and their probabilities float64[k], which
-    sum to 1.
-    """
+    """A discrete distribution: values float64[k] in rising order, and their probabilities float64[k]."""
 
     values: np.ndarray
     probabilities: np.ndarray
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_cumulative", np.cumsum(self.probabilities)[:-1])
+    @cached_property
+    def _cumulative(self) -> np.ndarray:
+        return np.cumsum(self.probabilities)[:-1]
 
-    def sample(self, rng: np.random.Generator, size: int | None = None) -> float | np.ndarray:
+    def sample(self, rng: np.random.Generator, size: int | None = None) -> Any:
         """Return one value, or float64[size]; each takes one number of the generator."""
         found = self.values[np.searchsorted(self._cumulative, rng.random(size), side="right")]
         return float(found) if size is None else found
@@ -139,8 +142,7 @@ class Distribution:
 def alternatives(settings: DistributionSettings, rng: np.random.Generator) -> tuple[Distribution, ...]:
     """Return the distributions that episodes choose from: one, but for `one_of`.
 
-    Only the skew normal of the shape `drawn` draws here: use a stream of its own, so that all episodes of a scenario
-    share it.
+    Only the skew normal of the shape `drawn` draws here: one stream for all episodes of a scenario.
     """
     if settings.kind == "one_of":
         return tuple(_distribution(choice, rng) for choice in settings.choices)
@@ -148,9 +150,7 @@ def alternatives(settings: DistributionSettings, rng: np.random.Generator) -> tu
 
 
 def of_scenario(settings: DistributionSettings, seed: int, what: str) -> tuple[Distribution, ...]:
-    """Return the alternatives of a scenario's `what` (beta, gap), whose shapes its root seed decides for every episode
-    and figure.
-    """
+    """Return the alternatives of a scenario's `what` (beta, gap), whose shapes its root seed decides."""
     return alternatives(settings, generator(seed, "ramp", what, "shape"))
 
 
@@ -160,28 +160,24 @@ def choose(found: tuple[Distribution, ...], rng: np.random.Generator) -> Distrib
 
 
 def require_shares(found: tuple[Distribution, ...], where: str) -> None:
-    """Refuse distributions of beta with values outside (0, 1]: a job accepts a share of its sequential time. Raises
-    UserError.
-    """
+    """Refuse distributions of beta, a share of the sequential time, with values outside (0, 1]. Raises UserError."""
     values = np.concatenate([distribution.values[distribution.probabilities > 0] for distribution in found])
     wrong = values[(values <= 0) | (values > 1)]
     if wrong.size:
-        raise UserError(
-            f"beta can become {wrong[0]:g}",
-            where=where,
-            expected="shares above 0 and at most 1 of the sequential completion time",
-        )
+        what = f"beta can become {wrong[0]:g}"
+        raise UserError(what, where=where, expected="shares above 0 and at most 1 of the sequential completion time")
 
 
 def _distribution(settings: DistributionSettings, rng: np.random.Generator) -> Distribution:
     if settings.kind == "fixed":
         return _merged(np.array([settings.value]), np.ones(1))
+    low, high = settings.low or 0.0, settings.high or 0.0
     if settings.kind == "uniform":
-        grid = uniform_grid(settings.low, settings.high, settings.decimals)
+        grid = uniform_grid(low, high, settings.decimals)
         return _merged(grid, np.ones(len(grid)))
     if settings.kind == "pmf":
         return _merged(np.array(list(settings.probabilities)), np.array(list(settings.probabilities.values())))
-    draws = max(LEAST_DRAWS, round(DRAWS_PER_STEP * (settings.high - settings.low) * 10**settings.decimals))
+    draws = max(LEAST_DRAWS, round(DRAWS_PER_STEP * (high - low) * 10**settings.decimals))
     if settings.shape == "drawn":
         shares, edges = np.histogram(scaled_skew_normal(settings, draws, rng), bins=BINS)
     else:
@@ -190,16 +186,16 @@ def _distribution(settings: DistributionSettings, rng: np.random.Generator) -> D
 
 
 def expected_shares(settings: DistributionSettings, draws: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return what `scaled_skew_normal` gives on average: shares float64[bins] and edges float64[bins + 1] of bins from
-    low to high.
+    """Return what `scaled_skew_normal` gives on average: shares float64[bins], edges float64[bins + 1] of bins.
 
     The extremes of a sample are given, or those quantiles of the law that leave half a draw outside.
     """
+    low, high, skewness = settings.skew_normal
     grid = np.linspace(-12.0, 12.0, 240_001)
-    quantiles = np.interp([0.5 / draws, 1 - 0.5 / draws], skew_normal_cdf(grid, settings.skewness), grid)
+    quantiles = np.interp([0.5 / draws, 1 - 0.5 / draws], skew_normal_cdf(grid, skewness), grid)
     least, most = settings.extremes or quantiles
-    edges = np.linspace(settings.low, settings.high, BINS + 1)
-    below = skew_normal_cdf(least + edges / settings.high * (most - least), settings.skewness)
+    edges = np.linspace(low, high, BINS + 1)
+    below = skew_normal_cdf(least + edges / high * (most - least), skewness)
     shares = np.diff(below)
     if settings.below_low == "low":
         shares[0] += below[0]
@@ -222,20 +218,17 @@ def uniform_grid(low: float, high: float, decimals: int) -> np.ndarray:
 
 
 def scaled_skew_normal(settings: DistributionSettings, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Return draws of the skew normal, float64[draws], whose smallest one is moved to 0 and whose largest is scaled to
-    `high`.
+    """Return draws of the skew normal, float64[draws]: the smallest moved to 0, the largest scaled to `high`.
 
-    The location does not matter, then. A skew normal is |x| d + y sqrt(1 - d^2) with x, y normal, d = a / sqrt(1 + a^2)
-    (Azzalini 1985).
+    A skew normal is |x| d + y sqrt(1 - d^2) with x, y normal, d = a / sqrt(1 + a^2) (Azzalini 1985).
     """
-    slant = settings.skewness / np.sqrt(1 + settings.skewness**2)
+    low, high, skewness = settings.skew_normal
+    slant = skewness / np.sqrt(1 + skewness**2)
     values = slant * np.abs(rng.standard_normal(draws)) + np.sqrt(1 - slant**2) * rng.standard_normal(draws)
     values -= values.min()
-    values *= settings.high / values.max()
-    small = values <= settings.low
-    values[small] = (
-        settings.low if settings.below_low == "low" else rng.uniform(settings.low, settings.high, int(small.sum()))
-    )
+    values *= high / values.max()
+    small = values <= low
+    values[small] = low if settings.below_low == "low" else rng.uniform(low, high, int(small.sum()))
     return values
 
 

@@ -19,8 +19,7 @@ def job_table(cluster: Cluster, decided: Mapping[int, tuple[int, int]]) -> pd.Da
              rejected)
     Columns: job, model, beta, cause, time (s, of the end), ops, deps, memory, dep_size (bytes), sequential_jct (s),
     action, choices. For jobs that were placed, those that would have taken too long among them, duration,
-    communication, computation (s, over all training steps), degree, workers; for completed jobs jct (s), speedup. Else
-    missing.
+    communication, computation (s, of all steps), degree, workers; for completed ones jct (s), speedup. Else missing.
     """
     import pandas as pd
 

@@ -17,8 +17,7 @@ from schedlab.studies.ramp.graphs.graph import TrainingGraph
 class Job:
     """A training job: `steps` identical training steps, to be done within `beta` of the time that one device takes.
 
-    index  running number in the simulation; id: number in the pool that it was drawn from. Raises UserError for a beta
-           outside (0, 1].
+    index  number in the simulation; id: number in its pool. Raises UserError for a beta outside (0, 1].
     """
 
     index: int
@@ -123,13 +122,8 @@ class ListedJobs:
 
 REJECTED = "rejected_by_agent"
 NO_PARTITION, NO_PLACEMENT, NO_CHANNEL = "op_partition", "op_placement", "dep_placement"
-PARTS = (
-    NO_PARTITION,
-    NO_PLACEMENT,
-    "op_schedule",
-    NO_CHANNEL,
-    "dep_schedule",
-)  # of an action, the first that leaves a job out
+# of an action, the first that leaves a job out
+PARTS = (NO_PARTITION, NO_PLACEMENT, "op_schedule", NO_CHANNEL, "dep_schedule")
 TOO_SLOW = "max_acceptable_jct_exceeded"
 QUEUE_FULL = "queue_full"
 CUT_OFF = "simulation_ended_while_running"

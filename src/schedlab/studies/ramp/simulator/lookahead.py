@@ -1,7 +1,7 @@
 """How long one training step of a placed job takes: an event loop over shards and deps, compiled.
 
-Source: specification of the ramp study, section 10. `lookahead_plain` states the same rules in plain Python, the oracle
-  of the tests.
+Source: specification of the ramp study, section 10. tests/oracles/ramp_lookahead.py states
+the same rules in plain Python.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ class FlowRules:
     ticks_by_priority  as published: a tick ends with the first flow of some link, so that others may end late; among
                        equally long flows of a link the one that started first is the first
                        (schedulers.srpt_dep_classes)
-    contention         single messages on one link go one after the other, the shortest first (collectives have their
-                       own time)
+    contention         single messages on one link go one by one, the shortest first (collectives have their time)
     """
 
     mutual_deps_count: bool = False
@@ -84,11 +83,8 @@ def look_ahead(
     )
     complete, sums, active, ticks = run_step(step, cost.astype(np.float64), traffic.time.astype(np.float64))
     if not complete:
-        raise UserError(
-            "some shards wait for ever",
-            where=f"graph '{partition.graph.name}'",
-            expected="a graph that can be executed",
-        )
+        what = "some shards wait for ever"
+        raise UserError(what, where=f"graph '{partition.graph.name}'", expected="a graph that can be executed")
     time, communication, computation, busy = sums.tolist()
     return Lookahead(time, communication, computation, active, ticks, busy)
 

@@ -1,7 +1,6 @@
-"""The compiled event loop of one training step; `lookahead_plain` states the same rules in plain Python.
+"""The compiled event loop of one training step; tests/oracles/ramp_lookahead.py states it in plain Python.
 
-All loops keep the order of the published arithmetic: what is left of a shard or a flow is reduced tick by tick, so that
-rounding leaves the same residues.
+All loops keep the published order of arithmetic, tick by tick, so that rounding leaves the same residues.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ class Step(NamedTuple):
     counts                bool[deps], is an input of its destination
     link, dep_rank        int64[deps]: the flow of highest rank, of equals that with least left, goes first on a link;
                           link -1: a dep that waits for no other
-    one_by_one            whether the others on a link wait, or advance too and only the first decides how long a tick
-                          may be
+    one_by_one            whether the others on a link wait, or advance too and only the first ends ticks
     """
 
     worker: np.ndarray
@@ -44,9 +42,7 @@ class Step(NamedTuple):
 
 
 class State(NamedTuple):
-    """What changes: what is left of shards and deps (s), inputs that arrived, lists of what is ready (the first
-    `number` of each).
-    """
+    """What changes: time left of shards and deps (s), inputs that arrived, what is ready (first `number` each)."""
 
     left: np.ndarray
     dep_left: np.ndarray
@@ -61,9 +57,7 @@ class State(NamedTuple):
 
 @compiled(error_model="numpy")
 def run_step(step: Step, cost: np.ndarray, dep_time: np.ndarray) -> tuple[bool, np.ndarray, np.ndarray, np.ndarray]:
-    """Run one training step. Returns whether it ended; float64[4]: time, communication, computation, busy; workers and
-    s of each tick.
-    """
+    """Return whether a step ended; float64[4]: time, communication, computation, busy; each tick's workers and s."""
     state = _start(step, cost, dep_time)
     number = state.number
     active, ticks = np.empty(FIRST_TICKS, np.int64), np.empty(FIRST_TICKS, np.float64)
@@ -93,7 +87,7 @@ def run_step(step: Step, cost: np.ndarray, dep_time: np.ndarray) -> tuple[bool, 
 
 
 @compiled(inline="always")
-def _start(step, cost, dep_time):
+def _start(step: Step, cost: np.ndarray, dep_time: np.ndarray) -> State:
     shards, deps = len(cost), len(dep_time)
     number = np.zeros(5, np.int64)
     ready = np.empty(shards, np.int64)
@@ -116,7 +110,7 @@ def _start(step, cost, dep_time):
 
 
 @compiled(inline="always")
-def _choose_shards(step, state):
+def _choose_shards(step: Step, state: State) -> tuple[int, float]:
     """On each worker the ready shard of highest rank; how many, and the shortest time that is left of one."""
     state.chosen[:] = -1
     for at in range(state.number[READY]):
@@ -133,7 +127,7 @@ def _choose_shards(step, state):
 
 
 @compiled(inline="always")
-def _shortest_flow(step, state):
+def _shortest_flow(step: Step, state: State) -> float:
     """The shortest time that is left of a flow: of all ready ones, or of the first on each link."""
     state.head[:] = -1
     for at in range(state.number[FLOWS]):
@@ -154,7 +148,7 @@ def _shortest_flow(step, state):
 
 
 @compiled(inline="always")
-def _run_shards(step, state, tick):
+def _run_shards(step: Step, state: State, tick: float) -> None:
     """Run the chosen shards; the deps of those that finish are ready from the next tick on."""
     number, kept = state.number, 0
     for at in range(number[READY]):
@@ -178,7 +172,7 @@ def _run_shards(step, state, tick):
 
 
 @compiled(inline="always")
-def _complete_locals(step, state, arrivals):
+def _complete_locals(step: Step, state: State, arrivals: int) -> None:
     """Complete the first `arrivals` deps that take no time."""
     for at in range(arrivals):
         _complete(step, state, state.locals[at])
@@ -188,10 +182,8 @@ def _complete_locals(step, state, arrivals):
 
 
 @compiled(inline="always")
-def _advance_flows(step, state, tick, flows):
-    """Advance the first `flows` flows, or where they contend the first of each link, and complete those that are
-    through.
-    """
+def _advance_flows(step: Step, state: State, tick: float, flows: int) -> None:
+    """Advance the first `flows` flows, in contention the first of each link, and complete those that are through."""
     kept = 0
     for at in range(state.number[FLOWS]):
         dep = state.flows[at]
@@ -206,7 +198,7 @@ def _advance_flows(step, state, tick, flows):
 
 
 @compiled(inline="always")
-def _complete(step, state, dep):
+def _complete(step: Step, state: State, dep: int) -> None:
     """Complete a dep; its destination is ready when as many inputs have arrived as it waits for."""
     state.number[DONE_DEPS] += 1
     if step.counts[dep]:

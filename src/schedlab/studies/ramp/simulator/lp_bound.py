@@ -1,17 +1,18 @@
-"""An upper bound on the jobs that any policy can accept: it knows all arrivals, splits jobs and ignores which servers
-are free together.
+"""An upper bound on the jobs that any policy can accept: it knows all arrivals and splits jobs over free servers.
 
 Source: specification of the ramp study, section 18 (clairvoyant linear programme without fragmentation).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from schedlab.config.contract import Unit
+from schedlab.config.schema import NoSettings, validate
 from schedlab.studies.ramp.simulator.cluster import DUE
 from schedlab.studies.ramp.simulator.compiled import episode_arrivals
 
@@ -65,10 +66,15 @@ class LpBound:
     problem: RampProblem
 
     def scores(self, unit: Unit) -> dict[str, float]:
-        """Return the least blocking rate of an episode; a job that arrives at its end counts as an arrival and is never
-        blocked.
-        """
-        tables, _ = self.problem.fast
+        """Return the least blocking rate of an episode; a job that arrives at its end is never blocked."""
+        tables, _ = self.problem.compiled
         arrivals = episode_arrivals(self.problem.simulation, tables, unit.seed)
         accepted = most_accepted(tables, arrivals, self.problem.scenario.episodes.end)
         return {"blocking_rate": max(len(arrivals.times) - accepted, 0.0) / arrivals.arrived}
+
+
+def make_bound(params: Mapping[str, Any], problem: RampProblem, seed: int) -> LpBound:
+    """Return the bound of a problem: the maker of the rule `lp_bound`, which has no settings and draws nothing."""
+    del seed
+    validate(NoSettings, params)
+    return LpBound(problem)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Value = TypeVar("Value")
 
 
-class Kept:
-    """Values by key, the least recently used dropped first when their weights exceed `most`; one that does so alone is
-    kept alone.
-    """
+class LruCache:
+    """Values by key, the least recently used dropped first when their weights exceed `most`; the last one stays."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._weight = 0
-        self._values: OrderedDict[Hashable, tuple[object, int]] = OrderedDict()
+        self._values: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
 
     def __len__(self) -> int:
         """Number of kept values."""

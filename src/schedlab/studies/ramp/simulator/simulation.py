@@ -1,11 +1,10 @@
-"""A scenario's simulation: the cluster, its manager and masks, ready for episodes under rules or for an environment to
-step.
-"""
+"""A scenario's simulation: the cluster, its manager and masks, ready for rules and environments."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -13,22 +12,18 @@ from schedlab.config.errors import UserError
 from schedlab.config.seeds import generator
 from schedlab.studies.ramp.env.observation import Observer, mounted_workers
 from schedlab.studies.ramp.graphs.graph import ForwardGraph
-from schedlab.studies.ramp.network.topology import Ramp, Topology
-from schedlab.studies.ramp.network.torus import Torus, TorusPlacement
 from schedlab.studies.ramp.placement.managers import Manager
-from schedlab.studies.ramp.placement.rules import PlacementRules, RampPlacement
 from schedlab.studies.ramp.rules import Decision, Rule
-from schedlab.studies.ramp.scenario import ClusterSettings, RampScenario
+from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.simulator.arrivals import JobPool
 from schedlab.studies.ramp.simulator.cluster import Cluster, ClusterLimits, JobPlan
+from schedlab.studies.ramp.simulator.hardware import legal_degrees, memory_of, network, speeds_of
 from schedlab.studies.ramp.simulator.jobs import Job
 from schedlab.studies.ramp.simulator.timing import JobTimes
 
 
 class Simulation:
-    """One scenario; episodes follow each other and share what was computed of durations. Raises UserError for a wrong
-    scenario.
-    """
+    """One scenario; its episodes share what was computed of durations. Raises UserError for a wrong scenario."""
 
     def __init__(self, scenario: RampScenario, graphs: Sequence[ForwardGraph]) -> None:
         self.scenario = scenario
@@ -44,9 +39,7 @@ class Simulation:
         self._limits = ClusterLimits(scenario.episodes.queue_capacity, scenario.episodes.end)
 
     def twin(self) -> Simulation:
-        """Return a simulation for other episodes side by side, which shares what was computed of durations. Reset it
-        first.
-        """
+        """Return a simulation for other episodes side by side, which shares durations. Reset it first."""
         return copy(self)
 
     def reset(self, seed: int) -> None:
@@ -78,9 +71,7 @@ class Simulation:
         return self.cluster.queue[0] if self.cluster.queue and not self.cluster.done else None
 
     def mask(self, blocks: bool = False) -> np.ndarray:
-        """Return int16[most + 1]: 1 for the actions that are valid for the waiting job; blocks: only those with a free
-        block.
-        """
+        """Return int16[most + 1]: 1 for the waiting job's valid actions; blocks: only those with a free block."""
         mask = self.observer.mask(mounted_workers(self.cluster))
         if blocks or self.scenario.management.mask == "blocks":
             for degree in np.flatnonzero(mask[1:]).tolist():
@@ -89,16 +80,12 @@ class Simulation:
         return mask
 
     def _has_block(self, degree: int) -> bool:
-        """Whether the waiting job could be placed at a degree now, with what the manager would draw if that degree were
-        chosen.
-        """
+        """Whether the waiting job could be placed at a degree now, with what the manager would draw for it."""
         manager = self.manager.twin() if self.manager.draws else self.manager
         return isinstance(manager.plan(self.cluster, self.cluster.queue[0], degree), JobPlan)
 
     def observation(self) -> dict[str, np.ndarray]:
-        """Return what is seen of the waiting job, not padded: keys as published, shapes as in
-        observation.GraphFeatures.
-        """
+        """Return what is seen of the waiting job, not padded: keys as published, shapes as in GraphFeatures."""
         job, mounted = self.cluster.queue[0], mounted_workers(self.cluster)
         graph, mask = self.observer.graph(job.graph), self.mask()
         return {
@@ -111,9 +98,7 @@ class Simulation:
         }
 
     def features(self, mask: np.ndarray, absolute: bool = False, partitions: int = 1) -> np.ndarray:
-        """Return float32[17 + most + 1]: what is seen of the waiting job and the cluster, and a mask (int16[most +
-        1]).
-        """
+        """Return float32[17 + most + 1]: what is seen of the waiting job, the cluster, and a mask (int16[most + 1])."""
         job, mounted = self.cluster.queue[0], mounted_workers(self.cluster)
         return self.observer.features(job, mask, mounted, len(self.cluster.running), absolute, partitions)
 
@@ -142,7 +127,7 @@ class Simulation:
             self.cluster.step({})
 
 
-def run_episode(simulation: Simulation, rule: Rule, seed: int) -> dict[str, object]:
+def run_episode(simulation: Simulation, rule: Rule, seed: int) -> dict[str, Any]:
     """Run an episode under a rule and return its statistics."""
     simulation.reset(seed)
     draws = generator(seed, "ramp", "rule")
@@ -150,49 +135,3 @@ def run_episode(simulation: Simulation, rule: Rule, seed: int) -> dict[str, obje
         mask = simulation.mask()
         simulation.act(rule(Decision(simulation.waiting, mask, draws)), mask)
     return simulation.cluster.statistics()
-
-
-def legal_degrees(rules: PlacementRules, most: int) -> list[int]:
-    """Return the numbers of shards up to `most` that an empty cluster has a block for; 1 is always among them."""
-    return [degree for degree in range(1, most + 1) if rules.is_legal(degree)]
-
-
-def speeds_of(cluster: ClusterSettings, workers: int) -> np.ndarray | None:
-    """Return float64[workers], the speed of each, None where all are alike. Raises UserError for speeds that cannot
-    be.
-    """
-    return _by_worker(cluster.speeds, workers, "speed", "cluster.speeds") if cluster.speeds else None
-
-
-def memory_of(cluster: ClusterSettings, workers: int) -> np.ndarray:
-    """Return float64[workers], the memory of each in bytes. Raises UserError for memories that cannot be."""
-    return _by_worker(cluster.memories or (cluster.memory,), workers, "memory", "cluster.memories")
-
-
-def _by_worker(given: tuple[float, ...], workers: int, what: str, where: str) -> np.ndarray:
-    if len(given) > workers:
-        raise UserError(
-            f"{len(given)} values of {what} for {workers} workers", where=where, expected="at most one for each"
-        )
-    if any(not 0 < value < np.inf for value in given):
-        raise UserError(f"a worker of {what} {min(given):g}", where=where, expected="finite numbers above 0")
-    return np.resize(np.array(given, dtype=np.float64), workers)
-
-
-def network(scenario: RampScenario) -> tuple[Topology, PlacementRules]:
-    """Return the cluster's topology and its rules of placement. Raises UserError."""
-    cluster, legacy = scenario.cluster, scenario.legacy
-    sizes = (cluster.groups, cluster.racks, cluster.servers)
-    rates = (cluster.channels, cluster.node_bandwidth, cluster.propagation_latency, cluster.io_latency)
-    if cluster.topology == "torus":
-        torus = Torus(sizes, *rates)
-        return torus, TorusPlacement(torus)
-    ramp = Ramp(
-        *sizes,
-        *rates,
-        legacy.free_inside_racks,
-        legacy.bandwidth_shared_twice,
-        cluster.workers,
-        cluster.contending_racks,
-    )
-    return ramp, RampPlacement(ramp)

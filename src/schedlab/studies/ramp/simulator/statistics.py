@@ -27,9 +27,7 @@ EPISODE_MEANS = (
 
 
 class Rates(NamedTuple):
-    """What a running job adds to a step: information processed per second, in the order of INFO; and what it is all the
-    while.
-    """
+    """What a running job adds to a step: information per second, in the order of INFO; and its constants."""
 
     information: tuple[float, ...]
     computation: float
@@ -83,12 +81,13 @@ class EpisodeRecord:
 def step_statistics(running: Sequence[RunningJob], num_workers: int, start: float, tick: float) -> dict[str, Any]:
     """Return what a tick of `tick` s does with the running jobs; counts of arrivals and the like are the cluster's."""
     info: tuple[float, ...] = (0,) * len(INFO)
-    computation = communication = busy = workers = channels = 0
+    sums: tuple[float, ...] = (0,) * 5
     if running:
         information, *others = zip(*(job.rates for job in running), strict=True)
         info = tuple(sum(column) * tick for column in zip(*information, strict=True))
-        computation, communication, busy, workers, channels = map(sum, others)
-        computation, communication, busy = (value / len(running) for value in (computation, communication, busy))
+        sums = tuple(map(sum, others))
+    computation, communication, busy = (value / len(running) if running else 0 for value in sums[:3])
+    workers, channels = sums[3:]
     found: dict[str, Any] = {
         "step_start_time": start,
         "step_end_time": start + tick,

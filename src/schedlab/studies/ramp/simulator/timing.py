@@ -21,14 +21,13 @@ from schedlab.studies.ramp.placement.partitioning import Partition, partition, q
 from schedlab.studies.ramp.placement.placers import Placement, placement_order
 from schedlab.studies.ramp.placement.schedulers import srpt_ranks
 from schedlab.studies.ramp.simulator.lookahead import FlowRules, Lookahead, look_ahead
-from schedlab.studies.ramp.simulator.lru_cache import Kept
+from schedlab.studies.ramp.simulator.lru_cache import LruCache
 
 MOST_TICKS_KEPT = 2_000_000  # of kept timings, 16 bytes each; keys are short
 MOST_RULES_KEPT = 8192  # degrees by the quantum rule
 MOST_DEPS_KEPT = 4_000_000  # deps of kept partitions, some 35 bytes each
-ENDLESS = Lookahead(
-    math.inf, math.inf, math.inf, np.zeros(0, dtype=np.int64), np.zeros(0), 0.0
-)  # of a job that waits for a collective
+# of a job that waits for a collective
+ENDLESS = Lookahead(math.inf, math.inf, math.inf, np.zeros(0, dtype=np.int64), np.zeros(0), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,14 +62,12 @@ class JobTimes:
         self.communication = CommunicationModel(topology)
         self._speed = None if speed is None or (speed == 1).all() else np.asarray(speed, dtype=np.float64)
         self._reuse = reuse
-        self._partitions, self._quantum = Kept(MOST_DEPS_KEPT), Kept(MOST_RULES_KEPT)
-        self._timings, self._placed = Kept(MOST_TICKS_KEPT), Kept(MOST_TICKS_KEPT)
+        self._partitions, self._quantum = LruCache(MOST_DEPS_KEPT), LruCache(MOST_RULES_KEPT)
+        self._timings, self._placed = LruCache(MOST_TICKS_KEPT), LruCache(MOST_TICKS_KEPT)
         self._by_degree: dict[tuple[str, int], Lookahead] = {}
 
     def for_episode(self) -> JobTimes:
-        """Return times that share what is kept, with a published memo of their own: an episode must not hang from those
-        before it.
-        """
+        """Return times that share what is kept, but for the published memo: episodes must not depend on each other."""
         own = copy.copy(self)
         own._by_degree = {}
         return own
@@ -85,9 +82,7 @@ class JobTimes:
     def split_by_quantum(
         self, graph: TrainingGraph, most: int, quantum: float, legal: tuple[int, ...] | None = None
     ) -> Partition:
-        """Return the partition by the quantum rule, at most `most` shards an op, rounded down to legal degrees where
-        those are given.
-        """
+        """Return the partition by the quantum rule, at most `most` shards an op, rounded down to `legal`."""
         key = (graph.digest, most, quantum, legal)
         degrees, packed = self._quantum.get(key, lambda: _packed(quantum_degrees(graph, most, quantum, legal)))
         return self._partitions.get((graph.digest, packed), lambda: self._split(graph, degrees), _weight)
@@ -109,9 +104,7 @@ class JobTimes:
         return self.legacy.memo_by_degree and self._reuse and (split.graph.name, split.max_degree) in self._by_degree
 
     def lookahead(self, split: Partition, placement: Placement) -> tuple[Timing, Lookahead]:
-        """Return a placed job's timing, and the look-ahead that decides its duration: its own, or as published that of
-        the memo.
-        """
+        """Return a placed job's timing and the look-ahead of its duration: its own, or as published the memo's."""
         timing = self.timing(split, placement)
         if not (self.legacy.memo_by_degree and self._reuse):
             return timing, timing.lookahead

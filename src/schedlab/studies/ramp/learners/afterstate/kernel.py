@@ -1,5 +1,4 @@
-"""Decisions by the value of the cluster after them, compiled: score(action) = accepted + V(cluster after it); rejecting
-is one of them.
+"""Decisions by the cluster after them, compiled: score(action, or rejecting) = accepted + V(cluster after it).
 
 V is linear in what the cluster will look like at the arrivals to come, or a small tanh network of that and of when each
 server is free.
@@ -35,8 +34,7 @@ LOOKS = 4  # offsets at which single degrees are looked at
 class Outlook(NamedTuple):
     """What V looks at. Offsets count from now, in s.
 
-    offsets   float64[O], rising: when free servers are counted; at the first LOOKS of them also whether each degree has
-              a free block
+    offsets   float64[O], rising: when free servers are counted; at the first LOOKS also free blocks of each degree
     degrees   int64[B], places of those degrees
     quarters  uint64[Q], disjoint blocks; at: int64[K], the offsets at which free ones are counted
     period, horizon  s: mean time between arrivals; how far the end of the episode and of jobs is seen
@@ -73,9 +71,7 @@ def count_bits(mask: np.uint64) -> int:
 def look(
     tables: Tables, outlook: Outlook, ends: np.ndarray, time: float, taken: np.ndarray, places: np.ndarray
 ) -> None:
-    """Write what all afterstates of a decision share: bits taken at each offset (uint64[O]), first free blocks
-    (int64[LOOKS, B]).
-    """
+    """Write what all afterstates share: bits taken at each offset (uint64[O]), first free blocks (int64[LOOKS, B])."""
     for number in range(len(outlook.offsets)):
         taken[number] = taken_at(ends, time + outlook.offsets[number])
     for number in range(LOOKS):
@@ -115,9 +111,8 @@ def summarise(
         if number < LOOKS:
             for kind in range(len(outlook.degrees)):
                 degree = outlook.degrees[kind]
-                free = first_free(
-                    tables, degree, held, places[number, kind]
-                )  # nothing before the first free one is free
+                # nothing before the first free one is free
+                free = first_free(tables, degree, held, places[number, kind])
                 found[place] = 1.0 if free < tables.first[degree + 1] else 0.0
                 place += 1
     for number in outlook.at:
@@ -146,8 +141,7 @@ def wait_for_servers(
 def afterstates(
     tables: Tables, outlook: Outlook, now: Situation, rows: np.ndarray, own: np.ndarray, masks: np.ndarray
 ) -> None:
-    """Write the features of every afterstate (float64[A + 1, F]), what each counts (float64[A + 1], NaN: impossible)
-    and its servers.
+    """Write each afterstate's features (float64[A + 1, F]), what it counts (float64[A + 1], NaN: none) and servers.
 
     The last row is that of rejecting. A row of summary_size features has no single servers.
     """
@@ -224,8 +218,7 @@ def free_block(first: np.ndarray, masks: np.ndarray, degree: int, taken: np.uint
 def go_to(
     clock: float, until: np.ndarray, held: np.ndarray, running: int, offsets: np.ndarray, taken_then: np.ndarray
 ) -> tuple[int, np.uint64]:
-    """Take ended jobs out of `until` and `held` (as running_jobs writes them), and write the servers held at offsets
-    from now (uint64[O]).
+    """Take ended jobs out of `until` and `held` (as in running_jobs), write servers held at offsets (uint64[O]).
 
     Return how many jobs run and which servers they hold.
     """
@@ -248,13 +241,34 @@ def go_to(
 
 @compiled
 def split_weights(outlook: Outlook, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the weights of a linear V by offset: for free servers (float64[O]), blocks (float64[LOOKS, B]) and
-    quarters (float64[O]).
-    """
+    """Return a linear V's weights by offset: of free servers [O], blocks [LOOKS, B] and quarters [O], float64."""
     size, kinds = len(outlook.offsets), len(outlook.degrees)
     of_quarters = np.zeros(size)
     of_quarters[outlook.at] = weights[size + LOOKS * kinds : len(weights) - 1] / max(len(outlook.quarters), 1)
     return weights[:size], weights[size : size + LOOKS * kinds].copy().reshape(LOOKS, kinds), of_quarters
+
+
+@compiled(inline="always")
+def _with_blocks(
+    tables: Tables,
+    degrees: np.ndarray,
+    weights: np.ndarray,
+    seen: np.ndarray,
+    own: np.ndarray,
+    busy: np.uint64,
+    is_new: bool,
+    score: float,
+) -> float:
+    """Add the weights of the degrees that have a free block; `own` is where the block lies, -1 until one is free."""
+    for kind in range(len(degrees)):
+        if is_new and (seen[kind] < 0 or not tables.masks[seen[kind]] & busy):
+            own[kind] = seen[kind]
+        elif own[kind] < 0:
+            own[kind] = free_block(tables.first, tables.masks, degrees[kind], busy)
+        if not is_new:
+            seen[kind] = own[kind]
+        score += weights[kind] if own[kind] >= 0 else 0.0
+    return score
 
 
 @compiled
@@ -268,25 +282,18 @@ def linear_sample(
     running: int,
     start: int,
 ) -> float:
-    """Return the accepted jobs of one sample under a linear V, from running jobs on; it writes into these (until,
-    held).
+    """Return the accepted jobs of one sample under a linear V, from running jobs on; it writes into `until` and `held`.
 
-    It decides as best_linear does, but adds up scores offset by offset: what a job changes ends with it, and free
-    blocks stay free.
+    It decides as best_linear does, offset by offset: what a job changes ends with it, and free blocks stay free.
     """
     parts, first, masks, durations, cut_off = tables.parts, tables.first, tables.masks, tables.durations, tables.cut_off
     gaps, graphs, limits = rollouts.futures
     offsets, degrees, quarters, stop = outlook.offsets, outlook.degrees, outlook.quarters, now.stop
     count, size, kinds = len(tables.actions), len(outlook.offsets), len(outlook.degrees)
     of_free, of_blocks, of_quarters = split_weights(outlook, rollouts.weights)
-    taken_then, shared = (
-        np.empty(size, np.uint64),
-        np.empty(size),
-    )  # at each offset: servers held, and their score, without the new job
-    seen, own = (
-        np.empty((LOOKS, kinds), np.int64),
-        np.empty(kinds, np.int64),
-    )  # a free block of each degree, -1 for none
+    # at each offset: servers held, and their score, without the new job; a free block of each degree, -1 for none
+    taken_then, shared = np.empty(size, np.uint64), np.empty(size)
+    seen, own = np.empty((LOOKS, kinds), np.int64), np.empty(kinds, np.int64)
     accepted, clock = 0.0, now.time
     for job in range(start, start + rollouts.jobs):
         clock += gaps[job]
@@ -296,11 +303,9 @@ def linear_sample(
         running, taken = go_to(clock, until, held, running, offsets, taken_then)
         best, chosen, chosen_mask = -np.inf, REJECT, np.uint64(0)
         for action in range(count, -1, -1):  # rejecting, then rising preference among equals
-            mask, lasts, score = np.uint64(0), 0.0, 0.0
+            mask, lasts, score, own[:] = np.uint64(0), 0.0, 0.0, -1
             if action < count:
-                if not meets >> action & 1:
-                    continue
-                mask = first_fits(parts, first, masks, graph, action, taken)
+                mask = first_fits(parts, first, masks, graph, action, taken) if meets >> action & 1 else mask
                 if not mask:
                     continue
                 lasts = durations[graph, action]
@@ -312,14 +317,7 @@ def linear_sample(
                 busy = taken_then[number] | mask
                 here = of_free[number] * (1.0 - count_bits(busy) / tables.servers)
                 if number < LOOKS:
-                    for kind in range(kinds):
-                        if mask and (seen[number, kind] < 0 or not masks[seen[number, kind]] & busy):
-                            own[kind] = seen[number, kind]
-                        elif number == 0 or own[kind] < 0:
-                            own[kind] = free_block(first, masks, degrees[kind], busy)
-                        if not mask:
-                            seen[number, kind] = own[kind]
-                        here += of_blocks[number, kind] if own[kind] >= 0 else 0.0
+                    here = _with_blocks(tables, degrees, of_blocks[number], seen[number], own, busy, mask != 0, here)
                 if of_quarters[number] != 0.0:
                     for quarter in quarters:
                         here += 0.0 if quarter & busy else of_quarters[number]
@@ -346,9 +344,7 @@ def linear_on(
     running: int,
     starts: np.ndarray,
 ) -> float:
-    """Return the accepted jobs after now, of all samples together, under a linear V, from running jobs (as running_jobs
-    writes them) on.
-    """
+    """Return the accepted jobs after now, of all samples, under a linear V; running jobs as in running_jobs."""
     ends, servers, total = np.empty(tables.servers + 1), np.empty(tables.servers + 1, np.uint64), 0.0
     for start in starts:
         ends[:running], servers[:running] = until[:running], held[:running]

@@ -1,5 +1,4 @@
-"""Learning what the cluster is worth after a decision: rollouts of a base, regression, an evolution strategy;
-validation chooses.
+"""Learning what the cluster is worth after a decision: rollouts, regression, evolution; validation chooses.
 
 Source: specification of the ramp study, section 18.
 """
@@ -8,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,7 @@ from schedlab.studies.ramp.learners.afterstate.measures import linear_actions, m
 from schedlab.studies.ramp.learners.afterstate.policy import (
     FUTURES,
     AfterstatePolicy,
-    Kept,
+    Candidate,
     learned_for,
     load,
     play,
@@ -48,11 +48,8 @@ class AfterstateLearner:
     ) -> None:
         """Learn on the scenario of the only phase and write the candidate that validation chooses. Raises UserError."""
         if len(spec.train_on) != 1 or len(spec.train_on[0].scenarios) != 1 or paths.start is not None:
-            raise UserError(
-                "tables of durations hold one scenario",
-                where=f"{spec.name}.yaml: train_on",
-                expected="one phase, one scenario",
-            )
+            what = "tables of durations hold one scenario"
+            raise UserError(what, where=f"{spec.name}.yaml: train_on", expected="one phase, one scenario")
         phase = spec.train_on[0]
         settings = validate(AfterstateSettings, {**spec.params, **phase.params})
         problem = problems[phase.scenarios[0]]
@@ -71,7 +68,7 @@ class AfterstateLearner:
 
     def load(self, checkpoint: Path, problem: RampProblem) -> AfterstatePolicy:
         """Return the learned policy. Raises UserError where it was learned for another cluster or other graphs."""
-        tables, outlook = problem.fast
+        tables, outlook = problem.compiled
         kept = load(checkpoint, tables, outlook, learned_for(problem.simulation))
         return AfterstatePolicy(kept, tables, outlook, derive_seed(problem.scenario.seed, "ramp", "acting"))
 
@@ -81,7 +78,7 @@ class Training:
 
     def __init__(self, problem: RampProblem, settings: AfterstateSettings, seed: int, curve: Curve) -> None:
         self.problem, self.settings, self.seed, self.curve = problem, settings, seed, curve
-        self.tables, self.outlook = problem.fast
+        self.tables, self.outlook = problem.compiled
         self.stop = problem.scenario.episodes.end
         self._random = generator(seed, "ramp", "rollout starts")
         self._futures = draw_futures(
@@ -107,26 +104,26 @@ class Training:
     def _training(self, what: str, count: int, first: int = 0) -> list[Arrivals]:
         return [self._episode(derive_seed(self.seed, "ramp", what, first + number)) for number in range(count)]
 
-    def run(self, episodes: int) -> tuple[Kept, float]:
+    def run(self, episodes: int) -> tuple[Candidate, float]:
         """Return what blocks least on validation, the first of equals, and its blocking rate."""
         found = self.candidates(episodes)
-        rates = [
-            self._number(f"validation-{place}", lambda k=kept: self.validated(k)) for place, kept in enumerate(found)
-        ]
+        rates = [self._number(f"validation-{place}", partial(self.validated, kept)) for place, kept in enumerate(found)]
         best = int(np.argmin(rates))
         return found[best], rates[best]
 
-    def candidates(self, episodes: int) -> list[Kept]:
+    def candidates(self, episodes: int) -> list[Candidate]:
         """Return what validation chooses from, after so many training episodes that rollouts of each base decide."""
         settings, found = self.settings, []
         legal = [degree for degree in settings.degrees if degree in self.tables.actions] or [1]
         fixed = [fixed_table(self.tables, degree) for degree in legal]
         bases = [*fixed, *self._tuned(fixed)] if settings.tables or "table" in settings.candidates else fixed
-        found += [Kept("table", choice) for choice in (fixed if "fixed" in settings.candidates else [])]
-        found += [Kept("table", choice) for choice in (bases[len(fixed) :] if "table" in settings.candidates else [])]
+        found += [Candidate("table", choice) for choice in (fixed if "fixed" in settings.candidates else [])]
+        found += [
+            Candidate("table", choice) for choice in (bases[len(fixed) :] if "table" in settings.candidates else [])
+        ]
         if set(settings.candidates) - {"fixed", "table"}:
-            trials = [self._number(f"trial-{place}", lambda b=base: self._trial(b)) for place, base in enumerate(bases)]
-            chosen = [Kept("table", bases[place]) for place in np.argsort(trials, kind="stable")[: settings.bases]]
+            trials = [self._number(f"trial-{place}", partial(self._trial, base)) for place, base in enumerate(bases)]
+            chosen = [Candidate("table", bases[place]) for place in np.argsort(trials, kind="stable")[: settings.bases]]
             if "rollouts" in settings.candidates:
                 found += [
                     replace(base, form="rollouts", samples=settings.samples, jobs=settings.horizon) for base in chosen
@@ -135,11 +132,11 @@ class Training:
                 found += self._fitted(chosen, episodes)
         return found
 
-    def validated(self, kept: Kept) -> float:
+    def validated(self, kept: Candidate) -> float:
         """Return the blocking rate on the validation episodes."""
         return self._blocking(self._player(kept), self._validation)
 
-    def _player(self, kept: Kept) -> Callable[[Arrivals], float]:
+    def _player(self, kept: Candidate) -> Callable[[Arrivals], float]:
         if kept.form == "rollouts":
             return lambda arrivals: self._collect(kept, arrivals, kept.samples)[1]
         return lambda arrivals: play(kept, self.tables, self.outlook, arrivals, self.stop)
@@ -150,7 +147,7 @@ class Training:
         decided = sum(len(episode.times) for episode in episodes)
         return decided / arrived - sum(map(play, episodes)) / arrived
 
-    def _collect(self, base: Kept, arrivals: Arrivals, samples: int) -> tuple[Returns, float]:
+    def _collect(self, base: Candidate, arrivals: Arrivals, samples: int) -> tuple[Returns, float]:
         return collect(
             self.tables,
             self.outlook,
@@ -165,18 +162,16 @@ class Training:
         """How often a base's rollouts block."""
         episodes = self._training("trial", self.settings.trial_episodes)
         return self._blocking(
-            lambda arrivals: self._collect(Kept("table", base), arrivals, self.settings.trial_samples)[1], episodes
+            lambda arrivals: self._collect(Candidate("table", base), arrivals, self.settings.trial_samples)[1], episodes
         )
 
     def _tuned(self, starts: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Improve tables entry by entry: a degree, or none, for each needed degree of short and of long jobs. The best
-        one, alone.
-        """
+        """Improve tables entry by entry: a degree, or none, for each needed degree of short and long jobs."""
         episodes = self._training("tuning", self.settings.tuning_episodes)
         short = self.tables.sequential < SHORT * self.tables.sequential.max()
         groups = [group for group in (np.flatnonzero(~short), np.flatnonzero(short)) if len(group)]
         tuned = [
-            self._step(f"tuned-{place}", lambda s=start: self._tune(s, groups, episodes))
+            self._step(f"tuned-{place}", partial(self._tune, start, groups, episodes))
             for place, start in enumerate(starts)
         ]
         return [min(tuned, key=lambda entry: entry["rate"])["choice"]]
@@ -200,10 +195,8 @@ class Training:
                 break
         return {"rate": np.array(rate), "choice": choice}
 
-    def _fitted(self, bases: Sequence[Kept], episodes: int) -> list[Kept]:
-        """Return candidates: values fitted to rollouts of bases and then, where settings ask for it, to rollouts of the
-        linear values.
-        """
+    def _fitted(self, bases: Sequence[Candidate], episodes: int) -> list[Candidate]:
+        """Return values fitted to rollouts of bases and, where settings ask for it, of the linear values."""
         settings, candidates = self.settings, set(self.settings.candidates)
         decided = [
             self._decided("rollouts", base, episodes, settings.samples, place * episodes)
@@ -214,12 +207,14 @@ class Training:
         ]
         if not {"linear", "linear_rollouts"} & candidates:
             return kept
-        size, checks = summary_size(self.outlook), settings.generations + 1
+        checks = settings.generations + 1
         found = [
-            self._step(f"linear-{place}", lambda b=base, p=place: self._search(b, ridge(decided[p], size), p * checks))
+            self._step(f"linear-{place}", partial(self._search, base, decided[place], place * checks))
             for place, base in enumerate(bases)
         ]
-        linear = [Kept("linear", base.choice, weights=step["weights"]) for base, step in zip(bases, found, strict=True)]
+        linear = [
+            Candidate("linear", base.choice, weights=step["weights"]) for base, step in zip(bases, found, strict=True)
+        ]
         kept += linear if "linear" in candidates else []
         best = int(np.argmin([self.validated(one) for one in linear])) if len(linear) > 1 else 0
         if "linear_rollouts" in candidates:
@@ -233,25 +228,21 @@ class Training:
             kept.append(self._network(bases[best], stack([decided[best], second]), count + 1))
         return kept
 
-    def _decided(self, what: str, base: Kept, episodes: int, samples: int, first: int) -> Returns:
+    def _decided(self, what: str, base: Candidate, episodes: int, samples: int, first: int) -> Returns:
         """Return the decisions of training episodes by rollouts of a base. first: step of the curve's first point."""
         steps = [
-            self._step(
-                f"{what}-{first + number}", lambda a=arrivals, p=first + number: self._decide(base, a, samples, p)
-            )
+            self._step(f"{what}-{first + number}", partial(self._decide, base, arrivals, samples, first + number))
             for number, arrivals in enumerate(self._training(what, episodes))
         ]
         return stack([Returns(**step) for step in steps])
 
-    def _decide(self, base: Kept, arrivals: Arrivals, samples: int, place: int) -> Arrays:
+    def _decide(self, base: Candidate, arrivals: Arrivals, samples: int, place: int) -> Arrays:
         returns, accepted = self._collect(base, arrivals, samples)
         self.curve("blocking_rate", (len(arrivals.times) - accepted) / arrivals.arrived, step=place, split="train")
         return vars(returns)
 
-    def _network(self, base: Kept, returns: Returns, place: int) -> Kept:
-        """Fit networks to the same decisions and keep the one that blocks least on validation; place: its step in the
-        curve.
-        """
+    def _network(self, base: Candidate, returns: Returns, place: int) -> Candidate:
+        """Fit networks to the same decisions and keep the best on validation; place: its step in the curve."""
         settings = self.settings
         how = Fit(
             settings.hidden, settings.epochs, settings.batch, regret=settings.regret, temperature=settings.temperature
@@ -260,16 +251,17 @@ class Training:
         def fit() -> Arrays:
             seeds = [self.seed, *(derive_seed(self.seed, "ramp", "fit", number) for number in range(1, settings.fits))]
             networks = [fit_network(returns, how, seed) for seed in seeds]
-            rates = [self.validated(Kept("network", base.choice, network=network)) for network in networks]
+            rates = [self.validated(Candidate("network", base.choice, network=network)) for network in networks]
             self.curve("network_blocking_rate", min(rates), step=place, split="validation")
             return networks[int(np.argmin(rates))]._asdict()
 
-        return Kept("network", base.choice, network=Network(**self._step(f"network-{place}", fit)))
+        return Candidate("network", base.choice, network=Network(**self._step(f"network-{place}", fit)))
 
-    def _checked(self, linear: Kept, place: int) -> float:
-        """Return the blocking rate of linear values on validation; the curve gets it and the other measures. place: its
-        step there.
-        """
+    def _linear(self, arrivals: Arrivals, weights: np.ndarray) -> float:
+        return play_linear(self.tables, self.outlook, arrivals, self.stop, weights)
+
+    def _checked(self, linear: Candidate, place: int) -> float:
+        """Return the blocking rate of linear values on validation; the curve gets all measures at step `place`."""
         rate = self.validated(linear)
         self.curve("blocking_rate", rate, step=place, split="validation")
         demand = np.array([graph.total_memory + graph.total_dep_size for graph in self.problem.simulation.pool.graphs])
@@ -289,31 +281,24 @@ class Training:
                 self.curve(name, float(np.mean(values)), step=place, split="validation")
         return rate
 
-    def _search(self, base: Kept, weights: np.ndarray, first: int) -> Arrays:
-        """Search around linear weights; the point that blocks least at a check. first: step of the curve's first
-        point.
-        """
-        settings = self.settings
+    def _search(self, base: Candidate, decided: Returns, first: int) -> Arrays:
+        """Search around linear weights; the best point at a check. first: step of the curve's first point."""
+        settings, weights = self.settings, ridge(decided, summary_size(self.outlook))
         scale = float(np.sqrt(np.mean(weights**2))) or 1.0
         strategy, random = (
             CmaEs(weights, settings.step * scale, settings.population),
             generator(self.seed, "ramp", "evolution"),
         )
-        best = Kept("linear", base.choice, weights=weights)
+        best = Candidate("linear", base.choice, weights=weights)
         lowest = self._checked(best, first)
         for generation in range(1, settings.generations + 1):
             episodes = self._training("evolution", settings.episodes, generation * settings.episodes)
             points = strategy.ask(random)
-            values = [
-                self._blocking(
-                    lambda arrivals, w=point: play_linear(self.tables, self.outlook, arrivals, self.stop, w), episodes
-                )
-                for point in points
-            ]
+            values = [self._blocking(partial(self._linear, weights=point), episodes) for point in points]
             strategy.tell(points, np.array(values))
             if generation % settings.check_every == 0 or generation == settings.generations:
-                candidate = Kept("linear", base.choice, weights=strategy.mean.copy())
+                candidate = Candidate("linear", base.choice, weights=strategy.mean.copy())
                 rate = self._checked(candidate, first + generation)
                 if rate < lowest:
                     best, lowest = candidate, rate
-        return {"weights": best.weights}
+        return {"weights": np.asarray(best.weights)}

@@ -1,5 +1,4 @@
-"""The study's measures of compiled episodes: blocking, demand throughput, completion time and speed-up, as evaluations
-have them.
+"""The study's measures of compiled episodes, as evaluations have them: blocking, throughput, time and speed-up.
 
 Source: specification of the ramp study, section 11.
 """
@@ -25,9 +24,7 @@ from schedlab.studies.ramp.simulator.compiled_kernel import (
 def linear_actions(
     tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float, weights: np.ndarray
 ) -> np.ndarray:
-    """Return the action of each job of an episode under a linear V: int64[n], places, REJECT. Several times as slow as
-    play_linear.
-    """
+    """Return an episode's actions under a linear V: int64[n], places, REJECT. Slower than play_linear."""
     count, ends = len(tables.actions), np.zeros(tables.servers)
     rows, own, masks = np.zeros((count + 1, len(weights))), np.empty(count + 1), np.empty(count + 1, np.uint64)
     chosen = np.empty(len(arrivals.times), np.int64)
@@ -43,11 +40,9 @@ def linear_actions(
 def measures(
     tables: Tables, demand: np.ndarray, arrivals: Arrivals, stop: float, actions: np.ndarray
 ) -> dict[str, float]:
-    """Return the measures of an episode in which these actions are taken, by the names of METRICS; one without a
-    denominator is left out.
+    """Return the measures (names of METRICS) of an episode under these actions; without a denominator: left out.
 
-    demand: float64[graphs], bytes of memory and of deps of an unsplit job; jobs count the share of it that they get
-      through by the end.
+    demand: float64[graphs], bytes of memory and deps of an unsplit job; jobs count the share that they get done.
     """
     masks = np.zeros(len(actions), dtype=np.uint64)
     accepted = play_actions(tables, arrivals, stop, actions, masks)

@@ -1,6 +1,4 @@
-"""Policies that decide on the exact cluster with the compiled tables: a table, rollouts, or the value of the cluster
-after a decision.
-"""
+"""Policies that decide on the exact cluster by the compiled tables: a table, rollouts, or an afterstate's value."""
 
 from __future__ import annotations
 
@@ -46,10 +44,8 @@ FUTURES = 200_000  # jobs that rollouts draw from
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
-    """What decides: a table int64[graphs, A + 1], weights float64[F], rollouts of either (samples, jobs), or a
-    network.
-    """
+class Candidate:
+    """What decides: a table int64[graphs, A + 1], weights float64[F], rollouts of either, or a network."""
 
     form: Literal["table", "rollouts", "linear", "network"]
     choice: np.ndarray
@@ -64,15 +60,13 @@ class Kept:
 
 
 def learned_for(simulation: Simulation) -> dict[str, Any]:
-    """Return what a policy is told to be learned for, as plain values: the graphs in the pool's order (name, digest),
-    and the topology.
-    """
+    """Return what a policy is learned for, as plain values: the pool's graphs (name, digest) and the topology."""
     cluster = simulation.scenario.cluster
     topology = [cluster.topology, cluster.groups, cluster.racks, cluster.servers]
     return {"graphs": [[graph.name, graph.digest] for graph in simulation.pool.graphs], "topology": topology}
 
 
-def save(path: Path, kept: Kept, actions: np.ndarray, learned: Mapping[str, Any], **about: Any) -> None:
+def save(path: Path, kept: Candidate, actions: np.ndarray, learned: Mapping[str, Any], **about: Any) -> None:
     """Write what decides, what it was learned for (`learned_for`), and plain values that say how it was found."""
     arrays = {"choice": kept.choice, "actions": actions}
     if kept.weights is not None:
@@ -90,9 +84,8 @@ def save(path: Path, kept: Kept, actions: np.ndarray, learned: Mapping[str, Any]
     write_checkpoint(path, meta, arrays)
 
 
-def load(path: Path, tables: Tables, outlook: Outlook, here: Mapping[str, Any]) -> Kept:
-    """Return what decides. Raises UserError where it was learned for another cluster or other graphs than `here`
-    (`learned_for`).
+def load(path: Path, tables: Tables, outlook: Outlook, here: Mapping[str, Any]) -> Candidate:
+    """Return what decides. Raises UserError where it was learned for another cluster or other graphs than `here`.
 
     A checkpoint that does not say what it was learned for (those written before it was stored) is held against the
     numbers of graphs, degrees and features alone.
@@ -106,12 +99,13 @@ def load(path: Path, tables: Tables, outlook: Outlook, here: Mapping[str, Any]) 
     fits &= "weights" not in arrays or len(arrays["weights"]) == size
     fits &= network is None or len(network.first) == size + tables.servers
     if not fits:
-        what = f"the policy was learned for {arrays['choice'].shape[0]} graphs and the degrees {arrays['actions'].tolist()}"
+        graphs, degrees = arrays["choice"].shape[0], arrays["actions"].tolist()
+        what = f"the policy was learned for {graphs} graphs and the degrees {degrees}"
         raise UserError(
             what, where=str(path), expected=f"{expected[0]} graphs and the degrees {tables.actions.tolist()}"
         )
     _require_same(meta.get("learned_for", here), here, str(path))
-    return Kept(meta["form"], arrays["choice"], meta["samples"], meta["jobs"], arrays.get("weights"), network)
+    return Candidate(meta["form"], arrays["choice"], meta["samples"], meta["jobs"], arrays.get("weights"), network)
 
 
 def _require_same(learned: Mapping[str, Any], here: Mapping[str, Any], where: str) -> None:
@@ -124,10 +118,8 @@ def _require_same(learned: Mapping[str, Any], here: Mapping[str, Any], where: st
         raise UserError(f"the policy was learned for the graphs {told}", where=where, expected=f"{expected}{same}")
 
 
-def play(kept: Kept, tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float) -> float:
-    """Return the accepted jobs of an episode under a table or a value, compiled; rollouts draw
-    (`afterstate.collect`).
-    """
+def play(kept: Candidate, tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float) -> float:
+    """Return the accepted jobs of an episode under a table or a value, compiled; rollouts draw (values.collect)."""
     if kept.form == "linear":
         return play_linear(tables, outlook, arrivals, stop, kept.weights)
     if kept.form == "network":
@@ -138,7 +130,7 @@ def play(kept: Kept, tables: Tables, outlook: Outlook, arrivals: Arrivals, stop:
 class AfterstatePolicy:
     """Decides on a simulation's waiting job; what it draws hangs from its seed and the unit's."""
 
-    def __init__(self, kept: Kept, tables: Tables, outlook: Outlook, seed: int) -> None:
+    def __init__(self, kept: Candidate, tables: Tables, outlook: Outlook, seed: int) -> None:
         self._kept, self._tables, self._outlook, self._seed = kept, tables, outlook, seed
         count = len(tables.actions)
         size = summary_size(outlook) + (tables.servers if kept.form == "network" else 0)
@@ -155,7 +147,7 @@ class AfterstatePolicy:
 
     def decide(self, simulation: Simulation, mask: np.ndarray) -> int:
         """Return the number of shards, among those that a mask (int16[most + 1]) allows; 0 rejects."""
-        tables, cluster, job = self._tables, simulation.cluster, simulation.waiting
+        tables, cluster, job = self._tables, simulation.cluster, simulation.cluster.queue[0]
         ends = np.zeros(tables.servers)
         for running in cluster.running:
             occupy(ends, np.uint64(running.plan.placement.mask), running.started + running.duration)

@@ -73,9 +73,7 @@ def stack(found: Sequence[Returns]) -> Returns:
 
 
 def draw_starts(random: np.random.Generator, rollouts: Rollouts, decisions: int, samples: int) -> np.ndarray:
-    """Return int64[decisions, samples]: where the samples of rollouts begin, so that the futures hold all their
-    jobs.
-    """
+    """Return int64[decisions, samples]: where the samples begin, so that the futures hold all their jobs."""
     return random.integers(len(rollouts.futures.gaps) - rollouts.jobs, size=(decisions, samples))
 
 
@@ -126,9 +124,7 @@ def _collect(
 
 
 def centred(found: Returns, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return features float64[m, size] and values float64[m] of V, each decision's mean taken off: a regression needs
-    no level.
-    """
+    """Return features float64[m, size] and values float64[m] of V, each less its decision's mean."""
     valid = np.isfinite(found.returns)
     values = np.where(valid, found.returns - np.nan_to_num(found.own), 0.0)
     rows = np.where(valid[:, :, None], found.rows[:, :, :size], 0.0)
@@ -149,8 +145,7 @@ class Fit:
     """How a network is fitted.
 
     regret       weight of the loss's second part: how much less than the best action the softmax choice of the scores
-                 returns. Squared errors have the rest of it. The softmax begins after WARM of the gradient steps, when
-                 scores say something.
+                 returns; squared errors have the rest. The softmax begins after WARM of the gradient steps.
     temperature  of that choice, in accepted jobs
     """
 
@@ -166,8 +161,7 @@ def fit_network(found: Returns, fit: Fit, seed: int) -> Network:
     """Return a network fitted to the centred values of decisions.
 
     It is fitted on features of mean 0 and deviation 1, which then go into the first layer: as they are, waits of
-    servers are so small that the network hardly learns to read them (blocking on distribution A .204 against .183 of
-    the same decisions).
+    servers are so small that the network hardly reads them (blocking on A .204 against .183 of the same decisions).
     """
     import torch
     from torch import nn

@@ -1,6 +1,7 @@
 """One job of a recorded run by the specification alone (sections 6 to 10, published rules), on names and dictionaries.
 
-It shares no code with the simulator: an op's shards are `7a`, `7b`, a server is `c-r-s`, a dep is a pair of shards. One job, empty cluster.
+It shares no code with the simulator: an op's shards are `7a`, `7b`, a server is `c-r-s`, a dep is a pair of shards.
+One job, empty cluster.
 """
 
 import math
@@ -19,7 +20,9 @@ def shapes(degree, groups, racks, servers):
 
 
 def play(inputs):
-    """Return placement, sizes and times of deps, and the step's time, communication and computation; None where it is not placed."""
+    """Return placement, sizes and times of deps, and the step's time, communication and computation; None where it
+    is not placed.
+    """
     job = _Job(inputs)
     if not job.place():
         return None
@@ -27,7 +30,12 @@ def play(inputs):
     if any(math.isinf(time) for dep, time in times.items() if job.remote(dep)):
         return {"placement": job.server, "sizes": job.size, "times": times, "jct": math.inf}
     sums = job.look_ahead(times)
-    return {"placement": job.server, "sizes": job.size, "times": times, **{key: value * job.steps for key, value in sums.items()}}
+    return {
+        "placement": job.server,
+        "sizes": job.size,
+        "times": times,
+        **{key: value * job.steps for key, value in sums.items()},
+    }
 
 
 class _Job:
@@ -67,7 +75,11 @@ class _Job:
     def place(self):
         """Section 8: first fit; the mates of a forward op's shards join them."""
         parents = {op: [source for source, target in self.edges if target == op] for op in self.forward}
-        waiting, queue, visited = {op: len(parents[op]) for op in self.forward}, [op for op in self.forward if not parents[op]], []
+        waiting, queue, visited = (
+            {op: len(parents[op]) for op in self.forward},
+            [op for op in self.forward if not parents[op]],
+            [],
+        )
         while queue:
             visited.append(queue.pop(0))
             for child in (target for source, target in self.edges if source == visited[-1]):
@@ -77,7 +89,9 @@ class _Job:
         for op in visited:
             needed = self.memory[op]
             known = [blocks[one] for one in parents[op] if len(blocks[one]) == self.degree[op]]
-            block = next((one for one in known if sum(free[server] for server in one) >= needed), None) or self.block(op, free)
+            block = next((one for one in known if sum(free[server] for server in one) >= needed), None) or self.block(
+                op, free
+            )
             if block is None:
                 return False
             for server in block:
@@ -93,10 +107,14 @@ class _Job:
     def block(self, op, free):
         whole = [self.topology[key] for key in ("communication_groups", "racks_per_group", "servers_per_rack")]
         degree = self.degree[op]
-        boxes = [[(a, b, c) for a in range(x) for b in range(y) for c in range(z)] for x, y, z in shapes(degree, *whole)]
+        boxes = [
+            [(a, b, c) for a in range(x) for b in range(y) for c in range(z)] for x, y, z in shapes(degree, *whole)
+        ]
         boxes += [[(step, step, 0) for step in range(degree)], [(step, 0, 0) for step in range(degree)]]
         origins = [(c, r, s) for c in range(whole[0]) for r in range(whole[1]) for s in range(whole[2])]
-        for cells in ([tuple(map(sum, zip(origin, cell, strict=True))) for cell in box] for box in boxes for origin in origins):
+        for cells in (
+            [tuple(map(sum, zip(origin, cell, strict=True))) for cell in box] for box in boxes for origin in origins
+        ):
             servers = ["-".join(map(str, cell)) for cell in cells]
             inside = all(at < most for cell in cells for at, most in zip(cell, whole, strict=True))
             if inside and all(free[server] >= self.memory[op] / degree for server in servers):
@@ -116,7 +134,9 @@ class _Job:
             for deps in (leaving, arriving):
                 sent, received = (Counter(self.server[dep[end]] for dep in deps) for end in (0, 1))
                 together = self.degree[op] > 1 and deps and sent == received
-                times |= dict.fromkeys(deps, self.collective(deps)) if together else {dep: self.message(dep) for dep in deps}
+                times |= (
+                    dict.fromkeys(deps, self.collective(deps)) if together else {dep: self.message(dep) for dep in deps}
+                )
         times |= {(one, other): self.collective([(one, other), (other, one)]) for one, other in self.mutual}
         return times
 
@@ -133,7 +153,9 @@ class _Job:
         servers = {self.server[shard] for dep in deps for shard in dep}
         if len(servers) == 1:
             return 0.0
-        groups, racks, nodes = (len(set(column)) for column in zip(*(server.split("-") for server in servers), strict=True))
+        groups, racks, nodes = (
+            len(set(column)) for column in zip(*(server.split("-") for server in servers), strict=True)
+        )
         part, waves = sum(self.size[dep] for dep in deps), self.topology["communication_groups"]
         sending = adding = 0.0
         for members in (groups, min(groups, nodes), racks, math.ceil(nodes / waves)):
@@ -147,7 +169,9 @@ class _Job:
         return 2 * sending + adding
 
     def look_ahead(self, times):
-        """Section 10: from event to event; a tick ends with the first flow of a link (of equals that which started first) or shard."""
+        """Section 10: from event to event; a tick ends with the first flow of a link (of equals that which started
+        first) or shard.
+        """
         cost = {shard: self.cost[op] / self.degree[op] for shard, op in self.op.items()}
         by_cost = {shard: rank for rank, shard in enumerate(sorted(self.server, key=lambda shard: -cost[shard]))}
         needed = Counter(dep[1] for dep in self.size if dep not in self.mutual)
@@ -163,7 +187,11 @@ class _Job:
                 if self.remote(dep) and (link not in first or key < (times[first[link]], dep_left[first[link]])):
                     first[link] = dep
             local = [dep for dep in flows if not self.remote(dep)]
-            tick = 0.0 if local else min([left[shard] for shard in running.values()] + [dep_left[dep] for dep in first.values()])
+            tick = (
+                0.0
+                if local
+                else min([left[shard] for shard in running.values()] + [dep_left[dep] for dep in first.values()])
+            )
             moving = list(flows)
             for shard in running.values():
                 left[shard] -= tick

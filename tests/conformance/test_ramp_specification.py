@@ -1,12 +1,14 @@
-"""Whole replays of random jobs against the specification stated again (oracle.py), which shares no code with the simulator."""
+"""Whole replays of random jobs against the specification stated again (oracles/ramp_one_job.py), which shares no
+code with the simulator.
+"""
 
 import json
 import random
 
 import pytest
-from oracle import play, shapes
 
-from schedlab.studies.ramp.commands import plain
+from oracles.ramp_one_job import play, shapes
+from schedlab.studies.ramp.commands.episode import plain
 from schedlab.studies.ramp.compat.replay import replay
 
 CLUSTERS = ((2, 2, 2), (2, 2, 4), (4, 4, 2), (4, 2, 3), (3, 3, 3), (4, 1, 8), (1, 1, 4), (5, 3, 2))
@@ -26,11 +28,22 @@ def random_inputs(seed):
         for op in range(1, count + 1)
     ]
     ops[0][2] = 3.0  # some op takes time
-    edges = [[source, op] for op in range(2, count + 1) for source in draws.sample(range(1, op), min(op - 1, draws.choice([1, 1, 2])))]
+    edges = [
+        [source, op]
+        for op in range(2, count + 1)
+        for source in draws.sample(range(1, op), min(op - 1, draws.choice([1, 1, 2])))
+    ]
     edges += [[op, count] for op in range(1, count) if op not in {source for source, _ in edges}]  # one sink
     draws.shuffle(ops)
     groups, racks, servers = draws.choice(CLUSTERS)
-    degrees = [1, *(degree for degree in range(2, min(16, groups * racks * servers) + 1, 2) if shapes(degree, groups, racks, servers))]
+    degrees = [
+        1,
+        *(
+            degree
+            for degree in range(2, min(16, groups * racks * servers) + 1, 2)
+            if shapes(degree, groups, racks, servers)
+        ),
+    ]
     return {
         "topology": {
             "communication_groups": groups,
@@ -52,7 +65,9 @@ def random_inputs(seed):
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_random_job_runs_as_the_specification_says(tmp_path, seed):
-    """Where run times of deps are equal but for the last bit of their sums, seeds beyond these may differ by some 1e-8."""
+    """Where run times of deps are equal but for the last bit of their sums, seeds beyond these may differ by some
+    1e-8.
+    """
     inputs = random_inputs(seed)
     path = tmp_path / "case.json"
     path.write_text(json.dumps({"inputs": inputs}))

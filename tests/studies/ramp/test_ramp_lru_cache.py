@@ -2,14 +2,14 @@
 
 import pytest
 
-from schedlab.studies.ramp.compat.published import ON_SHIPPED, SHIPPED, published_scenario
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.network import communication
 from schedlab.studies.ramp.network.communication import CommunicationModel
 from schedlab.studies.ramp.network.topology import Ramp
 from schedlab.studies.ramp.rules import RULES
-from schedlab.studies.ramp.simulator.lru_cache import Kept
+from schedlab.studies.ramp.scenario import ON_SHIPPED, SHIPPED, published_scenario
+from schedlab.studies.ramp.simulator.lru_cache import LruCache
 from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 
 
@@ -19,7 +19,7 @@ def asked(kept, key, weight, made):
 
 
 def test_the_least_recently_used_goes_first_and_weights_stay_within_the_bound():
-    kept, made = Kept(10), []
+    kept, made = LruCache(10), []
     for key, weight in (("a", 4), ("b", 4), ("a", 4), ("c", 4)):  # a is used again, so that b goes
         assert asked(kept, key, weight, made) == weight
     assert made == ["a", "b", "c"]
@@ -32,7 +32,7 @@ def test_the_least_recently_used_goes_first_and_weights_stay_within_the_bound():
 
 
 def test_a_heavy_value_drives_out_as_many_as_it_takes_and_is_kept_however_heavy():
-    kept, made = Kept(10), []
+    kept, made = LruCache(10), []
     for key in "abcde":
         asked(kept, key, 2, made)
     asked(kept, "f", 5, made)
@@ -47,7 +47,7 @@ def test_a_heavy_value_drives_out_as_many_as_it_takes_and_is_kept_however_heavy(
 
 
 def test_without_weights_values_are_counted():
-    kept = Kept(3)
+    kept = LruCache(3)
     found = [kept.get(number, lambda n=number: n * n) for number in (1, 2, 3, 4)]
     assert (found, len(kept)) == ([1, 4, 9, 16], 3)
 

@@ -13,26 +13,23 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.env.observation import JOB_FEATURES, GraphFeatures
 from schedlab.studies.ramp.env.settings import EnvironmentSettings
-from schedlab.studies.ramp.simulator.compiled import fast_tables
+from schedlab.studies.ramp.simulator.compiled import compiled_tables
 from schedlab.studies.ramp.simulator.compiled_kernel import Tables
 from schedlab.studies.ramp.simulator.simulation import Simulation
 
 
 class GraphNumber(gym.spaces.Box):
-    """The number of a graph, and the graphs themselves: whoever reads observations finds there what a number stands
-    for.
-    """
+    """The number of a graph, with the graphs themselves, so that readers of observations find what it stands for."""
 
     def __init__(self, graphs: tuple[GraphFeatures, ...]) -> None:
         super().__init__(0, len(graphs) - 1, (1,), np.int64)
         self.graphs = graphs
 
 
-class View:
+class ObservationEncoder:
     """What settings show of a simulation; `graphs`: features of the graphs of its pool. It leaves the simulation reset.
 
-    tables  durations of the pool's jobs, needed for the form `durations`; None: they are made here where they are
-            needed
+    tables  durations of the pool's jobs, needed for the form `durations`; None: they are made where needed
     """
 
     def __init__(self, simulation: Simulation, settings: EnvironmentSettings, tables: Tables | None = None) -> None:
@@ -40,32 +37,30 @@ class View:
         self._absolute = settings.scale == "absolute"
         self._speedups: np.ndarray | None = None
         if settings.observation == "durations":
-            self._speedups = _speedups(tables or fast_tables(simulation), simulation.scenario.management.most)
+            self._speedups = _speedups(tables or compiled_tables(simulation), simulation.scenario.management.most)
         simulation.reset(0)
         self.graphs: tuple[GraphFeatures, ...] = tuple(
             simulation.observer.graph(graph, self._absolute) for graph in simulation.pool.graphs
         )
-        self.space = self._space(simulation.scenario.management.most + 1)
+        self.space: Any = self._space(simulation.scenario.management.most + 1)
 
     def mask(self) -> np.ndarray:
         """Return int16[most + 1]: 1 for the actions that are valid for the waiting job."""
         return self.simulation.mask(blocks=self.settings.mask == "blocks")
 
     def features(self, mask: np.ndarray) -> np.ndarray:
-        """Return float32: the vector of the waiting job, its graph in numbers, the cluster, a mask; in the form
-        `durations` times too.
-        """
+        """Return float32: the vector of the waiting job, graph, cluster and mask; in the form `durations` times too."""
         seen = self.simulation.features(mask, self._absolute, self.settings.partitions)
         if self._speedups is None:
             return seen
-        job = self.simulation.waiting
+        job = self.simulation.cluster.queue[0]
         speedups = self._speedups[self.simulation.pool.place(job.graph)]
         meets = speedups * job.beta >= 1 - 1e-12
         return np.concatenate([seen, speedups / self.simulation.scenario.management.most, meets]).astype(np.float32)
 
     def number(self) -> int:
         """Return the number of the waiting job's graph in `graphs`."""
-        return self.simulation.pool.place(self.simulation.waiting.graph)
+        return self.simulation.pool.place(self.simulation.cluster.queue[0].graph)
 
     def observation(self, features: np.ndarray, mask: np.ndarray, number: int) -> Any:
         """Return what the settings show, from `features()`, `mask()` and `number()`."""
@@ -121,11 +116,8 @@ class View:
             return ops, deps
         if ops > most:
             name = next(graph.name for graph in self.simulation.pool.graphs if graph.num_ops == ops)
-            raise UserError(
-                f"graph '{name}' has {ops} ops in a training step",
-                where="environment.max_nodes",
-                expected=f"at least {ops}",
-            )
+            what = f"graph '{name}' has {ops} ops in a training step"
+            raise UserError(what, where="environment.max_nodes", expected=f"at least {ops}")
         return most, most * (most - 1) // 2
 
     def _padded(self, name: str, values: np.ndarray) -> np.ndarray:
@@ -135,9 +127,7 @@ class View:
 
 
 def _speedups(tables: Tables, most: int) -> np.ndarray:
-    """Speed-up of each graph split 1 to `most` ways on an empty cluster, float64[graphs, most]; 0 where it cannot be
-    placed.
-    """
+    """Speed-up of each graph split 1 to `most` ways on an empty cluster, float64[graphs, most]; 0: no place."""
     found = np.zeros((len(tables.sequential), most))
     found[:, tables.actions - 1] = tables.sequential[:, None] / tables.durations
     return found

@@ -1,0 +1,53 @@
+"""The network and the devices of a scenario's cluster."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.studies.ramp.network.topology import Ramp, Topology
+from schedlab.studies.ramp.network.torus import Torus, TorusPlacement
+from schedlab.studies.ramp.placement.rules import PlacementRules, RampPlacement
+from schedlab.studies.ramp.scenario import ClusterSettings, RampScenario
+
+
+def legal_degrees(rules: PlacementRules, most: int) -> list[int]:
+    """Return the numbers of shards up to `most` that an empty cluster has a block for; 1 is always among them."""
+    return [degree for degree in range(1, most + 1) if rules.is_legal(degree)]
+
+
+def speeds_of(cluster: ClusterSettings, workers: int) -> np.ndarray | None:
+    """Return float64[workers], the speed of each, None where all are alike. Raises UserError."""
+    return _by_worker(cluster.speeds, workers, "speed", "cluster.speeds") if cluster.speeds else None
+
+
+def memory_of(cluster: ClusterSettings, workers: int) -> np.ndarray:
+    """Return float64[workers], the memory of each in bytes. Raises UserError for memories that cannot be."""
+    return _by_worker(cluster.memories or (cluster.memory,), workers, "memory", "cluster.memories")
+
+
+def _by_worker(given: tuple[float, ...], workers: int, what: str, where: str) -> np.ndarray:
+    if len(given) > workers:
+        raise UserError(
+            f"{len(given)} values of {what} for {workers} workers", where=where, expected="at most one for each"
+        )
+    if any(not 0 < value < np.inf for value in given):
+        raise UserError(f"a worker of {what} {min(given):g}", where=where, expected="finite numbers above 0")
+    return np.resize(np.array(given, dtype=np.float64), workers)
+
+
+def network(scenario: RampScenario) -> tuple[Topology, PlacementRules]:
+    """Return the cluster's topology and its rules of placement. Raises UserError."""
+    cluster, legacy = scenario.cluster, scenario.legacy
+    shared = ("channels", "node_bandwidth", "propagation_latency", "io_latency")
+    rates = {key: getattr(cluster, key) for key in shared}
+    if cluster.topology == "torus":
+        torus = Torus((cluster.groups, cluster.racks, cluster.servers), **rates)
+        return torus, TorusPlacement(torus)
+    ramp = Ramp(
+        **rates,
+        **{key: getattr(cluster, key) for key in ("groups", "racks", "servers", "workers", "contending_racks")},
+        free_inside_racks=legacy.free_inside_racks,
+        bandwidth_shared_twice=legacy.bandwidth_shared_twice,
+    )
+    return ramp, RampPlacement(ramp)
