@@ -1,8 +1,10 @@
-"""What learning on simulation tables costs: CPU seconds of `exact` on several scenarios jointly, milliseconds an episode of REINFORCE.
+"""What learning on simulation tables costs: CPU seconds of `exact` on several scenarios jointly, milliseconds an
+episode of REINFORCE.
 
     python benchmarks/adaptation_learners.py [--table simulations.csv] [--seeds 6] [--episodes 2000]
 
-Without a published table, `exact` learns on three scenarios of an invented one. Starting Python and reading tables is not counted.
+Without a published table, `exact` learns on three scenarios of an invented one. Starting Python and reading tables is
+not counted.
 """
 
 from __future__ import annotations
@@ -36,7 +38,10 @@ def problems_of(table: Path | None) -> dict[str, AdaptationProblem]:
     model = yaml.safe_load((CONF / "model/convnet2.yaml").read_text())
     original = architecture(validate(ModelSettings, {**model, "head_relu": True}))
     setup = ProblemSetup(400.0, deepening_actions(original), metric="test_accuracy")
-    return {name: AdaptationProblem(name, import_published(table, f"simulation_{name}2"), original, setup) for name in SCENARIOS}
+    return {
+        name: AdaptationProblem(name, import_published(table, f"simulation_{name}2"), original, setup)
+        for name in SCENARIOS
+    }
 
 
 def cpu_seconds(learner: Learner, problems: dict[str, AdaptationProblem], form: str, steps: int, seed: int) -> float:
@@ -58,7 +63,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--table", type=Path, help="the published simulations (simulations.csv)")
     parser.add_argument("--seeds", type=int, default=6)
-    parser.add_argument("--episodes", type=int, default=2000, help="of REINFORCE as published; the repaired form takes ten times as many")
+    parser.add_argument(
+        "--episodes",
+        type=int,
+        default=2000,
+        help="of REINFORCE as published; the repaired form takes ten times as many",
+    )
     given = parser.parse_args()
     torch.set_num_threads(1)
     problems = problems_of(given.table)

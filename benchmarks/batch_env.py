@@ -1,7 +1,9 @@
-"""Steps per second of the batch environments, and jobs per second of rules, on one core: python benchmarks/batch_env.py [--swf TRACE]
+"""Steps per second of the batch environments, and jobs per second of rules, on one core: python benchmarks/batch_env.py
+[--swf TRACE]
 
-CPU seconds of this process, compiled code loaded before; the best of five. The environments choose the first row that may be chosen, on
-windows of 256 jobs of a workload drawn here; rules run the first 10,000 jobs of that workload or of a trace.
+CPU seconds of this process, compiled code loaded before; the best of five. The environments choose the first row that
+may be chosen, on windows of 256 jobs of a workload drawn here; rules run the first 10,000 jobs of that workload or of a
+trace.
 """
 
 from __future__ import annotations

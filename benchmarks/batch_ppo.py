@@ -1,16 +1,22 @@
-"""What PPO on the batch study costs and reaches: CPU seconds and memory of an epoch, time of a decision, held-out windows against rules.
+"""What PPO on the batch study costs and reaches: CPU seconds and memory of an epoch, time of a decision, held-out
+windows against rules.
 
     python benchmarks/batch_ppo.py epoch conf/learner/batch/ppo_published.yaml [--passes 80]
-    python benchmarks/batch_ppo.py learn conf/learner/batch/maskable_ppo.yaml --steps 60000 [--seeds 2] [--set gamma=1.0 ...] [--out CSV]
-    python benchmarks/batch_ppo.py networks conf/learner/batch/maskable_ppo.yaml --steps 16384 --seeds 5 [--variants NAME ...] --out CSV
-    python benchmarks/batch_ppo.py learners conf/learner/batch/{maskable_ppo,ppo,a2c,dqn,ddpg}.yaml --steps 16384 --seeds 5 --out CSV
+    python benchmarks/batch_ppo.py learn conf/learner/batch/maskable_ppo.yaml --steps 60000 [--seeds 2] [--set
+        gamma=1.0
+        ...] [--out CSV]
+    python benchmarks/batch_ppo.py networks conf/learner/batch/maskable_ppo.yaml --steps 16384 --seeds 5 [--variants
+        NAME ...] --out CSV
+    python benchmarks/batch_ppo.py learners conf/learner/batch/{maskable_ppo,ppo,a2c,dqn,ddpg}.yaml --steps 16384
+        --seeds 5 --out CSV
 
-An epoch is 25,600 decisions (100 windows of 256 jobs) of the drawn workload of the scenario lublin: rollout and all passes. What is learned
-is tested on the windows of the last 40 % of 80,000 drawn jobs, which share no job; --out writes a row for the planner and one a seed.
-`networks` compares, on 20,000 drawn jobs and after equally many decisions, the plain kernel with the variants that --variants names
-(default: the recorded ones; all: the published networks of policy and value and windows left out, too), and `learners` the recipe of the
-first file with those of the others; the windows' scores lie beside the CSV (NAME-windows.csv), from which an interrupted measurement goes
-on. --drawn-seed draws other jobs. One thread; time is CPU time.
+An epoch is 25,600 decisions (100 windows of 256 jobs) of the drawn workload of the scenario lublin: rollout and all
+passes. What is learned is tested on the windows of the last 40 % of 80,000 drawn jobs, which share no job; --out
+writes a row for the planner and one a seed. `networks` compares, on 20,000 drawn jobs and after equally many
+decisions, the plain kernel with the variants that --variants names (default: the recorded ones; all: the published
+networks of policy and value and windows left out, too), and `learners` the recipe of the first file with those of
+the others; the windows' scores lie beside the CSV (NAME-windows.csv), from which an interrupted measurement goes on.
+--drawn-seed draws other jobs. One thread; time is CPU time.
 """
 
 from __future__ import annotations
@@ -36,8 +42,8 @@ from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.evaluation.statistics import TIE
 from schedlab.studies.batch.figures.comparison import compare_windows
-from schedlab.studies.batch.learners.search_settings import CORRECT_RULES
 from schedlab.studies.batch.learners.search import best_rule
+from schedlab.studies.batch.learners.search_settings import CORRECT_RULES
 from schedlab.studies.batch.problem import BatchProblem, RulePolicy
 from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.studies.batch.study import STUDY
@@ -114,12 +120,19 @@ def epoch(params: dict[str, Any], passes: int | None) -> None:
 
 
 def learn(params: dict[str, Any], steps: int, seeds: int, drawn_seed: int, out: Path | None) -> None:
-    """Print what a policy reaches on the test windows, and the rules beside it; write it to `out`, too, where there is one."""
+    """Print what a policy reaches on the test windows, and the rules beside it; write it to `out`, too, where there
+    is one.
+    """
     problem = problem_of(JOBS, drawn_seed)
-    tested = {part: {rule: slowdowns(problem, RulePolicy(rule), part) for rule in CORRECT_RULES} for part in ("validation", "test")}
+    tested = {
+        part: {rule: slowdowns(problem, RulePolicy(rule), part) for rule in CORRECT_RULES}
+        for part in ("validation", "test")
+    }
     chosen = min(CORRECT_RULES, key=lambda rule: tested["validation"][rule].mean())
     best = min(CORRECT_RULES, key=lambda rule: tested["test"][rule].mean())
-    print(f"{len(tested['test'][best])} windows; chosen {chosen} {tested['test'][chosen].mean():.1f}, in hindsight {best}")
+    print(
+        f"{len(tested['test'][best])} windows; chosen {chosen} {tested['test'][chosen].mean():.1f}, in hindsight {best}"
+    )
     configuration = content_hash([params, steps, problem.scenario.model_dump(mode="json")])[:12]
     rules = {
         "rule": chosen,
@@ -137,7 +150,15 @@ def learn(params: dict[str, Any], steps: int, seeds: int, drawn_seed: int, out: 
     for seed in range(seeds):
         policy, seconds, points = learned(problem, params, steps, seed)
         curve = [round(value, 2) for metric, value, _ in points if metric == "return"]
-        rows.append(row(params["name"], slowdowns(problem, policy, "test"), seed=seed, decisions=steps, cpu_seconds=round(seconds)))
+        rows.append(
+            row(
+                params["name"],
+                slowdowns(problem, policy, "test"),
+                seed=seed,
+                decisions=steps,
+                cpu_seconds=round(seconds),
+            )
+        )
         print(_line(f"seed {seed}: {seconds:.0f} CPU s", rows[-1]), flush=True)
         print(f"   returns {curve[:: max(1, len(curve) // 12)]}")
         if out:
@@ -155,10 +176,15 @@ def recipes_of(files: Iterable[Path]) -> dict[str, Variant]:
 
 
 def compare(variants: Mapping[str, Variant], steps: int, seeds: int, drawn_seed: int, out: Path) -> None:
-    """Learn each variant, keep the windows' scores beside `out`, and tell there how they compare with a rule and the first of them."""
+    """Learn each variant, keep the windows' scores beside `out`, and tell there how they compare with a rule and the
+    first of them.
+    """
     problem, kept = problem_of(FEWER_JOBS, drawn_seed), out.with_name(f"{out.stem}-windows.csv")
     scored = pd.read_csv(kept) if kept.exists() else pd.DataFrame(columns=["configuration", "seed", "cpu_seconds"])
-    keys = {name: content_hash([*each, steps, problem.scenario.model_dump(mode="json")])[:12] for name, each in variants.items()}
+    keys = {
+        name: content_hash([*each, steps, problem.scenario.model_dump(mode="json")])[:12]
+        for name, each in variants.items()
+    }
     for seed in range(seeds):
         for variant, (values, own) in variants.items():
             if ((scored["configuration"] == keys[variant]) & (scored["seed"] == seed)).any():
@@ -177,7 +203,9 @@ def _compared(problem: BatchProblem, scored: pd.DataFrame, keys: dict[str, str])
     """Each variant against the rule that is best on validation, and against the first variant."""
     from batch_search import as_sample  # not above: an epoch's memory is measured, and rollouts are none of it
 
-    chosen = best_rule(CORRECT_RULES, {rule: slowdowns(problem, RulePolicy(rule), "validation") for rule in CORRECT_RULES}, "mean")
+    chosen = best_rule(
+        CORRECT_RULES, {rule: slowdowns(problem, RulePolicy(rule), "validation") for rule in CORRECT_RULES}, "mean"
+    )
     on_test = {rule: slowdowns(problem, RulePolicy(rule), "test") for rule in (*CORRECT_RULES, "planner")}
     print("test windows: " + ", ".join(f"{rule} {values.mean():,.1f}" for rule, values in on_test.items()))
     del on_test["planner"]  # counts as no rule where policies differ
@@ -188,8 +216,15 @@ def _compared(problem: BatchProblem, scored: pd.DataFrame, keys: dict[str, str])
         own, plain = (scored[scored["configuration"] == each] for each in (key, keys[first]))
         ours, theirs = (as_sample(each.iloc[:, 3:].to_numpy(float), seeded=True) for each in (own, plain))
         by_seed = " ".join(f"{value:.4g}" for value in ours.values.mean(axis=1))
-        head = {"variant": variant, "configuration": key, "cpu_seconds": own["cpu_seconds"].median(), "by_seed": by_seed}
-        against = {chosen: as_sample(on_test[chosen][None], seeded=False)} | ({} if variant == first else {first: theirs})
+        head = {
+            "variant": variant,
+            "configuration": key,
+            "cpu_seconds": own["cpu_seconds"].median(),
+            "by_seed": by_seed,
+        }
+        against = {chosen: as_sample(on_test[chosen][None], seeded=False)} | (
+            {} if variant == first else {first: theirs}
+        )
         for name, other in against.items():
             rng = generator(0, "batch-networks", variant, name)
             rows.append({**head, "against": name, **compare_windows(ours, other, differing, rng)})
@@ -214,7 +249,9 @@ def slowdowns(problem: BatchProblem, policy: Any, part: str) -> np.ndarray:
 
 
 def ratios(own: np.ndarray, rules: dict[str, np.ndarray], chosen: str) -> dict[str, float]:
-    """Return a mean and how it compares with that of the chosen rule; the share of windows won is of those that differ."""
+    """Return a mean and how it compares with that of the chosen rule; the share of windows won is of those that
+    differ.
+    """
     against, differ = rules[chosen], own != rules[chosen]
     worst = np.sort(np.argsort(against)[:-3])
     return {
@@ -239,9 +276,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("epoch", "learn", "networks", "learners"))
     parser.add_argument(
-        "files", type=Path, nargs="+", metavar="file", help="values of a learner: conf/learner/batch/*.yaml; of learners: several"
+        "files",
+        type=Path,
+        nargs="+",
+        metavar="file",
+        help="values of a learner: conf/learner/batch/*.yaml; of learners: several",
     )
-    parser.add_argument("--passes", type=int, help="passes over the epoch, all of them taken (default: as the file says)")
+    parser.add_argument(
+        "--passes", type=int, help="passes over the epoch, all of them taken (default: as the file says)"
+    )
     parser.add_argument("--steps", type=int, default=60_000, help="decisions to learn from")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--drawn-seed", type=int, default=1, help="of the drawn jobs")
@@ -253,7 +296,9 @@ def main() -> int:
         metavar="NAME",
         help="of networks; the kernel is one",
     )
-    parser.add_argument("--out", type=Path, help="CSV of learn, or of networks and learners (default: measured.csv), which go on")
+    parser.add_argument(
+        "--out", type=Path, help="CSV of learn, or of networks and learners (default: measured.csv), which go on"
+    )
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="values other than the file's")
     arguments = parser.parse_args()
     if arguments.what != "learners" and len(arguments.files) > 1:

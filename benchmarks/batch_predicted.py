@@ -1,9 +1,10 @@
-"""Predicting without learning: bases of the rollouts, not searched for, over the predictions that rollouts have, beside rules by requests.
+"""Predicting without learning: bases of the rollouts, not searched for, over the predictions that rollouts have, beside
+rules by requests.
 
     python benchmarks/batch_predicted.py [--out FILE.csv]
 
-Mean bounded slowdown on the windows of the validation part, by which one would have to choose, and of the test part, at the scale full. The
-scenarios score the same rules among others.
+Mean bounded slowdown on the windows of the validation part, by which one would have to choose, and of the test part, at
+the scale full. The scenarios score the same rules among others.
 """
 
 from __future__ import annotations
@@ -38,16 +39,23 @@ SHOWN = (
 def main() -> None:
     """Write a row a scenario and rule."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=REPOSITORY / "docs/results/batch_predicted.csv", help="where the rows go")
+    parser.add_argument(
+        "--out", type=Path, default=REPOSITORY / "docs/results/batch_predicted.csv", help="where the rows go"
+    )
     arguments = parser.parse_args()
     records, rows = experiment.load(REPOSITORY / "conf", "full", find_study).studies["batch"].scenarios, []
     for name in SCENARIOS:
         scenario = validate(BatchScenario, {"name": name, "seed": records[name]["seed"], **records[name]["problem"]})
         problem = BatchProblem(scenario, make_trace(scenario.workload)[0])
         for rule in SHOWN:
-            policy, row = RULE_MAKERS[rule]({}, problem, 0), {"scenario": name, "rule": rule, "windows": len(problem.units("test"))}
+            policy, row = (
+                RULE_MAKERS[rule]({}, problem, 0),
+                {"scenario": name, "rule": rule, "windows": len(problem.units("test"))},
+            )
             for split in ("validation", "test"):
-                row[split] = float(np.mean([problem.rollout(policy, unit).scores["avg_bsld"] for unit in problem.units(split)]))
+                row[split] = float(
+                    np.mean([problem.rollout(policy, unit).scores["avg_bsld"] for unit in problem.units(split)])
+                )
             rows.append(row)
             print(row, flush=True)
     pd.DataFrame(rows).to_csv(arguments.out, index=False, float_format="%.10g")

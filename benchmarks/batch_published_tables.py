@@ -1,4 +1,6 @@
-"""Tables of the batch study on the windows of the published tables: rules, planner and what was learned, beside the published numbers."""
+"""Tables of the batch study on the windows of the published tables: rules, planner and what was learned, beside the
+published numbers.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,12 @@ from schedlab.evaluation.claims import ClaimSettings, read_claims
 
 TRACES = {"lublin-1": "Lublin-1", "sdsc": "SDSC-SP2", "hpc2n": "HPC2N", "lublin-2": "Lublin-2"}
 LEDGER = {"lublin-1": "lublin1", "sdsc": "sdsc-sp2", "hpc2n": "hpc2n", "lublin-2": "lublin2"}  # as the claims call them
-MEASURES = (("mean", 2), ("median", 2), ("wait_mean", 0), ("wait_median", 0))  # of the dissertation's tests, with their digits
+MEASURES = (
+    ("mean", 2),
+    ("median", 2),
+    ("wait_mean", 0),
+    ("wait_median", 0),
+)  # of the dissertation's tests, with their digits
 LEARNED = ("planner", "evolution", "rollout")
 
 
@@ -20,7 +27,9 @@ def batch_published_search(results: Path) -> str:
     rows = []
     for trace, name in TRACES.items():
         own = _of(results, "none", trace)
-        rows.append([name, _published(trace, "none"), _mean(own, "f1"), _mean(own, "planner"), _seeds(own, "evolution")])
+        rows.append(
+            [name, _published(trace, "none"), _mean(own, "f1"), _mean(own, "planner"), _seeds(own, "evolution")]
+        )
     return page(["", "published RL", "`f1`", "planner", "searched"], rows, "lrrrr")
 
 
@@ -56,8 +65,13 @@ def batch_published_rules(results: Path) -> str:
     rows = []
     for trace, name in TRACES.items():
         both = [_of(results, backfill, trace) for backfill in ("none", "legacy")]
-        pairs = {rule: " / ".join(_mean(own, rule) for own in both) for rule in (*rules, *mended, *(f"{rule}_legacy" for rule in mended))}
-        rows.append([name, *(pairs[rule] for rule in rules), *(f"{pairs[rule]} ({pairs[f'{rule}_legacy']})" for rule in mended)])
+        pairs = {
+            rule: " / ".join(_mean(own, rule) for own in both)
+            for rule in (*rules, *mended, *(f"{rule}_legacy" for rule in mended))
+        }
+        rows.append(
+            [name, *(pairs[rule] for rule in rules), *(f"{pairs[rule]} ({pairs[f'{rule}_legacy']})" for rule in mended)]
+        )
     return page(["", *rules.values(), *mended.values()], rows)
 
 
@@ -66,14 +80,18 @@ def batch_published_easy(results: Path) -> str:
     traces = ("lublin-1", "sdsc", "hpc2n")
     rows = []
     for rule in ("fcfs", "sjf", "f1"):
-        pairs = [", ".join(_mean(_of(results, backfill, trace), rule) for backfill in ("legacy", "easy")) for trace in traces]
+        pairs = [
+            ", ".join(_mean(_of(results, backfill, trace), rule) for backfill in ("legacy", "easy")) for trace in traces
+        ]
         rows.append([rule.upper(), *pairs])
     first, *others = (TRACES[trace] for trace in traces)
     return page(["", f"{first}: published, EASY", *others], rows, "lrrr")
 
 
 def batch_published_utilisation(results: Path) -> str:
-    """Utilisation on the ten windows as published and here; in brackets what two of the rules reach as they are meant. The ledger alone."""
+    """Utilisation on the ten windows as published and here; in brackets what two of the rules reach as they are meant.
+    The ledger alone.
+    """
     del results
     ledger, rules = _ledger(), {"fcfs": "FCFS", "wfp3": "WFP3", "unicep": "UNICEP", "sjf": "SJF", "f1": "F1"}
     rows = []
@@ -90,7 +108,9 @@ def batch_published_utilisation(results: Path) -> str:
 
 
 def batch_published_tests(results: Path) -> str:
-    """The dissertation's tables: published, its baselines as it ran them, the rules as they are meant; its PPO. The ledger alone."""
+    """The dissertation's tables: published, its baselines as it ran them, the rules as they are meant; its PPO. The
+    ledger alone.
+    """
     del results
     ledger = _ledger()
     kinds = {
@@ -105,7 +125,11 @@ def batch_published_tests(results: Path) -> str:
             if f"{kind}-{trace}-fcfs" not in ledger:
                 continue
             cells = [_three(ledger[f"{kind}-{trace}-{rule}"], digits) for rule in ("fcfs", "f1", "sjf", "smallest")]
-            learned = [f"{claim.published:.{digits}f}" for id_, claim in ledger.items() if id_.startswith(f"{kind}-{trace}-ppo")]
+            learned = [
+                f"{claim.published:.{digits}f}"
+                for id_, claim in ledger.items()
+                if id_.startswith(f"{kind}-{trace}-ppo")
+            ]
             if kind == "test":
                 learned += [f"{claim.published:.2f}" for id_, claim in ledger.items() if id_.startswith(f"{trace}-ppo")]
             rows.append([f"{name}: {what}", *cells, ", ".join(learned)])

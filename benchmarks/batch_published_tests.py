@@ -4,9 +4,9 @@
     snakemake --cores 1 --config scale=full -- $learned/{ppo-dissertation-hpc2n,rollout-hpc2n}/seed-{0..4}/policy.zip
     python benchmarks/batch_published_tests.py results/full/batch [--out FILE.csv]
 
-The seeds that are there are scored, so that the cells can be made in pieces. Mean and median of the bounded slowdown and of the wait (s)
-over the jobs of all windows; on SDSC-SP2 the last window counts four times, as published. The scenarios `published_test_*` score the same,
-each window once.
+The seeds that are there are scored, so that the cells can be made in pieces. Mean and median of the bounded slowdown
+and of the wait (s) over the jobs of all windows; on SDSC-SP2 the last window counts four times, as published. The
+scenarios `published_test_*` score the same, each window once.
 """
 
 from __future__ import annotations
@@ -27,13 +27,22 @@ from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.workloads.prepare import make_trace
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-SCENARIOS = ("published_test_hpc2n", "published_test_hpc2n_backfill", "published_test_sdsc_sp2", "published_test_sdsc_sp2_backfill")
+SCENARIOS = (
+    "published_test_hpc2n",
+    "published_test_hpc2n_backfill",
+    "published_test_sdsc_sp2",
+    "published_test_sdsc_sp2_backfill",
+)
 COUNTED = {"test-049704": 4}  # windows of SDSC-SP2
 
 
 def rows_of(folder: Path, name: str, record: dict) -> list[dict]:
     """Return a row a seed of each policy of a scenario whose file is there."""
-    learned = [(policy, file) for policy in record["policies"] for file in sorted((folder / "policies" / policy).glob("seed-*/policy.zip"))]
+    learned = [
+        (policy, file)
+        for policy in record["policies"]
+        for file in sorted((folder / "policies" / policy).glob("seed-*/policy.zip"))
+    ]
     if not learned:
         return []
     scenario = validate(BatchScenario, {"name": name, "seed": record["seed"], **record["problem"]})
@@ -61,7 +70,9 @@ def main() -> None:
     """Write the rows of all scenarios."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="results of the study at a scale, such as results/full/batch")
-    parser.add_argument("--out", type=Path, default=REPOSITORY / "docs/results/batch_published_tests.csv", help="where the rows go")
+    parser.add_argument(
+        "--out", type=Path, default=REPOSITORY / "docs/results/batch_published_tests.csv", help="where the rows go"
+    )
     arguments = parser.parse_args()
     records = experiment.load(REPOSITORY / "conf", "full", find_study).studies["batch"].scenarios
     rows = [row for name in SCENARIOS for row in rows_of(arguments.folder, name, records[name])]

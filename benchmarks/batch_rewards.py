@@ -1,13 +1,15 @@
 """The dissertation's rewards compared: what the workflow learned under each, seed by seed and with intervals, one CSV.
 
     learned=results/full/batch/policies
-    snakemake --cores 1 --config scale=full -- $learned/ppo-reward-{episodic,direct,sigmoid-100,sigmoid-50}/seed-{0..4}/policy.zip
+    snakemake --cores 1 --config scale=full --
+        $learned/ppo-reward-{episodic,direct,sigmoid-100,sigmoid-50}/seed-{0..4}/policy.zip
     python benchmarks/batch_rewards.py results/full/batch [--out FILE.csv]
 
-Validation: minus the mean bounded slowdown of the validation windows, whatever is rewarded, the best score of a seed and its last; test:
-the mean bounded slowdown of the test windows under the best parameters. The rows `all` are means of the seeds with 95 % intervals
-(validation: over seeds; test, and its ratios to f1 and to `episodic` on the same windows: over seeds and windows) and their median. All
-windows of a policy are stepped side by side, which takes far less time than the scenario `lublin_rewards` and scores the same.
+Validation: minus the mean bounded slowdown of the validation windows, whatever is rewarded, the best score of a seed
+and its last; test: the mean bounded slowdown of the test windows under the best parameters. The rows `all` are means of
+the seeds with 95 % intervals (validation: over seeds; test, and its ratios to f1 and to `episodic` on the same windows:
+over seeds and windows) and their median. All windows of a policy are stepped side by side, which takes far less time
+than the scenario `lublin_rewards` and scores the same.
 """
 
 from __future__ import annotations
@@ -66,8 +68,15 @@ def tested(problem: BatchProblem, policy: LearnedPolicy) -> np.ndarray:
 def rows_of(problem: BatchProblem, policy: str, seed: int, values: np.ndarray) -> pd.DataFrame:
     """Return one policy's scores as rows of the common table."""
     units = [unit.id for unit in problem.units("test")]
-    head = {"scenario": "lublin", "policy": policy, "kind": "rule" if policy == RULE else "learned", "policy_seed": seed}
-    return pd.DataFrame({**head, "split": "test", "metric": METRIC, "unit": units, "block": units, "value": values, "weight": 1.0})
+    head = {
+        "scenario": "lublin",
+        "policy": policy,
+        "kind": "rule" if policy == RULE else "learned",
+        "policy_seed": seed,
+    }
+    return pd.DataFrame(
+        {**head, "split": "test", "metric": METRIC, "unit": units, "block": units, "value": values, "weight": 1.0}
+    )
 
 
 def by_seed(folder: Path, policy: str, scores: pd.DataFrame) -> pd.DataFrame:
@@ -79,13 +88,19 @@ def by_seed(folder: Path, policy: str, scores: pd.DataFrame) -> pd.DataFrame:
         told = curve[(curve["split"] == "validation") & (curve["metric"] == "return")].sort_values("step")["value"]
         cost = pd.read_csv(learned / "benchmarks/learn.tsv", sep="\t")["cpu_time"].iloc[0]
         row = {"seed": str(seed), "decisions": int(curve["step"].max()), "cpu_seconds": round(cost)}
-        rows.append(row | {"validation_best": told.max(), "validation_last": told.iloc[-1], "test": tested["value"].mean()})
+        rows.append(
+            row | {"validation_best": told.max(), "validation_last": told.iloc[-1], "test": tested["value"].mean()}
+        )
     return pd.DataFrame(rows)
 
 
 def of_all(policy: str, seeds: pd.DataFrame, scores: pd.DataFrame) -> dict[str, float | str]:
     """Return the row of all seeds."""
-    row: dict[str, float | str] = {"seed": "all", "decisions": seeds["decisions"].max(), "cpu_seconds": seeds["cpu_seconds"].median()}
+    row: dict[str, float | str] = {
+        "seed": "all",
+        "decisions": seeds["decisions"].max(),
+        "cpu_seconds": seeds["cpu_seconds"].median(),
+    }
     for measure in ("validation_best", "validation_last", "test"):
         values = seeds[[measure]].to_numpy(float)
         once = Sample(values, np.ones_like(values), np.zeros(1, int), tuple(range(len(values))), ("all",), True)
@@ -112,7 +127,9 @@ def main() -> None:
     known = np.array([problem.rollout(RulePolicy(RULE), unit).scores[METRIC] for unit in problem.units("test")])
     scored = [rows_of(problem, RULE, 0, known)]
     for policy in (f"ppo-reward-{reward}" for reward in REWARDS):
-        for seed in sorted(int(path.name.removeprefix("seed-")) for path in (arguments.folder / "policies" / policy).glob("seed-*")):
+        for seed in sorted(
+            int(path.name.removeprefix("seed-")) for path in (arguments.folder / "policies" / policy).glob("seed-*")
+        ):
             checkpoint = arguments.folder / "policies" / policy / f"seed-{seed}/policy.zip"
             learned = load_object(STUDY.learners["maskable_ppo"])().load(checkpoint, problem)
             scored.append(rows_of(problem, policy, seed, tested(problem, learned)))

@@ -11,24 +11,57 @@ from table_parts import REPOSITORY, between, one, page, percent, seeds_of
 from schedlab.evaluation.claims import read_claims
 from schedlab.studies.batch.learners.search_settings import CORRECT_RULES
 
-TRACES = {"sdsc": "SDSC-SP2", "hpc2n": "HPC2N", "lublin-1": "like Lublin-1", "lublin-2": "like Lublin-2", "kth": "KTH-SP2"}
+TRACES = {
+    "sdsc": "SDSC-SP2",
+    "hpc2n": "HPC2N",
+    "lublin-1": "like Lublin-1",
+    "lublin-2": "like Lublin-2",
+    "kth": "KTH-SP2",
+}
 
 
 def batch_search(results: Path) -> str:
     """Searched linear priorities on the test windows of their own traces."""
     found = pd.read_csv(results / "batch_search.csv")
-    # Ratios of the prototype to its chosen rule, with which the specification of the study came: no run of ours makes them.
-    prototype = {"sdsc none": "0.76 to 0.84", "hpc2n none": "0.40 to 0.63", "lublin-1 none": "0.94, 0.95", "lublin-2 none": "0.75"}
+    # Ratios of the prototype to its chosen rule, with which the specification of the study came: no run of ours makes
+    # them.
+    prototype = {
+        "sdsc none": "0.76 to 0.84",
+        "hpc2n none": "0.40 to 0.63",
+        "lublin-1 none": "0.94, 0.95",
+        "lublin-2 none": "0.75",
+    }
     prototype |= {"sdsc easy": "0.69, 0.71", "hpc2n easy": "0.41, 0.54"}
-    header = ["trace", "windows", "seeds", "chosen rule", "in hindsight", "planner", "searched", "to chosen", "to hindsight", "to planner"]
+    header = [
+        "trace",
+        "windows",
+        "seeds",
+        "chosen rule",
+        "in hindsight",
+        "planner",
+        "searched",
+        "to chosen",
+        "to hindsight",
+        "to planner",
+    ]
     rows = []
     for key in prototype:
         trace, backfill = key.split()
         own = found[(found["trace"] == trace) & (found["learned_on"] == trace) & (found["backfill"] == backfill)]
         chosen, best, planner = (one(own, against=name) for name in ("chosen by mean", "hindsight", "planner"))
         rules = [f"`{row['rule']}` {row['baseline_mean']:.1f}" for row in (chosen, best)]
-        cells = [_place(trace, backfill), f"{chosen['windows']}", f"{chosen['seeds']}", *rules, f"{planner['baseline_mean']:.1f}"]
-        cells += [f"{chosen['mean']:.1f}", *map(between, (chosen, best, planner)), f"{chosen['ratio_without_worst']:.2f}"]
+        cells = [
+            _place(trace, backfill),
+            f"{chosen['windows']}",
+            f"{chosen['seeds']}",
+            *rules,
+            f"{planner['baseline_mean']:.1f}",
+        ]
+        cells += [
+            f"{chosen['mean']:.1f}",
+            *map(between, (chosen, best, planner)),
+            f"{chosen['ratio_without_worst']:.2f}",
+        ]
         rows.append([*cells, f"{chosen['geometric_ratio']:.2f}", percent(chosen["win_rate"]), prototype[key]])
     return page([*header, "without worst", "geometric", "won", "prototype"], rows, "l" + 13 * "r")
 
@@ -45,14 +78,19 @@ def batch_transfer(results: Path) -> str:
 
 
 def _matrix(found: pd.DataFrame) -> str:
-    """Ratios to the best rule in hindsight: a row a trace that was learned on, a column one tested on, and the untrained planner below."""
+    """Ratios to the best rule in hindsight: a row a trace that was learned on, a column one tested on, and the
+    untrained planner below.
+    """
     learned_on = [name for name in TRACES if name != "kth"]
     rows = []
     for learned in learned_on:
         own = [one(found, trace=trace, learned_on=learned, against="hindsight") for trace in TRACES]
         rows.append([TRACES[learned], *(f"{row['ratio']:.2f}" for row in own)])
     first = found[found["learned_on"] == learned_on[0]]
-    means = [[one(first, trace=trace, against=role)["baseline_mean"] for trace in TRACES] for role in ("planner", "hindsight")]
+    means = [
+        [one(first, trace=trace, against=role)["baseline_mean"] for trace in TRACES]
+        for role in ("planner", "hindsight")
+    ]
     rows.append(["nothing (the planner)", *(f"{planner / rule:.2f}" for planner, rule in zip(*means, strict=True))])
     return page(["learned on", *TRACES.values()], rows, "l" + len(TRACES) * "r")
 
@@ -87,13 +125,30 @@ def _place(trace: str, backfill: str) -> str:
 
 
 def _judged(name: str, own: pd.DataFrame) -> list[str]:
-    """A row that says all of a learner on one trace: rules, means, ratios, effect size (of the log ratios), share won."""
-    chosen, by_log, best, planner = (one(own, against=role) for role in ("chosen by mean", "chosen by log", "hindsight", "planner"))
+    """A row that says all of a learner on one trace: rules, means, ratios, effect size (of the log ratios), share
+    won.
+    """
+    chosen, by_log, best, planner = (
+        one(own, against=role) for role in ("chosen by mean", "chosen by log", "hindsight", "planner")
+    )
     rules = [f"`{row['rule']}` {row['baseline_mean']:.1f}" for row in (chosen, by_log, best)]
-    cells = [name, f"{chosen['windows']}", f"{chosen['seeds']}", *rules, f"{planner['baseline_mean']:.1f}", _with_seeds(chosen)]
+    cells = [
+        name,
+        f"{chosen['windows']}",
+        f"{chosen['seeds']}",
+        *rules,
+        f"{planner['baseline_mean']:.1f}",
+        _with_seeds(chosen),
+    ]
     cells += [between(row) for row in (chosen, by_log, best, planner)]
     effect = _told(chosen["standardised_log_ratio"])
-    return [*cells, f"{chosen['ratio_without_worst']:.2f}", between(chosen, "geometric_ratio"), effect, percent(chosen["win_rate"])]
+    return [
+        *cells,
+        f"{chosen['ratio_without_worst']:.2f}",
+        between(chosen, "geometric_ratio"),
+        effect,
+        percent(chosen["win_rate"]),
+    ]
 
 
 def _with_seeds(row: pd.Series, digits: int = 1) -> str:
@@ -106,7 +161,14 @@ def _with_seeds(row: pd.Series, digits: int = 1) -> str:
 def batch_evolution(results: Path) -> str:
     """The evolution strategy with the compute of the rollouts, and the rollouts of the same seeds."""
     found = pd.read_csv(results / "batch_rollouts.csv")
-    header = ["trace", "CPU seconds: evolution, rollouts", "evolution strategy (seeds)", "to chosen", "to planner", "rollouts"]
+    header = [
+        "trace",
+        "CPU seconds: evolution, rollouts",
+        "evolution strategy (seeds)",
+        "to chosen",
+        "to planner",
+        "rollouts",
+    ]
     rows = []
     for trace, backfill in ROLLOUTS:
         own = found[(found["trace"] == trace) & (found["backfill"] == backfill)]
@@ -115,8 +177,20 @@ def batch_evolution(results: Path) -> str:
         chosen, planner = (one(own, learner="evolution", against=name) for name in ("chosen by mean", "planner"))
         other = one(own, learner="rollout", against="evolution")
         seconds = f"{chosen['cpu_seconds']:.0f}, {other['cpu_seconds']:.0f}"
-        cells = [_place(trace, backfill), seconds, _with_seeds(chosen), between(chosen), between(planner), f"{other['mean']:.1f}"]
-        also = [between(other), between(other, "geometric_ratio"), _told(other["standardised_log_ratio"]), percent(other["win_rate"])]
+        cells = [
+            _place(trace, backfill),
+            seconds,
+            _with_seeds(chosen),
+            between(chosen),
+            between(planner),
+            f"{other['mean']:.1f}",
+        ]
+        also = [
+            between(other),
+            between(other, "geometric_ratio"),
+            _told(other["standardised_log_ratio"]),
+            percent(other["win_rate"]),
+        ]
         rows.append([*cells, *also])
     return page([*header, "rollouts to evolution", "geometric", "effect", "won"], rows, "l" + 9 * "r")
 
@@ -133,7 +207,9 @@ SETTINGS = {
 
 
 def batch_settings(results: Path) -> str:
-    """All rules but the longest and the largest job first, planner and rollouts learned at load 0.9, where one thing is changed."""
+    """All rules but the longest and the largest job first, planner and rollouts learned at load 0.9, where one thing
+    is changed.
+    """
     found = pd.read_csv(results / "batch_settings.csv", dtype={"by_seed": str})
     shown = [rule for rule in CORRECT_RULES if rule not in ("ljf", "largest")]
     rows = []
@@ -141,17 +217,39 @@ def batch_settings(results: Path) -> str:
         own = found[found["trace"] == scenario]
         chosen, best, planner = (one(own, against=role) for role in ("chosen by mean", "hindsight", "planner"))
         means = [f"{one(own, against='rule', rule=rule)['baseline_mean']:.0f}" for rule in shown]
-        cells = [name, *means, f"{planner['baseline_mean']:.0f}", f"{chosen['mean']:.0f}", f"{between(chosen)} `{chosen['rule']}`"]
+        cells = [
+            name,
+            *means,
+            f"{planner['baseline_mean']:.0f}",
+            f"{chosen['mean']:.0f}",
+            f"{between(chosen)} `{chosen['rule']}`",
+        ]
         rows.append([*cells, f"{between(best)} `{best['rule']}`", between(planner)])
     header = ["", *(f"`{rule}`" for rule in shown), "planner", "rollouts", "to chosen", "to hindsight", "to planner"]
     return page(header, rows, "l" + (len(header) - 1) * "r")
 
 
 def batch_confirmation(results: Path) -> str:
-    """Rollouts and the evolution strategy on logs that nobody had looked at, as they are and with jobs that come faster."""
+    """Rollouts and the evolution strategy on logs that nobody had looked at, as they are and with jobs that come
+    faster.
+    """
     found = pd.read_csv(results / "batch_confirmation.csv", dtype={"by_seed": str})
-    names = {"atlas": "LLNL-Atlas", "nasa": "NASA-iPSC", "atlas-busy": "LLNL-Atlas, load 0.9", "nasa-busy": "NASA-iPSC, load 0.9"}
-    header = ["log", "learned by", "windows that differ", "chosen by mean", "in hindsight", "planner", "learned (seeds)", "to chosen"]
+    names = {
+        "atlas": "LLNL-Atlas",
+        "nasa": "NASA-iPSC",
+        "atlas-busy": "LLNL-Atlas, load 0.9",
+        "nasa-busy": "NASA-iPSC, load 0.9",
+    }
+    header = [
+        "log",
+        "learned by",
+        "windows that differ",
+        "chosen by mean",
+        "in hindsight",
+        "planner",
+        "learned (seeds)",
+        "to chosen",
+    ]
     rows = []
     for trace in found["learned_on"].unique():
         for learner in ("rollout", "evolution"):
@@ -187,7 +285,9 @@ def batch_networks_published(results: Path) -> str:
 
 def batch_learners(results: Path) -> str:
     """The recipes of the stock learners after equally many decisions."""
-    rows = [[f"`{name}`", *cells] for name, *cells in _variants(pd.read_csv(results / "batch_learners.csv"), "maskable_ppo")]
+    rows = [
+        [f"`{name}`", *cells] for name, *cells in _variants(pd.read_csv(results / "batch_learners.csv"), "maskable_ppo")
+    ]
     return page(["recipe", *_variant_columns("`maskable_ppo`")], rows, "lrlrrrrr")
 
 
@@ -196,12 +296,19 @@ def _variant_columns(first: str) -> list[str]:
 
 
 def _variants(found: pd.DataFrame, first: str, ending: str = "") -> list[list[str]]:
-    """Rows of what batch_ppo.py compares: each variant against the rule that validation chose and against the first of them."""
+    """Rows of what batch_ppo.py compares: each variant against the rule that validation chose and against the first
+    of them.
+    """
     rows = []
     for variant, own in found.groupby("variant", sort=False):
         (_, rule), *plain = own.sort_values("against", key=lambda names: names == first).iterrows()
         seeds = ", ".join(f"{mean:.0f}" for mean in seeds_of(rule["by_seed"]))
-        cells = [str(variant).replace("f1", "`f1`") + ending, f"{rule['cpu_seconds']:.0f}", seeds, f"{between(rule)} `{rule['against']}`"]
+        cells = [
+            str(variant).replace("f1", "`f1`") + ending,
+            f"{rule['cpu_seconds']:.0f}",
+            seeds,
+            f"{between(rule)} `{rule['against']}`",
+        ]
         also = [[between(row), between(row, "geometric_ratio"), percent(row["win_rate"])] for _, row in plain]
         rows.append([*cells, percent(rule["win_rate"]), *(also[0] if also else ["", "", ""])])
     return rows
@@ -220,7 +327,16 @@ def batch_rewards(results: Path) -> str:
         ratios = [between(mean, "to_f1"), "" if reward == "episodic" else between(mean, "to_episodic")]
         claimed = [published[f"validation-{reward}-{when}"] for when in ("best", "last")]
         rows.append([f"`{reward}`", *cells, seeds, *ratios, " / ".join(f"{value:.2f}" for value in claimed)])
-    header = ["reward", "validation, best", "last", "test windows", "seeds", "to `f1`", "to `episodic`", "published best / last"]
+    header = [
+        "reward",
+        "validation, best",
+        "last",
+        "test windows",
+        "seeds",
+        "to `f1`",
+        "to `episodic`",
+        "published best / last",
+    ]
     return page(header, rows, "lrrrlrrr")
 
 
@@ -242,9 +358,13 @@ def batch_ppo_epoch(results: Path) -> str:
     """What an epoch of PPO costs."""
     rows = []
     for row in pd.read_csv(results / "batch_ppo_epoch.csv").itertuples():
-        rows.append([EPOCHS[row.learner, row.passes], f"{row.passes}", f"{row.cpu_seconds:.1f}", f"{row.memory_gib:.2f} GiB"])
+        rows.append(
+            [EPOCHS[row.learner, row.passes], f"{row.passes}", f"{row.cpu_seconds:.1f}", f"{row.memory_gib:.2f} GiB"]
+        )
     return page(
-        ["an epoch of 25,600 decisions (100 environments, 256 steps each)", "passes", "CPU seconds", "memory at most"], rows, "lrrr"
+        ["an epoch of 25,600 decisions (100 environments, 256 steps each)", "passes", "CPU seconds", "memory at most"],
+        rows,
+        "lrrr",
     )
 
 
@@ -260,7 +380,9 @@ def batch_ppo_runs(results: Path) -> str:
     for row in pd.read_csv(results / "batch_ppo_runs.csv").itertuples():
         ratios = [f"{ratio:.2f}" for ratio in (row.ratio, row.geometric_ratio, row.ratio_without_worst)]
         rows.append([names[row.policy].format(row.decisions), f"{row.cpu_seconds}", *ratios, percent(row.win_rate)])
-    return page(["", "CPU seconds", "ratio of means to `f1`", "geometric", "without the 3 worst", "won"], rows, "lrrrrr")
+    return page(
+        ["", "CPU seconds", "ratio of means to `f1`", "geometric", "without the 3 worst", "won"], rows, "lrrrrr"
+    )
 
 
 def batch_backfill_order(results: Path) -> str:
@@ -277,7 +399,9 @@ def batch_rule_speed(results: Path) -> str:
     modes = ["none", "legacy", "easy", "conservative"]
     rows = []
     for row in pd.read_csv(results / "batch_rule_speed.csv").to_dict("records"):
-        rows.append([f"{batch_published_tables.TRACES[row['trace']]}, `{row['policy']}`", *(f"{row[mode]}" for mode in modes)])
+        rows.append(
+            [f"{batch_published_tables.TRACES[row['trace']]}, `{row['policy']}`", *(f"{row[mode]}" for mode in modes)]
+        )
     return page(["", *modes], rows, "lrrrr")
 
 
@@ -297,7 +421,12 @@ def batch_predicted(results: Path) -> str:
     rows = []
     for scenario, own in found.groupby("scenario", sort=False):
         means = own.set_index("rule")
-        rows.append([names[scenario], *(f"{means.loc[rule, 'validation']:.1f}, {means.loc[rule, 'test']:.1f}" for rule in rules)])
+        rows.append(
+            [
+                names[scenario],
+                *(f"{means.loc[rule, 'validation']:.1f}, {means.loc[rule, 'test']:.1f}" for rule in rules),
+            ]
+        )
     return page(["validation, test", *(f"`{rule}`" for rule in rules)], rows)
 
 

@@ -1,4 +1,6 @@
-"""Rates of the adaptation study: real training, the table, learning on it. Scenario `late` at scale small, data set digits."""
+"""Rates of the adaptation study: real training, the table, learning on it. Scenario `late` at scale small, data set
+digits.
+"""
 
 from __future__ import annotations
 

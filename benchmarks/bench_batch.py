@@ -40,7 +40,12 @@ def bench_steps_batched(measure, quick, drawn, backfill):
 def bench_learning(measure, quick):
     """PPO as published, 100 environments, 4 passes: decisions learned from, rollouts included."""
     steps, problem = (16 if quick else 256), batch_ppo.problem_of(10_000)
-    values = {**yaml.safe_load(LEARNER.read_text()), "environments": 100, "n_steps": steps, "batch_size": 100 if quick else 512}
+    values = {
+        **yaml.safe_load(LEARNER.read_text()),
+        "environments": 100,
+        "n_steps": steps,
+        "batch_size": 100 if quick else 512,
+    }
     values |= {"n_epochs": 4, "target_kl": None}
 
     def learn() -> int:

@@ -1,4 +1,6 @@
-"""What it costs to start: imports, the command, environments, Snakemake's dry run. CPU time of the processes that are started."""
+"""What it costs to start: imports, the command, environments, Snakemake's dry run. CPU time of the processes that are
+started.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,11 @@ import pytest
 
 from schedlab.environments import ENVIRONMENTS
 
-MADE = [name for name in ENVIRONMENTS if name not in ("schedlab/BatchWeights-v0", "schedlab/CloudLive-v0", "schedlab/MoCloudReplay-v0")]
+MADE = [
+    name
+    for name in ENVIRONMENTS
+    if name not in ("schedlab/BatchWeights-v0", "schedlab/CloudLive-v0", "schedlab/MoCloudReplay-v0")
+]
 
 
 def cpu_of_children() -> float:

@@ -12,9 +12,13 @@ import simulator
 from schedlab.batsim.running import Inputs, open_backend
 
 
-@pytest.mark.parametrize("case", ["delay-128-fcfs", "delay-128-easy", "delay-2280-fcfs", "delay-2280-easy", "cpu-128-fcfs", "cpu-128-easy"])
+@pytest.mark.parametrize(
+    "case", ["delay-128-fcfs", "delay-128-easy", "delay-2280-fcfs", "delay-2280-easy", "cpu-128-fcfs", "cpu-128-easy"]
+)
 def bench_simulator(measure, quick, tmp_path, case):
-    """Jobs through the embedded simulator under a PyBatsim scheduler (kind of jobs, hosts, scheduler), output files included."""
+    """Jobs through the embedded simulator under a PyBatsim scheduler (kind of jobs, hosts, scheduler), output files
+    included.
+    """
     simulate(measure, tmp_path, case, 1_000 if quick else 10_000, "jobs", 1)
 
 
@@ -32,7 +36,9 @@ def simulate(measure, folder: Path, case: str, count: int, unit: str, each: int)
 
         def read():
             stack.close()
-            return stack.enter_context(open_backend("embedded", Inputs(folder / "p.xml", (folder / "w.json",), f"{folder}/out")))
+            return stack.enter_context(
+                open_backend("embedded", Inputs(folder / "p.xml", (folder / "w.json",), f"{folder}/out"))
+            )
 
         def run(simulation) -> int:
             simulator.schedule(simulation, int(hosts), None if scheduler == "none" else scheduler)

@@ -1,4 +1,6 @@
-"""Rates of the ramp study on the shipped graphs: a large job's duration, episodes, decisions with observation, topology."""
+"""Rates of the ramp study on the shipped graphs: a large job's duration, episodes, decisions with observation,
+topology.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ def bench_environment_steps(measure, quick, simulation):
 
 def bench_graph_id_steps(measure, quick, simulation):
     """The same with the observation `graph_id` and the mask of free blocks."""
-    step_at_random(measure, quick, RampEnv(simulation, EnvironmentSettings(observation="graph_id", mask="blocks"), seed=0))
+    step_at_random(
+        measure, quick, RampEnv(simulation, EnvironmentSettings(observation="graph_id", mask="blocks"), seed=0)
+    )
 
 
 def step_at_random(measure, quick, env):

@@ -1,13 +1,17 @@
-"""How the fit of step times does on what it was not made on: rows, batches and a whole file left out, and constants chosen on other logs.
+"""How the fit of step times does on what it was not made on: rows, batches and a whole file left out, and constants
+chosen on other logs.
 
-    OMP_NUM_THREADS=1 PYTHONPATH=src python benchmarks/cloud_fit_held_out.py FOLDER --out docs/results/cloud_fit_held_out.csv
+    OMP_NUM_THREADS=1 PYTHONPATH=src python benchmarks/cloud_fit_held_out.py FOLDER --out
+        docs/results/cloud_fit_held_out.csv
 
-FOLDER holds throughput/<model>/placements.csv and scalability.csv, and derived/log-*.csv. A row for each check and model:
+FOLDER holds throughput/<model>/placements.csv and scalability.csv, and derived/log-*.csv. A row for each check and
+model:
 
 rows         a fifth of the rows at a time is left out, drawn from a seed, and predicted
 batches      each batch on a GPU is left out in turn and predicted
 scalability  fitted to placements.csv alone, scalability.csv is predicted: up to 64 GPUs where 16 were measured
-alone        fitted to all rows without their time in synchronisation, by the absolute error: what a log with a contradicted one gets
+alone        fitted to all rows without their time in synchronisation, by the absolute error: what a log with a
+             contradicted one gets
 constants    fitted to all rows with those penalties on overlap and growth that are best on the other three logs
 any constant the largest error of all those penalties
 epochs       of a training log of four placements, a batch each: each placement left out in turn and predicted
@@ -28,7 +32,12 @@ from schedlab.studies.cloud.model import fit as fitting
 from schedlab.studies.cloud.model.fit import fit, relative_errors
 from schedlab.studies.cloud.model.logs import read_step_times
 
-MODELS = {"cifar10": "cifar10-resnet18", "imagenet": "imagenet-resnet50", "ncf": "movielens1m-neumf", "bert": "squad-bert-base"}
+MODELS = {
+    "cifar10": "cifar10-resnet18",
+    "imagenet": "imagenet-resnet50",
+    "ncf": "movielens1m-neumf",
+    "bert": "squad-bert-base",
+}
 OVERLAPS, GROWTHS = (0.0, 1e-4, 1e-3, 1e-2, 1e-1), (0.0, 1e-3, 1e-2, 1e-1)
 SEED, FOLDS = 0, 5
 
@@ -52,7 +61,9 @@ def checks_of(tables: dict[str, pd.DataFrame], log: pd.DataFrame) -> Iterator[tu
 
 
 def of_constants(rows: dict[str, pd.DataFrame]) -> Iterator[tuple[str, str, int, float]]:
-    """Yield (check, model, rows, median relative error) of penalties chosen on the other logs, and of the worst ones."""
+    """Yield (check, model, rows, median relative error) of penalties chosen on the other logs, and of the worst
+    ones.
+    """
     errors = {}
     for overlap, growth in itertools.product(OVERLAPS, GROWTHS):
         with mock.patch.multiple(fitting, OVERLAP_PENALTY=overlap, GROWTH_PENALTY=growth):

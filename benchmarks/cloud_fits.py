@@ -1,8 +1,10 @@
-"""How well the performance model fits the recorded step times of the four models, with every placement left out in turn.
+"""How well the performance model fits the recorded step times of the four models, with every placement left out in
+turn.
 
     OMP_NUM_THREADS=1 PYTHONPATH=src python benchmarks/cloud_fits.py FOLDER --out docs/results/cloud_fits.csv
 
-FOLDER holds <model>/placements.csv and <model>/scalability.csv, from the traces of Pollux (branch osdi21-artifact of petuum/adaptdl).
+FOLDER holds <model>/placements.csv and <model>/scalability.csv, from the traces of Pollux (branch osdi21-artifact of
+petuum/adaptdl).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What a set of policies learned by weighted distances has of the front's hypervolume without each of the three additions that it is
-learned with, on scenarios as conf/ has them at scale full.
+"""What a set of policies learned by weighted distances has of the front's hypervolume without each of the three
+additions that it is learned with, on scenarios as conf/ has them at scale full.
 
     OMP_NUM_THREADS=1 PYTHONPATH=src python benchmarks/cloud_front_parts.py movielens_front --seeds 0 1 \
         --out docs/results/cloud_front_parts.csv
@@ -44,7 +44,11 @@ DISTILLED, EPISODES = 2000, 4800  # as conf/policy/cloud/chebyshev-*-front.yaml 
 
 def learned(problem: CloudProblem, name: str, without: tuple[str, ...], seed: int) -> np.ndarray:
     """Learn without some parts; returns time and cost of the policy of each weight, (N, 2)."""
-    params = {"scalarisation": "chebyshev", "distilled": 0 if "distilled" in without else DISTILLED, "record_every": 1000}
+    params = {
+        "scalarisation": "chebyshev",
+        "distilled": 0 if "distilled" in without else DISTILLED,
+        "record_every": 1000,
+    }
     spec = PolicySpec("learned", "learned", "reinforce", params, train_on=(Phase((name,), EPISODES),))
     with contextlib.ExitStack() as left_out, tempfile.TemporaryDirectory() as folder:
         if "sharing" in without:
@@ -71,7 +75,12 @@ def main() -> None:
         front = np.array(front_report(problem.replay)["front"])
         for variant, seed in itertools.product(given.variants, given.seeds):
             rows.append(
-                {"scenario": name, "variant": variant, "seed": seed, **measures(learned(problem, name, VARIANTS[variant], seed), front)}
+                {
+                    "scenario": name,
+                    "variant": variant,
+                    "seed": seed,
+                    **measures(learned(problem, name, VARIANTS[variant], seed), front),
+                }
             )
             print(*rows[-1].values(), flush=True)
     pd.DataFrame(rows).to_csv(given.out, index=False, float_format="%.6g", lineterminator="\n")

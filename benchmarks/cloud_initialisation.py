@@ -1,12 +1,14 @@
-"""Episodes that REINFORCE needs from each beginning: until its most probable actions bring 95 % of the cold start's final gain over random
-actions, on scenarios as conf/ has them at a scale.
+"""Episodes that REINFORCE needs from each beginning: until its most probable actions bring 95 % of the cold start's
+final gain over random actions, on scenarios as conf/ has them at a scale.
 
-    PYTHONPATH=src python benchmarks/cloud_initialisation.py cifar10 imagenet squad movielens --seeds 0 1 --out table.csv
+    PYTHONPATH=src python benchmarks/cloud_initialisation.py cifar10 imagenet squad movielens --seeds 0 1 --out
+        table.csv
     PYTHONPATH=src python benchmarks/cloud_initialisation.py cifar10 imagenet movielens squad --straight --out table.csv
 
-A row for each scenario, seed, beginning and preference; printed: means of the preferences, and how much less than the cold start's. With
---straight nothing is learned: a row for each scenario, beginning and preference, with the regret of going straight to what the beginning
-points at and staying there.
+A row for each scenario, seed, beginning and preference; printed: means of the preferences, and how much less than the
+cold start's. With
+--straight nothing is learned: a row for each scenario, beginning and preference, with the regret of going straight to
+what the beginning points at and staying there.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ def problem_of(loaded: experiment.Experiment, name: str) -> CloudProblem:
     return problem
 
 
-def points_of(problem: CloudProblem, name: str, mode: str, seed: int, episodes: int) -> dict[str, list[tuple[float, float]]]:
+def points_of(
+    problem: CloudProblem, name: str, mode: str, seed: int, episodes: int
+) -> dict[str, list[tuple[float, float]]]:
     """Learn from a beginning; returns for each preference (episodes, objective of the most probable actions)."""
     params = {"initialisation": mode, "record_every": 1}
     spec = PolicySpec("learned", "learned", "reinforce", params, train_on=(Phase((name,), episodes),))
@@ -55,7 +59,9 @@ def points_of(problem: CloudProblem, name: str, mode: str, seed: int, episodes: 
             found[metric.removeprefix(CURVE)].append((episode, value))
 
     with tempfile.TemporaryDirectory() as folder:
-        ReinforceLearner().learn({name: problem}, spec, seed, LearnPaths(None, Path(folder) / "policy.zip", Path(folder)), curve)
+        ReinforceLearner().learn(
+            {name: problem}, spec, seed, LearnPaths(None, Path(folder) / "policy.zip", Path(folder)), curve
+        )
     return found
 
 
@@ -80,7 +86,10 @@ def told(rows: list[tuple]) -> list[str]:
         mean = float(np.mean(needed)) if needed else float("nan")
         cold = cold or mean
         never = sum(row[2] == mode for row in rows) - len(needed)
-        lines.append(f"{rows[0][0]} seed {rows[0][1]} {mode}: {mean:,.0f} episodes, {100 * (mean / cold - 1):+.0f} %, {never} never")
+        lines.append(
+            f"{rows[0][0]} seed {rows[0][1]} {mode}: {mean:,.0f} episodes, {100 * (mean / cold - 1):+.0f} %, {never} "
+            "never"
+        )
     return lines
 
 
@@ -111,7 +120,9 @@ def main() -> None:
             problem = problem_of(loaded, name)
             if given.straight:
                 for mode in MODES[1:]:
-                    writer.writerows((name, mode, key, f"{regret:z.6f}") for key, regret in straight_regrets(problem, mode).items())
+                    writer.writerows(
+                        (name, mode, key, f"{regret:z.6f}") for key, regret in straight_regrets(problem, mode).items()
+                    )
                 continue
             for seed in given.seeds:
                 rows = rows_of(problem, name, seed, given.episodes)

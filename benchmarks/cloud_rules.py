@@ -1,11 +1,14 @@
-"""What the rules and oracles of the cloud study come to on its test units, and the fronts, as two tables; nothing is learned.
+"""What the rules and oracles of the cloud study come to on its test units, and the fronts, as two tables; nothing is
+learned.
 
-    PYTHONPATH=src python benchmarks/cloud_rules.py small/cifar10 small/imagenet small/movielens small/squad full/ablations \
+    PYTHONPATH=src python benchmarks/cloud_rules.py small/cifar10 small/imagenet small/movielens small/squad
+        full/ablations \
         full/ablations_nine full/learners full/minutes full/imagenet_front full/movielens_front full/cifar10_front \
         --out docs/results/cloud_rules.csv --fronts docs/results/cloud_fronts.csv
 
-A row of the first for each scale, scenario, rule, seed and preference; of the second for each point of a front: of all plans, of constant
-allocations, and the best plans for cost alone and for time alone (none where decisions come by time).
+A row of the first for each scale, scenario, rule, seed and preference; of the second for each point of a front: of all
+plans, of constant allocations, and the best plans for cost alone and for time alone (none where decisions come by
+time).
 """
 
 from __future__ import annotations
@@ -69,7 +72,9 @@ def main() -> None:
         for rule in loaded[scale].scenario("cloud", name)["rules"]:
             rows += [place | row for row in rows_of(problem, rule)]
         replay = problem.replay
-        for of, front in {} if replay.span else {**front_report(replay), "one_goal": plans_for_one_goal(replay)}.items():
+        for of, front in (
+            {} if replay.span else {**front_report(replay), "one_goal": plans_for_one_goal(replay)}.items()
+        ):
             points += [place | {"front": of, "time": time, "cost": cost} for time, cost in front]
         print(f"{scale}/{name}", flush=True)
     for file, found in ((given.out, rows), (given.fronts, points)):

@@ -1,5 +1,5 @@
-"""Speed of the replay of a training job on one core: steps of schedlab/CloudReplay-v0 under random actions, alone and side by side, and the
-best constant allocation of `cifar10` (oracle_static).
+"""Speed of the replay of a training job on one core: steps of schedlab/CloudReplay-v0 under random actions, alone and
+side by side, and the best constant allocation of `cifar10` (oracle_static).
 
     OMP_NUM_THREADS=1 PYTHONPATH=src python benchmarks/cloud_steps.py [--rounds 9]
 
@@ -43,7 +43,10 @@ def alone(steps: int = STEPS) -> Callable[[], None]:
 
 def side_by_side(steps: int = STEPS, places: int = PLACES) -> Callable[[], None]:
     """Return what takes steps of the vectorised environment, in whole rows of places."""
-    many, actions = env_vector.make(num_envs=places, seed=0), np.random.default_rng(0).integers(27, size=(steps // places, places))
+    many, actions = (
+        env_vector.make(num_envs=places, seed=0),
+        np.random.default_rng(0).integers(27, size=(steps // places, places)),
+    )
     many.reset()
 
     def step() -> None:
@@ -54,7 +57,9 @@ def side_by_side(steps: int = STEPS, places: int = PLACES) -> Callable[[], None]
 
 
 def searching(cache: Path | None = None) -> tuple[Callable[[], None], int, int]:
-    """Return what lays `cifar10` out and finds its best constant SEARCHES times, how many allocations there are, how many hold the job."""
+    """Return what lays `cifar10` out and finds its best constant SEARCHES times, how many allocations there are, how
+    many hold the job.
+    """
     scenario = scenario_of(freeze.problem_part(experiment.load("conf", "small", find_study, cache), "cloud", "cifar10"))
     model, weights = scenario.job.step.parameters(), weights_of("balanced")
     replay = make_replay(scenario, model)
@@ -80,7 +85,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     rounds = parser.parse_args().rounds
-    for name, work, steps in (("alone", alone(), STEPS), (f"{PLACES} places", side_by_side(), STEPS // PLACES * PLACES)):
+    for name, work, steps in (
+        ("alone", alone(), STEPS),
+        (f"{PLACES} places", side_by_side(), STEPS // PLACES * PLACES),
+    ):
         taken = seconds(work, rounds)
         print(f"{name}: {steps / median(taken):,.0f} steps/s ({steps / taken[-1]:,.0f} to {steps / taken[0]:,.0f})")
     search, allocations, fitting = searching()

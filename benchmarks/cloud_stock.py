@@ -1,12 +1,12 @@
-"""A search of settings for the stock learners (Stable-Baselines3, sb3-contrib), or for REINFORCE, on a scenario of the cloud study: each
-setting learned with a seed that no table reports, scored on the validation units.
+"""A search of settings for the stock learners (Stable-Baselines3, sb3-contrib), or for REINFORCE, on a scenario of the
+cloud study: each setting learned with a seed that no table reports, scored on the validation units.
 
     PYTHONPATH=src python benchmarks/cloud_stock.py learners --decisions 16000 --out docs/results/cloud_stock.csv
     PYTHONPATH=src python benchmarks/cloud_stock.py movielens --learners reinforce --decisions 9600 --seed 1000 \
         --out docs/results/cloud_reinforce_settings.csv
 
-`--decisions` are REINFORCE's episodes of each preference. Rows are appended, a row a setting and preference, and what is there already is
-not learned again. What is not searched is as in conf/learner/cloud.
+`--decisions` are REINFORCE's episodes of each preference. Rows are appended, a row a setting and preference, and what
+is there already is not learned again. What is not searched is as in conf/learner/cloud.
 """
 
 from __future__ import annotations
@@ -29,7 +29,13 @@ from schedlab.studies.cloud.study import STUDY
 SEED = 1000  # of the search
 PPO = {"learning_rate": 3e-3, "ent_coef": 0.01, "gae_lambda": 0.95}
 A2C = {"learning_rate": 1e-3, "ent_coef": 0.01, "gae_lambda": 1.0}
-DQN = {"learning_rate": 1e-3, "exploration_fraction": 0.4, "target_update_interval": 1600, "train_freq": 2, "n_steps": 1}
+DQN = {
+    "learning_rate": 1e-3,
+    "exploration_fraction": 0.4,
+    "target_update_interval": 1600,
+    "train_freq": 2,
+    "n_steps": 1,
+}
 OF_PPO: list[dict[str, float]] = [
     {},
     {"learning_rate": 1e-3},
@@ -76,7 +82,9 @@ def told(settings: dict[str, float]) -> str:
     return " ".join(f"{key}={value:g}" for key, value in settings.items())
 
 
-def rows_of(problem: CloudProblem, scenario: str, learner: str, settings: dict[str, float], decisions: int, seed: int) -> list[list]:
+def rows_of(
+    problem: CloudProblem, scenario: str, learner: str, settings: dict[str, float], decisions: int, seed: int
+) -> list[list]:
     """Learn with one setting; returns a row for each validation unit."""
     values = yaml.safe_load(Path(f"conf/learner/cloud/{learner}.yaml").read_text())
     seldom = {"record_every": 1000 if learner == "reinforce" else decisions}  # updates, or decisions

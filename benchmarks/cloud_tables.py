@@ -1,10 +1,13 @@
-"""What learned policies of the cloud study came to, as one table: a row for each scenario, policy, seed and preference of a finished run.
+"""What learned policies of the cloud study came to, as one table: a row for each scenario, policy, seed and preference
+of a finished run.
 
-    PYTHONPATH=src python benchmarks/cloud_tables.py results/full/cloud reinforce-fixed reinforce-adapted --out table.csv
-    PYTHONPATH=src python benchmarks/cloud_tables.py results/full/cloud reinforce-historical --cold reinforce-fixed --out table.csv
+    PYTHONPATH=src python benchmarks/cloud_tables.py results/full/cloud reinforce-fixed reinforce-adapted --out
+        table.csv
+    PYTHONPATH=src python benchmarks/cloud_tables.py results/full/cloud reinforce-historical --cold reinforce-fixed
+        --out table.csv
 
-With --cold, a column more: the episodes until the most probable actions bring 95 % of the final gain over random actions of that policy
-with the same seed; empty: never. Printed: means over preferences and seeds.
+With --cold, a column more: the episodes until the most probable actions bring 95 % of the final gain over random
+actions of that policy with the same seed; empty: never. Printed: means over preferences and seeds.
 """
 
 from __future__ import annotations
@@ -24,10 +27,14 @@ SCORES = ["regret", "objective", "time", "cost", "waste", "gpu_hours", "sla_met"
 def score_table(results: Path, policies: list[str]) -> pd.DataFrame:
     """Return the scores of policies on test units, a row a unit, with the hash of the configuration."""
     whole = results / "scores.parquet"
-    files = [whole] if whole.exists() else sorted(results.glob("*/evaluation/learned*.parquet"))  # where only some were asked for
+    files = (
+        [whole] if whole.exists() else sorted(results.glob("*/evaluation/learned*.parquet"))
+    )  # where only some were asked for
     scores = pd.concat(pd.read_parquet(file) for file in files)
     scores = scores[scores["policy"].isin(policies) & (scores["split"] == "test")]
-    scores = scores.assign(preference=scores["unit"].str.rsplit("-", n=2).str[0], policy_seed=scores["policy_seed"].astype(int))
+    scores = scores.assign(
+        preference=scores["unit"].str.rsplit("-", n=2).str[0], policy_seed=scores["policy_seed"].astype(int)
+    )
     wide = scores.pivot(index=[*KEY, "config_hash"], columns="metric", values="value").reset_index()
     return wide[[*KEY, *(name for name in SCORES if name in wide), "config_hash"]]
 
@@ -55,7 +62,13 @@ def main() -> None:
     if given.cold:
         table.insert(len(table.columns) - 1, "episodes_needed", episodes_needed(given.results, table, given.cold))
     table.to_csv(given.out, index=False, float_format="%.6g", lineterminator="\n")
-    print(table.drop(columns=["config_hash", "policy_seed"]).groupby(["scenario", "policy"]).mean(numeric_only=True).round(4).to_string())
+    print(
+        table.drop(columns=["config_hash", "policy_seed"])
+        .groupby(["scenario", "policy"])
+        .mean(numeric_only=True)
+        .round(4)
+        .to_string()
+    )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""What weights that follow violations ask for: every allocation that a job can go straight to and stay on, valued by the weights of the
-preference, by those that lean towards what is violated, and by the latter where they are not divided by their sum.
+"""What weights that follow violations ask for: every allocation that a job can go straight to and stay on, valued by
+the weights of the preference, by those that lean towards what is violated, and by the latter where they are not divided
+by their sum.
 
     PYTHONPATH=src python benchmarks/cloud_weights.py ablations --out docs/results/cloud_weights.csv
 
-A row for each preference and way of weighing: the allocation of the highest reward, what going there comes to, and the rank correlation
-(Spearman) of reward and severity over all allocations (`rank`). Nothing is learned.
+A row for each preference and way of weighing: the allocation of the highest reward, what going there comes to, and the
+rank correlation (Spearman) of reward and severity over all allocations (`rank`). Nothing is learned.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Weighing(CloudReplayVectorEnv):
 
 
 def straight(problem: CloudProblem, preference: str, way: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return the rewards of going straight to each allocation and staying, (n,), and the scores of these episodes, (n,) each.
+    """Return the rewards of going straight to each allocation and staying, (n,), and the scores of these episodes, (n,)
+    each.
 
     The reward is minus infinity where the allocation's memory does not suffice or the job ends before it is reached.
     """
@@ -50,7 +52,9 @@ def straight(problem: CloudProblem, preference: str, way: str) -> tuple[np.ndarr
     targets, reward, final = np.arange(len(grid)), np.zeros(len(grid)), {}
     for _ in range(problem.replay.intervals):
         arrived = env.here == targets
-        actions = np.searchsorted(env.actions, committed_actions(grid, env.here, targets, problem.replay.allowed[env.here]))
+        actions = np.searchsorted(
+            env.actions, committed_actions(grid, env.here, targets, problem.replay.allowed[env.here])
+        )
         _, rewards, _, _, final = env.step(actions)
         reward += rewards
     return np.where(arrived, reward, -np.inf), final["final_info"]["scores"]

@@ -29,7 +29,8 @@ def records() -> Path:
 
 @pytest.fixture
 def measure(benchmark, request: pytest.FixtureRequest, quick: bool) -> Callable[..., None]:
-    """Time some work that returns how much of `unit` it did; the first line of the benchmark's docstring tells what that is.
+    """Time some work that returns how much of `unit` it did; the first line of the benchmark's docstring tells what
+    that is.
 
     unit   jobs, steps, ...: a rate is told; s: the time of one
     setup  called before each round, not counted; what it returns is given to the work

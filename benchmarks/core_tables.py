@@ -20,7 +20,9 @@ def core_starts(results: Path) -> str:
     """What a start of Snakemake costs with many scenarios."""
     rows = []
     for row in pd.read_csv(results / "core_starts.csv").itertuples():
-        seconds = [f"{value:.2g} s" if value >= 10 else f"{value:.1f} s" for value in (row.first_cpu_s, row.cached_cpu_s)]
+        seconds = [
+            f"{value:.2g} s" if value >= 10 else f"{value:.1f} s" for value in (row.first_cpu_s, row.cached_cpu_s)
+        ]
         rows.append([f"{row.scenarios:,}", *seconds, f"{row.memory_mb / 1e3:.2f} GB"])
     return page(["scenarios", "first dry run", "with its cache", "memory"], rows, "rrrr")
 

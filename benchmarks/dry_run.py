@@ -2,8 +2,9 @@
 
     python benchmarks/dry_run.py [--scenarios 1000] [--repeats 3]
 
-Each number is the median of some dry runs with a warm cache, of all processes that they start. `start` is Snakemake with a workflow of one
-rule. `plain` is Snakemake with as many jobs whose names are written down, of as many inputs: what is left of the costs of a job is ours.
+Each number is the median of some dry runs with a warm cache, of all processes that they start. `start` is Snakemake
+with a workflow of one rule. `plain` is Snakemake with as many jobs whose names are written down, of as many inputs:
+what is left of the costs of a job is ours.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ rule job:
 
 
 def checkout(folder: Path, scenarios: int = 0, seeds: int = 5) -> Path:
-    """Copy what a run needs; with generated scenarios, each with a policy of its own and some seeds, in place of the shipped ones."""
+    """Copy what a run needs; with generated scenarios, each with a policy of its own and some seeds, in place of the
+    shipped ones.
+    """
     folder.mkdir()
     for name in COPIED:
         copy = shutil.copytree if (REPOSITORY / name).is_dir() else shutil.copy
@@ -69,7 +72,9 @@ def checkout(folder: Path, scenarios: int = 0, seeds: int = 5) -> Path:
     for number in range(scenarios):
         name = f"generated-{number:04d}"
         (folder / f"conf/scenario/adaptation/{name}.yaml").write_text(SCENARIO.format(name=name))
-        (folder / f"conf/policy/adaptation/{name}.yaml").write_text(POLICY.format(name=name, seeds=", ".join(map(str, range(seeds)))))
+        (folder / f"conf/policy/adaptation/{name}.yaml").write_text(
+            POLICY.format(name=name, seeds=", ".join(map(str, range(seeds))))
+        )
     return folder
 
 
@@ -86,19 +91,28 @@ def command(target: str = "all") -> list[str]:
 
 
 def uncounted(arguments: list[str], folder: Path) -> str:
-    """Run a command to its end and return what it printed; its time and its peak of memory are not counted among this process's children.
+    """Run a command to its end and return what it printed; its time and its peak of memory are not counted among this
+    process's children.
 
     The shell between ends at once, so that nobody waits for the command's process; its output ends with it.
     """
     shell = ["sh", "-c", '"$@" &', "sh", *arguments]
     done = subprocess.run(
-        shell, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, check=True
+        shell,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        check=True,
     )
     return done.stdout
 
 
 def fill_cache(folder: Path, target: str = "all") -> None:
-    """Let a first dry run, uncounted, compose and freeze everything. Raises SystemExit, with what it said, where that failed."""
+    """Let a first dry run, uncounted, compose and freeze everything. Raises SystemExit, with what it said, where that
+    failed.
+    """
     said = uncounted(command(target), folder)
     if not list(folder.glob(".schedlab/records-*.json")):
         raise SystemExit(said)

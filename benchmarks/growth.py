@@ -2,9 +2,10 @@
 
     python benchmarks/growth.py [QUANTITY ...] [--quick] [--out FILE.json] [--pictures FOLDER]
 
-Each point is taken in a process of its own, which first does the same with a smaller size that is not counted, so that imports and compiled
-code are there: CPU seconds of the work (inputs excluded), and the peak of memory above that of the small size (inputs included). The fitted
-exponent is the slope of a straight line through the logarithms of the larger half of the sizes, as small ones are mostly constant cost.
+Each point is taken in a process of its own, which first does the same with a smaller size that is not counted, so
+that imports and compiled code are there: CPU seconds of the work (inputs excluded), and the peak of memory above
+that of the small size (inputs included). The fitted exponent is the slope of a straight line through the logarithms
+of the larger half of the sizes, as small ones are mostly constant cost.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # this module alone is small: a child's peak of memory is never below that of the process that started it
+if (
+    TYPE_CHECKING
+):  # this module alone is small: a child's peak of memory is never below that of the process that started it
     from matplotlib.axes import Axes
 
     from schedlab.config.contract import Drawing
@@ -35,7 +38,9 @@ Work = Callable[[], float]  # does the work and returns its size
 
 @dataclass(frozen=True)
 class Quantity:
-    """What grows: its name on the axis, what is done, sizes from small to large, the size done first, and what makes the work."""
+    """What grows: its name on the axis, what is done, sizes from small to large, the size done first, and what makes
+    the work.
+    """
 
     label: str
     what: str
@@ -79,7 +84,9 @@ def _simulation(jobs: int, hosts: int, folder: Path, size: int) -> Work:
 
 
 def ramp_servers(size: int, _: Path) -> Work:
-    """Return the search of all blocks of up to 16 servers in a RAMP of as equal sides as its number of servers allows."""
+    """Return the search of all blocks of up to 16 servers in a RAMP of as equal sides as its number of servers
+    allows.
+    """
     import ramp
 
     from schedlab.studies.ramp.network.topology import Ramp
@@ -95,7 +102,9 @@ def ramp_servers(size: int, _: Path) -> Work:
 
 
 def ramp_shards(size: int, _: Path) -> Work:
-    """Return splitting (16 ways), placing and timing of the first ops of a chain of large graphs; its size is the number of shards."""
+    """Return splitting (16 ways), placing and timing of the first ops of a chain of large graphs; its size is the
+    number of shards.
+    """
     import numpy as np
     import ramp
 
@@ -109,9 +118,13 @@ def ramp_shards(size: int, _: Path) -> Work:
     one, topology = ramp.large_graph(), Ramp(4, 4, 2)
     ops, copies = len(one.ids), -(-size // len(one.ids))
     edges = np.concatenate(
-        [one.edges + copy * ops for copy in range(copies)] + [[[copy * ops, copy * ops + 1]] for copy in range(1, copies)]
+        [one.edges + copy * ops for copy in range(copies)]
+        + [[[copy * ops, copy * ops + 1]] for copy in range(1, copies)]
     )
-    columns = [np.tile(column, copies)[:size] for column in (one.forward_cost, one.backward_cost, one.activation, one.parameter)]
+    columns = [
+        np.tile(column, copies)[:size]
+        for column in (one.forward_cost, one.backward_cost, one.activation, one.parameter)
+    ]
     ids, kinds = np.arange(1, size + 1), (one.kinds * copies)[:size]
     graph = training_graph(ForwardGraph("chain", ids, kinds, *columns, edges[(edges <= size).all(axis=1)]))
     rules = RampPlacement(topology)
@@ -161,14 +174,22 @@ def cloud_environments(size: int, _: Path) -> Work:
 
 
 QUANTITIES = {
-    "rule_jobs": Quantity("jobs", "EASY, compiled", (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000), 500, rule_jobs),
-    "simulator_jobs": Quantity("jobs", "embedded Batsim, 128 hosts", (1_000, 10_000, 100_000, 1_000_000), 100, simulator_jobs),
-    "simulator_hosts": Quantity("hosts", "embedded Batsim, 5,000 jobs", (100, 300, 1_000, 3_000, 10_000), 50, simulator_hosts),
+    "rule_jobs": Quantity(
+        "jobs", "EASY, compiled", (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000), 500, rule_jobs
+    ),
+    "simulator_jobs": Quantity(
+        "jobs", "embedded Batsim, 128 hosts", (1_000, 10_000, 100_000, 1_000_000), 100, simulator_jobs
+    ),
+    "simulator_hosts": Quantity(
+        "hosts", "embedded Batsim, 5,000 jobs", (100, 300, 1_000, 3_000, 10_000), 50, simulator_hosts
+    ),
     "ramp_servers": Quantity("servers", "blocks of RAMP", (8, 16, 32, 64, 128, 256, 512), 8, ramp_servers),
     "ramp_shards": Quantity("shards", "look-ahead, cold", (11, 22, 44, 87, 174, 348), 5, ramp_shards),
     "scenarios": Quantity("scenarios", "dry run, 5 seeds each", (10, 30, 100, 300, 1_000), 2, scenarios),
     "batch_environments": Quantity("environments", "batch, 200 steps each", (1, 4, 16, 64, 256), 1, batch_environments),
-    "cloud_environments": Quantity("environments", "cloud, 1,000 steps each", (1, 4, 16, 64, 256), 1, cloud_environments),
+    "cloud_environments": Quantity(
+        "environments", "cloud, 1,000 steps each", (1, 4, 16, 64, 256), 1, cloud_environments
+    ),
 }
 
 
@@ -191,7 +212,9 @@ def measure(quantity: Quantity, size: int) -> dict[str, float]:
     return {"size": done, "seconds": end - begin, "memory_mb": peak - before}
 
 
-def grow(names: Iterable[str], quick: bool, quantities: Mapping[str, Quantity] = QUANTITIES, program: str = __file__) -> dict[str, Any]:
+def grow(
+    names: Iterable[str], quick: bool, quantities: Mapping[str, Quantity] = QUANTITIES, program: str = __file__
+) -> dict[str, Any]:
     """Take all points of some quantities, each in a process of its own: `program` with the name and `--here SIZE`."""
     found: dict[str, Any] = {}
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -208,7 +231,8 @@ def grow(names: Iterable[str], quick: bool, quantities: Mapping[str, Quantity] =
 
 
 def fit(sizes: Sequence[float], values: Sequence[float]) -> tuple[float, list[float], list[float]] | None:
-    """Return exponent, sizes and fitted values of a power law through the larger half of the points, at least three; None of fewer.
+    """Return exponent, sizes and fitted values of a power law through the larger half of the points, at least three;
+    None of fewer.
 
     Least squares of log value over log size.
     """
@@ -217,7 +241,9 @@ def fit(sizes: Sequence[float], values: Sequence[float]) -> tuple[float, list[fl
     if len(x) < LEAST_FITTED:
         return None
     middle_x, middle_y = sum(x) / len(x), sum(y) / len(y)
-    slope = sum((a - middle_x) * (b - middle_y) for a, b in zip(x, y, strict=True)) / sum((a - middle_x) ** 2 for a in x)
+    slope = sum((a - middle_x) * (b - middle_y) for a, b in zip(x, y, strict=True)) / sum(
+        (a - middle_x) ** 2 for a in x
+    )
     return slope, list(sizes[-count:]), [math.exp(middle_y + slope * (a - middle_x)) for a in x]
 
 
@@ -241,7 +267,8 @@ def drawing(grown: dict[str, Any]) -> Drawing:
             _points_and_fit(panel, row, sizes, values)
         axes[0][column].set_title(one["what"].replace(", ", ",\n"))
     caption = (
-        "CPU time of the work, and the peak of memory above that of a small size, over the size; both axes logarithmic. Dashed: a power "
+        "CPU time of the work, and the peak of memory above that of a small size, over the size; both axes "
+        "logarithmic. Dashed: a power "
         "law through the larger half of the sizes, at least three, with its exponent. "
     )
     return Drawing(figure, caption + "; ".join(f"{one['what']}: over {one['label']}" for one in grown.values()) + ".")

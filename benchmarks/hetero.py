@@ -2,10 +2,10 @@
 
     python benchmarks/hetero.py [CASE ...] [--times N]
 
-CPU seconds of a process of its own for each case, reading of the inputs and the first use of compiled code excluded; the median of
-several runs. `episode` cases play one pair to the end without observing; `observe` cases step the Gymnasium environment, which observes
-at each decision, and tell how much of the time the observations take. The 1,000 jobs come from the model of Lublin and Feitelson at an
-offered load of `LOAD`, for a machine of the platform's size.
+CPU seconds of a process of its own for each case, reading of the inputs and the first use of compiled code excluded;
+the median of several runs. `episode` cases play one pair to the end without observing; `observe` cases step the
+Gymnasium environment, which observes at each decision, and tell how much of the time the observations take. The 1,000
+jobs come from the model of Lublin and Feitelson at an offered load of `LOAD`, for a machine of the platform's size.
 """
 
 from __future__ import annotations
@@ -41,23 +41,35 @@ def main() -> None:
     if arguments.here:
         print(json.dumps(measure(names[0], arguments.times)))
         return
-    print(f"{'case':34} {'CPU s':>7} {'fastest':>8} {'decisions':>10} {'decisions/s':>12} {'observing':>10}", flush=True)
+    print(
+        f"{'case':34} {'CPU s':>7} {'fastest':>8} {'decisions':>10} {'decisions/s':>12} {'observing':>10}", flush=True
+    )
     for name in names:
         command = [sys.executable, __file__, "--here", "--times", str(arguments.times), name]
         row = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
         seconds, decisions = median(row["seconds"]), row["decisions"]
         observing = f"{median(row['observing']) / seconds:10.0%}" if row["observing"] else f"{'':10}"
-        print(f"{name:34} {seconds:7.2f} {min(row['seconds']):8.2f} {decisions:10,} {decisions / seconds:12,.0f} {observing}", flush=True)
+        print(
+            f"{name:34} {seconds:7.2f} {min(row['seconds']):8.2f} {decisions:10,} {decisions / seconds:12,.0f} "
+            f"{observing}",
+            flush=True,
+        )
 
 
 def measure(name: str, times: int) -> dict[str, object]:
-    """Run one case in this process, once more than it counts: CPU seconds of each run, decisions of one, seconds spent observing."""
+    """Run one case in this process, once more than it counts: CPU seconds of each run, decisions of one, seconds spent
+    observing.
+    """
     kind, platform, choice = name.split()
     cluster, jobs = inputs(platform)
     run = play_pair(cluster, jobs, choice) if kind == "episode" else step_environment(cluster, jobs, choice)
     rows = [run() for _ in range(times + 1)][1:]
     seconds, decisions, observing = zip(*rows, strict=True)
-    return {"seconds": seconds, "decisions": decisions[0], "observing": [value for value in observing if value is not None]}
+    return {
+        "seconds": seconds,
+        "decisions": decisions[0],
+        "observing": [value for value in observing if value is not None],
+    }
 
 
 def inputs(platform: str, jobs: int = JOBS) -> tuple[object, object]:
@@ -71,7 +83,9 @@ def inputs(platform: str, jobs: int = JOBS) -> tuple[object, object]:
     from schedlab.workloads.to_batsim import BatsimSettings
 
     cluster = make_cluster(PlatformSettings(name=platform, file=platform))
-    model = LublinSettings(jobs=jobs, processors=cluster.hierarchy.cores, load=LOAD, estimates=EstimateSettings(model="menu"))
+    model = LublinSettings(
+        jobs=jobs, processors=cluster.hierarchy.cores, load=LOAD, estimates=EstimateSettings(model="menu")
+    )
     batsim = BatsimSettings(runtime="trace", missing_memory=(500, 1000, 2000, 4000))
     settings = WorkloadSettings(name="benchmark", source="lublin", seed=1, lublin=model, batsim=batsim)
     workload, _ = make_batsim(settings, cluster.hierarchy)
@@ -96,7 +110,9 @@ def play_pair(cluster: object, jobs: object, pair: str) -> Run:
 
 
 def step_environment(cluster: object, jobs: object, observation: str) -> Run:
-    """Return a run of the environment under the first of PAIRS: CPU seconds, decisions, seconds of them spent observing."""
+    """Return a run of the environment under the first of PAIRS: CPU seconds, decisions, seconds of them spent
+    observing.
+    """
     from schedlab.studies.hetero.env.env import HeteroEnv
     from schedlab.studies.hetero.env.settings import DecisionSettings
 

@@ -1,8 +1,10 @@
-"""What the objectives of the hetero study favour, and what the queue's variation tells: python benchmarks/hetero_choices.py
+"""What the objectives of the hetero study favour, and what the queue's variation tells: python
+benchmarks/hetero_choices.py
 
-300 jobs on Gaia, as in benchmarks/hetero.py. First table: for each objective the pair (of all 36, each played throughout) with the largest
-time-weighted sum of rewards, and what users and operators get from it. Second table: for each queue sensitivity the share of decisions
-at which the variation of the queue is 0.5 (as long as before), at an end (0 or 1), and how many values it takes.
+300 jobs on Gaia, as in benchmarks/hetero.py. First table: for each objective the pair (of all 36, each played
+throughout) with the largest time-weighted sum of rewards, and what users and operators get from it. Second table: for
+each queue sensitivity the share of decisions at which the variation of the queue is 0.5 (as long as before), at an end
+(0 or 1), and how many values it takes.
 """
 
 from __future__ import annotations
@@ -26,7 +28,12 @@ def main() -> None:
         found = {pair: play(cluster, jobs, pair, objective) for pair in ALL_PAIRS}
         best = max(found, key=lambda pair: found[pair][0])
         scores = found[best][1]
-        told = (scores["mean_slowdown"], scores["mean_waiting_time"] / HOUR, scores["makespan"] / HOUR, scores["consumed_joules"] / GIGA)
+        told = (
+            scores["mean_slowdown"],
+            scores["mean_waiting_time"] / HOUR,
+            scores["makespan"] / HOUR,
+            scores["consumed_joules"] / GIGA,
+        )
         print("{:20} {:24} {:9.1f} {:8.1f} {:11.0f} {:10.2f}".format(objective, best, *told), flush=True)
     print(f"\n{'sensitivity':>11} {'at 0.5':>7} {'at 0 or 1':>10} {'values':>7}")
     for sensitivity in SENSITIVITIES:
@@ -37,7 +44,9 @@ def main() -> None:
 
 def play(cluster: Cluster, jobs: Jobs, pair: str, objective: str) -> tuple[float, dict[str, float]]:
     """Return the time-weighted sum of rewards of a pair and Batsim's totals."""
-    episode = Episode(cluster, jobs, DecisionSettings(selection=(pair,), void=False, objective=objective, time_weighted=True), 0)
+    episode = Episode(
+        cluster, jobs, DecisionSettings(selection=(pair,), void=False, objective=objective, time_weighted=True), 0
+    )
     while episode.advance():
         episode.decide(0)
     return sum(episode.history.rewards), episode.scores()

@@ -1,12 +1,14 @@
-"""How much is there to gain on the scenario `contended`? The best pair at each decision, found by trying each of them on a copy of the run.
+"""How much is there to gain on the scenario `contended`? The best pair at each decision, found by trying each of
+them on a copy of the run.
 
     python benchmarks/hetero_hindsight.py [--roots 7 8] [--out docs/results/hetero_hindsight.csv]
 
-Every pair without `random` starts its jobs in a copy of the run, which goes on with `BASE` to the end of the workload; what ends with the
-lowest mean bounded slowdown is played, BASE where none is better than it. This knows run times and arrivals, which no policy does. It is no
-bound either, as all later decisions are BASE's. `which core` tries the pairs of BASE's job policy alone, `which job` those of its core
-policy. A line of the CSV for each way: means over the validation workloads of the root seeds at scale full, and the share of decisions at
-which another pair than BASE was played. All runs are on the compiled kernel; the tests play its decisions on the simulator.
+Every pair without `random` starts its jobs in a copy of the run, which goes on with `BASE` to the end of the
+workload; what ends with the lowest mean bounded slowdown is played, BASE where none is better than it. This knows
+run times and arrivals, which no policy does. It is no bound either, as all later decisions are BASE's. `which core`
+tries the pairs of BASE's job policy alone, `which job` those of its core policy. A line of the CSV for each way:
+means over the validation workloads of the root seeds at scale full, and the share of decisions at which another pair
+than BASE was played. All runs are on the compiled kernel; the tests play its decisions on the simulator.
 """
 
 from __future__ import annotations
@@ -88,7 +90,9 @@ def main() -> None:
 
 
 def play(problem: HeteroProblem, unit: Unit, pairs: tuple[str, ...]) -> tuple[float, np.ndarray]:
-    """Return the mean bounded slowdown of the best pairs by trying on a workload, and which pair was played at each decision."""
+    """Return the mean bounded slowdown of the best pairs by trying on a workload, and which pair was played at each
+    decision.
+    """
     kernel = CompiledEpisodes(problem.env(unit, unit.seed))
     codes, base = kernel._pairs[[kernel.action_names.index(pair) for pair in pairs]], pairs.index(BASE)
     threshold = problem.scenario.bounded_slowdown_threshold
@@ -129,7 +133,9 @@ def outcome(
     threshold: float,
     rng: np.random.Generator,
 ) -> float:
-    """Return the mean bounded slowdown of a run that is at a decision, with a pair there and another one from then on."""
+    """Return the mean bounded slowdown of a run that is at a decision, with a pair there and another one from then
+    on.
+    """
     decide(run, jobs, cluster, now, pair, rng)
     while True:
         due, now = to_decision(run, jobs, cluster, now)
@@ -176,7 +182,9 @@ def to_decision(run: Run, jobs: KernelJobs, cluster: KernelCluster, now: float) 
 
 
 @compiled
-def decide(run: Run, jobs: KernelJobs, cluster: KernelCluster, now: float, pair: np.ndarray, rng: np.random.Generator) -> None:
+def decide(
+    run: Run, jobs: KernelJobs, cluster: KernelCluster, now: float, pair: np.ndarray, rng: np.random.Generator
+) -> None:
     """Start what a pair starts."""
     state = run.state
     before = state.counts[RUNNING]

@@ -1,11 +1,13 @@
-"""What helps to learn the scenario `contended`: the configured recipe with one thing changed, scored on validation workloads.
+"""What helps to learn the scenario `contended`: the configured recipe with one thing changed, scored on validation
+workloads.
 
     python benchmarks/hetero_learning.py [VARIANT ...] [--root 7] [--out docs/results/hetero_learning.csv]
 
-Sizes are those of the scale full, workloads those of another root seed than the reported ones, and nothing of the test is looked at. First
-the 36 pairs, each played on every validation workload; then the variants, by default all of VARIANTS. A line of the CSV for each pair and
-each seed of a variant, added as soon as it is there: episodes and CPU seconds of learning (without the score, and without compiling, which
-a first short learning does), mean bounded slowdown over the validation workloads, and `place`, 1 + the number of pairs with a lower mean.
+Sizes are those of the scale full, workloads those of another root seed than the reported ones, and nothing of the test
+is looked at. First the 36 pairs, each played on every validation workload; then the variants, by default all of
+VARIANTS. A line of the CSV for each pair and each seed of a variant, added as soon as it is there: episodes and CPU
+seconds of learning (without the score, and without compiling, which a first short learning does), mean bounded slowdown
+over the validation workloads, and `place`, 1 + the number of pairs with a lower mean.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ WARM_UP = 32  # episodes, of one update
 
 @dataclass(frozen=True)
 class Variant:
-    """What is other than configured: episodes (None: those of the scale), parameters of the learner, what is observed; and which seeds."""
+    """What is other than configured: episodes (None: those of the scale), parameters of the learner, what is observed;
+    and which seeds.
+    """
 
     episodes: int | None = None
     seeds: tuple[int, ...] = (0, 1, 2)
@@ -84,7 +88,11 @@ def main() -> None:
         learn(problem, replace(spec, train_on=(Phase((SCENARIO,), WARM_UP, {}),)), given.root, 0, Path(folder))
         for name in given.variants or VARIANTS:
             variant = VARIANTS[name]
-            changed = problem_of(loaded, given.root, Path(folder), observation=variant.observation) if variant.observation else problem
+            changed = (
+                problem_of(loaded, given.root, Path(folder), observation=variant.observation)
+                if variant.observation
+                else problem
+            )
             steps = variant.episodes or spec.train_on[0].steps
             own = replace(spec, params={**spec.params, **variant.params}, train_on=(Phase((SCENARIO,), steps, {}),))
             for seed in variant.seeds:
@@ -95,7 +103,9 @@ def main() -> None:
 
 
 def problem_of(loaded: experiment.Experiment, root: int, folder: Path, **decisions: Any) -> HeteroProblem:
-    """Return the scenario under a root seed, platform and workloads made in the folder; decisions: values of it that are changed."""
+    """Return the scenario under a root seed, platform and workloads made in the folder; decisions: values of it that
+    are changed.
+    """
     values = deepcopy(freeze.problem_part(loaded, STUDY, SCENARIO))
     values["seed"] = values["workload"]["seed"] = root
     values["decisions"] |= decisions

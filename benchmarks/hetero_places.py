@@ -1,17 +1,20 @@
 """Where do learned policies stand among the 36 pairs? One CSV from the tables of a run of the workflow.
 
-    python benchmarks/hetero_places.py results/full/hetero/contended/evaluation [--metric mean_bounded_slowdown] [--out FILE.csv]
+    python benchmarks/hetero_places.py results/full/hetero/contended/evaluation [--metric mean_bounded_slowdown]
+        [--out
+        FILE.csv]
         [--against COMPARISONS.csv]
 
-A line for each rule and each seed of a learned policy, best first: mean and geometric mean over the test workloads; `place`, 1 + the number
-of pairs with a lower mean; and against the pair that `best_fixed_pair` chose on validation: the ratio of means, the share of workloads won
-(a tie counts half), and the mean difference of the logarithms over its standard deviation (positive: better), null where all are equal. Of
-what decides among several actions: how many of them it took, and the percentage of its decisions that were no pair of the shortest job.
+A line for each rule and each seed of a learned policy, best first: mean and geometric mean over the test workloads;
+`place`, 1 + the number of pairs with a lower mean; and against the pair that `best_fixed_pair` chose on validation:
+the ratio of means, the share of workloads won (a tie counts half), and the mean difference of the logarithms over
+its standard deviation (positive: better), null where all are equal. Of what decides among several actions: how many
+of them it took, and the percentage of its decisions that were no pair of the shortest job.
 
---against writes a second table: each learned policy, all of its seeds, against that pair and against the pair of the lowest mean on the
-test, which is known in hindsight alone. Ratio of means with its interval over seeds and workloads (the bootstrap of
-schedlab.evaluation.statistics), shares of workloads won and lost (mean over seeds), and the effect size of the workloads' mean differences
-of logarithms.
+--against writes a second table: each learned policy, all of its seeds, against that pair and against the pair of the
+lowest mean on the test, which is known in hindsight alone. Ratio of means with its interval over seeds and workloads
+(the bootstrap of schedlab.evaluation.statistics), shares of workloads won and lost (mean over seeds), and the effect
+size of the workloads' mean differences of logarithms.
 """
 
 from __future__ import annotations
@@ -70,7 +73,9 @@ def places(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def comparisons(table: pd.DataFrame, settings: StatisticsSettings) -> pd.DataFrame:
-    """Return the lines of the second table from scores of one metric (columns as above, with kind, block and weight)."""
+    """Return the lines of the second table from scores of one metric (columns as above, with kind, block and
+    weight).
+    """
     means = table.groupby("policy")["value"].mean()
     best = means[means.index.isin(ALL_PAIRS)].idxmin()
     lines = []
@@ -105,8 +110,12 @@ def comparisons(table: pd.DataFrame, settings: StatisticsSettings) -> pd.DataFra
 
 
 def choices(decisions: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each policy and seed that decided, from the detail table (columns policy, policy_seed, action)."""
-    own = decisions.assign(seed=decisions["policy_seed"].astype(int), other=~decisions["action"].str.startswith(SHORTEST))
+    """Return a row for each policy and seed that decided, from the detail table (columns policy, policy_seed,
+    action).
+    """
+    own = decisions.assign(
+        seed=decisions["policy_seed"].astype(int), other=~decisions["action"].str.startswith(SHORTEST)
+    )
     each = own.groupby(["policy", "seed"]).agg(actions=("action", "nunique"), percent_other=("other", "mean"))
     return each.assign(percent_other=100 * each["percent_other"]).reset_index()
 
@@ -119,7 +128,9 @@ def main() -> None:
     parser.add_argument("--against", type=Path, metavar="COMPARISONS.csv")
     given = parser.parse_args()
     files = sorted(given.folder.glob("*.parquet"))
-    details = pd.concat([pd.read_parquet(file) for file in sorted(given.folder.glob(f"*/{DECISIONS}"))], ignore_index=True)
+    details = pd.concat(
+        [pd.read_parquet(file) for file in sorted(given.folder.glob(f"*/{DECISIONS}"))], ignore_index=True
+    )
     table = pd.concat([pd.read_parquet(file) for file in files], ignore_index=True)
     table["policy_seed"] = table["policy_seed"].fillna(0).astype(int)
     own = table[(table["metric"] == given.metric) & (table["split"] == "test")]

@@ -20,12 +20,18 @@ METRICS = ("mean_bounded_slowdown", "mean_wait", "makespan", "utilisation", "ene
 
 
 def scores(summary: pd.DataFrame) -> pd.DataFrame:
-    """Return the lines of the CSV from a summary (columns scenario, policy, metric, unit, value, units, split, statistic, config_hash)."""
+    """Return the lines of the CSV from a summary (columns scenario, policy, metric, unit, value, units, split,
+    statistic, config_hash).
+    """
     wanted = summary["scenario"].isin(SCENARIOS) & summary["metric"].isin(METRICS)
     own = summary[wanted & (summary["split"] == "test") & (summary["statistic"] == "mean")]
     named = own.assign(column=own["metric"].astype(str) + own["unit"].astype(str).map(UNITS), workloads=own["units"])
-    table = named.pivot(index=["scenario", "policy", "workloads", "config_hash"], columns="column", values="value").reset_index()
-    order = [column for metric in METRICS for column in table.columns if column in (metric, f"{metric}_s", f"{metric}_j")]
+    table = named.pivot(
+        index=["scenario", "policy", "workloads", "config_hash"], columns="column", values="value"
+    ).reset_index()
+    order = [
+        column for metric in METRICS for column in table.columns if column in (metric, f"{metric}_s", f"{metric}_j")
+    ]
     table["scenario"] = pd.Categorical(table["scenario"].astype(str), SCENARIOS)
     lines = table[["scenario", "policy", "workloads", *order, "config_hash"]]
     return lines.sort_values(["scenario", "mean_bounded_slowdown"], ignore_index=True)

@@ -18,7 +18,11 @@ def hetero_contended(results: Path) -> str:
     best, chosen = "shortest-high_mem_bw", "shortest-high_gflops"
     learned = f"{', '.join(f'{value:.1f}' for value in seeds['mean'])}; mean {seeds['mean'].mean():.1f}"
     rows = [
-        ["`easy-sjf-high_mem_bw` (backfills, which no pair does)", f"{mean['easy-sjf-high_mem_bw']:.1f}", "before the first"],
+        [
+            "`easy-sjf-high_mem_bw` (backfills, which no pair does)",
+            f"{mean['easy-sjf-high_mem_bw']:.1f}",
+            "before the first",
+        ],
         [f"REINFORCE, seeds {', '.join(map(str, seeds['seed']))}", learned, ", ".join(map(str, seeds["place"]))],
         [
             ", ".join(f"`{name}`" for name in filling) + " (backfill, too)",
@@ -43,10 +47,16 @@ def hetero_learning(results: Path) -> str:
     rows = []
     for variant, own in found[found["learning_cpu_s"].notna()].groupby("variant", sort=False):
         scores = own["mean_bounded_slowdown"]
-        told = f"{', '.join(f'{value:.1f}' for value in scores)}" + (f"; mean {scores.mean():.1f}" if len(own) > 1 else "")
+        told = f"{', '.join(f'{value:.1f}' for value in scores)}" + (
+            f"; mean {scores.mean():.1f}" if len(own) > 1 else ""
+        )
         seconds = own["learning_cpu_s"].mean()
-        rows.append([variant, told, ", ".join(map(str, own["place"])), f"{seconds:.0f}" if seconds >= 1 else f"{seconds:.1f}"])
-    return page(["", "bounded slowdown, by seed", "place among the 36 pairs", "CPU seconds of learning a seed"], rows, "lllr")
+        rows.append(
+            [variant, told, ", ".join(map(str, own["place"])), f"{seconds:.0f}" if seconds >= 1 else f"{seconds:.1f}"]
+        )
+    return page(
+        ["", "bounded slowdown, by seed", "place among the 36 pairs", "CPU seconds of learning a seed"], rows, "lllr"
+    )
 
 
 def hetero_hindsight(results: Path) -> str:
@@ -82,11 +92,16 @@ def hetero_schedulers(results: Path) -> str:
     rows = [
         [
             f"`{policy}`",
-            *(f"{form(found.loc[('alike', policy), key])} / {form(found.loc[('trio', policy), key])}" for key, form in forms.items()),
+            *(
+                f"{form(found.loc[('alike', policy), key])} / {form(found.loc[('trio', policy), key])}"
+                for key, form in forms.items()
+            ),
         ]
         for policy in found.loc["alike"].index
     ]
-    return page(["scheduler", "bounded slowdown", "waiting time (h)", "makespan (h)", "utilisation", "energy (MJ)"], rows)
+    return page(
+        ["scheduler", "bounded slowdown", "waiting time (h)", "makespan (h)", "utilisation", "energy (MJ)"], rows
+    )
 
 
 def hetero_objectives(results: Path) -> str:
@@ -102,7 +117,9 @@ def hetero_objectives(results: Path) -> str:
         ]
         for row in pd.read_csv(results / "hetero_objectives.csv").itertuples()
     ]
-    return page(["objective", "its best pair", "mean slowdown", "mean waiting time (h)", "makespan (h)", "energy (GJ)"], rows)
+    return page(
+        ["objective", "its best pair", "mean slowdown", "mean waiting time (h)", "makespan (h)", "energy (GJ)"], rows
+    )
 
 
 def hetero_sensitivity(results: Path) -> str:
@@ -122,7 +139,13 @@ def hetero_launch(results: Path) -> str:
     rows = []
     for (agent, changed), own in found.groupby(["agent", "changed"], sort=False):
         name, _, value = changed.partition(" ")
-        rows.append([f"`{agent}`", f"`{name}` {value}" if changed else "", ", ".join(map(str, own.sort_values("seed")["episodes"]))])
+        rows.append(
+            [
+                f"`{agent}`",
+                f"`{name}` {value}" if changed else "",
+                ", ".join(map(str, own.sort_values("seed")["episodes"])),
+            ]
+        )
     return page(["agent", "changed", "episodes, by seed"], rows)
 
 
@@ -143,14 +166,23 @@ def hetero_speed(results: Path) -> str:
     cores, rows = {"gaia": "gaia, 2,280 cores", "mixed": "mixed, 10,002 cores"}, []
     for row in found[found["case"].str.startswith("episode")].itertuples():
         _, platform, pair = row.case.split()
-        rows.append([cores.pop(platform, platform), f"`{pair}`", f"{row.median_cpu_s:.2f} s", f"{row.fastest_cpu_s:.2f} s"])
+        rows.append(
+            [cores.pop(platform, platform), f"`{pair}`", f"{row.median_cpu_s:.2f} s", f"{row.fastest_cpu_s:.2f} s"]
+        )
     return page(["platform", "pair", "one episode, median", "fastest"], rows)
 
 
 def batsim_simulator(results: Path) -> str:
     """Cases of benchmarks/simulator.py."""
     rows = [
-        [f"`{row.case}`", f"{row.jobs:,}", f"{row.seconds:.2f}", f"{row.jobs_per_s:,}", f"{row.memory_mb:,.1f}", f"{row.bytes_per_job:,}"]
+        [
+            f"`{row.case}`",
+            f"{row.jobs:,}",
+            f"{row.seconds:.2f}",
+            f"{row.jobs_per_s:,}",
+            f"{row.memory_mb:,.1f}",
+            f"{row.bytes_per_job:,}",
+        ]
         for row in pd.read_csv(results / "batsim_simulator.csv").itertuples()
     ]
     return page(["case", "jobs", "seconds", "jobs/s", "memory, MB", "bytes/job"], rows, "lrrrrr")

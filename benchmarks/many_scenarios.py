@@ -1,12 +1,14 @@
-"""What many scenarios cost a cluster: starts of Snakemake, files that a run leaves, and Slurm jobs a minute that Snakemake submits.
+"""What many scenarios cost a cluster: starts of Snakemake, files that a run leaves, and Slurm jobs a minute that
+Snakemake submits.
 
-    python benchmarks/many_scenarios.py start [--scenarios 1000]     # dry runs of 10, 100, ...: rows of docs/results/core_starts.csv
+    python benchmarks/many_scenarios.py start [--scenarios 1000]     # dry runs of 10, 100, ...: rows of
+        docs/results/core_starts.csv
     python benchmarks/many_scenarios.py files [--scenarios 20]       # runs the toy study here and counts
     python benchmarks/many_scenarios.py submit [--scenarios 100] [--group 5] [--unlimited]
 
-The study is the toy of the tests, each scenario with a policy of its own and five seeds. `submit` takes the profile for Slurm with
-`--group` learning jobs a Slurm job; programs that only note the time stand in for Slurm's, so that what is measured is Snakemake and its
-executor, not a controller. `--unlimited` lifts the profile's own limit of submissions.
+The study is the toy of the tests, each scenario with a policy of its own and five seeds. `submit` takes the profile for
+Slurm with `--group` learning jobs a Slurm job; programs that only note the time stand in for Slurm's, so that what is
+measured is Snakemake and its executor, not a controller. `--unlimited` lifts the profile's own limit of submissions.
 """
 
 from __future__ import annotations
@@ -25,13 +27,18 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path += [str(REPOSITORY / "tests/workflow"), str(REPOSITORY / "tests")]
 
-from checkouts import Checkout, toy_checkout
-from dry_run import dry_run
+from checkouts import Checkout, toy_checkout  # noqa: E402
+from dry_run import dry_run  # noqa: E402
 
-from schedlab.config.parts import read_part
+from schedlab.config.parts import read_part  # noqa: E402
 
-SCENARIO = "name: {name}\nseed: {number}\ncentre: 0.5\nrules: [{{name: zero, target: constant}}, dice]\npolicies: [{name}]\n"
-POLICY = "name: {name}\nlearner: {{name: hill_climbing}}\ntrain_on: [{{scenarios: [{name}], steps: 10}}]\nseeds: [0, 1, 2, 3, 4]\n"
+SCENARIO = (
+    "name: {name}\nseed: {number}\ncentre: 0.5\nrules: [{{name: zero, target: constant}}, dice]\npolicies: [{name}]\n"
+)
+POLICY = (
+    "name: {name}\nlearner: {{name: hill_climbing}}\ntrain_on: [{{scenarios: [{name}], steps: 10}}]\nseeds: [0, "
+    "1, 2, 3, 4]\n"
+)
 NOTED = "submitted.txt"
 SLURM = {  # what the executor asks; every job that was submitted waits
     "sbatch": f"#!/bin/sh\ndate +%s.%N >> {NOTED}\nwc -l < {NOTED}\n",
@@ -62,7 +69,9 @@ def start(folder: Path, most: int) -> list[dict[str, float]]:
     while size <= most:
         made = generated(folder / str(size), size)
         first, cached = (dry_run(made.folder)[0] for _ in range(2))
-        memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6  # of all so far, of which the last is the largest
+        memory = (
+            resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6
+        )  # of all so far, of which the last is the largest
         rows.append({"scenarios": size, "first_cpu_s": first, "cached_cpu_s": cached, "memory_mb": memory})
         size *= 10
     return rows
@@ -76,14 +85,25 @@ def count_files(folder: Path, scenarios: int) -> dict[str, object]:
     for path in (folder / "results").rglob("*"):
         if path.is_file():
             kinds[
-                "logs and benchmarks" if {"logs", "benchmarks"} & set(path.parts) else "config" if "config" in path.parts else "results"
+                "logs and benchmarks"
+                if {"logs", "benchmarks"} & set(path.parts)
+                else "config"
+                if "config" in path.parts
+                else "results"
             ] += 1
     own = sum(path.is_file() for path in (folder / ".snakemake").rglob("*"))
-    return {"scenarios": scenarios, **kinds, ".snakemake": own, "a scenario": round((kinds.total() + own) / scenarios, 1)}
+    return {
+        "scenarios": scenarios,
+        **kinds,
+        ".snakemake": own,
+        "a scenario": round((kinds.total() + own) / scenarios, 1),
+    }
 
 
 def submit(folder: Path, scenarios: int, group: int, unlimited: bool, patience: float = 30.0) -> dict[str, float]:
-    """Submit to programs that stand in for Slurm's until nothing new comes for a while; return jobs, and how fast they came."""
+    """Submit to programs that stand in for Slurm's until nothing new comes for a while; return jobs, and how fast they
+    came.
+    """
     made = generated(folder / "checkout", scenarios)
     made.run("all", "--dry-run")
     from toy_study.study import draw_targets
@@ -96,11 +116,15 @@ def submit(folder: Path, scenarios: int, group: int, unlimited: bool, patience: 
     noted = made.folder / NOTED
     noted.touch()
     environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
-    command = made.command("all", "--profile", "profiles/slurm", "--group-components", f"learn={group}", "evaluate=20", "--jobs", "10000")
+    command = made.command(
+        "all", "--profile", "profiles/slurm", "--group-components", f"learn={group}", "evaluate=20", "--jobs", "10000"
+    )
     command += ["--max-jobs-per-timespan", "100000/1m"] if unlimited else []
     began = time.time()
     with (folder / "log").open("w") as log:
-        started = subprocess.Popen(command, cwd=made.folder, stdout=log, stderr=log, env=environment, start_new_session=True)
+        started = subprocess.Popen(
+            command, cwd=made.folder, stdout=log, stderr=log, env=environment, start_new_session=True
+        )
         times, last = [], 0.0
         while started.poll() is None and (not last or time.time() - last < patience):
             time.sleep(1)
@@ -112,7 +136,12 @@ def submit(folder: Path, scenarios: int, group: int, unlimited: bool, patience: 
         raise SystemExit((folder / "log").read_text()[-3000:])
     span = times[-1] - times[0]
     rate = 60 * (len(times) - 1) / span if span else 0.0
-    return {"scenarios": scenarios, "slurm jobs": len(times), "first after, s": round(times[0] - began, 1), "jobs a minute": round(rate)}
+    return {
+        "scenarios": scenarios,
+        "slurm jobs": len(times),
+        "first after, s": round(times[0] - began, 1),
+        "jobs a minute": round(rate),
+    }
 
 
 def main() -> None:

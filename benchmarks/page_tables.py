@@ -1,11 +1,12 @@
-"""Tables of the documentation that come from runs, and a sentence, made from docs/results/*.csv and the ledgers of conf/claims/.
+"""Tables of the documentation that come from runs, and a sentence, made from docs/results/*.csv and the ledgers of
+conf/claims/.
 
     python benchmarks/page_tables.py          # brings every page up to date
     python benchmarks/page_tables.py --check  # says which pages are not; status 1 where one is not
 
-A table stands between two comments, `<!-- from docs/results/FILE: NAME -->` and `<!-- end of NAME -->`; NAME is a key of TABLES. A test
-holds every page to what this program writes. What a table says beside the numbers of runs (names, goals, published values that are in no
-ledger) stands here with it.
+A table stands between two comments, `<!-- from docs/results/FILE: NAME -->` and `<!-- end of NAME -->`; NAME is a
+key of TABLES. A test holds every page to what this program writes. What a table says beside the numbers of runs
+(names, goals, published values that are in no ledger) stands here with it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ def processes_threads(results: Path) -> str:
         each = 1e3 * row.cpu_seconds / row.decisions
         taken = [f"{row.cpu_seconds:.1f} s", f"{each:.2f} ms", f"{row.wall_seconds:.1f} s"]
         rows.append([f"{row.processes}", f"{row.threads}", f"{row.decisions:,}", *taken])
-    return page(["processes", "threads of each", "decisions learned from", "CPU time", "of a decision", "clock"], rows, "rrrrrr")
+    return page(
+        ["processes", "threads of each", "decisions learned from", "CPU time", "of a decision", "clock"], rows, "rrrrrr"
+    )
 
 
 def workflow_cost(results: Path) -> str:
@@ -46,16 +49,27 @@ def workflow_cost(results: Path) -> str:
     rows = []
     for row in pd.read_csv(results / "workflow_cost.csv").itertuples():
         name = f"`{row.rule}`" if isinstance(row.rule, str) else ""
-        numbers = [f"{row.jobs}", f"{row.cpu_s:,.0f} s", f"{row.wall_s:,.0f} s", f"{row.longest_s:.0f} s", f"{row.max_rss_mib:,.0f} MiB"]
+        numbers = [
+            f"{row.jobs}",
+            f"{row.cpu_s:,.0f} s",
+            f"{row.wall_s:,.0f} s",
+            f"{row.longest_s:.0f} s",
+            f"{row.max_rss_mib:,.0f} MiB",
+        ]
         rows.append([row.study, name, *numbers])
     return page(["study", "rule", "jobs", "CPU time", "clock, all jobs", "longest", "most memory"], rows, "llrrrrr")
 
 
 def workflow_whole(results: Path) -> str:
-    """A sentence: how busy the workflow kept its cores, and what the whole run took where that was measured beside it."""
+    """A sentence: how busy the workflow kept its cores, and what the whole run took where that was measured beside
+    it.
+    """
     whole = one(pd.read_csv(results / "workflow_cost.csv"), study="all")
     computed = "their own CPU time was" if pd.isna(whole["cpu_of_all_s"]) else "CPU time, Snakemake's own included, was"
-    told = f"Scale `{whole['scale']}` on {whole['cores']:.0f} cores: jobs ran for {percent(whole['busy'])} of the cores' time, "
+    told = (
+        f"Scale `{whole['scale']}` on {whole['cores']:.0f} cores: jobs ran for {percent(whole['busy'])} of the "
+        "cores' time, "
+    )
     told += f"and {computed} {percent(whole['used'])} of it"
     measured = {"cpu_of_all_s": "{:,.0f} CPU s", "wall_of_all_s": "{:,.0f} s by the clock"}
     taken = " and ".join(form.format(whole[name]) for name, form in measured.items() if pd.notna(whole[name]))
@@ -64,13 +78,17 @@ def workflow_whole(results: Path) -> str:
 
 def headlines(results: Path) -> str:
     """What each study found in its largest recorded run, beside what was published."""
-    ledgers = {name: {claim.id: claim for claim in ledger.claims} for name, ledger in read_claims(REPOSITORY / "conf").items()}
+    ledgers = {
+        name: {claim.id: claim for claim in ledger.claims} for name, ledger in read_claims(REPOSITORY / "conf").items()
+    }
     accuracy = ledgers["adaptation"]["best-learned"]
     mean = re.search(r"mean is 0(\.\d+)", accuracy.note)
     hetero = pd.read_csv(results / "hetero_contended.csv")
     ratios = hetero.loc[hetero["policy"] == "reinforce-contended", "ratio_to_chosen_pair"]
     batch = pd.read_csv(results / "batch_rollouts.csv")
-    chosen = [one(batch, learner="rollout", trace=x, backfill="none", against="chosen by mean") for x in ("hpc2n", "sdsc")]
+    chosen = [
+        one(batch, learner="rollout", trace=x, backfill="none", against="chosen by mean") for x in ("hpc2n", "sdsc")
+    ]
     ramp = pd.read_csv(results / "ramp_learning.csv", dtype={"by_seed": str})
     learned = one(ramp, scenario="published_a", policy="afterstate")
     seeds = " ".join(map(share, seeds_of(learned["by_seed"])))
@@ -81,7 +99,8 @@ def headlines(results: Path) -> str:
         [
             "`adaptation`",
             "mean accuracy over five scenarios, best learned policy in reference mode",
-            f"{share(accuracy.ours_reference, 4)} (chosen by this number among 18 runs, as published; their mean is {mean[1]})",
+            f"{share(accuracy.ours_reference, 4)} (chosen by this number among 18 runs, as published; their mean is "
+            f"{mean[1]})",
             f"{share(accuracy.published, 4)}",
         ],
         [
@@ -98,11 +117,17 @@ def headlines(results: Path) -> str:
         ],
         [
             "`ramp`",
-            f"blocking rate of learned values, published setting, beta A, PipeDream's graphs (best fixed degree {share(fixed)})",
+            "blocking rate of learned values, published setting, beta A, PipeDream's graphs (best fixed degree "
+            f"{share(fixed)})",
             f"{share(learned['blocking_rate'])} (seeds {seeds})",
             share(ledgers["ramp"]["blocking-pac-ml-a"].published),
         ],
-        ["`cloud`", time.quantity, f"{time.ours_repaired:g} (seeds {less.min():.1f} to {less.max():.1f})", f"{time.published:g}"],
+        [
+            "`cloud`",
+            time.quantity,
+            f"{time.ours_repaired:g} (seeds {less.min():.1f} to {less.max():.1f})",
+            f"{time.published:g}",
+        ],
     ]
     return page(["study", "quantity", "here", "published"], rows)
 
@@ -110,7 +135,9 @@ def headlines(results: Path) -> str:
 OWN = (processes_threads, workflow_cost, workflow_whole, headlines)
 SCALE = (scale_limits, scale_machines, scale_measured, scale_worked_out, scale_slurm)
 STUDIES = (batch_tables.TABLES, cloud_page_tables.TABLES, core_tables.TABLES, hetero_tables.TABLES, ramp_tables.TABLES)
-TABLES: dict[str, Callable[[Path], str]] = {function.__name__: function for functions in (*STUDIES, SCALE, OWN) for function in functions}
+TABLES: dict[str, Callable[[Path], str]] = {
+    function.__name__: function for functions in (*STUDIES, SCALE, OWN) for function in functions
+}
 
 
 def refreshed(text: str, results: Path = REPOSITORY / "docs/results") -> str:
@@ -128,7 +155,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Make the tables of the documentation anew from docs/results.")
     parser.add_argument("--check", action="store_true", help="change nothing; status 1 where a page is not up to date")
     check = parser.parse_args(arguments).check
-    stale = [(path, new) for path in pages() if (new := refreshed(path.read_text(encoding="utf-8"))) != path.read_text(encoding="utf-8")]
+    stale = [
+        (path, new)
+        for path in pages()
+        if (new := refreshed(path.read_text(encoding="utf-8"))) != path.read_text(encoding="utf-8")
+    ]
     for path, new in stale:
         print(f"{path.relative_to(REPOSITORY)}: {'is not up to date' if check else 'brought up to date'}")
         if not check:

@@ -2,8 +2,8 @@
 
     python benchmarks/performance_page.py [docs/results/benchmarks.json] [--page docs/performance.md]
 
-Each table stands between two marks, `<!-- measured: NAME -->` and `<!-- end of NAME -->`. Goals and the originals' rates come from
-benchmarks/goals.yaml.
+Each table stands between two marks, `<!-- measured: NAME -->` and `<!-- end of NAME -->`. Goals and the originals'
+rates come from benchmarks/goals.yaml.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def filled(page: str, record: dict[str, Any]) -> str:
     """Return the page with the tables of a record."""
     goals = yaml.safe_load((ROOT / "benchmarks/goals.yaml").read_text(encoding="utf-8"))
     tables = {"machine": [machine_line(record)], "growth": growth_table(record["growth"], goals)}
-    tables["missed"] = missed(record["rates"], goals) + missed_growth(record["growth"], goals) or ["No goal of these tables is missed."]
+    tables["missed"] = missed(record["rates"], goals) + missed_growth(record["growth"], goals) or [
+        "No goal of these tables is missed."
+    ]
     for study in STUDIES:
         tables[f"rates of {study}"] = rate_table([one for one in record["rates"] if one["study"] == study], goals)
     for name, lines in tables.items():
@@ -57,7 +59,10 @@ def machine_line(record: dict[str, Any]) -> str:
     packages = ", ".join(f"{name} {version}" for name, version in kind["packages"].items())
     named = [kind[key] for key in ("processor_name", "system", "processor") if kind.get(key)]
     text = f"{kind['cores']} core{'s' if kind['cores'] != 1 else ''} ({', '.join(named)}, {kind['memory_gib']:g} GiB), "
-    return text + f"Python {kind['python']}, {packages}; load average {load['before']:g} before and {load['after']:g} after."
+    return (
+        text
+        + f"Python {kind['python']}, {packages}; load average {load['before']:g} before and {load['after']:g} after."
+    )
 
 
 def rate_table(rates: list[dict[str, Any]], goals: dict[str, dict[str, Any]]) -> list[str]:
@@ -69,7 +74,13 @@ def rate_table(rates: list[dict[str, Any]], goals: dict[str, dict[str, Any]]) ->
         original = f"{known['original']} ({known['source']})" if "original" in known else ""
         ends = sorted(value_of(one, key) for key in ("q1", "q3"))
         quartiles = " to ".join(text_of(end, one["unit"], with_unit=place == 1) for place, end in enumerate(ends))
-        cells = text_of(value_of(one, "median"), one["unit"]), quartiles, text_of(value_of(one, "min"), one["unit"]), goal, original
+        cells = (
+            text_of(value_of(one, "median"), one["unit"]),
+            quartiles,
+            text_of(value_of(one, "min"), one["unit"]),
+            goal,
+            original,
+        )
         lines.append(f"| `{one['name']}` | {one['what']} | " + " | ".join(cells) + " |")
     return lines
 
@@ -85,7 +96,9 @@ def text_of(value: float, unit: str, *, with_unit: bool = True) -> str:
     if unit != "s":
         digits = float(f"{value:.3g}")
         return f"{digits:,.0f}" + (f" {unit}/s" if with_unit else "")
-    size, name = next(((size, name) for size, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")) if value >= size), (1e-6, "us"))
+    size, name = next(
+        ((size, name) for size, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")) if value >= size), (1e-6, "us")
+    )
     return f"{value / size:.3g} {name}"
 
 
@@ -102,7 +115,9 @@ def missed(rates: list[dict[str, Any]], goals: dict[str, dict[str, Any]]) -> lis
         known = goals.get(f"{one['study']}/{one['name']}", {})
         if "goal" not in known or reaches(one, "median", known["goal"]):
             continue
-        goal, median, best = (text_of(value, one["unit"]) for value in (known["goal"], value_of(one, "median"), value_of(one, "min")))
+        goal, median, best = (
+            text_of(value, one["unit"]) for value in (known["goal"], value_of(one, "median"), value_of(one, "min"))
+        )
         far = abs(value_of(one, "median") / known["goal"] - 1)
         told = "the best round reaches it" if reaches(one, "min", known["goal"]) else f"the best round {best}"
         lines.append(f"* {one['study']} `{one['name']}`: {median} of {goal}, {far:.0%} off; {told}.{_why(known)}")
@@ -117,7 +132,9 @@ def missed_growth(grown: dict[str, Any], goals: dict[str, dict[str, Any]]) -> li
         if "goal" in known and last["seconds"] > known["goal"]:
             took, goal = (text_of(value, "s") for value in (last["seconds"], known["goal"]))
             at = f"at {last['size']:,.0f} {one['label']}"
-            lines.append(f"* {one['what']}: {took} of {goal} {at}, {last['seconds'] / known['goal'] - 1:.0%} off.{_why(known)}")
+            lines.append(
+                f"* {one['what']}: {took} of {goal} {at}, {last['seconds'] / known['goal'] - 1:.0%} off.{_why(known)}"
+            )
     return lines
 
 
@@ -126,7 +143,9 @@ def _why(known: dict[str, Any]) -> str:
 
 
 def growth_table(grown: dict[str, Any], goals: dict[str, dict[str, Any]] | None = None) -> list[str]:
-    """Return a table in Markdown: the smallest and the largest size, time (with its goal, if any) and memory at the largest, exponents."""
+    """Return a table in Markdown: the smallest and the largest size, time (with its goal, if any) and memory at the
+    largest, exponents.
+    """
     lines = ["| what grows | from | to | time at the largest | exponent | memory at the largest | exponent |"]
     lines.append("|---|---:|---:|---:|---:|---:|---:|")
     for name, one in grown.items():

@@ -2,8 +2,9 @@
 
     python benchmarks/processes_threads.py [--out docs/results/processes_threads.csv]
 
-Each process learns by PPO as published (100 environments, 64 decisions of each, 4 passes) with a seed of its own, after a small one that
-loads compiled code. CPU seconds are those of all threads; the clock, and with it the rate, tells something on an idle machine alone.
+Each process learns by PPO as published (100 environments, 64 decisions of each, 4 passes) with a seed of its own, after
+a small one that loads compiled code. CPU seconds are those of all threads; the clock, and with it the rate, tells
+something on an idle machine alone.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ OUT = Path(__file__).resolve().parent.parent / "docs/results/processes_threads.c
 def main() -> None:
     """Take the cases in turn and write a row for each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--here", nargs=2, type=int, metavar=("THREADS", "SEED"), help="learn in this process, and print what it took")
+    parser.add_argument(
+        "--here", nargs=2, type=int, metavar=("THREADS", "SEED"), help="learn in this process, and print what it took"
+    )
     parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args()
     if given.here:

@@ -1,4 +1,5 @@
-"""What the ramp study's simulator costs: a large job's duration, episodes under rules, decisions with observation, 512 servers.
+"""What the ramp study's simulator costs: a large job's duration, episodes under rules, decisions with observation, 512
+servers.
 
     python benchmarks/ramp.py [--graphs DIR]
 
@@ -84,7 +85,9 @@ def main() -> None:
     simulation = Simulation(published_scenario("A", compat=False, **changes), read_graphs(folder))
     for name in ("para_max", "para_min"):
         run_episode(simulation, RULES[name], 0)
-        print(f"1,000 arrivals under {name}: {seconds(lambda name=name: run_episode(simulation, RULES[name], 1)):.2f} s")
+        print(
+            f"1,000 arrivals under {name}: {seconds(lambda name=name: run_episode(simulation, RULES[name], 1)):.2f} s"
+        )
     decisions: list[int] = []
     step_with_observations(simulation, 3)
     spent = seconds(lambda: decisions.append(step_with_observations(simulation, 3)))

@@ -2,7 +2,8 @@
 one CSV.
 
     python benchmarks/ramp_dqn.py speed [--graphs DIR]
-    python benchmarks/ramp_dqn.py blocking [--graphs DIR] [--beta A] [--seeds 0 1] [--steps 16000] [--episodes 10] [--out FILE.csv]
+    python benchmarks/ramp_dqn.py blocking [--graphs DIR] [--beta A] [--seeds 0 1] [--steps 16000] [--episodes 10]
+        [--out FILE.csv]
 
 Values are those of conf/learner/ramp/dqn.yaml. CPU time of one core. Policies are chosen on validation episodes and
 scored on others.

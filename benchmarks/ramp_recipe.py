@@ -1,12 +1,14 @@
 """What does each candidate of the ramp study's recipe block, and what with other settings? A CSV on standard output.
 
-    SCHEDLAB_DATA=DIR python benchmarks/ramp_recipe.py BETA [--seed 30] [--training 64] [--set KEY=VALUE ...] [--episodes 40]
+    SCHEDLAB_DATA=DIR python benchmarks/ramp_recipe.py BETA [--seed 30] [--training 64] [--set KEY=VALUE ...]
+    [--episodes 40]
 
-The recipe is conf/learner/ramp/afterstate_rounds.yaml with the settings that `--set` changes, learned in the published setting of a
-distribution of beta (A to D) from so many training episodes. Every candidate that validation would choose from plays episodes that neither
-learning, nor its validation, nor any test sees: settings can be compared here and leave the test episodes unseen. Seeds with which
-a recipe is made flatter it, so that these are others than those of the workflow. Candidates are numbered as the learner makes them: the
-networks of the bases, those of the second round alone and with the rollouts of the base.
+The recipe is conf/learner/ramp/afterstate_rounds.yaml with the settings that `--set` changes, learned in the published
+setting of a distribution of beta (A to D) from so many training episodes. Every candidate that validation would choose
+from plays episodes that neither learning, nor its validation, nor any test sees: settings can be compared here and
+leave the test episodes unseen. Seeds with which a recipe is made flatter it, so that these are others than those of the
+workflow. Candidates are numbered as the learner makes them: the networks of the bases, those of the second round alone
+and with the rollouts of the base.
 """
 
 from __future__ import annotations
@@ -37,7 +39,10 @@ RECIPE = Path(__file__).parents[1] / "conf/learner/ramp/afterstate_rounds.yaml"
 def rates(problem: RampProblem, settings: AfterstateSettings, seed: int, training: int, episodes: int) -> pd.DataFrame:
     """Return a row for each candidate: its blocking rate on validation and on episodes apart from it."""
     (tables, outlook), end, root = problem.compiled, problem.scenario.episodes.end, problem.scenario.seed
-    apart = [episode_arrivals(problem.simulation, tables, derive_seed(root, "ramp", "apart", number)) for number in range(episodes)]
+    apart = [
+        episode_arrivals(problem.simulation, tables, derive_seed(root, "ramp", "apart", number))
+        for number in range(episodes)
+    ]
     learner = Training(problem, settings, seed, lambda *_, **__: None)
     rows: list[dict[str, Any]] = []
     for kept in learner.candidates(training):

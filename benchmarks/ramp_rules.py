@@ -1,10 +1,11 @@
-"""What rules block in the published setting of the ramp study: with each of eight defects alone, by load, why, and by quantum. One CSV.
+"""What rules block in the published setting of the ramp study: with each of eight defects alone, by load, why, and by
+quantum. One CSV.
 
     SCHEDLAB_DATA=DIR python benchmarks/ramp_rules.py [--out FILE.csv]
 
-DIR holds the five PipeDream graphs (graphs/); the part `quantum` plays the traced ones that we ship. A line for each part, setting,
-distribution of beta and rule: means over episodes of the blocking rate, and of the shares of the blocked jobs that found too few free
-workers for any degree, had no free block, or exceeded their limit.
+DIR holds the five PipeDream graphs (graphs/); the part `quantum` plays the traced ones that we ship. A line for each
+part, setting, distribution of beta and rule: means over episodes of the blocking rate, and of the shares of the blocked
+jobs that found too few free workers for any degree, had no free block, or exceeded their limit.
 """
 
 from __future__ import annotations

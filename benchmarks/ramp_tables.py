@@ -14,7 +14,12 @@ from schedlab.evaluation.claims import read_claims
 
 def ramp_learning(results: Path) -> str:
     """Blocking rates in the published setting; the least of the fixed degrees in bold."""
-    found = pd.concat([pd.read_csv(results / f"ramp_learning{name}.csv", dtype={"by_seed": str}) for name in ("", "_trials", "_rules")])
+    found = pd.concat(
+        [
+            pd.read_csv(results / f"ramp_learning{name}.csv", dtype={"by_seed": str})
+            for name in ("", "_trials", "_rules")
+        ]
+    )
     exact = pd.read_csv(results / "ramp_learning_exact.csv", dtype={"by_seed": str})
     times = pd.read_csv(results / "ramp_learning_cpu.csv")
     ledger = {claim.id: claim.published for claim in read_claims(REPOSITORY / "conf", "ramp")["ramp"].claims}
@@ -42,10 +47,19 @@ def ramp_learning(results: Path) -> str:
         [named("rollouts of linear values at decision time", "linear-rollouts"), *cells(found, "linear-rollouts")],
         ["`rollouts` of the best fixed degree or table at decision time (one seed)", *cells(found, "rollouts")],
     ]
-    for degree in sorted(int(name.removeprefix("fixed-")) for name in found["policy"].unique() if name.startswith("fixed-")):
-        rates = [one(found, scenario=f"published_{letter}", policy=f"fixed-{degree}")["blocking_rate"] for letter in "abcd"]
+    for degree in sorted(
+        int(name.removeprefix("fixed-")) for name in found["policy"].unique() if name.startswith("fixed-")
+    ):
+        rates = [
+            one(found, scenario=f"published_{letter}", policy=f"fixed-{degree}")["blocking_rate"] for letter in "abcd"
+        ]
         pairs = zip(rates, least(found), strict=True)
-        rows.append([f"fixed degree {degree}", *(f"**{share(rate)}**" if rate == lowest else share(rate) for rate, lowest in pairs)])
+        rows.append(
+            [
+                f"fixed degree {degree}",
+                *(f"**{share(rate)}**" if rate == lowest else share(rate) for rate, lowest in pairs),
+            ]
+        )
     rows.append(["`table`, tuned by need and length of a job", *cells(found, "table")])
     rows += [[named(f"`{rule}`", rule), *cells(found, rule)] for rule in ("para_max", "para_min", "random")]
     workflow = f"{exact['episodes'].max()} episodes of the workflow"
@@ -87,7 +101,13 @@ def ramp_graph_policy(results: Path) -> str:
             said.append(f"{seeds} seed{'s' if seeds > 1 else ''}")
         if (fewer := own["episodes"].max()) < episodes:
             said.append(f"first {fewer} episodes")
-        spent = f"{times.min():.0f} to {times.max():.0f}" if times.nunique() > 1 else f"{times.max():.0f}" if times.any() else "-"
+        spent = (
+            f"{times.min():.0f} to {times.max():.0f}"
+            if times.nunique() > 1
+            else f"{times.max():.0f}"
+            if times.any()
+            else "-"
+        )
         rows.append([f"`{policy}`" + (f" ({', '.join(said)})" if said else ""), *cells, spent])
     return page(["", *(f"`{name}`" for name in scenarios), "CPU time of learning, s"], rows)
 
@@ -98,7 +118,9 @@ def graph_cell(rates: pd.Series) -> str:
 
 
 def graph_difference(found: pd.DataFrame, policy: str, other: str, scenario: str) -> tuple[float, float]:
-    """Return how much more a policy blocks than another one: mean over the learning seeds and half of a 95 % t interval."""
+    """Return how much more a policy blocks than another one: mean over the learning seeds and half of a 95 % t
+    interval.
+    """
     rates = found[found["scenario"] == scenario].set_index(["policy", "seed"])["blocking_rate"]
     of_other = rates[other]
     apart = (rates[policy] - (of_other if len(of_other) > 1 else of_other.iloc[0])).to_numpy()
@@ -147,14 +169,22 @@ def ramp_quantum(results: Path) -> str:
     named = {"0.01, kept": "0.01, illegal degrees kept", "0.00029, kept": "0.00029"}
     rules, rows = ["para_max", "fixed_8", "fixed_4"], []
     for setting, own in found.groupby("setting", sort=False):
-        rows.append([f"quantum {named.get(setting, setting)}", *(share(one(own, rule=rule)["blocking_rate"]) for rule in rules)])
+        rows.append(
+            [f"quantum {named.get(setting, setting)}", *(share(one(own, rule=rule)["blocking_rate"]) for rule in rules)]
+        )
     return page(["", *(f"`{rule}`" for rule in rules)], rows)
 
 
 def ramp_traced_graphs(results: Path) -> str:
     """The published graphs and ours, a cell for both."""
     found = pd.read_csv(results / "ramp_traced_graphs.csv").set_index(["graph", "from"])
-    names = {"alexnet": "AlexNet", "gnmt": "GNMT", "resnet18": "ResNet-18", "squeezenet": "SqueezeNet", "vgg16": "VGG-16"}
+    names = {
+        "alexnet": "AlexNet",
+        "gnmt": "GNMT",
+        "resnet18": "ResNet-18",
+        "squeezenet": "SqueezeNet",
+        "vgg16": "VGG-16",
+    }
     columns: dict[str, tuple[str, Callable[[float], str]]] = {
         "ops": ("num_ops", "{:.0f}".format),
         "deps": ("num_deps", "{:.0f}".format),
@@ -167,7 +197,10 @@ def ramp_traced_graphs(results: Path) -> str:
     }
     rows = []
     for graph, name in names.items():
-        cells = [" / ".join(form(found.loc[(graph, side), key]) for side in ("published", "ours")) for key, form in columns.values()]
+        cells = [
+            " / ".join(form(found.loc[(graph, side), key]) for side in ("published", "ours"))
+            for key, form in columns.values()
+        ]
         rows.append([name, *cells])
     return page(["", *columns], rows)
 
@@ -185,12 +218,16 @@ def ramp_recipes(results: Path) -> str:
 def ramp_recipe_trials(results: Path) -> str:
     """What was tried to bring A and D to their goals, on validation episodes: learning seed 10."""
     found = pd.read_csv(results / "ramp_recipe_trials.csv").query("seed == 10")
-    rates = found.assign(blocking_rate=found["blocking_rate"].map(share)).pivot(index="trial", columns="beta", values="blocking_rate")
+    rates = found.assign(blocking_rate=found["blocking_rate"].map(share)).pivot(
+        index="trial", columns="beta", values="blocking_rate"
+    )
     return page(["", *"AD"], [[trial, *rates.loc[trial, ["A", "D"]].fillna("-")] for trial in found["trial"].unique()])
 
 
 def ramp_data_trials(results: Path) -> str:
-    """What was tried since, with other learning seeds, in the order of the trials; several fits to the same decisions side by side."""
+    """What was tried since, with other learning seeds, in the order of the trials; several fits to the same decisions
+    side by side.
+    """
     found = pd.read_csv(results / "ramp_recipe_trials.csv").query("seed > 10")
     found = found.assign(run=(found["trial"] != found["trial"].shift()).cumsum())
     rows = []
@@ -204,13 +241,19 @@ def ramp_data_trials(results: Path) -> str:
 def ramp_dqn(results: Path) -> str:
     """Short runs of the DQN."""
     found = pd.read_csv(results / "ramp_dqn.csv", dtype={"by_seed": str})
-    rates = {policy: share(float(rate)) for policy, rate in zip(found["policy"], found["by_seed"], strict=True) if policy != "dqn"}
+    rates = {
+        policy: share(float(rate))
+        for policy, rate in zip(found["policy"], found["by_seed"], strict=True)
+        if policy != "dqn"
+    }
     rows = []
     for row in found[found["policy"] == "dqn"].itertuples():
         said = f"as para_max ({rates['para_max']})" if row.split == "test" else "best point"
         blocked = ", ".join(map(share, seeds_of(row.by_seed)))
         spent = [f"{row.decisions:,.0f}", f"{row.cpu_s:.0f}"]
-        rows.append([row.values, row.seeds.replace(" ", ", "), *spent, blocked, f"{row.episodes} {row.split} episodes, {said}"])
+        rows.append(
+            [row.values, row.seeds.replace(" ", ", "), *spent, blocked, f"{row.episodes} {row.split} episodes, {said}"]
+        )
     return page(["values", "seeds", "decisions", "CPU s", "DQN", "on"], rows)
 
 

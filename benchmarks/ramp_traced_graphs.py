@@ -2,10 +2,11 @@
 
     SCHEDLAB_DATA=DIR python benchmarks/ramp_traced_graphs.py [--steps 50] [--out docs/results/ramp_traced_graphs.csv]
 
-DIR holds the five PipeDream graphs (graphs/), mirrored as published. Two lines a graph, published and ours: ops and deps of a training
-step, sequential completion time of so many steps (ms), the same without the ops that read inputs, the largest cost of an op (ms), memory
-and the largest memory of an op (bytes), depth, and the rank correlation of op times with the published ones, of either pass (inputs and ops
-that take no time in one of them left out; empty where the ops are not the same).
+DIR holds the five PipeDream graphs (graphs/), mirrored as published. Two lines a graph, published and ours: ops and
+deps of a training step, sequential completion time of so many steps (ms), the same without the ops that read inputs,
+the largest cost of an op (ms), memory and the largest memory of an op (bytes), depth, and the rank correlation of op
+times with the published ones, of either pass (inputs and ops that take no time in one of them left out; empty where the
+ops are not the same).
 """
 
 from __future__ import annotations
@@ -54,12 +55,22 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    published, ours = read_graphs(find_data("graphs")), {graph.name: graph for graph in read_graphs(find_graphs(SHIPPED))}
+    published, ours = (
+        read_graphs(find_data("graphs")),
+        {graph.name: graph for graph in read_graphs(find_graphs(SHIPPED))},
+    )
     rows = []
     for graph in published:
         mine = ours[graph.name.removesuffix("1_0")]
         rows.append({"graph": mine.name, "from": "published", **line(graph, given.steps, join_sinks=False)})
-        rows.append({"graph": mine.name, "from": "ours", **line(mine, given.steps, join_sinks=True), **rank_correlations(graph, mine)})
+        rows.append(
+            {
+                "graph": mine.name,
+                "from": "ours",
+                **line(mine, given.steps, join_sinks=True),
+                **rank_correlations(graph, mine),
+            }
+        )
     pd.DataFrame(rows).to_csv(given.out or sys.stdout, index=False, float_format="%.6g")
 
 

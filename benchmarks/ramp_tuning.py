@@ -1,14 +1,15 @@
 """A small recorded search for the values of the ramp study's DQN: random draws, successive halving on validation
 episodes.
 
-    python benchmarks/ramp_tuning.py [--graphs DIR] [--beta A] [--configurations 12] [--rungs 2] [--steps 4000] [--seed 0]
+    python benchmarks/ramp_tuning.py [--graphs DIR] [--beta A] [--configurations 12] [--rungs 2] [--steps 4000] [--seed
+        0]
         [--out docs/results/ramp_tuning.csv] [--curves resources/measured/ramp_tuning.csv]
 
 The published setting with its defects. Each rung learns its configurations anew, twice as long as the rung before,
 and keeps the better
-half. The space is the paper's (specification, section 14) as far as a short run can use it: learning rates and updates of the target
-network that change nothing within the budget are left out, shorter horizons are added. The table has a row for each
-configuration and for
+half. The space is the paper's (specification, section 14) as far as a short run can use it: learning rates and updates
+of the target network that change nothing within the budget are left out, shorter horizons are added. The table has a
+row for each configuration and for
 rules, the curves (which the figure `tuning` reads) one for each validation of each run.
 """
 

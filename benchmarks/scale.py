@@ -2,9 +2,9 @@
 
     python benchmarks/scale.py [QUANTITY ...] [--results results/small] [--out docs/results/scale.json]
 
-CPU seconds and the peak of memory as in growth.py, which see. A quantity that is measured takes the place of the recorded one in the file,
-with the machine and its load; `--results` also counts the files and bytes of a run's results; the cases of slurm_simulation.py are
-simulated anew each time.
+CPU seconds and the peak of memory as in growth.py, which see. A quantity that is measured takes the place of the
+recorded one in the file, with the machine and its load; `--results` also counts the files and bytes of a run's results;
+the cases of slurm_simulation.py are simulated anew each time.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ POLICIES = {"best-constant": ("rule", 1), "never": ("rule", 1), "ask": ("rule", 
 
 
 def one_job(size: int, folder: Path) -> Work:
-    """Return the dry run of a single learning job among generated scenarios, the cache being there: what a Slurm job begins with.
+    """Return the dry run of a single learning job among generated scenarios, the cache being there: what a Slurm job
+    begins with.
 
-    What fills the cache is not counted: Snakemake does that once, before it submits anything, and it takes more memory than a start.
+    What fills the cache is not counted: Snakemake does that once, before it submits anything, and it takes more memory
+    than a start.
     """
     import dry_run
 
@@ -63,7 +65,9 @@ def scheduling(size: int, folder: Path) -> Work:
 
 
 def summarise(size: int, folder: Path) -> Work:
-    """Return the stage `summarise` over scenarios with four policies; its size is the number of runs, one a policy and seed."""
+    """Return the stage `summarise` over scenarios with four policies; its size is the number of runs, one a policy and
+    seed.
+    """
     import yaml
 
     from schedlab.config.files import write_table
@@ -74,7 +78,9 @@ def summarise(size: int, folder: Path) -> Work:
         for part, policies in (("rules", [*POLICIES][:3]), ("learned", ["learned"])):
             write_table(folder / f"{name}-{part}.parquet", _scores(name, policies))
     values = {"study": "adaptation", "results_version": 1, "seed": 1, "statistics": {"baseline": "never"}}
-    (folder / "part.yaml").write_text(yaml.safe_dump(values | {"scenarios": {name: {"all": list(POLICIES)} for name in names}}))
+    (folder / "part.yaml").write_text(
+        yaml.safe_dump(values | {"scenarios": {name: {"all": list(POLICIES)} for name in names}})
+    )
     files = sorted(folder.glob("*.parquet"))
 
     def run() -> float:
@@ -93,7 +99,14 @@ def _scores(scenario: str, policies: list[str]) -> Any:
 
     metrics = [metric.name for metric in studies.load("adaptation").metrics[:2]]
     draws = np.random.default_rng(int(scenario[1:]))
-    common = {"scenario": scenario, "trained_on": "", "mode": "default", "unit_kind": "run", "weight": 1.0, "config_hash": "0"}
+    common = {
+        "scenario": scenario,
+        "trained_on": "",
+        "mode": "default",
+        "unit_kind": "run",
+        "weight": 1.0,
+        "config_hash": "0",
+    }
     rows = (
         {**common, "policy": policy, "kind": POLICIES[policy][0], "policy_seed": seed, "split": split, "metric": metric}
         | {"unit": f"{split}-{unit}", "block": f"{split}-{unit}", "unit_seed": unit, "value": draws.random()}
@@ -120,9 +133,18 @@ def write_log(path: Path, jobs: int) -> Path:
             gap = draws.exponential(float((run * size).mean()) / TRACE_PROCESSORS / TRACE_LOAD, count)
             submit = now + np.cumsum(gap).astype(int)
             now = int(submit[-1])
-            columns = (range(start + 1, start + count + 1), submit.tolist(), run.tolist(), size.tolist(), (2 * run).tolist())
+            columns = (
+                range(start + 1, start + count + 1),
+                submit.tolist(),
+                run.tolist(),
+                size.tolist(),
+                (2 * run).tolist(),
+            )
             for number, at, seconds, processors, asked in zip(*columns, strict=True):
-                file.write(f"{number} {at} -1 {seconds} {processors} -1 -1 {processors} {asked} -1 1 {number % 50} 1 1 1 1 -1 -1\n")
+                file.write(
+                    f"{number} {at} -1 {seconds} {processors} -1 -1 {processors} {asked} -1 1 {number % 50} 1 1 1 1 "
+                    "-1 -1\n"
+                )
     return path
 
 
@@ -172,7 +194,9 @@ def batsim_workload(size: int, folder: Path) -> Work:
     trace, hierarchy = _read(write_log(folder / "log.swf", size)), find_hierarchy("gaia")
 
     def convert() -> float:
-        write_batsim(folder / "workload.json", to_batsim(trace, hierarchy, BatsimSettings(missing_memory=(1000,)), 1)[0])
+        write_batsim(
+            folder / "workload.json", to_batsim(trace, hierarchy, BatsimSettings(missing_memory=(1000,)), 1)[0]
+        )
         return size
 
     return convert
@@ -198,7 +222,9 @@ def ramp_blocks(size: int, _: Path) -> Work:
 
 
 def ramp_episode(size: int, _: Path) -> Work:
-    """Return an episode of about 300 arrivals under para_max, as many a second and server as in the published setting; blocks known."""
+    """Return an episode of about 300 arrivals under para_max, as many a second and server as in the published setting;
+    blocks known.
+    """
     import ramp
 
     from schedlab.studies.ramp.graphs.files import read_graphs
@@ -210,7 +236,9 @@ def ramp_episode(size: int, _: Path) -> Work:
     gap = 1_000 * 32 / size
     cluster = {"groups": groups, "racks": racks, "servers": servers}
     jobs = {"interarrival": {"kind": "fixed", "value": gap}}
-    scenario = published_scenario("A", compat=False, cluster=cluster, jobs=jobs, episodes={"end": 300 * gap}, **ON_SHIPPED)
+    scenario = published_scenario(
+        "A", compat=False, cluster=cluster, jobs=jobs, episodes={"end": 300 * gap}, **ON_SHIPPED
+    )
     simulation = Simulation(scenario, read_graphs(ramp.ROOT / SHIPPED))
     run_episode(simulation, RULES["para_max"], 0)
 
@@ -226,10 +254,14 @@ QUANTITIES = {
     "one_job": Quantity("scenarios", "dry run of one job", (10, 30, 100, 300, 1_000), 2, one_job),
     "scheduling": Quantity("ready jobs", "Snakemake alone, run", (30, 100, 300), 10, scheduling),
     "summarise": Quantity("runs", "summarise", (30, 100, 300, 600), 10, summarise),
-    "trace_made": Quantity("jobs of a log", "read, cleaned, described, written", (*JOBS, 10_000_000), 1_000, trace_made),
+    "trace_made": Quantity(
+        "jobs of a log", "read, cleaned, described, written", (*JOBS, 10_000_000), 1_000, trace_made
+    ),
     "trace_fcfs": Quantity("jobs of a log", "FCFS", JOBS, 1_000, functools.partial(trace_simulated, backfill="none")),
     "trace_easy": Quantity("jobs of a log", "EASY", JOBS, 1_000, functools.partial(trace_simulated, backfill="easy")),
-    "batsim_workload": Quantity("jobs of a log", "workload of Batsim", (10_000, 30_000, 100_000), 1_000, batsim_workload),
+    "batsim_workload": Quantity(
+        "jobs of a log", "workload of Batsim", (10_000, 30_000, 100_000), 1_000, batsim_workload
+    ),
     "ramp_blocks": Quantity("servers", "blocks of RAMP", SERVERS, 64, ramp_blocks),
     "ramp_episode": Quantity("servers", "RAMP, 300 arrivals", SERVERS, 64, ramp_episode),
 }
@@ -238,7 +270,9 @@ QUANTITIES = {
 def main() -> None:
     """Take the points of the quantities named on the command line, and simulate the cases of a Slurm partition."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="quantities: " + ", ".join(QUANTITIES))
-    parser.add_argument("names", nargs="*", metavar="QUANTITY", help="default: none but the simulation of Slurm; all: every one")
+    parser.add_argument(
+        "names", nargs="*", metavar="QUANTITY", help="default: none but the simulation of Slurm; all: every one"
+    )
     parser.add_argument("--here", type=int, metavar="SIZE", help="one point in this process")
     parser.add_argument("--results", type=Path, metavar="FOLDER", help="count the files of the results of a scale")
     parser.add_argument("--out", type=Path, default=RECORD)
@@ -260,24 +294,34 @@ def main() -> None:
 
     taken = {"machine": suite.machine(), "load": {"before": round(before, 1), "after": round(os.getloadavg()[0], 1)}}
     found = {name: one | taken for name, one in found.items()}
-    record["growth"] = {name: (record["growth"] | found)[name] for name in QUANTITIES if name in record["growth"] | found}
+    record["growth"] = {
+        name: (record["growth"] | found)[name] for name in QUANTITIES if name in record["growth"] | found
+    }
     if given.results:
         record["files"] = files_of(given.results)
     if "one_job" in record["growth"]:
         small, large = record["growth"]["one_job"]["points"][-2:]  # as scale_tables.at works out what a start comes to
-        record["slurm"] = slurm_simulation.cases(2 * (large["seconds"] - small["seconds"]) / (large["size"] - small["size"]))
+        record["slurm"] = slurm_simulation.cases(
+            2 * (large["seconds"] - small["seconds"]) / (large["size"] - small["size"])
+        )
     write_text(given.out, json.dumps(record, indent=1) + "\n")
 
 
 def files_of(results: Path) -> dict[str, dict[str, float]]:
-    """Return how many files and bytes a learning job, an evaluation job (details included) and a frozen part leave, in the mean."""
+    """Return how many files and bytes a learning job, an evaluation job (details included) and a frozen part leave, in
+    the mean.
+    """
     kinds = {"learn": "*/policies/*/seed-*/**/*", "evaluate": "*/*/evaluation/**/*", "frozen part": "**/config/*.yaml"}
     jobs = {"learn": "*/policies/*/seed-*", "evaluate": "*/*/evaluation/*.parquet", "frozen part": "**/config/*.yaml"}
     found = {}
     for kind, pattern in kinds.items():
         files = [path for path in results.glob(pattern) if path.is_file()]
         if kind == "evaluate":  # its log and its benchmark lie beside
-            files += [path for end in ("logs/evaluate-*.log", "benchmarks/evaluate-*.tsv") for path in results.glob(f"*/*/{end}")]
+            files += [
+                path
+                for end in ("logs/evaluate-*.log", "benchmarks/evaluate-*.tsv")
+                for path in results.glob(f"*/*/{end}")
+            ]
         count = len(list(results.glob(jobs[kind])))
         size = sum(path.stat().st_size for path in files)
         found[kind] = {"jobs": count, "files": round(len(files) / count, 1), "bytes": round(size / count)}

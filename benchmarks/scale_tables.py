@@ -1,6 +1,8 @@
-"""The tables of docs/scale.md, of docs/results/scale.json: what was measured, and what it comes to at the sizes that the page speaks of.
+"""The tables of docs/scale.md, of docs/results/scale.json: what was measured, and what it comes to at the sizes that
+the page speaks of.
 
-The memory of small runs, on which what grows stands, is that of core_starts.csv (Snakemake) and workflow_cost.csv (jobs).
+The memory of small runs, on which what grows stands, is that of core_starts.csv (Snakemake) and workflow_cost.csv
+(jobs).
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ import performance_page
 from table_parts import page, percent
 
 SCENARIOS, SEEDS, JOBS, SERVERS = 10_000, 20, 10_000_000, 4_096
-# MB that the smallest Slurm job asks for (a job alone, the default of conf/scale/small.yaml and full.yaml); of the dry run of all: what a
+# MB that the smallest Slurm job asks for (a job alone, the default of conf/scale/small.yaml and full.yaml); of the dry
+# run of all: what a
 # login node may have
 LIMITS = {"one_job": 1_500, "dry_run": 4_000, "trace_made": 1_500, "trace_easy": 1_500}
 
@@ -32,11 +35,15 @@ def scale_machines(results: Path) -> str:
         if "machine" in one:
             told.setdefault(performance_page.machine_line(one), []).append(f"*{one['what']}*")
     lines = [f"{', '.join(names)}: on {line}" for line, names in told.items()]
-    return "\n".join(lines + ["The machines of the others were not kept."] * any("machine" not in one for one in grown.values()))
+    return "\n".join(
+        lines + ["The machines of the others were not kept."] * any("machine" not in one for one in grown.values())
+    )
 
 
 def scale_worked_out(results: Path) -> str:
-    """What was measured at its largest, and what that comes to at the page's sizes; memory is above that of a small run."""
+    """What was measured at its largest, and what that comes to at the page's sizes; memory is above that of a small
+    run.
+    """
     grown, files = _grown(results)
     scenarios = f"{SCENARIOS:,} scenarios x {SEEDS} seeds"
     wanted = [
@@ -58,15 +65,23 @@ def scale_worked_out(results: Path) -> str:
         rows.append([of, one["what"], largest, f"{size:,.0f}", *told])
     left = {kind: files[kind] for kind in ("learn", "evaluate")}
     counts = {"learn": SCENARIOS * SEEDS, "evaluate": 2 * SCENARIOS}
-    many = sum(counts[kind] * one["files"] for kind, one in left.items()) + 5 * SCENARIOS * files["frozen part"]["files"]
+    many = (
+        sum(counts[kind] * one["files"] for kind, one in left.items()) + 5 * SCENARIOS * files["frozen part"]["files"]
+    )
     size = sum(counts[kind] * one["bytes"] for kind, one in left.items()) / 1e9
-    small = ", ".join(f"{one['files']:g} files and {one['bytes'] / 1e3:,.0f} kB of a job of `{kind}`" for kind, one in left.items())
-    rows.append([scenarios, "files below `results/`", small, f"{many / 1e6:.1f} million", "", f"{size:,.0f} GB on disk"])
+    small = ", ".join(
+        f"{one['files']:g} files and {one['bytes'] / 1e3:,.0f} kB of a job of `{kind}`" for kind, one in left.items()
+    )
+    rows.append(
+        [scenarios, "files below `results/`", small, f"{many / 1e6:.1f} million", "", f"{size:,.0f} GB on disk"]
+    )
     return page(["of", "what", "measured up to", "comes to", "time", "memory"], rows, "llrrrr")
 
 
 def scale_limits(results: Path) -> str:
-    """The size at which each part needs the memory of LIMITS, on top of that of a small run, which is told beside it."""
+    """The size at which each part needs the memory of LIMITS, on top of that of a small run, which is told beside
+    it.
+    """
     grown, _ = _grown(results)
     starts = pd.read_csv(results / "core_starts.csv")
     rules = pd.read_csv(results / "workflow_cost.csv").set_index(["study", "rule"])["max_rss_mib"] * 2**20 / 1e6
@@ -76,7 +91,9 @@ def scale_limits(results: Path) -> str:
     for name, limit in LIMITS.items():
         one = grown[name]
         size = reached(one, "memory_mb", limit - base[name])
-        rows.append([one["what"], f"{limit / 1e3:g} GB", f"{float(f'{size:.2g}'):,.0f} {one['label']}", f"{base[name]:.0f} MB"])
+        rows.append(
+            [one["what"], f"{limit / 1e3:g} GB", f"{float(f'{size:.2g}'):,.0f} {one['label']}", f"{base[name]:.0f} MB"]
+        )
     return page(["part", "memory", "reached with", "a small run"], rows, "lrrr")
 
 
@@ -93,12 +110,22 @@ def scale_slurm(results: Path) -> str:
         ]
         cells += [f"{one['least_hours']:,.1f} h", f"{one['hours']:,.1f} h", percent(one["busy"])]
         rows.append([*cells, one["held_up_by"], f"{one['hours_without']:,.1f} h"])
-    names = ["scenarios", "a learning job", "learning jobs in a Slurm job", "Slurm jobs", "start of each", "work alone", "in all"]
+    names = [
+        "scenarios",
+        "a learning job",
+        "learning jobs in a Slurm job",
+        "Slurm jobs",
+        "start of each",
+        "work alone",
+        "in all",
+    ]
     return page([*names, "GPUs at work", "what to mend first", "in all without it"], rows, "rrrrrrrrlr")
 
 
 def at(one: dict[str, Any], size: float, key: str) -> float:
-    """Return what a quantity comes to at a size: on the straight line through its two largest points; a measured point is itself."""
+    """Return what a quantity comes to at a size: on the straight line through its two largest points; a measured
+    point is itself.
+    """
     (x, y), (larger, value) = ((point["size"], point[key]) for point in one["points"][-2:])
     return value + (value - y) / (larger - x) * (size - larger)
 
@@ -123,7 +150,9 @@ def _grown(results: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """What grows, dry runs of docs/results/benchmarks.json among it, and the files that jobs leave."""
     record = _record(results)
     dry_runs = json.loads((results / "benchmarks.json").read_text(encoding="utf-8"))["growth"]["scenarios"]
-    points = [{**point, "size": 7 * point["size"]} for point in dry_runs["points"]]  # five jobs of learning and two of scoring
+    points = [
+        {**point, "size": 7 * point["size"]} for point in dry_runs["points"]
+    ]  # five jobs of learning and two of scoring
     dry_run = {"label": "jobs of the workflow", "what": "dry run of all with its cache", "points": points}
     return {**record["growth"], "dry_run": dry_run}, record["files"]
 

@@ -3,12 +3,13 @@
     python benchmarks/simulator.py [CASE ...]
     python benchmarks/simulator.py CASE --profile FILE.csv     # where the time of one case goes
 
-Each case runs in a process of its own and prints a line of a table. `jobs/s` counts wall-clock time from the first message to the last
-answer, reading of the inputs excluded, and `per CPU s` the process's own time in between, for machines that are busy; `memory` is the peak
-of resident memory above that after the imports.
-The workloads are made here from fixed seeds: arrivals at random, sizes and runtimes log-uniform, walltimes one to three times the runtime,
-so that the hosts would be busy for `LOAD` of the time. Those of `lublin` cases come from the model of Lublin and Feitelson at that load:
-many arrive at some times of the day, and walltimes are up to five times the runtime. In `once` cases fewer of these come, all together.
+Each case runs in a process of its own and prints a line of a table. `jobs/s` counts wall-clock time from the first
+message to the last answer, reading of the inputs excluded, and `per CPU s` the process's own time in between, for
+machines that are busy; `memory` is the peak of resident memory above that after the imports.
+The workloads are made here from fixed seeds: arrivals at random, sizes and runtimes log-uniform, walltimes one to
+three times the runtime, so that the hosts would be busy for `LOAD` of the time. Those of `lublin` cases come from
+the model of Lublin and Feitelson at that load: many arrive at some times of the day, and walltimes are up to five
+times the runtime. In `once` cases fewer of these come, all together.
 """
 
 from __future__ import annotations
@@ -31,7 +32,12 @@ LOAD = 0.9
 SPEED = 1e9  # flop/s of a host
 ONCE = 2_000  # jobs that arrive together
 CASES = (
-    *(f"{kind}-{hosts}-{scheduler}" for kind in ("delay", "cpu") for hosts in (128, 2280) for scheduler in ("fcfs", "easy")),
+    *(
+        f"{kind}-{hosts}-{scheduler}"
+        for kind in ("delay", "cpu")
+        for hosts in (128, 2280)
+        for scheduler in ("fcfs", "easy")
+    ),
     *(f"lublin-{hosts}-{scheduler}" for hosts in (128, 2280) for scheduler in ("easy", "conservative")),
     "once-128-conservative",
     "communication",
@@ -54,7 +60,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="cases: " + ", ".join(CASES))
     parser.add_argument("cases", nargs="*", metavar="CASE", help="default: all")
     parser.add_argument("--here", action="store_true", help="one case in this process, as JSON")
-    parser.add_argument("--profile", type=Path, metavar="FILE.csv", help="write where one case's time goes, by part of the code")
+    parser.add_argument(
+        "--profile", type=Path, metavar="FILE.csv", help="write where one case's time goes, by part of the code"
+    )
     arguments = parser.parse_args()
     names = arguments.cases or CASES
     if unknown := [name for name in names if name not in CASES]:
@@ -67,7 +75,10 @@ def main() -> None:
             parser.error("--profile takes one case")
         write_profile(names[0], arguments.profile)
         return
-    print(f"{'case':22} {'jobs':>9} {'seconds':>8} {'jobs/s':>8} {'per CPU s':>10} {'memory MB':>10} {'bytes/job':>10}", flush=True)
+    print(
+        f"{'case':22} {'jobs':>9} {'seconds':>8} {'jobs/s':>8} {'per CPU s':>10} {'memory MB':>10} {'bytes/job':>10}",
+        flush=True,
+    )
     for name in names:
         done = subprocess.run([sys.executable, __file__, "--here", name], stdout=subprocess.PIPE, text=True, check=True)
         row = json.loads(done.stdout)
@@ -84,7 +95,9 @@ def measure(name: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         jobs, hosts, scheduler = inputs(name, Path(folder))
         imported = resident()
-        with open_backend("embedded", Inputs(Path(folder, "p.xml"), (Path(folder, "w.json"),), f"{folder}/out")) as simulation:
+        with open_backend(
+            "embedded", Inputs(Path(folder, "p.xml"), (Path(folder, "w.json"),), f"{folder}/out")
+        ) as simulation:
             read = resident()
             begin, computed = time.perf_counter(), time.process_time()
             schedule(simulation, hosts, scheduler)
@@ -96,7 +109,9 @@ def measure(name: str) -> dict[str, float]:
 
 
 def write_profile(name: str, out: Path) -> None:
-    """Write the share of each part of the code in a case's time, as cProfile counts it: small functions look dearer than they are."""
+    """Write the share of each part of the code in a case's time, as cProfile counts it: small functions look dearer
+    than they are.
+    """
     from schedlab.batsim.running import Inputs, open_backend
     from schedlab.config.files import write_text
 
@@ -104,7 +119,9 @@ def write_profile(name: str, out: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         _, hosts, scheduler = inputs(name, Path(folder))
         for counted in (False, True):
-            with open_backend("embedded", Inputs(Path(folder, "p.xml"), (Path(folder, "w.json"),), f"{folder}/out")) as simulation:
+            with open_backend(
+                "embedded", Inputs(Path(folder, "p.xml"), (Path(folder, "w.json"),), f"{folder}/out")
+            ) as simulation:
                 if counted:
                     profile.enable()
                 schedule(simulation, hosts, scheduler)
@@ -147,7 +164,9 @@ def resident() -> int:
 
 
 def inputs(name: str, folder: Path) -> tuple[int, int, str | None]:
-    """Write the platform and the workload of a case; return the numbers of jobs and hosts, and the scheduler (None: no PyBatsim)."""
+    """Write the platform and the workload of a case; return the numbers of jobs and hosts, and the scheduler (None:
+    no PyBatsim).
+    """
     if name == "communication":
         write_platform(folder / "p.xml", 64, backbone=True)
         write_communication(folder / "w.json", 200, 64)
@@ -207,7 +226,9 @@ def write_workload(path: Path, count: int, hosts: int, kind: str) -> None:
 
 
 def write_lublin(path: Path, count: int, hosts: int, spread: float = 1.0) -> None:
-    """Write delay jobs of the Lublin-Feitelson model, their arrivals so much farther apart; a job gets a second more than it asks for."""
+    """Write delay jobs of the Lublin-Feitelson model, their arrivals so much farther apart; a job gets a second more
+    than it asks for.
+    """
     from schedlab.workloads.estimates import EstimateSettings
     from schedlab.workloads.lublin import LublinSettings, lublin
 
@@ -231,7 +252,15 @@ def write_communication(path: Path, count: int, hosts: int) -> None:
     for number in range(count):
         cpu, com = random.uniform(1e9, 1e11), random.uniform(1e6, 1e9)
         profiles[str(number)] = {"type": "parallel_homogeneous", "cpu": cpu, "com": com}
-        jobs.append({"id": number, "subtime": number * 0.5, "res": int(random.integers(2, 9)), "walltime": 1e6, "profile": str(number)})
+        jobs.append(
+            {
+                "id": number,
+                "subtime": number * 0.5,
+                "res": int(random.integers(2, 9)),
+                "walltime": 1e6,
+                "profile": str(number),
+            }
+        )
     path.write_text(json.dumps({"nb_res": hosts, "jobs": jobs, "profiles": profiles}))
 
 
@@ -250,7 +279,9 @@ def first_come_first_served(simulation: object, hosts: int) -> None:
         while waiting and waiting[0][1] <= len(free):
             job, size = waiting.popleft()
             running[job] = free.take_lowest(size)
-            decisions.append({"timestamp": now, "type": "EXECUTE_JOB", "data": {"job_id": job, "alloc": str(running[job])}})
+            decisions.append(
+                {"timestamp": now, "type": "EXECUTE_JOB", "data": {"job_id": job, "alloc": str(running[job])}}
+            )
         simulation.answer({"now": now, "events": decisions})
 
 

@@ -1,12 +1,14 @@
-"""A study of many scenarios on a Slurm partition, simulated: when it ends, how busy the slots are, and what holds it up.
+"""A study of many scenarios on a Slurm partition, simulated: when it ends, how busy the slots are, and what holds it
+up.
 
     python benchmarks/slurm_simulation.py
 
-What profiles/slurm does: each scenario's policies are learned (a job a seed) and scored, `group-components` jobs of a kind are one Slurm
-job, at most `jobs` of them are in the queue, `max-jobs-per-timespan` are submitted, and their end is seen at the next look. A Slurm job
-starts Snakemake twice and then runs its jobs: learning jobs one after another on its slot's GPU (`resources`, `set-resource-scopes`),
-others on its `cores`. How Slurm jobs come to their slots is in Partition, what they work in Study, where the seconds of a job of scoring
-and of the summary are assumed. Nothing is random.
+What profiles/slurm does: each scenario's policies are learned (a job a seed) and scored, `group-components` jobs of a
+kind are one Slurm job, at most `jobs` of them are in the queue, `max-jobs-per-timespan` are submitted, and their end is
+seen at the next look. A Slurm job starts Snakemake twice and then runs its jobs: learning jobs one after another on its
+slot's GPU (`resources`, `set-resource-scopes`), others on its `cores`. How Slurm jobs come to their slots is in
+Partition, what they work in Study, where the seconds of a job of scoring and of the summary are assumed. Nothing is
+random.
 """
 
 from __future__ import annotations
@@ -44,8 +46,9 @@ class Partition:
 
 @dataclass(frozen=True)
 class Study:
-    """Scenarios, each with one learned policy of some seeds; seconds of a job of each kind (defaults: assumed), jobs in one Slurm job, and
-    how many jobs of scoring run side by side there."""
+    """Scenarios, each with one learned policy of some seeds; seconds of a job of each kind (defaults: assumed), jobs in
+    one Slurm job, and how many jobs of scoring run side by side there.
+    """
 
     scenarios: int
     seeds: int
@@ -63,7 +66,9 @@ class Study:
 
 @dataclass(frozen=True)
 class Job:
-    """A Slurm job: its kind, its seconds of work, and the Slurm jobs whose end must have been seen before it is submitted."""
+    """A Slurm job: its kind, its seconds of work, and the Slurm jobs whose end must have been seen before it is
+    submitted.
+    """
 
     kind: str
     work: float
@@ -72,7 +77,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Slurm jobs submitted, when the last of them ended (s), and the share of the slots' time until then that jobs worked."""
+    """Slurm jobs submitted, when the last of them ended (s), and the share of the slots' time until then that jobs
+    worked.
+    """
 
     slurm_jobs: int
     makespan: float
@@ -80,13 +87,18 @@ class Outcome:
 
 
 def jobs_of(study: Study) -> list[Job]:
-    """Return the Slurm jobs of a study, every one after those that it needs: learning, scoring of rules and policies, the summary."""
+    """Return the Slurm jobs of a study, every one after those that it needs: learning, scoring of rules and policies,
+    the summary.
+    """
     learning = study.scenarios * study.seeds
     found = [Job("learn", study.learn * count) for count in _parts(learning, study.learn_together)]
     learned = len(found)
     scored = 0
     for count in _parts(study.scenarios, study.evaluate_together):
-        first, last = scored * study.seeds // study.learn_together, ((scored + count) * study.seeds - 1) // study.learn_together
+        first, last = (
+            scored * study.seeds // study.learn_together,
+            ((scored + count) * study.seeds - 1) // study.learn_together,
+        )
         found.append(replace(study.scoring(count), after=tuple(range(first, last + 1))))
         scored += count
     found += [study.scoring(count) for count in _parts(study.scenarios, study.evaluate_together)]  # their rules
@@ -98,7 +110,9 @@ def _parts(count: int, size: int) -> list[int]:
 
 
 def run(jobs: Iterable[Job], partition: Partition) -> Outcome:
-    """Simulate until the last job has ended; jobs are submitted in order as soon as what they come after has been seen to end."""
+    """Simulate until the last job has ended; jobs are submitted in order as soon as what they come after has been seen
+    to end.
+    """
     jobs = list(jobs)
     missing = [len(job.after) for job in jobs]
     followers: list[list[int]] = [[] for _ in jobs]
@@ -132,7 +146,11 @@ def profile() -> Partition:
     """Return a partition of 100 slots as profiles/slurm fills it."""
     values = yaml.safe_load(PROFILE.read_text(encoding="utf-8"))
     number, minutes = values["max-jobs-per-timespan"].removesuffix("m").split("/")
-    return Partition(queued=values["jobs"], gap=60 * float(minutes) / float(number), look=float(values["seconds-between-status-checks"]))
+    return Partition(
+        queued=values["jobs"],
+        gap=60 * float(minutes) / float(number),
+        look=float(values["seconds-between-status-checks"]),
+    )
 
 
 def without(partition: Partition) -> dict[str, Partition]:
@@ -145,7 +163,9 @@ def without(partition: Partition) -> dict[str, Partition]:
     }
 
 
-def cases(start_a_scenario: float, start: float = 10.0, sizes: Sequence[int] = (100, 1_000, 10_000)) -> list[dict[str, float | str]]:
+def cases(
+    start_a_scenario: float, start: float = 10.0, sizes: Sequence[int] = (100, 1_000, 10_000)
+) -> list[dict[str, float | str]]:
     """Return outcomes of studies of 20 seeds on 100 GPUs, with 1, 5 (as in the profile) and 50 learning jobs together.
 
     start             seconds from a Slurm job's start to its first job in a small study
@@ -163,8 +183,16 @@ def cases(start_a_scenario: float, start: float = 10.0, sizes: Sequence[int] = (
                 if (chain := run(jobs, unbounded).makespan) > CHAIN * outcome.makespan:
                     others = {"longest chain of Slurm jobs": chain}
                 worst = min(others, key=others.__getitem__)
-                entry = {"scenarios": scenarios, "learn_s": learn, "learn_together": together, "start_s": round(partition.start, 1)}
-                hours = {"hours": round(outcome.makespan / 3600, 2), "least_hours": round(outcome.makespan * outcome.busy / 3600, 2)}
+                entry = {
+                    "scenarios": scenarios,
+                    "learn_s": learn,
+                    "learn_together": together,
+                    "start_s": round(partition.start, 1),
+                }
+                hours = {
+                    "hours": round(outcome.makespan / 3600, 2),
+                    "least_hours": round(outcome.makespan * outcome.busy / 3600, 2),
+                }
                 entry |= {"slurm_jobs": outcome.slurm_jobs, **hours, "busy": round(outcome.busy, 3)}
                 found.append(entry | {"held_up_by": worst, "hours_without": round(others[worst] / 3600, 2)})
     return found

@@ -1,12 +1,15 @@
-"""What the jobs of the workflow took, by study and rule, from the benchmark files of a run: what docs/scale.md and performance.md tell.
+"""What the jobs of the workflow took, by study and rule, from the benchmark files of a run: what docs/scale.md and
+performance.md tell.
 
     snakemake --cores 2 all --config scale=small        # in a fresh copy, on an idle machine
-    python benchmarks/workflow_cost.py results/small --cores 2 [--wall SECONDS] [--cpu SECONDS] [--out docs/results/workflow_cost.csv]
+    python benchmarks/workflow_cost.py results/small --cores 2 [--wall SECONDS] [--cpu SECONDS] [--out
+        docs/results/workflow_cost.csv]
 
-The row `all` also names the scale and the cores, and holds --wall and --cpu. `busy` is the share of the cores' time that jobs ran, and
-`used` the share that they computed: CPU seconds over cores times the clock. Without --wall the clock runs from the first job's start to
-the end of the last, which leaves out Snakemake's start. Snakemake looks at the CPU time of a job now and then, so that the last seconds of
-each are missing, and does not count its own: what `/usr/bin/time -v` tells of the whole run is --cpu, of which `used` is taken then.
+The row `all` also names the scale and the cores, and holds --wall and --cpu. `busy` is the share of the cores' time
+that jobs ran, and `used` the share that they computed: CPU seconds over cores times the clock. Without --wall the clock
+runs from the first job's start to the end of the last, which leaves out Snakemake's start. Snakemake looks at the CPU
+time of a job now and then, so that the last seconds of each are missing, and does not count its own: what
+`/usr/bin/time -v` tells of the whole run is --cpu, of which `used` is taken then.
 """
 
 from __future__ import annotations
@@ -41,7 +44,14 @@ def main() -> None:
     wall = given.wall or clock(costs)
     slots = given.cores * wall
     busy, used = whole["wall_s"] / slots, (given.cpu or whole["cpu_s"]) / slots
-    of_all = [given.results.resolve().name, given.cores, given.cpu or "", given.wall or "", f"{busy:.3f}", f"{used:.3f}"]
+    of_all = [
+        given.results.resolve().name,
+        given.cores,
+        given.cpu or "",
+        given.wall or "",
+        f"{busy:.3f}",
+        f"{used:.3f}",
+    ]
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow([*COLUMNS, *OF_ALL])
@@ -49,7 +59,10 @@ def main() -> None:
         table.writerow([*(_told(row[name]) for name in COLUMNS), *("" for _ in OF_ALL)])
     table.writerow([*(_told(whole[name]) for name in COLUMNS), *map(_told, of_all)])
     write_text(given.out, text.getvalue())
-    print(f"{whole['jobs']} jobs, {whole['cpu_s']:.0f} CPU s in {wall:.0f} s on {given.cores} cores: busy {busy:.0%}, used {used:.0%}")
+    print(
+        f"{whole['jobs']} jobs, {whole['cpu_s']:.0f} CPU s in {wall:.0f} s on {given.cores} cores: busy {busy:.0%}, "
+        f"used {used:.0%}"
+    )
 
 
 def rows_of(costs: Costs) -> list[dict[str, str | float]]:

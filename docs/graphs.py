@@ -23,7 +23,9 @@ Graph = Mapping[str, set[str]]
 
 
 def folder_of(module: tuple[str, ...]) -> str | None:
-    """The folder of the package that a module belongs to, a study for itself (studies/ramp); None for what lies in no folder."""
+    """The folder of the package that a module belongs to, a study for itself (studies/ramp); None for what lies in no
+    folder.
+    """
     if module[:1] != ("schedlab",) or len(module) < 2:
         return None
     folder = "/".join(module[1:3]) if module[1] == "studies" else module[1]
@@ -31,7 +33,9 @@ def folder_of(module: tuple[str, ...]) -> str | None:
 
 
 def imported(tree: ast.AST) -> Iterator[tuple[str, ...]]:
-    """Every module that a source imports, at its top or in a function, as the parts of its name (the package has no relative imports)."""
+    """Every module that a source imports, at its top or in a function, as the parts of its name (the package has no
+    relative imports).
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (tuple(name.name.split(".")) for name in node.names)
@@ -52,16 +56,34 @@ def import_graph() -> Graph:
 
 
 def rule_graph() -> Graph:
-    """Workflow rule -> the rules that read what it writes, in a run of everything at scale smoke with the data that we ship."""
-    command = [sys.executable, "-m", "snakemake", "-s", str(REPOSITORY / "Snakefile"), "all", "--rulegraph", "mermaid-js"]
+    """Workflow rule -> the rules that read what it writes, in a run of everything at scale smoke with the data that we
+    ship.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "-s",
+        str(REPOSITORY / "Snakefile"),
+        "all",
+        "--rulegraph",
+        "mermaid-js",
+    ]
     shipped_only = {name: value for name, value in os.environ.items() if name != "SCHEDLAB_DATA"}
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [*command, "--config", "scale=smoke"], cwd=folder, env=shipped_only, capture_output=True, text=True, check=False
+            [*command, "--config", "scale=smoke"],
+            cwd=folder,
+            env=shipped_only,
+            capture_output=True,
+            text=True,
+            check=False,
         )
     assert done.returncode == 0, done.stderr
     found = re.findall(r"^\s*(id\d+)\[(\w+)\]", done.stdout, flags=re.M)
-    names = {number: re.sub(r"_\d+_\d+$", "", name) for number, name in found}  # one for the rules of all spans of replicates
+    names = {
+        number: re.sub(r"_\d+_\d+$", "", name) for number, name in found
+    }  # one for the rules of all spans of replicates
     graph: dict[str, set[str]] = {name: set() for name in names.values()}
     for here, there in re.findall(r"^\s*(id\d+) --> (id\d+)", done.stdout, flags=re.M):
         graph[names[here]].add(names[there])
@@ -82,13 +104,20 @@ def behind(graph: Graph, place: str) -> set[str]:
 def reduced(graph: Graph) -> Graph:
     """The same graph without the arrows that follow from others; it must have no circle."""
     assert not any(place in behind(graph, place) for place in graph), "the arrows lead round in a circle"
-    return {here: {there for there in to if not any(there in behind(graph, other) for other in to - {there})} for here, to in graph.items()}
+    return {
+        here: {there for there in to if not any(there in behind(graph, other) for other in to - {there})}
+        for here, to in graph.items()
+    }
 
 
 def mermaid(graph: Graph, direction: str) -> str:
     """The graph as a block that GitHub and most editors draw; direction as Mermaid names it (BT: upwards)."""
     lines = [f"    {here.replace('/', '_')}[{here}]" for here in sorted(graph)]
-    lines += [f"    {here.replace('/', '_')} --> {there.replace('/', '_')}" for here in sorted(graph) for there in sorted(graph[here])]
+    lines += [
+        f"    {here.replace('/', '_')} --> {there.replace('/', '_')}"
+        for here in sorted(graph)
+        for there in sorted(graph[here])
+    ]
     return "\n".join(["```mermaid", f"graph {direction}", *lines, "```", ""])
 
 

@@ -11,13 +11,15 @@ from types import ModuleType
 import pytest
 from hypothesis import settings
 
-# The same examples every time, so that a commit passes or fails whoever tests it; --hypothesis-profile=default looks for new ones.
+# The same examples every time, so that a commit passes or fails whoever tests it; --hypothesis-profile=default looks
+# for new ones.
 settings.register_profile("repeatable", derandomize=True)
 settings.load_profile("repeatable")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give a worker of pytest-xdist whole files, and one worker all workflow tests: they share finished runs, made once a session.
+    """Give a worker of pytest-xdist whole files, and one worker all workflow tests: they share finished runs, made
+    once a session.
 
     Files that share such a run elsewhere name a group themselves.
     """
@@ -37,7 +39,9 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of other people's data (never committed); tests that need it are skipped, visibly, where it is absent."""
+    """The folder of other people's data (never committed); tests that need it are skipped, visibly, where it is
+    absent.
+    """
     folder = os.environ.get("SCHEDLAB_DATA")
     if not folder or not Path(folder).is_dir():
         pytest.skip("needs the reference data: set SCHEDLAB_DATA to its folder")
@@ -46,7 +50,9 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def load_program(repository: Path) -> Callable[[str], ModuleType]:
-    """Load a program that is no module of the package, by its path in the checkout without `.py`: load_program("benchmarks/scale")."""
+    """Load a program that is no module of the package, by its path in the checkout without `.py`:
+    load_program("benchmarks/scale").
+    """
 
     def load(path: str) -> ModuleType:
         spec = importlib.util.spec_from_file_location(Path(path).name, repository / f"{path}.py")

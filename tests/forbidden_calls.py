@@ -1,7 +1,9 @@
-"""What no source may call: what runs foreign data as code, opens a shell, speaks to the network, or lets an archive choose names.
+"""What no source may call: what runs foreign data as code, opens a shell, speaks to the network, or lets an archive
+choose names.
 
-The search goes by the syntax tree and by where a name was imported from, so that another name or another way of import hides nothing; a
-workflow file is first made Python, as Snakemake does. What is only built at run time, such as a name for `getattr`, it cannot see.
+The search goes by the syntax tree and by where a name was imported from, so that another name or another way of import
+hides nothing; a workflow file is first made Python, as Snakemake does. What is only built at run time, such as a name
+for `getattr`, it cannot see.
 """
 
 from __future__ import annotations
@@ -20,17 +22,29 @@ XML, YAML, ARCHIVE = "XML that is not defused", "YAML without a safe loader", "u
 # Modules of which nothing may be used but what is named here.
 MODULES: Mapping[str, tuple[str, frozenset[str]]] = {
     "pickle": (UNPICKLES, frozenset({"UnpicklingError", "PicklingError", "dumps"})),
-    **dict.fromkeys(("_pickle", "cloudpickle", "dill", "joblib", "jsonpickle", "marshal", "shelve"), (UNPICKLES, frozenset())),
+    **dict.fromkeys(
+        ("_pickle", "cloudpickle", "dill", "joblib", "jsonpickle", "marshal", "shelve"), (UNPICKLES, frozenset())
+    ),
     **dict.fromkeys(("runpy", "code", "codeop", "imp"), (CODE, frozenset())),
     **dict.fromkeys(("pty",), (SHELL, frozenset())),
     "xml": (XML, frozenset({"etree.ElementTree.Element", "etree.ElementTree.ParseError", "sax.saxutils.quoteattr"})),
     "lxml": (XML, frozenset()),
-    "multiprocessing.connection": (NETWORK, frozenset({"Connection"})),  # the type of a pipe between a process and its own children
-    **dict.fromkeys(("socket", "socketserver", "ssl", "http", "urllib", "urllib3", "requests", "httpx", "aiohttp"), (NETWORK, frozenset())),
-    **dict.fromkeys(("ftplib", "imaplib", "poplib", "smtplib", "telnetlib", "websockets", "xmlrpc"), (NETWORK, frozenset())),
+    "multiprocessing.connection": (
+        NETWORK,
+        frozenset({"Connection"}),
+    ),  # the type of a pipe between a process and its own children
+    **dict.fromkeys(
+        ("socket", "socketserver", "ssl", "http", "urllib", "urllib3", "requests", "httpx", "aiohttp"),
+        (NETWORK, frozenset()),
+    ),
+    **dict.fromkeys(
+        ("ftplib", "imaplib", "poplib", "smtplib", "telnetlib", "websockets", "xmlrpc"), (NETWORK, frozenset())
+    ),
 }
 NAMES = {  # names with the modules that they come from, as fnmatch knows them
-    **dict.fromkeys(("builtins.eval", "builtins.exec", "builtins.compile", "builtins.__import__", "*.exec_module"), CODE),
+    **dict.fromkeys(
+        ("builtins.eval", "builtins.exec", "builtins.compile", "builtins.__import__", "*.exec_module"), CODE
+    ),
     "importlib.import_module": "imports what somebody names",
     **dict.fromkeys(("pandas.read_pickle", "*.unpickle"), UNPICKLES),
     "torch.load": "torch.load without weights_only=True",
@@ -39,7 +53,9 @@ NAMES = {  # names with the modules that they come from, as fnmatch knows them
     **dict.fromkeys(("yaml.load", "yaml.load_all", "yaml.full_load*", "yaml.unsafe_load*"), YAML),
     **dict.fromkeys(("yaml.*FullLoader", "yaml.*UnsafeLoader", "yaml.Loader", "yaml.CLoader"), YAML),
     **dict.fromkeys(("os.system", "os.popen", "os.spawn*", "os.exec*"), SHELL),
-    **dict.fromkeys(("subprocess.getoutput", "subprocess.getstatusoutput", "*.create_subprocess_shell", "snakemake.shell*"), SHELL),
+    **dict.fromkeys(
+        ("subprocess.getoutput", "subprocess.getstatusoutput", "*.create_subprocess_shell", "snakemake.shell*"), SHELL
+    ),
     **dict.fromkeys(("*.extractall", "shutil.unpack_archive"), ARCHIVE),
     "tempfile.mktemp": "a name that somebody else can take first",
     "os.environ.copy": "hands on or stores the whole environment, secrets included",
@@ -77,7 +93,8 @@ class _Search:
     """One syntax tree.
 
     names      what names stand for: those that imports bind, wherever they stand
-    all_known  names that are not imported stand for modules, which Snakemake gives to its files; elsewhere they are variables
+    all_known  names that are not imported stand for modules, which Snakemake gives to its files; elsewhere they are
+               variables
     judged     parts of names, and docstrings, that need no look of their own
     """
 
@@ -162,7 +179,10 @@ def _why(name: str, *, whole: bool = True) -> str | None:
 def _is_safe(name: str, arguments: list[ast.expr], given: Mapping[str | None, ast.expr]) -> bool:
     """Whether a call of a name that is forbidden otherwise does no harm."""
     if name in ("yaml.load", "yaml.load_all"):
-        return any(ast.unparse(loader).endswith("SafeLoader") for loader in [*arguments[1:2], *filter(None, [given.get("Loader")])])
+        return any(
+            ast.unparse(loader).endswith("SafeLoader")
+            for loader in [*arguments[1:2], *filter(None, [given.get("Loader")])]
+        )
     if name == "importlib.import_module":
         return bool(arguments) and isinstance(arguments[0], ast.Constant)
     keyword, value = {"torch.load": ("weights_only", True), "numpy.load": ("allow_pickle", False)}.get(name, ("", None))
@@ -171,4 +191,6 @@ def _is_safe(name: str, arguments: list[ast.expr], given: Mapping[str | None, as
 
 def _is(node: ast.expr | None, *values: object) -> bool:
     """Whether an argument is one of some constants; None where it is not given."""
-    return (node is None and None in values) or (isinstance(node, ast.Constant) and any(node.value is value for value in values))
+    return (node is None and None in values) or (
+        isinstance(node, ast.Constant) and any(node.value is value for value in values)
+    )

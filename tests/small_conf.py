@@ -1,4 +1,6 @@
-"""Small configuration folders: two tiny scenarios and two policies of the study adaptation; the scenario `trio` of the study hetero."""
+"""Small configuration folders: two tiny scenarios and two policies of the study adaptation; the scenario `trio` of
+the study hetero.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ rules: [never, {{name: always-1, target: always, params: {{action: 1}}}}, random
 policies: [exact-tiny, constant-tiny]
 reference:
   model: {{head_relu: true}}
-  growth: {{bn_init: default, optimizer: fresh_every_decision, lr_on_growth: restart, noop: reset, soft_target_weight: 0.0}}
+  growth: {{bn_init: default, optimizer: fresh_every_decision, lr_on_growth: restart, noop: reset,
+    soft_target_weight: 0.0}}
   reward: {{split: test, metric: accuracy, window: 1}}
 """
 POLICY = """defaults:
@@ -41,8 +44,10 @@ seeds: [0]
 """
 CLAIMS = """name: adaptation
 claims:
-  - {id: accuracy, paper: a paper, quantity: accuracy, published: 0.7391, ours_reference: 0.73912, tolerance: 1.0e-4, status: reproduced}
-  - {id: sequence, paper: a paper, quantity: best sequence, published: "110", ours_reference: "011", status: differs, note: noise}
+  - {id: accuracy, paper: a paper, quantity: accuracy, published: 0.7391, ours_reference: 0.73912,
+    tolerance: 1.0e-4, status: reproduced}
+  - {id: sequence, paper: a paper, quantity: best sequence, published: "110", ours_reference: "011",
+    status: differs, note: noise}
 """
 
 
@@ -95,7 +100,13 @@ def write_conf(folder: Path) -> Path:
 def write_hetero_conf(folder: Path) -> Path:
     """Make conf/ with the study hetero, its scenario `trio` and no figure in a folder and return it."""
     conf = folder / "conf"
-    for name in ("config.yaml", "study/hetero.yaml", "figure/theme.yaml", "scenario/hetero/_base.yaml", "scenario/hetero/trio.yaml"):
+    for name in (
+        "config.yaml",
+        "study/hetero.yaml",
+        "figure/theme.yaml",
+        "scenario/hetero/_base.yaml",
+        "scenario/hetero/trio.yaml",
+    ):
         (conf / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SHIPPED / name, conf / name)
     for group in ("platform", "workload"):
@@ -104,11 +115,17 @@ def write_hetero_conf(folder: Path) -> Path:
     return conf
 
 
-BATCH_POLICIES = ("chosen-rule-lublin", "chosen-rule-log-lublin", "evolution-lublin")  # without a network: those take long to learn
+BATCH_POLICIES = (
+    "chosen-rule-lublin",
+    "chosen-rule-log-lublin",
+    "evolution-lublin",
+)  # without a network: those take long to learn
 
 
 def write_batch_conf(folder: Path) -> Path:
-    """Make conf/ with the study batch, its scenario `lublin` with BATCH_POLICIES, and no figure in a folder and return it."""
+    """Make conf/ with the study batch, its scenario `lublin` with BATCH_POLICIES, and no figure in a folder and
+    return it.
+    """
     conf = folder / "conf"
     policies = [f"policy/batch/{name}.yaml" for name in BATCH_POLICIES]
     learners = [f"learner/batch/{name}.yaml" for name in ("chosen_rule", "evolution")]

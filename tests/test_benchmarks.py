@@ -31,7 +31,16 @@ def bench(repository, monkeypatch):
 
 def test_the_suite_writes_a_record_of_one_benchmark(repository, tmp_path):
     out = tmp_path / "bench/quick.json"
-    command = [sys.executable, "benchmarks/suite.py", "--quick", "--only", "bench_python", "--without-growth", "--out", str(out)]
+    command = [
+        sys.executable,
+        "benchmarks/suite.py",
+        "--quick",
+        "--only",
+        "bench_python",
+        "--without-growth",
+        "--out",
+        str(out),
+    ]
     environment = {**os.environ, "PYTEST_ADDOPTS": ""}
     done = subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -47,7 +56,14 @@ def test_the_suite_writes_a_record_of_one_benchmark(repository, tmp_path):
 
 def test_the_machine_is_told_from_the_record(bench):
     _, page = bench
-    machine = {"system": "Linux", "processor": "arm", "cores": 8, "memory_gib": 31.0, "python": "3.12.1", "packages": {"numpy": "2.0"}}
+    machine = {
+        "system": "Linux",
+        "processor": "arm",
+        "cores": 8,
+        "memory_gib": 31.0,
+        "python": "3.12.1",
+        "packages": {"numpy": "2.0"},
+    }
     record = {"machine": machine, "load": {"before": 0.5, "after": 1.0}}
     rest = "Linux, arm, 31 GiB), Python 3.12.1, numpy 2.0; load average 0.5 before and 1 after."
     assert page.machine_line(record) == f"8 cores ({rest}"
@@ -63,7 +79,9 @@ def test_the_record_holds_every_benchmark_and_no_other(repository):
     there = set(re.findall(r"^(?:\S*/)?bench_(\w+)\.py::bench_(\S+)$", done.stdout, flags=re.M))
     record = json.loads((repository / "docs/results/benchmarks.json").read_text())
     kept = {(one["study"], one["name"]) for one in record["rates"]}
-    assert there == kept, f"not measured: {sorted(there - kept)}; measured and gone: {sorted(kept - there)}; run benchmarks/suite.py"
+    assert there == kept, (
+        f"not measured: {sorted(there - kept)}; measured and gone: {sorted(kept - there)}; run benchmarks/suite.py"
+    )
 
 
 def test_a_point_of_growth_is_taken_in_a_process_of_its_own(repository):
@@ -87,7 +105,9 @@ def test_pictures_show_the_exponent(bench, tmp_path):
     growth, _ = bench
     points = [{"size": size, "seconds": 1e-3 * size, "memory_mb": 0.1} for size in (10, 100, 1_000)]
     growth.draw({"jobs": {"label": "jobs", "what": "a simulator", "points": points}}, tmp_path)
-    assert "over jobs" in (tmp_path / "jobs.txt").read_text() and (tmp_path / "jobs.png").read_bytes().startswith(b"\x89PNG")
+    assert "over jobs" in (tmp_path / "jobs.txt").read_text() and (tmp_path / "jobs.png").read_bytes().startswith(
+        b"\x89PNG"
+    )
 
 
 def test_rates_and_times_are_told_from_what_was_counted(bench):
@@ -132,7 +152,8 @@ def test_a_slurm_partition_by_hand(slurm):
     """Two slots, submissions 1 s apart, looks every 10 s, 5 s of start: jobs of 7, 20, 3 and, behind the first, 4 s."""
     partition = slurm.Partition(slots=2, queued=3, gap=1.0, look=10.0, start=5.0)
     jobs = [slurm.Job("learn", work, after) for work, after in ((7.0, ()), (20.0, ()), (3.0, ()), (4.0, (0,)))]
-    # 0: 0 to 12; 1: 1 to 26; 2: submitted at 2, waits for the slot, 12 to 20; the end of 0 is seen at 20, as is that of 2; 3: 20 to 29
+    # 0: 0 to 12; 1: 1 to 26; 2: submitted at 2, waits for the slot, 12 to 20; the end of 0 is seen at 20, as is that of
+    # 2; 3: 20 to 29
     found = slurm.run(jobs, partition)
     assert (found.slurm_jobs, found.makespan) == (4, 29.0)
     assert found.busy == pytest.approx(34 / (2 * 29))
@@ -143,10 +164,18 @@ def test_a_slurm_partition_by_hand(slurm):
 
 
 def test_slurm_jobs_wait_for_all_that_they_need(slurm):
-    jobs = slurm.jobs_of(slurm.Study(scenarios=3, seeds=4, learn=10.0, learn_together=5, evaluate=2.0, evaluate_together=2))
+    jobs = slurm.jobs_of(
+        slurm.Study(scenarios=3, seeds=4, learn=10.0, learn_together=5, evaluate=2.0, evaluate_together=2)
+    )
     assert [(job.kind, job.work) for job in jobs] == [
         *[("learn", 50.0), ("learn", 50.0), ("learn", 20.0)],
-        *[("evaluate", 2.0), ("evaluate", 2.0), ("evaluate", 2.0), ("evaluate", 2.0), ("summarise", 60.0)],  # two side by side
+        *[
+            ("evaluate", 2.0),
+            ("evaluate", 2.0),
+            ("evaluate", 2.0),
+            ("evaluate", 2.0),
+            ("summarise", 60.0),
+        ],  # two side by side
     ]
     assert [job.after for job in jobs[3:]] == [(0, 1), (1, 2), (), (), (3, 4, 5, 6)]  # seeds 0 to 7, 8 to 11 of twelve
 
@@ -165,8 +194,12 @@ def test_what_holds_a_partition_up_is_what_it_gains_most_without(slurm):
 def test_jobs_of_the_simulation_are_laid_out_as_the_profile_does(slurm):
     profile, study = yaml.safe_load(slurm.PROFILE.read_text()), slurm.Study(scenarios=1, seeds=1, learn=1.0)
     together = [f"learn={study.learn_together}", f"evaluate={study.evaluate_together}"]
-    assert [one for one in together if one not in profile["group-components"]] == [] and study.side_by_side == profile["cores"]
-    assert profile["resources"] == ["gpu=1"] and profile["set-resource-scopes"] == ["gpu=local"]  # learning jobs one after another on it
+    assert [one for one in together if one not in profile["group-components"]] == [] and study.side_by_side == profile[
+        "cores"
+    ]
+    assert profile["resources"] == ["gpu=1"] and profile["set-resource-scopes"] == [
+        "gpu=local"
+    ]  # learning jobs one after another on it
 
 
 def test_what_fills_a_cache_is_not_counted_with_what_is_measured(repository, tmp_path):
@@ -176,7 +209,9 @@ def test_what_fills_a_cache_is_not_counted_with_what_is_measured(repository, tmp
         told = f"import resource, subprocess, sys, dry_run; heavy = {heavy!r}; print({how}, end='')"
         told += "; print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)"
         environment = {**os.environ, "PYTHONPATH": str(repository / "benchmarks")}
-        done = subprocess.run([sys.executable, "-c", told], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            [sys.executable, "-c", told], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+        )
         said, megabytes = done.stdout.splitlines()
         assert said == "made"  # it ran, and to its end
         assert (float(megabytes) > 200) is counted, done.stdout + done.stderr
@@ -200,7 +235,10 @@ def test_each_limit_stands_on_what_a_small_run_of_its_own_kind_takes(repository,
         (tmp_path / name).write_text((repository / "docs/results" / name).read_text())
     rows = ["study,rule,max_rss_mib", "batch,make_trace,1000", "batch,evaluate,300", "all,,1000"]
     (tmp_path / "workflow_cost.csv").write_text("\n".join(rows))
-    limits = [[cell.strip() for cell in line.split("|")[1:-1]] for line in scale_tables.scale_limits(tmp_path).splitlines()[2:]]
+    limits = [
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in scale_tables.scale_limits(tmp_path).splitlines()[2:]
+    ]
     assert [(part, limit, small) for part, limit, _, small in limits] == [
         ("dry run of one job", "1.5 GB", "170 MB"),
         ("dry run of all with its cache", "4 GB", "170 MB"),
@@ -209,7 +247,9 @@ def test_each_limit_stands_on_what_a_small_run_of_its_own_kind_takes(repository,
     ]
     made = json.loads((tmp_path / "scale.json").read_text())["growth"]["trace_made"]
     reached = float(limits[2][2].split()[0].replace(",", ""))
-    assert scale_tables.at(made, reached, "memory_mb") == pytest.approx(1500 - 1000 * 2**20 / 1e6, rel=0.06)  # told with two digits
+    assert scale_tables.at(made, reached, "memory_mb") == pytest.approx(
+        1500 - 1000 * 2**20 / 1e6, rel=0.06
+    )  # told with two digits
 
 
 @pytest.mark.usefixtures("bench")
@@ -217,8 +257,16 @@ def test_files_of_a_run_are_counted_by_job(tmp_path):
     import scale
 
     for file in (
-        *(f"toy/policies/hill/seed-{seed}/{name}" for seed in (0, 1) for name in ("policy.zip", "curve.parquet", "logs/learn.log")),
-        *("toy/near/evaluation/rules.parquet", "toy/near/evaluation/rules.details/guesses.parquet", "toy/near/logs/evaluate-rules.log"),
+        *(
+            f"toy/policies/hill/seed-{seed}/{name}"
+            for seed in (0, 1)
+            for name in ("policy.zip", "curve.parquet", "logs/learn.log")
+        ),
+        *(
+            "toy/near/evaluation/rules.parquet",
+            "toy/near/evaluation/rules.details/guesses.parquet",
+            "toy/near/logs/evaluate-rules.log",
+        ),
         *("toy/near/config/evaluate-rules.yaml", "toy/policies/hill/config/learn.yaml"),
     ):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
@@ -235,7 +283,10 @@ def test_the_cost_of_a_workflow_is_summed_by_rule(tmp_path, capsys, monkeypatch)
 
     results = tmp_path / "results/toy-scale"
     text = "s\th:m:s\tmax_rss\tcpu_time\n{}\t0:00:01\t{}\t{}\n"
-    jobs = {"toy/policies/hill/seed-0/benchmarks/learn.tsv": (10, 100, 8), "toy/policies/hill/seed-1/benchmarks/learn.tsv": (20, 300, 12)}
+    jobs = {
+        "toy/policies/hill/seed-0/benchmarks/learn.tsv": (10, 100, 8),
+        "toy/policies/hill/seed-1/benchmarks/learn.tsv": (20, 300, 12),
+    }
     jobs |= {"toy/inputs/make-0a/make.tsv": (5, 50, "NA")}
     for number, (file, values) in enumerate(jobs.items()):
         (results / file).parent.mkdir(parents=True)
@@ -245,7 +296,9 @@ def test_the_cost_of_a_workflow_is_summed_by_rule(tmp_path, capsys, monkeypatch)
     out = tmp_path / "cost.csv"
 
     def measured(*options: str) -> list[str]:
-        monkeypatch.setattr(sys, "argv", ["workflow_cost.py", str(results), "--cores", "2", "--out", str(out), *options])
+        monkeypatch.setattr(
+            sys, "argv", ["workflow_cost.py", str(results), "--cores", "2", "--out", str(out), *options]
+        )
         workflow_cost.main()
         return out.read_text().splitlines()
 
@@ -256,7 +309,9 @@ def test_the_cost_of_a_workflow_is_summed_by_rule(tmp_path, capsys, monkeypatch)
         "all,,3,20.0,35.0,20.0,300.0,toy-scale,2,,,0.583,0.333",
     ]
     assert "3 jobs, 20 CPU s in 30 s on 2 cores: busy 58%, used 33%" in capsys.readouterr().out
-    assert measured("--cpu", "40", "--wall", "50")[-1] == "all,,3,20.0,35.0,20.0,300.0,toy-scale,2,40.0,50.0,0.350,0.400"
+    assert (
+        measured("--cpu", "40", "--wall", "50")[-1] == "all,,3,20.0,35.0,20.0,300.0,toy-scale,2,40.0,50.0,0.350,0.400"
+    )
 
 
 @pytest.mark.usefixtures("bench")
@@ -274,7 +329,10 @@ def test_how_busy_the_workflow_kept_its_cores_is_told_from_the_record(tmp_path):
 
     own = "Scale `small` on 2 cores: jobs ran for 58 % of the cores' time, and their own CPU time was 33 % of it."
     assert told("", "", "0.583", "0.333") == own
-    both = "and CPU time, Snakemake's own included, was 40 % of it; the whole run took 1,040 CPU s and 1,300 s by the clock."
+    both = (
+        "and CPU time, Snakemake's own included, was 40 % of it; the whole run took 1,040 CPU s and 1,300 s by the "
+        "clock."
+    )
     assert told("1040.0", "1300.4", "0.35", "0.4").endswith(both)
 
 

@@ -21,10 +21,14 @@ def test_conda_and_pip_name_the_same_versions(repository: Path) -> None:
 
 
 def test_the_images_are_built_by_the_steps_of_the_makefile(repository: Path) -> None:
-    """Neither can be built in a test, which has no network for images; so the steps and the files that they copy are compared."""
+    """Neither can be built in a test, which has no network for images; so the steps and the files that they copy are
+    compared.
+    """
 
     def steps(text: str) -> list[str]:
-        found = re.findall(r"-m pip install (?:--(?:quiet|disable-pip-version-check|no-cache-dir) )*(.*?)(?: \\)?$", text, flags=re.M)
+        found = re.findall(
+            r"-m pip install (?:--(?:quiet|disable-pip-version-check|no-cache-dir) )*(.*?)(?: \\)?$", text, flags=re.M
+        )
         return [step.replace("$$", "$").replace("--editable ", "") for step in found]
 
     docker, apptainer = ((repository / f"workflow/envs/{name}").read_text() for name in ("Dockerfile", "schedlab.def"))

@@ -1,4 +1,6 @@
-"""The environments are found by Gymnasium, whichever way they are asked for, and importing the package costs no Gymnasium."""
+"""The environments are found by Gymnasium, whichever way they are asked for, and importing the package costs no
+Gymnasium.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ WAYS = {
     "another study": "import gymnasium, schedlab; gymnasium.make('schedlab/Hetero-v0').reset(seed=0)",
     "package alone": "import sys, schedlab; assert 'gymnasium' not in sys.modules and 'torch' not in sys.modules",
     "without torch": (
-        "import sys; sys.modules['torch'] = None; import gymnasium, schedlab; gymnasium.make('schedlab/Adaptation-v0').reset(seed=0)"
+        "import sys; sys.modules['torch'] = None; import gymnasium, schedlab; "
+        "gymnasium.make('schedlab/Adaptation-v0').reset(seed=0)"
     ),
 }
 
@@ -45,7 +48,9 @@ def test_settings_may_be_a_mapping_and_mistakes_in_them_are_told(name):
     assert gymnasium.make(name, settings=found).unwrapped.observation_space == made.observation_space
     with pytest.raises(UserError, match=f"settings.*: unknown key '{key}s'; did you mean '{key}'"):
         gymnasium.make(name, settings={f"{key}s": value})
-    with pytest.raises(UserError, match=rf"settings: 3 \(int\); expected {type(found).__name__} of schedlab.*, or a mapping"):
+    with pytest.raises(
+        UserError, match=rf"settings: 3 \(int\); expected {type(found).__name__} of schedlab.*, or a mapping"
+    ):
         gymnasium.make(name, settings=3)
 
 

@@ -1,4 +1,6 @@
-"""No call in the source that runs foreign data as code, opens a shell or listens to the network, but for those reviewed below."""
+"""No call in the source that runs foreign data as code, opens a shell or listens to the network, but for those reviewed
+below.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,36 @@ from forbidden_calls import findings
 
 # (file, what the line holds): why it is no danger.
 REVIEWED = {
-    ("src/schedlab/studies/adaptation/data/readers.py", "class _Restricted(pickle.Unpickler):"): "CIFAR batches; calls and imports nothing",
-    ("src/schedlab/batsim/backends/json_socket.py", 're.fullmatch(r"tcp://('): "the check that refuses what is not loopback, but for --anywhere",
-    ("src/schedlab/config/plugins.py", "spec.loader.exec_module(module)"): "the user's own classes, which a YAML file or -a names",
+    (
+        "src/schedlab/studies/adaptation/data/readers.py",
+        "class _Restricted(pickle.Unpickler):",
+    ): "CIFAR batches; calls and imports nothing",
+    (
+        "src/schedlab/batsim/backends/json_socket.py",
+        're.fullmatch(r"tcp://(',
+    ): "the check that refuses what is not loopback, but for --anywhere",
+    (
+        "src/schedlab/config/plugins.py",
+        "spec.loader.exec_module(module)",
+    ): "the user's own classes, which a YAML file or -a names",
     ("src/schedlab/studies/cloud/live/child.py", 'self.values), self.path, "exec"'): "the user's own script",
     ("src/schedlab/studies/cloud/live/child.py", ".exec_module(module)"): "the user's own script",
-    ("src/schedlab/stages/studies.py", 'importlib.import_module(module), "STUDY"'): "the package of a study, which conf/study names",
-    ("src/schedlab/stages/draw.py", "importlib.import_module(module), name"): "a drawing of a study, which the study itself names",
-    ("src/schedlab/batsim/scheduler_loading.py", 'import_module(f"schedlab.batsim.schedulers.{name}")'): "one of our own schedulers",
-    ("src/schedlab/batsim/scheduler_loading.py", 'import_module(f"schedulers.{name}")'): "a scheduler that the installed PyBatsim brings",
+    (
+        "src/schedlab/stages/studies.py",
+        'importlib.import_module(module), "STUDY"',
+    ): "the package of a study, which conf/study names",
+    (
+        "src/schedlab/stages/draw.py",
+        "importlib.import_module(module), name",
+    ): "a drawing of a study, which the study itself names",
+    (
+        "src/schedlab/batsim/scheduler_loading.py",
+        'import_module(f"schedlab.batsim.schedulers.{name}")',
+    ): "one of our own schedulers",
+    (
+        "src/schedlab/batsim/scheduler_loading.py",
+        'import_module(f"schedulers.{name}")',
+    ): "a scheduler that the installed PyBatsim brings",
 }
 
 
@@ -138,8 +161,22 @@ def test_the_search_leaves_alone(tmp_path: Path, line: str) -> None:
 
 def test_the_search_reads_workflow_files(tmp_path: Path) -> None:
     lines = (
-        *("def command(wildcards):", '    return os.popen("ls").read()', "", "rule one:", '    output: "a"', '    shell: "touch {output}"'),
-        *("", "rule two:", '    output: "b"', "    run:", '        subprocess.run("touch b", shell=True)', '        exec("import this")'),
+        *(
+            "def command(wildcards):",
+            '    return os.popen("ls").read()',
+            "",
+            "rule one:",
+            '    output: "a"',
+            '    shell: "touch {output}"',
+        ),
+        *(
+            "",
+            "rule two:",
+            '    output: "b"',
+            "    run:",
+            '        subprocess.run("touch b", shell=True)',
+            '        exec("import this")',
+        ),
     )
     (tmp_path / "a.smk").write_text("\n".join(lines) + "\n")
     assert [lines[number - 1].strip() for _, number, _, _ in findings(tmp_path, ["a.smk"])] == [

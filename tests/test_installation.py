@@ -1,7 +1,8 @@
-"""`pip install .` alone gives the environments: beside what its dependencies need and nothing else, all are made and stepped.
+"""`pip install .` alone gives the environments: beside what its dependencies need and nothing else, all are made and
+stepped.
 
-Nothing is downloaded: the wheel is built from a copy of the checkout, and the packages that it asks for, with those that they ask for, are
-linked from the interpreter that runs the tests.
+Nothing is downloaded: the wheel is built from a copy of the checkout, and the packages that it asks for, with those
+that they ask for, are linked from the interpreter that runs the tests.
 """
 
 from __future__ import annotations
@@ -57,12 +58,16 @@ def dependencies(repository: Path) -> dict[str, Distribution]:
 
 
 @pytest.fixture(scope="module")
-def installed(repository: Path, dependencies: dict[str, Distribution], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(
+    repository: Path, dependencies: dict[str, Distribution], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """The interpreter of a virtual environment with schedlab and its dependencies alone."""
     folder = tmp_path_factory.mktemp("installation")
     source, venv = folder / "source", folder / "venv"
     for name in ("src", "resources"):
-        shutil.copytree(repository / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "data"))
+        shutil.copytree(
+            repository / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "data")
+        )
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(repository / name, source)
     offline = ("--no-deps", "--no-index", "--disable-pip-version-check", "--quiet")
@@ -84,11 +89,18 @@ def run(*command: str, **options: object) -> str:
     return done.stdout
 
 
-def test_the_dependencies_without_extras_hold_neither_torch_nor_snakemake(dependencies: dict[str, Distribution]) -> None:
+def test_the_dependencies_without_extras_hold_neither_torch_nor_snakemake(
+    dependencies: dict[str, Distribution],
+) -> None:
     assert {"numpy", "numba", "gymnasium", "pandas"} <= set(dependencies)
     assert not {"torch", "snakemake", "hydra-core", "stable-baselines3", "matplotlib"} & set(dependencies)
 
 
-def test_every_environment_is_made_and_stepped_after_an_installation_without_extras(installed: Path, tmp_path: Path) -> None:
-    plain = {**os.environ, "NUMBA_DISABLE_JIT": "1"}  # to compile every kernel anew for this place would take most of the test's time
+def test_every_environment_is_made_and_stepped_after_an_installation_without_extras(
+    installed: Path, tmp_path: Path
+) -> None:
+    plain = {
+        **os.environ,
+        "NUMBA_DISABLE_JIT": "1",
+    }  # to compile every kernel anew for this place would take most of the test's time
     run(str(installed), "-I", "-c", MAKE, *ENVIRONMENTS, cwd=tmp_path, env=plain)

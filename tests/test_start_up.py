@@ -14,7 +14,11 @@ STAGES = ("evaluate", "learn", "summarise", "draw")
 
 @pytest.mark.parametrize(
     "module",
-    ["schedlab.cli.main", *(f"schedlab.stages.{name}" for name in STAGES), *(f"schedlab.studies.{name}.study" for name in STUDIES)],
+    [
+        "schedlab.cli.main",
+        *(f"schedlab.stages.{name}" for name in STAGES),
+        *(f"schedlab.studies.{name}.study" for name in STUDIES),
+    ],
 )
 def test_an_import_loads_nothing_heavy(module: str) -> None:
     code = f"import sys, {module}; print(*[name for name in {HEAVY} if name in sys.modules])"

@@ -1,7 +1,9 @@
-"""A plain training script for `schedlab cloud optimize`: a network 784-512-512-10 on synthetic pictures, on a CPU or a GPU.
+"""A plain training script for `schedlab cloud optimize`: a network 784-512-512-10 on synthetic pictures, on a CPU or a
+GPU.
 
-It runs alone (`python train_mlp.py`), too. What makes it ready to be optimised: `batch_size` and `epochs` stand at module level, a row an
-epoch is written to the file that SCHEDLAB_LOG names, and the state is kept where SCHEDLAB_CHECKPOINT_OUT says, to go on from it.
+It runs alone (`python train_mlp.py`), too. What makes it ready to be optimised: `batch_size` and `epochs` stand at
+module level, a row an epoch is written to the file that SCHEDLAB_LOG names, and the state is kept where
+SCHEDLAB_CHECKPOINT_OUT says, to go on from it.
 """
 
 import csv
@@ -81,7 +83,9 @@ def train():
             writer.writerows(rows)
         print(f"epoch {epoch + 1}: loss {row['train_loss']:.3f}, accuracy {row['train_accuracy']:.3f}, {took:.2f} s")
     if checkpoint_out:
-        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": first + epochs}, checkpoint_out)
+        torch.save(
+            {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": first + epochs}, checkpoint_out
+        )
 
 
 if __name__ == "__main__":

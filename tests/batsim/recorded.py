@@ -9,7 +9,9 @@ from schedlab.batsim.errors import SimulationDeadlock
 
 
 class Replay:
-    """A back end that says what was recorded, whatever it is answered, and keeps the answers; ends in a deadlock where told to."""
+    """A back end that says what was recorded, whatever it is answered, and keeps the answers; ends in a deadlock where
+    told to.
+    """
 
     def __init__(self, said: list[dict[str, Any]], deadlock: bool = False) -> None:
         self._said = iter(said)

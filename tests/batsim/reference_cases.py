@@ -53,7 +53,9 @@ def simulation_of(case: Path, outputs: Outputs | None = None, **changes: Any) ->
 
 
 def replay(case: Path, prefix: Path | None = None) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Answer as the recorded scheduler did; return (ours, Batsim's) messages. The simulation must end where Batsim's did."""
+    """Answer as the recorded scheduler did; return (ours, Batsim's) messages. The simulation must end where Batsim's
+    did.
+    """
     messages = []
     with nullcontext() if prefix is None else Outputs(prefix) as outputs:
         simulation = simulation_of(case, outputs)

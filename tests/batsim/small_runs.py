@@ -21,11 +21,16 @@ def platform(
 ) -> Platform:
     """Hosts h00, h01, ... with properties `inside`, a master, and whatever `more` adds to the zone."""
     lines = "".join(f'<host id="h{number:02d}" speed="{speed}" {attributes}>{inside}</host>' for number in range(hosts))
-    text = f'<platform version="4.1"><zone id="z" routing="{routing}"><host id="master_host" speed="1Gf"/>{lines}{more}</zone></platform>'
+    text = (
+        f'<platform version="4.1"><zone id="z" routing="{routing}"><host id="master_host" '
+        f'speed="1Gf"/>{lines}{more}</zone></platform>'
+    )
     return parse_platform(text, "platform.xml")
 
 
-def workload(jobs: Sequence[Mapping[str, Any]], profiles: Mapping[str, Any], name: str = "w0", nb_res: int = 4) -> Workload:
+def workload(
+    jobs: Sequence[Mapping[str, Any]], profiles: Mapping[str, Any], name: str = "w0", nb_res: int = 4
+) -> Workload:
     """Jobs with ids 0, 1, ..., submitted at 0 on one host unless said otherwise."""
     entries = [{"id": number, "subtime": 0, "res": 1, **job} for number, job in enumerate(jobs)]
     return parse_workload(json.dumps({"nb_res": nb_res, "jobs": entries, "profiles": profiles}), name, f"{name}.json")
@@ -41,7 +46,9 @@ def execute(message: Message, job: str, alloc: str, **more: Any) -> Message:
     return event(message, "EXECUTE_JOB", {"job_id": job, "alloc": alloc, **more})
 
 
-def starting(allocations: Mapping[str, str], more: Mapping[float, Sequence[tuple[str, Message]]] | None = None) -> Decide:
+def starting(
+    allocations: Mapping[str, str], more: Mapping[float, Sequence[tuple[str, Message]]] | None = None
+) -> Decide:
     """A scheduler that starts each job on its hosts when it is submitted, and does `more` at dates (by timers)."""
     waiting = sorted((more or {}).items())
 
@@ -78,11 +85,20 @@ class Run:
 
     def events(self, kind: str) -> list[tuple[float, Message]]:
         """(date, data) of every event of a type."""
-        return [(said["timestamp"], said["data"]) for message in self.messages for said in message["events"] if said["type"] == kind]
+        return [
+            (said["timestamp"], said["data"])
+            for message in self.messages
+            for said in message["events"]
+            if said["type"] == kind
+        ]
 
 
 def run(
-    decide: Decide, jobs: Sequence[Mapping[str, Any]], profiles: Mapping[str, Any], place: Platform | None = None, **options: Any
+    decide: Decide,
+    jobs: Sequence[Mapping[str, Any]],
+    profiles: Mapping[str, Any],
+    place: Platform | None = None,
+    **options: Any,
 ) -> Run:
     """Run one workload on a platform (four hosts of 1 Gf unless given)."""
     return Run(Simulation(place or platform(), [workload(jobs, profiles)], Options(**options)), decide)

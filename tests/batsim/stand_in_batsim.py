@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Stands in for a `batsim` binary: takes its arguments, speaks a recorded conversation over ZeroMQ, writes its output files.
+"""Stands in for a `batsim` binary: takes its arguments, speaks a recorded conversation over ZeroMQ, writes its output
+files.
 
-Environment: STAND_IN_CASE a folder of a recorded case; STAND_IN_VERSION what --version prints; STAND_IN_CALL a file for the arguments and
-the process id; STAND_IN_MODE: silent, garbage, odd_events, dies, deadlock, fails_at_end, no_files,
+Environment: STAND_IN_CASE a folder of a recorded case; STAND_IN_VERSION what --version prints; STAND_IN_CALL a file for
+the arguments and the process id; STAND_IN_MODE: silent, garbage, odd_events, dies, deadlock, fails_at_end, no_files,
 with_child (a child that ignores SIGTERM).
 """
 
@@ -29,7 +30,13 @@ parser.add_argument("-w", action="append", required=True)
 parser.add_argument("-e", required=True)
 parser.add_argument("-s", required=True)
 parser.add_argument("-m", default="master_host")
-for flag in ("energy", "forward-unknown-events", "enable-dynamic-jobs", "acknowledge-dynamic-jobs", "enable-profile-reuse"):
+for flag in (
+    "energy",
+    "forward-unknown-events",
+    "enable-dynamic-jobs",
+    "acknowledge-dynamic-jobs",
+    "enable-profile-reuse",
+):
     parser.add_argument(f"--{flag}", action="store_true")
 for flag in ("forward-profiles-on-submission", "enable-compute-sharing", "mmax-workload", "disable-schedule-tracing"):
     parser.add_argument(f"--{flag}", action="store_true")
@@ -38,7 +45,9 @@ for option in ("events", "mmax", "sched-cfg"):
 arguments = parser.parse_args()
 child = None
 if MODE == "with_child":
-    child = subprocess.Popen([sys.executable, "-c", "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"])
+    child = subprocess.Popen(
+        [sys.executable, "-c", "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"]
+    )
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 Path(os.environ["STAND_IN_CALL"]).write_text(
     json.dumps({"arguments": vars(arguments), "pid": os.getpid(), "child": child.pid if child else None})

@@ -51,7 +51,9 @@ def test_the_conversation_is_the_recorded_one(case: Path) -> None:
 @pytest.mark.parametrize("case", ENDED, ids=name_of)
 def test_events_share_messages_as_recorded(case: Path) -> None:
     for ours, recorded in replay(case):
-        assert Counter(event["type"] for event in ours["events"]) == Counter(event["type"] for event in recorded["events"])
+        assert Counter(event["type"] for event in ours["events"]) == Counter(
+            event["type"] for event in recorded["events"]
+        )
         assert ours["now"] == pytest.approx(recorded["now"], abs=SECONDS, rel=0)
 
 
@@ -59,9 +61,20 @@ def test_events_share_messages_as_recorded(case: Path) -> None:
 def test_jobs_are_the_recorded_ones(case: Path, tmp_path: Path) -> None:
     replay(case, tmp_path / "out")
     keys = ["workload_name", "job_id"]
-    ours, recorded = (read_output(prefix, "jobs").sort_values(keys).reset_index(drop=True) for prefix in (tmp_path / "out", case / "out"))
+    ours, recorded = (
+        read_output(prefix, "jobs").sort_values(keys).reset_index(drop=True)
+        for prefix in (tmp_path / "out", case / "out")
+    )
     assert list(ours) == list(recorded)
-    exact = [*keys, "profile", "requested_number_of_resources", "success", "final_state", "allocated_resources", "metadata"]
+    exact = [
+        *keys,
+        "profile",
+        "requested_number_of_resources",
+        "success",
+        "final_state",
+        "allocated_resources",
+        "metadata",
+    ]
     pd.testing.assert_frame_equal(ours[exact], recorded[exact])
     for column in sorted(set(ours) - set(exact)):
         ours_seconds, recorded_seconds = pd.to_numeric(ours[column]), pd.to_numeric(recorded[column])
@@ -76,7 +89,10 @@ def test_the_summary_is_the_recorded_one(case: Path, tmp_path: Path) -> None:
     assert list(ours) == list(recorded)
     assert ours["batsim_version"][0] == BATSIM_VERSION
     np.testing.assert_allclose(
-        ours.drop(columns=WALL_CLOCK).astype(float), recorded.drop(columns=WALL_CLOCK).astype(float), rtol=JOULES, atol=SECONDS
+        ours.drop(columns=WALL_CLOCK).astype(float),
+        recorded.drop(columns=WALL_CLOCK).astype(float),
+        rtol=JOULES,
+        atol=SECONDS,
     )
 
 
@@ -103,7 +119,9 @@ def test_energy_and_pstates_are_the_recorded_ones(case: Path, tmp_path: Path) ->
         np.testing.assert_allclose(ours[column], recorded[column], rtol=JOULES, atol=SECONDS)
     later = recorded["time"].diff() > SECONDS  # between rows of one date the recorded mean is noise
     assert later.any()
-    np.testing.assert_allclose(ours["epower"][later].astype(float), recorded["epower"][later].astype(float), rtol=JOULES)
+    np.testing.assert_allclose(
+        ours["epower"][later].astype(float), recorded["epower"][later].astype(float), rtol=JOULES
+    )
 
     ours, recorded = (read_output(prefix, "pstate_changes") for prefix in (tmp_path / "out", case / "out"))
     assert list(ours) == list(recorded)

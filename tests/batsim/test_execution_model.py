@@ -13,8 +13,10 @@ from schedlab.platforms.batsim_xml import Platform, parse_platform
 CLUSTER = (
     '<platform version="4.1"><zone id="root" routing="Full">'
     '<cluster id="c" prefix="h" suffix="" radical="0-7" speed="1Gf" bw="100MBps" lat="50us" {backbone}/>'
-    '<zone id="m" routing="Full"><host id="master_host" speed="1Gf"/>{storage}</zone><link id="out" bandwidth="50MBps" latency="20us"/>'
-    '<zoneRoute src="c" dst="m" gw_src="hc_router" gw_dst="master_host"><link_ctn id="out"/></zoneRoute>{routes}</zone></platform>'
+    '<zone id="m" routing="Full"><host id="master_host" speed="1Gf"/>{storage}</zone><link id="out" '
+    'bandwidth="50MBps" latency="20us"/>'
+    '<zoneRoute src="c" dst="m" gw_src="hc_router" gw_dst="master_host"><link_ctn '
+    'id="out"/></zoneRoute>{routes}</zone></platform>'
 )
 
 
@@ -29,7 +31,9 @@ def flops(amount: float, com: float = 0.0, kind: str = "parallel_homogeneous") -
 def test_unequal_tasks_on_one_host() -> None:
     """Case 44: 1e9 and 5e9 flop together on 1 Gf end at 2 and 6 s."""
     jobs = [{"profile": "short"}, {"profile": "long"}]
-    done = run(starting({"w0!0": "0", "w0!1": "0"}), jobs, {"short": flops(1e9), "long": flops(5e9)}, compute_sharing=True)
+    done = run(
+        starting({"w0!0": "0", "w0!1": "0"}), jobs, {"short": flops(1e9), "long": flops(5e9)}, compute_sharing=True
+    )
     assert done.times() == {"w0!0": (0, pytest.approx(2)), "w0!1": (0, pytest.approx(6))}
 
 
@@ -45,7 +49,12 @@ def test_tasks_share_a_backbone_but_not_the_split_links_of_hosts() -> None:
 
 
 def test_a_shared_link_adds_both_directions() -> None:
-    done = run(starting({"w0!0": "0-1"}), [{"profile": "p", "res": 2}], {"p": flops(0, 1e8)}, cluster('sharing_policy="SHARED"'))
+    done = run(
+        starting({"w0!0": "0-1"}),
+        [{"profile": "p", "res": 2}],
+        {"p": flops(0, 1e8)},
+        cluster('sharing_policy="SHARED"'),
+    )
     assert done.times()["w0!0"][1] == pytest.approx(1e-4 + 2)
 
 
@@ -71,7 +80,9 @@ def test_compute_and_traffic_progress_together_after_the_latency() -> None:
 
 
 def test_network_ignore_makes_traffic_free() -> None:
-    done = run(starting({"w0!0": "0-1"}), [{"profile": "p", "res": 2}], {"p": flops(1e9, 1e12)}, cluster(), network="ignore")
+    done = run(
+        starting({"w0!0": "0-1"}), [{"profile": "p", "res": 2}], {"p": flops(1e9, 1e12)}, cluster(), network="ignore"
+    )
     assert done.times()["w0!0"] == (0, pytest.approx(1))
 
 
@@ -86,7 +97,10 @@ def test_a_kill_during_the_latency_has_done_nothing() -> None:
 
 def test_the_mapping_says_which_host_an_executor_gets() -> None:
     """Executor 0 computes 4e9 flop; the fast host is the second of the allocation."""
-    text = '<platform version="4"><zone id="z" routing="Vivaldi"><host id="a" speed="1Gf"/><host id="b" speed="4Gf"/>{}</zone></platform>'
+    text = (
+        '<platform version="4"><zone id="z" routing="Vivaldi"><host id="a" speed="1Gf"/><host id="b" '
+        'speed="4Gf"/>{}</zone></platform>'
+    )
     place = parse_platform(text.format('<host id="master_host" speed="1Gf"/>'), "p.xml")
     profiles = {"p": {"type": "parallel", "cpu": [4e9, 1e9], "com": [0] * 4}}
     for mapping, end in ((None, 4.0), ({"0": 1, "1": 0}, 1.0)):
@@ -100,7 +114,10 @@ def test_the_mapping_says_which_host_an_executor_gets() -> None:
 
 def test_total_amounts_are_divided_by_the_allocation_whatever_was_requested() -> None:
     jobs = [{"profile": "p", "res": 1}, {"profile": "s", "res": 1}]
-    profiles = {"p": flops(4e9, kind="parallel_homogeneous_total"), "s": {"type": "composed", "seq": ["p"], "repeat": 2}}
+    profiles = {
+        "p": flops(4e9, kind="parallel_homogeneous_total"),
+        "s": {"type": "composed", "seq": ["p"], "repeat": 2},
+    }
     assert run(starting({"w0!0": "0-3"}, {}), jobs[:1], profiles).times()["w0!0"][1] == pytest.approx(1)
     assert run(starting({"w0!1": "0-1", "w0!0": "2-3"}), jobs, profiles).times()["w0!1"][1] == pytest.approx(4)
 
@@ -135,9 +152,15 @@ def test_walltimes(profile: str, walltime: float, state: str, finish: float) -> 
 
 
 def test_progress_of_a_nested_sequence_counts_repetitions() -> None:
-    profiles = {"d": {"type": "delay", "delay": 2}, "in": {"type": "composed", "seq": ["d", "c"], "repeat": 3}, "c": flops(2e9)}
+    profiles = {
+        "d": {"type": "delay", "delay": 2},
+        "in": {"type": "composed", "seq": ["d", "c"], "repeat": 3},
+        "c": flops(2e9),
+    }
     profiles["out"] = {"type": "composed", "seq": ["d", "in"]}
-    decide = starting({"w0!0": "0"}, {9.0: [("KILL_JOB", {"job_ids": ["w0!0"]})]})  # d 0-2, in: d 2-4, c 4-6, d 6-8, c 8-10
+    decide = starting(
+        {"w0!0": "0"}, {9.0: [("KILL_JOB", {"job_ids": ["w0!0"]})]}
+    )  # d 0-2, in: d 2-4, c 4-6, d 6-8, c 8-10
     done = run(decide, [{"profile": "out"}], profiles)
     tree = done.events("JOB_KILLED")[0][1]["job_progress"]["w0!0"]
     assert tree["current_task_index"] == 1 and tree["profile_name"] == "out"
@@ -147,10 +170,14 @@ def test_progress_of_a_nested_sequence_counts_repetitions() -> None:
 
 def test_work_of_no_time_ends_at_once_however_often_it_is_repeated() -> None:
     profiles = {"zero": flops(0), "often": {"type": "composed", "seq": ["zero"], "repeat": 10**12, "ret": 2}}
-    profiles |= {f"twice{level}": {"type": "composed", "seq": [f"twice{level + 1}"] * 2} for level in range(60)} | {"twice60": flops(0)}
+    profiles |= {f"twice{level}": {"type": "composed", "seq": [f"twice{level + 1}"] * 2} for level in range(60)} | {
+        "twice60": flops(0)
+    }
     profiles |= {"fails": {"type": "composed", "seq": ["zero", "wrong", "zero"]}, "wrong": {**flops(0), "ret": 3}}
     names = ["zero", "often", "twice0", "fails"]
-    done = run(starting({f"w0!{index}": str(index) for index in range(4)}), [{"profile": name} for name in names], profiles)
+    done = run(
+        starting({f"w0!{index}": str(index) for index in range(4)}), [{"profile": name} for name in names], profiles
+    )
     assert set(done.times().values()) == {(0, 0)} and {job.runtime for job in done.jobs.values()} == {1e-5}
     assert [done.jobs[f"w0!{index}"].return_code for index in range(4)] == [0, 2, 0, 3]
 
@@ -158,12 +185,20 @@ def test_work_of_no_time_ends_at_once_however_often_it_is_repeated() -> None:
 def test_a_finished_job_frees_its_hosts_and_those_left_get_its_share() -> None:
     jobs = [{"profile": "p"}, {"profile": "p"}, {"profile": "p", "subtime": 1}]
     done = run(starting({f"w0!{k}": "0" for k in range(3)}), jobs, {"p": flops(1e9)}, compute_sharing=True)
-    assert done.times() == {"w0!0": (0, pytest.approx(2.5)), "w0!1": (0, pytest.approx(2.5)), "w0!2": (1, pytest.approx(3))}
+    assert done.times() == {
+        "w0!0": (0, pytest.approx(2.5)),
+        "w0!1": (0, pytest.approx(2.5)),
+        "w0!2": (1, pytest.approx(3)),
+    }
 
 
 def storage_place() -> Platform:
-    hosts = "".join(f'<host id="{name}" speed="1Gf"><prop id="role" value="storage"/></host>' for name in ("pfs", "tape"))
-    routes = '<link id="disk" bandwidth="10MBps" latency="1ms"/><route src="pfs" dst="tape"><link_ctn id="disk"/></route>'
+    hosts = "".join(
+        f'<host id="{name}" speed="1Gf"><prop id="role" value="storage"/></host>' for name in ("pfs", "tape")
+    )
+    routes = (
+        '<link id="disk" bandwidth="10MBps" latency="1ms"/><route src="pfs" dst="tape"><link_ctn id="disk"/></route>'
+    )
     routes += '<link id="near" bandwidth="1GBps"/><route src="pfs" dst="master_host"><link_ctn id="near"/></route>'
     return parse_platform(CLUSTER.format(backbone="", storage=hosts + routes, routes=""), "platform.xml")
 
@@ -185,12 +220,16 @@ def test_staging_moves_bytes_between_storage_hosts() -> None:
         submitted = [said for said in message["events"] if said["type"] == "JOB_SUBMITTED"]
         return [execute(message, "w0!0", "", storage_mapping={"here": 8, "there": 9}) for _ in submitted]
 
-    assert run(decide, [{"profile": "stage", "res": 0}], profiles, storage_place()).times()["w0!0"][1] == pytest.approx(1e-3 + 10)
+    assert run(decide, [{"profile": "stage", "res": 0}], profiles, storage_place()).times()["w0!0"][1] == pytest.approx(
+        1e-3 + 10
+    )
 
 
 def test_parallel_file_system_traffic_meets_at_the_storage_host() -> None:
     """Four hosts read 50 MB and write 50 MB each through the one shared link of 50 MBps: 400 MB."""
-    profiles = {"io": {"type": "parallel_homogeneous_pfs", "bytes_to_read": 5e7, "bytes_to_write": 5e7, "storage": "pfs"}}
+    profiles = {
+        "io": {"type": "parallel_homogeneous_pfs", "bytes_to_read": 5e7, "bytes_to_write": 5e7, "storage": "pfs"}
+    }
     done = run(starting({"w0!0": "0-3"}), [{"profile": "io", "res": 4}], profiles, storage_place())
     assert done.times()["w0!0"][1] == pytest.approx(7e-5 + 8)
 
@@ -203,7 +242,11 @@ def test_an_unknown_storage_label_is_told() -> None:
 
 def test_additional_traffic_slows_a_job_down() -> None:
     profiles = {"p": flops(1e9)}
-    extra = {"alloc": "0-1", "profile_name": "w0!io", "profile": {"type": "parallel", "cpu": [0, 0], "com": [0, 3e8, 0, 0]}}
+    extra = {
+        "alloc": "0-1",
+        "profile_name": "w0!io",
+        "profile": {"type": "parallel", "cpu": [0, 0], "com": [0, 3e8, 0, 0]},
+    }
 
     def decide(message: dict) -> list[dict]:
         submitted = [said for said in message["events"] if said["type"] == "JOB_SUBMITTED"]
@@ -257,9 +300,14 @@ def test_waiting_for_a_message_ends_at_the_walltime() -> None:
 
 
 def test_many_messages_at_once_are_taken_one_after_the_other() -> None:
-    profiles = {"again": {"type": "recv", "regex": "stop", "success": "end", "failure": "again"}, "end": {"type": "delay", "delay": 1}}
+    profiles = {
+        "again": {"type": "recv", "regex": "stop", "success": "end", "failure": "again"},
+        "end": {"type": "delay", "delay": 1},
+    }
     messages = [("TO_JOB_MSG", {"job_id": "w0!0", "msg": text}) for text in ["go"] * 3000 + ["stop"]]
-    assert run(starting({"w0!0": "0"}, {1.0: messages}), [{"profile": "again"}], profiles).times()["w0!0"][1] == pytest.approx(2.005)
+    assert run(starting({"w0!0": "0"}, {1.0: messages}), [{"profile": "again"}], profiles).times()["w0!0"][
+        1
+    ] == pytest.approx(2.005)
 
 
 def test_control_latency_delays_completions_one_after_the_other() -> None:
@@ -268,7 +316,9 @@ def test_control_latency_delays_completions_one_after_the_other() -> None:
     decide = starting({"w0!0": "0", "w0!1": "1"})
     done = run(decide, jobs, {"p": flops(1e9)}, cluster(), control_latency=True)
     assert [date for date, _ in done.events("JOB_COMPLETED")] == pytest.approx([1 + 7e-5, 1 + 14e-5])
-    assert len([message for message in done.messages if message["now"] == pytest.approx(1 + 14e-5)]) == 2  # completions, end
+    assert (
+        len([message for message in done.messages if message["now"] == pytest.approx(1 + 14e-5)]) == 2
+    )  # completions, end
     assert [finish for _, finish in done.times().values()] == pytest.approx([1, 1])
 
 
@@ -276,11 +326,17 @@ def test_several_workloads_end_their_submissions_together() -> None:
     workloads = [workload([{"profile": "d"}], {"d": {"type": "delay", "delay": 1}}, name) for name in ("w0", "w1")]
     done = Run(Simulation(platform(), workloads, Options()), starting({"w0!0": "0", "w1!0": "1"}))
     assert [len(message["events"]) for message in done.messages] == [1, 3, 2, 1]
-    assert done.messages[1]["events"][-1] == {"timestamp": 0.0, "type": "NOTIFY", "data": {"type": "no_more_static_job_to_submit"}}
+    assert done.messages[1]["events"][-1] == {
+        "timestamp": 0.0,
+        "type": "NOTIFY",
+        "data": {"type": "no_more_static_job_to_submit"},
+    }
 
 
 def test_jobs_of_one_date_come_in_the_order_of_their_identifiers_as_text() -> None:
-    done = run(starting({f"w0!{k}": "0" for k in range(12)}), [{"profile": "d"}] * 12, {"d": flops(1e9)}, compute_sharing=True)
+    done = run(
+        starting({f"w0!{k}": "0" for k in range(12)}), [{"profile": "d"}] * 12, {"d": flops(1e9)}, compute_sharing=True
+    )
     assert [data["job_id"] for _, data in done.events("JOB_SUBMITTED")] == sorted(f"w0!{k}" for k in range(12))
 
 
@@ -289,7 +345,9 @@ def test_a_late_reply_is_carried_out_at_its_own_dates() -> None:
         """Replies 0.5 s late; its first decision is of 0.2 s after the message."""
 
         def __init__(self) -> None:
-            self.simulation = Simulation(platform(), [workload([{"profile": "d"}, {"profile": "d", "subtime": 0.4}], D)], Options())
+            self.simulation = Simulation(
+                platform(), [workload([{"profile": "d"}, {"profile": "d", "subtime": 0.4}], D)], Options()
+            )
             self.messages = []
             while (message := self.simulation.next_message()) is not None:
                 self.messages.append(message)

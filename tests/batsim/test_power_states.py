@@ -18,7 +18,10 @@ from schedlab.platforms.batsim_xml import Platform
 
 POWER = '<prop id="wattage_per_state" value="{}"/>'
 SLEEPY = POWER.format("10:20:100, 5:8:40, 1:1:1, 30:30:50, 40:40:60") + '<prop id="sleep_pstates" value="2:4:3"/>'
-CPU = {"p": {"type": "parallel_homogeneous", "cpu": 4e9, "com": 0}, "half": {"type": "parallel", "cpu": [1e9, 2e9], "com": [0] * 4}}
+CPU = {
+    "p": {"type": "parallel_homogeneous", "cpu": 4e9, "com": 0},
+    "half": {"type": "parallel", "cpu": [1e9, 2e9], "com": [0] * 4},
+}
 
 
 def sleepy(hosts: int = 2, pstate: int = 0) -> Platform:
@@ -39,7 +42,9 @@ def energies(*arguments: Any, **options: Any) -> list[float]:
 
 def test_power_depends_on_the_load() -> None:
     """Half load of host 0: 20 + 0.5 * 80 = 60 W; full load of host 1: 100 W."""
-    asked = energies(starting({"w0!0": "0-1"}, {1.0: [ASK], 3.0: [ASK]}), [{"profile": "half", "res": 2}], CPU, sleepy())
+    asked = energies(
+        starting({"w0!0": "0-1"}, {1.0: [ASK], 3.0: [ASK]}), [{"profile": "half", "res": 2}], CPU, sleepy()
+    )
     assert asked == pytest.approx([160, 2 * 160 + 20])
 
 
@@ -50,7 +55,9 @@ def test_a_host_of_several_cores_has_the_load_of_all() -> None:
 
 def test_tasks_that_share_a_host_load_it_once() -> None:
     jobs = [{"profile": "p"}] * 2
-    done = run(starting({"w0!0": "0", "w0!1": "0"}, {1.0: [ASK]}), jobs, CPU, sleepy(), energy=True, compute_sharing=True)
+    done = run(
+        starting({"w0!0": "0", "w0!1": "0"}, {1.0: [ASK]}), jobs, CPU, sleepy(), energy=True, compute_sharing=True
+    )
     assert done.events("ANSWER")[0][1]["consumed_energy"] == pytest.approx(100 + 10)
     assert [job.energy for job in done.jobs.values()] == pytest.approx([800, 800])
 
@@ -77,7 +84,9 @@ def test_sleeping_and_waking_take_their_time_and_power() -> None:
     host_1 = 4 * 100 + 11 * 10
     assert done.events("ANSWER")[0][1]["consumed_energy"] == pytest.approx(10 + 120 + 7 + 200 + 5 + host_1)
     totals = done.simulation.schedule()
-    assert [totals[f"time_{name}"] for name in ("switching_off", "sleeping", "switching_on")] == pytest.approx([2, 7, 4])
+    assert [totals[f"time_{name}"] for name in ("switching_off", "sleeping", "switching_on")] == pytest.approx(
+        [2, 7, 4]
+    )
     assert (totals["nb_grouped_switches"], totals["nb_machine_switches"]) == (2, 2)
 
 
@@ -89,7 +98,9 @@ def test_hosts_may_begin_asleep() -> None:
 
 def test_a_host_never_looked_at_has_the_idle_power_of_pstate_0_first() -> None:
     """As recorded in case 40a: 10 W until the reading at 4, 5 W (pstate 1) from then on."""
-    assert energies(starting({}, {4.0: [ASK], 6.0: [ASK]}), [], {}, sleepy(hosts=1, pstate=1)) == pytest.approx([40, 50])
+    assert energies(starting({}, {4.0: [ASK], 6.0: [ASK]}), [], {}, sleepy(hosts=1, pstate=1)) == pytest.approx(
+        [40, 50]
+    )
 
 
 @pytest.mark.parametrize(

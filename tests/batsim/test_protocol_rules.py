@@ -1,4 +1,6 @@
-"""The rules of the conversation: what a scheduler may ask, when it is told what, and what happens where it stops deciding."""
+"""The rules of the conversation: what a scheduler may ask, when it is told what, and what happens where it stops
+deciding.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,13 @@ def refused(decision: tuple[str, Any]) -> ProtocolError:
         (("EXECUTE_JOB", {"job_id": "w0!1", "alloc": "2", "mapping": {"0": 1}}), "mapping does not fit"),
         (("EXECUTE_JOB", {"job_id": "w0!1", "alloc": "2", "mapping": ["a"]}), "mapping is none"),
         (("EXECUTE_JOB", {"job_id": "w0!1", "alloc": "2", "storage_mapping": {"a": 0}}), "storage_mapping is none"),
-        (("EXECUTE_JOB", {"job_id": "w0!1", "alloc": "2", "additional_io_job": {"alloc": "2", "profile_name": "d1"}}), "no parallel task"),
+        (
+            (
+                "EXECUTE_JOB",
+                {"job_id": "w0!1", "alloc": "2", "additional_io_job": {"alloc": "2", "profile_name": "d1"}},
+            ),
+            "no parallel task",
+        ),
         (("REJECT_JOB", {"job_id": "w0!0"}), "is RUNNING"),
         (("KILL_JOB", {"job_ids": ["w0!1"]}), "does not run"),
         (("KILL_JOB", {"job_ids": ["w0!9"]}), "no job 'w0!9'"),
@@ -62,7 +70,10 @@ def refused(decision: tuple[str, Any]) -> ProtocolError:
         (("SET_RESOURCE_STATE", {"resources": "0", "state": "0"}), "changes a pstate"),
         (("QUERY", {"requests": {"consumed_energy": {}}}), "asks for energy"),
         (("QUERY", {"requests": {"weather": {}}}), "something unknown"),
-        (("REGISTER_PROFILE", {"workload_name": "d", "profile_name": "p", "profile": {"type": "delay", "delay": 1}}), "dynamic jobs"),
+        (
+            ("REGISTER_PROFILE", {"workload_name": "d", "profile_name": "p", "profile": {"type": "delay", "delay": 1}}),
+            "dynamic jobs",
+        ),
         (("REGISTER_JOB", {"job_id": "d!1", "job": {}}), "dynamic jobs"),
         (("NOTIFY", {"type": "hello"}), "notifies of 'hello'"),
         (("SET_JOB_METADATA", {"job_id": "w0!0", "metadata": 3}), "metadata is no text"),
@@ -154,7 +165,10 @@ def test_a_kill_comes_with_completions_first_and_is_done_once() -> None:
     done = run(starting({"w0!0": "0-1", "w0!1": "2"}, {2.0: [kill], 7.0: [kill]}), TWO, DELAYS)
     killed = next(message for message in done.messages if message["events"][-1]["type"] == "JOB_KILLED")
     assert [said["type"] for said in killed["events"]] == ["JOB_COMPLETED", "JOB_KILLED"]
-    assert killed["events"][0]["data"]["job_state"] == "COMPLETED_KILLED" and killed["events"][0]["data"]["return_code"] == -1
+    assert (
+        killed["events"][0]["data"]["job_state"] == "COMPLETED_KILLED"
+        and killed["events"][0]["data"]["return_code"] == -1
+    )
     assert [data["job_ids"] for _, data in done.events("JOB_KILLED")] == [["w0!0"], []]
 
 
@@ -177,15 +191,22 @@ def register(name: str, job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return ("REGISTER_JOB", {"job_id": name, "job": {"id": name, **job}})
 
 
-NEW_PROFILE = ("REGISTER_PROFILE", {"workload_name": "dyn", "profile_name": "p", "profile": {"type": "delay", "delay": 2}})
+NEW_PROFILE = (
+    "REGISTER_PROFILE",
+    {"workload_name": "dyn", "profile_name": "p", "profile": {"type": "delay", "delay": 2}},
+)
 FINISHED = ("NOTIFY", {"type": "registration_finished"})
 
 
 def test_dynamic_jobs_are_acknowledged_and_have_the_date_of_their_receipt() -> None:
     more = {1.0: [NEW_PROFILE, register("dyn!1", {"res": 1, "profile": "p", "subtime": 0.5, "tag": [1]}), FINISHED]}
-    done = run(starting({"dyn!1": "0"}, more), [], {}, dynamic_jobs=True, acknowledge_dynamic_jobs=True, forward_profiles=True)
+    done = run(
+        starting({"dyn!1": "0"}, more), [], {}, dynamic_jobs=True, acknowledge_dynamic_jobs=True, forward_profiles=True
+    )
     expected = {"id": "dyn!1", "res": 1, "profile": "p", "subtime": 0.5, "tag": [1]}
-    assert done.events("JOB_SUBMITTED") == [(1.0, {"job_id": "dyn!1", "job": expected, "profile": {"type": "delay", "delay": 2}})]
+    assert done.events("JOB_SUBMITTED") == [
+        (1.0, {"job_id": "dyn!1", "job": expected, "profile": {"type": "delay", "delay": 2}})
+    ]
     assert done.jobs["dyn!1"].submission == 1.0 and done.times() == {"dyn!1": (1, 3)}
 
 
@@ -198,7 +219,10 @@ def test_a_profile_is_dropped_with_its_last_job_unless_reused() -> None:
     }
     with pytest.raises(ProtocolError, match=r"unknown profile 'p'.*profile_reuse"):
         run(starting({}, more), [], {}, dynamic_jobs=True)
-    assert run(starting({}, more), [], {}, dynamic_jobs=True, profile_reuse=True).times() == {"dyn!1": (1, 3), "dyn!2": (5, 7)}
+    assert run(starting({}, more), [], {}, dynamic_jobs=True, profile_reuse=True).times() == {
+        "dyn!1": (1, 3),
+        "dyn!2": (5, 7),
+    }
 
 
 def test_a_sequence_with_a_dropped_part_holds_no_other_profile_up() -> None:
@@ -206,11 +230,18 @@ def test_a_sequence_with_a_dropped_part_holds_no_other_profile_up() -> None:
         events = starting({"w0!0": "0", "w0!late": "0"})(message)
         if any(said["type"] == "JOB_COMPLETED" and said["data"]["job_id"] == "w0!0" for said in message["events"]):
             job = {"id": "w0!late", "profile": wanted, "res": 1}
-            register = [("REGISTER_JOB", {"job_id": "w0!late", "job": job}), ("NOTIFY", {"type": "registration_finished"})]
+            register = [
+                ("REGISTER_JOB", {"job_id": "w0!late", "job": job}),
+                ("NOTIFY", {"type": "registration_finished"}),
+            ]
             events += [event(message, kind, data) for kind, data in register]
         return events
 
-    profiles = {"a": {"type": "delay", "delay": 1}, "b": {"type": "delay", "delay": 2}, "ab": {"type": "composed", "seq": ["a", "b"]}}
+    profiles = {
+        "a": {"type": "delay", "delay": 1},
+        "b": {"type": "delay", "delay": 2},
+        "ab": {"type": "composed", "seq": ["a", "b"]},
+    }
     options = {"dynamic_jobs": True, "acknowledge_dynamic_jobs": True}
     wanted = "b"
     assert run(decide, [{"profile": "a"}], profiles, **options).times()["w0!late"] == (1, 3)
@@ -228,7 +259,10 @@ def test_a_sequence_with_a_dropped_part_holds_no_other_profile_up() -> None:
         ([register("nothing", {"res": 1, "profile": "d1"})], "no identifier of a job"),
         ([register("w0!9", {"res": -1, "profile": "d1"})], "res: is -1"),
         ([("REGISTER_JOB", {"job_id": "w0!9", "job": None})], "is no object"),
-        ([NEW_PROFILE, ("REGISTER_PROFILE", {**NEW_PROFILE[1], "profile": {"type": "delay", "delay": 3}})], "exists already"),
+        (
+            [NEW_PROFILE, ("REGISTER_PROFILE", {**NEW_PROFILE[1], "profile": {"type": "delay", "delay": 3}})],
+            "exists already",
+        ),
         ([("REGISTER_PROFILE", {**NEW_PROFILE[1], "profile": {"type": "delay", "delay": 0}})], "delay"),
         ([("REGISTER_PROFILE", {**NEW_PROFILE[1], "workload_name": "a!b"})], "names no workload"),
         ([FINISHED, NEW_PROFILE], "after registration_finished"),
@@ -251,7 +285,10 @@ def test_registration_cannot_go_on_where_there_was_none() -> None:
 
 def test_the_scheduler_can_run_jobs_by_itself() -> None:
     """SUBMITTED -> RUNNING -> a final state, SUBMITTED -> REJECTED: as documented, where Batsim 4.2.1 aborts."""
-    state = [("CHANGE_JOB_STATE", {"job_id": f"w0!{job}", "job_state": state}) for job, state in ((0, "RUNNING"), (1, "REJECTED"))]
+    state = [
+        ("CHANGE_JOB_STATE", {"job_id": f"w0!{job}", "job_state": state})
+        for job, state in ((0, "RUNNING"), (1, "REJECTED"))
+    ]
     more = {1.0: state, 4.0: [("CHANGE_JOB_STATE", {"job_id": "w0!0", "job_state": "COMPLETED_FAILED"})]}
     done = run(starting({}, more), TWO, DELAYS)
     assert {name: job.state for name, job in done.jobs.items()} == {"w0!0": "COMPLETED_FAILED", "w0!1": "REJECTED"}
@@ -301,7 +338,13 @@ def test_external_events(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["{", "[]", '{"type": "x"}', '{"type": "x", "timestamp": -1}', '{"type": "machine_available", "timestamp": 1, "resources": "9"}'],
+    [
+        "{",
+        "[]",
+        '{"type": "x"}',
+        '{"type": "x", "timestamp": -1}',
+        '{"type": "machine_available", "timestamp": 1, "resources": "9"}',
+    ],
 )
 def test_a_wrong_external_event_is_told_with_its_line(line: str, tmp_path: Path) -> None:
     (tmp_path / "events.txt").write_text('{"type": "x", "timestamp": 1}\n' + line)
@@ -312,9 +355,16 @@ def test_a_wrong_external_event_is_told_with_its_line(line: str, tmp_path: Path)
 def test_platform_limits_and_names() -> None:
     def hosts(jobs_of: list[int], **options: Any) -> int:
         workloads = [workload([], {}, f"w{index}", nb_res) for index, nb_res in enumerate(jobs_of)]
-        return Simulation(platform(8), workloads, Options(**options)).next_message()["events"][0]["data"]["nb_resources"]
+        return Simulation(platform(8), workloads, Options(**options)).next_message()["events"][0]["data"][
+            "nb_resources"
+        ]
 
-    assert [hosts([2]), hosts([2], mmax=3), hosts([2, 5], mmax_workload=True), hosts([5], mmax_workload=True, mmax=3)] == [8, 3, 5, 3]
+    assert [
+        hosts([2]),
+        hosts([2], mmax=3),
+        hosts([2, 5], mmax_workload=True),
+        hosts([5], mmax_workload=True, mmax=3),
+    ] == [8, 3, 5, 3]
     with pytest.raises(UserError, match="no host is named 'boss'"):
         hosts([2], master_host="boss")
     with pytest.raises(UserError, match="same name"):
@@ -346,7 +396,9 @@ def test_a_deep_object_of_a_job_is_passed_on() -> None:
     deep: Any = 1.00000049
     for _ in range(400):
         deep = {"a": [deep]}
-    said = run(starting({"w0!0": "0"}), [{"profile": "d1", "extra": deep}], DELAYS).events("JOB_SUBMITTED")[0][1]["job"]["extra"]
+    said = run(starting({"w0!0": "0"}), [{"profile": "d1", "extra": deep}], DELAYS).events("JOB_SUBMITTED")[0][1][
+        "job"
+    ]["extra"]
     for _ in range(400):
         said = said["a"][0]
     assert said == 1.0

@@ -85,7 +85,9 @@ def test_nothing_of_pybatsim_stays_changed():
 
 
 def test_a_scheduler_that_raises_is_told_with_place_and_message():
-    with pytest.raises(SchedulerFailed, match=r"Recorder raised KeyError: 'x', in .*test_pybatsim_bus.py:\d+.*at 1 s \(JOB_SUBMITTED\)"):
+    with pytest.raises(
+        SchedulerFailed, match=r"Recorder raised KeyError: 'x', in .*test_pybatsim_bus.py:\d+.*at 1 s \(JOB_SUBMITTED\)"
+    ):
         run_pybatsim(TinySimulator(1, ONE_JOB), Recorder(action=lambda: {}["x"]))
 
 
@@ -204,7 +206,8 @@ def test_a_file_with_one_scheduler_needs_no_class_name_and_may_import_its_neighb
     (tmp_path / "my_neighbour.py").write_text("NUMBER = 7\n")
     file = tmp_path / "single.py"
     file.write_text(
-        "from batsim.batsim import BatsimScheduler\nfrom my_neighbour import NUMBER\nclass Other(BatsimScheduler):\n    n = NUMBER\n"
+        "from batsim.batsim import BatsimScheduler\nfrom my_neighbour import NUMBER\nclass Other(BatsimScheduler):\n  "
+        "  n = NUMBER\n"
     )
     assert load_scheduler(str(file)).n == 7
     assert str(tmp_path) not in sys.path

@@ -35,7 +35,12 @@ class StandIn:
     def run(self, folder, options=None, seconds=10.0, scheduler="easyBackfill", **limits):
         case = self.case
         with RealBatsim(
-            str(self.path), case / "platform.xml", [case / "workload.json"], options or Options(), str(folder / "run"), seconds
+            str(self.path),
+            case / "platform.xml",
+            [case / "workload.json"],
+            options or Options(),
+            str(folder / "run"),
+            seconds,
         ) as backend:
             return run_pybatsim(backend, load_scheduler(scheduler), **limits)
 
@@ -64,7 +69,11 @@ def is_alive(pid):
 def test_a_scheduler_runs_on_a_batsim_process_as_on_the_embedded_simulator(stand_in, tmp_path):
     batsim = stand_in.run(tmp_path / "results")
     assert batsim.nb_jobs_submitted == 60
-    assert sorted(file.name for file in (tmp_path / "results").iterdir()) == ["run_jobs.csv", "run_machine_states.csv", "run_schedule.csv"]
+    assert sorted(file.name for file in (tmp_path / "results").iterdir()) == [
+        "run_jobs.csv",
+        "run_machine_states.csv",
+        "run_schedule.csv",
+    ]
     assert (tmp_path / "results" / "run_jobs.csv").read_bytes() == (stand_in.case / "out_jobs.csv").read_bytes()
     assert not is_alive(stand_in.call()["pid"])
 
@@ -170,6 +179,8 @@ def test_the_real_binary_gives_the_recorded_schedule(tmp_path, monkeypatch, case
     monkeypatch.chdir(tmp_path)
     folder = FOLDER / case
     scheduler = json.loads((folder / "case.json").read_text())["scheduler"]
-    with RealBatsim("batsim", folder / "platform.xml", [folder / "workload.json"], Options(), str(tmp_path / "run")) as backend:
+    with RealBatsim(
+        "batsim", folder / "platform.xml", [folder / "workload.json"], Options(), str(tmp_path / "run")
+    ) as backend:
         run_pybatsim(backend, load_scheduler(scheduler))
     assert (tmp_path / "run_jobs.csv").read_text() == (folder / "out_jobs.csv").read_text()

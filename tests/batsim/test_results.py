@@ -13,13 +13,16 @@ from schedlab.config.errors import UserError
 from schedlab.evaluation.job_metrics import job_metrics, load_over_time
 
 HEADER = (
-    "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,success,final_state,starting_time,"
+    "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,success,final_state,"
+    "starting_time,"
     "execution_time,finish_time,waiting_time,turnaround_time,stretch,allocated_resources,consumed_energy,metadata\n"
 )
 ROWS = (
-    '10,w0,p,5.000000,2,-1.000000,1,COMPLETED_SUCCESSFULLY,5.000000,4.000000,9.000000,0.000000,4.000000,1.000000,3 5,40.500000,""\n'
+    "10,w0,p,5.000000,2,-1.000000,1,COMPLETED_SUCCESSFULLY,5.000000,4.000000,9.000000,0.000000,4.000000,1.000000,3 5,"
+    '40.500000,""\n'
     '9,w0,p,5.000000,9,20.000000,0,REJECTED,,,,,,,,,""\n'
-    'a,w0,p,0.000000,4,8.000000,0,COMPLETED_WALLTIME_REACHED,1.000000,8.000000,9.000000,1.000000,9.000000,1.125000,0-2 4,-1.000000,""\n'
+    "a,w0,p,0.000000,4,8.000000,0,COMPLETED_WALLTIME_REACHED,1.000000,8.000000,9.000000,1.000000,9.000000,1.125000,"
+    '0-2 4,-1.000000,""\n'
 )
 
 

@@ -20,7 +20,9 @@ from schedlab.batsim.schedulers.host_set import HostSet
 from schedlab.config.errors import UserError
 
 HOSTS = 6
-job = st.tuples(st.integers(0, 20), st.integers(1, HOSTS), st.integers(1, 12), st.integers(1, 15)).map(lambda j: tuple(map(float, j)))
+job = st.tuples(st.integers(0, 20), st.integers(1, HOSTS), st.integers(1, 12), st.integers(1, 15)).map(
+    lambda j: tuple(map(float, j))
+)
 whole = st.lists(job, min_size=1, max_size=25).map(lambda jobs: [(s, int(n), w, r) for s, n, w, r in sorted(jobs)])
 machine_events = st.lists(
     st.tuples(st.integers(0, 40), st.sampled_from(["0", "1-3", "2 5"])), max_size=2, unique_by=lambda event: event[1]
@@ -29,7 +31,8 @@ machine_events = st.lists(
         (float(date + delay), f"event_machine_{kind}", hosts)
         for date, hosts in outages
         for delay, kind in ((0, "unavailable"), (9, "available"))
-        if hosts != "2 5" or len(outages) == 1  # outages that overlap in hosts mean different things to different simulators
+        if hosts != "2 5"
+        or len(outages) == 1  # outages that overlap in hosts mean different things to different simulators
     ]
 )
 
@@ -42,7 +45,11 @@ def simulate(name, jobs, options=None, events=(), hosts=HOSTS):
 
 def used(simulation, date, but=None):
     """Hosts in use just after a date."""
-    return sum(simulation.jobs[i][1] for i in simulation.starts if i != but and simulation.starts[i] <= date < simulation.ends[i])
+    return sum(
+        simulation.jobs[i][1]
+        for i in simulation.starts
+        if i != but and simulation.starts[i] <= date < simulation.ends[i]
+    )
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -73,7 +80,8 @@ def test_a_missing_walltime_is_nothing_to_the_others(name):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"), [({"priorty": "sjf"}, "did you mean 'priority'"), ({"priority": "sfj"}, "did you mean 'sjf'")]
+    ("options", "message"),
+    [({"priorty": "sjf"}, "did you mean 'priority'"), ({"priority": "sfj"}, "did you mean 'sjf'")],
 )
 def test_a_wrong_option_is_told(options, message):
     with pytest.raises(UserError, match=message):
@@ -91,7 +99,9 @@ def test_fcfs_starts_in_the_order_of_arrival_and_as_soon_as_the_first_fits(jobs)
         dates = sorted({ready, *(end for end in simulation.ends.values() if ready < end)})
         earlier = range(i)
         fitting = next(
-            date for date in dates if sum(jobs[j][1] for j in earlier if starts[j] <= date < simulation.ends[j]) + jobs[i][1] <= HOSTS
+            date
+            for date in dates
+            if sum(jobs[j][1] for j in earlier if starts[j] <= date < simulation.ends[j]) + jobs[i][1] <= HOSTS
         )
         assert start == fitting
 
@@ -101,7 +111,11 @@ def test_fcfs_starts_in_the_order_of_arrival_and_as_soon_as_the_first_fits(jobs)
 def test_sjf_never_starts_a_job_while_a_shorter_one_waits(jobs):
     simulation = simulate("sjf", jobs)
     for i, start in simulation.starts.items():
-        assert not [j for j in simulation.starts if jobs[j][0] <= start < simulation.starts[j] and (jobs[j][2], j) < (jobs[i][2], i)]
+        assert not [
+            j
+            for j in simulation.starts
+            if jobs[j][0] <= start < simulation.starts[j] and (jobs[j][2], j) < (jobs[i][2], i)
+        ]
 
 
 @given(jobs=whole)
@@ -116,7 +130,9 @@ def test_filler_lets_no_job_wait_that_fits(jobs):
 def shadow_of(hosts, running, width, now):
     """Say it plainly: the first date at which `width` hosts are free if every running job takes its whole walltime."""
     return min(
-        date for date in {now, *(end for end, _ in running)} if sum(n for end, n in running if end > date) + width <= hosts and date >= now
+        date
+        for date in {now, *(end for end, _ in running)}
+        if sum(n for end, n in running if end > date) + width <= hosts and date >= now
     )
 
 
@@ -135,7 +151,11 @@ def test_easy_never_delays_the_first_job_and_overlooks_no_job_that_could_start(j
             if not waiting:
                 continue
             head = waiting[0]
-            active = {i: (simulation.starts[i] + jobs[i][2], jobs[i][1]) for i in simulation.starts if i not in simulation.ends}
+            active = {
+                i: (simulation.starts[i] + jobs[i][2], jobs[i][1])
+                for i in simulation.starts
+                if i not in simulation.ends
+            }
             in_order = [i for i in new if i < head]
             without = [end_and_hosts for i, end_and_hosts in active.items() if i not in new or i in in_order]
             shadow = shadow_of(HOSTS, list(active.values()), jobs[head][1], now)
@@ -144,10 +164,14 @@ def test_easy_never_delays_the_first_job_and_overlooks_no_job_that_could_start(j
             for i in waiting[1:]:
                 with_it = [*active.values(), (now + jobs[i][2], jobs[i][1])]
                 fits = sum(n for _, n in with_it) <= HOSTS
-                assert not (fits and shadow_of(HOSTS, with_it, jobs[head][1], now) == shadow), f"job {i} could have started"
+                assert not (fits and shadow_of(HOSTS, with_it, jobs[head][1], now) == shadow), (
+                    f"job {i} could have started"
+                )
 
 
-@given(jobs=whole, priority=st.sampled_from(["sjf", "ljf", "smallest", "largest", "smallest_area", "f1", "wfp3", "unicep"]))
+@given(
+    jobs=whole, priority=st.sampled_from(["sjf", "ljf", "smallest", "largest", "smallest_area", "f1", "wfp3", "unicep"])
+)
 @settings(max_examples=100, deadline=None)
 def test_easy_with_a_priority_runs_every_job(jobs, priority):
     assert len(simulate("easy", jobs, {"priority": priority}).ends) == len(jobs)
@@ -171,13 +195,17 @@ def test_priorities_order_the_queue():
 
 
 def first_plan(hosts, jobs):
-    """Plainly: reservations in the order of arrival, each at the first date at which it fits among those before it, by walltimes."""
+    """Plainly: reservations in the order of arrival, each at the first date at which it fits among those before it, by
+    walltimes.
+    """
     planned = []
     for submission, width, walltime, _ in jobs:
         dates = sorted({submission, *(begin + length for begin, _, length in planned if begin + length > submission)})
         for begin in dates:
             moments = [begin, *(b for b, _, _ in planned if begin < b < begin + walltime)]
-            if all(sum(n for b, n, length in planned if b <= moment < b + length) + width <= hosts for moment in moments):
+            if all(
+                sum(n for b, n, length in planned if b <= moment < b + length) + width <= hosts for moment in moments
+            ):
                 planned.append((begin, width, walltime))
                 break
     return [begin for begin, _, _ in planned]
@@ -201,7 +229,9 @@ def test_conservative_moves_no_reservation_later_and_no_start_behind_its_reserva
         going = True
         while going:
             going = run.step()
-            now_planned = dict(zip((job.id for job in scheduler.waiting.jobs), scheduler.waiting.row("start"), strict=True))
+            now_planned = dict(
+                zip((job.id for job in scheduler.waiting.jobs), scheduler.waiting.row("start"), strict=True)
+            )
             now_planned |= {f"w0!{i}": start for i, start in simulation.starts.items()}
             assert all(now_planned[name] <= date for name, date in reserved.items())
             reserved = now_planned
@@ -223,7 +253,12 @@ def test_the_compiled_plan_of_conservative_gives_the_schedule_of_the_plain_one(j
 def test_the_compiled_plan_is_the_plain_one_where_many_jobs_wait(seed):
     random = np.random.default_rng(seed)
     walltimes = random.exponential(100, 45) + 1
-    columns = random.exponential(5, 45).cumsum(), random.integers(1, 13, 45), walltimes, walltimes * random.uniform(0.05, 1, 45)
+    columns = (
+        random.exponential(5, 45).cumsum(),
+        random.integers(1, 13, 45),
+        walltimes,
+        walltimes * random.uniform(0.05, 1, 45),
+    )
     jobs = list(zip(*(column.tolist() for column in columns), strict=True))
     ours, plain = simulate("conservative", jobs, hosts=16), with_plain_plan(jobs, hosts=16)
     assert ours.starts == plain.starts

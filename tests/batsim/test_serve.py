@@ -60,7 +60,9 @@ def execute_at_once(endpoint, messages):
     for _ in range(messages):
         message = json.loads(rep.recv())
         jobs = [event["data"]["job_id"] for event in message["events"] if event["type"] == "JOB_SUBMITTED"]
-        decisions = [{"timestamp": message["now"], "type": "EXECUTE_JOB", "data": {"job_id": job, "alloc": "0"}} for job in jobs]
+        decisions = [
+            {"timestamp": message["now"], "type": "EXECUTE_JOB", "data": {"job_id": job, "alloc": "0"}} for job in jobs
+        ]
         rep.send_string(json.dumps({"now": message["now"], "events": decisions}))
     rep.close()
 
@@ -73,7 +75,10 @@ def test_numpy_numbers_can_be_sent_and_what_json_cannot_hold_is_told():
 
 
 def test_a_scheduler_that_never_comes_is_told_after_the_limit():
-    with JsonSocket("REQ", free_endpoint(), bind=False) as socket, pytest.raises(SchedulerFailed, match=r"no scheduler answered.*0\.3 s"):
+    with (
+        JsonSocket("REQ", free_endpoint(), bind=False) as socket,
+        pytest.raises(SchedulerFailed, match=r"no scheduler answered.*0\.3 s"),
+    ):
         serve(TinySimulator(1, JOBS[:1]), socket, 0.3)
 
 
@@ -115,7 +120,9 @@ def test_endpoints_that_others_reach_need_leave(endpoint):
     check_endpoint(endpoint, anywhere=True)
 
 
-@pytest.mark.parametrize("endpoint", ["localhost:28000", "tcp://localhost", "tcp://localhost:99999", "http://localhost:1", ""])
+@pytest.mark.parametrize(
+    "endpoint", ["localhost:28000", "tcp://localhost", "tcp://localhost:99999", "http://localhost:1", ""]
+)
 def test_what_is_no_endpoint_is_told(endpoint):
     with pytest.raises(UserError, match="is no endpoint"):
         check_endpoint(endpoint, anywhere=True)

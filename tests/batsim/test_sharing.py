@@ -21,7 +21,9 @@ def test_tasks_get_equal_shares_of_a_resource_not_equal_rates() -> None:
 
 
 def test_what_one_task_cannot_use_goes_to_the_others() -> None:
-    """Case 42: three tasks on host 0; the third computes twice as much on host 1. Beyond it: its half of host 0 would go spare."""
+    """Case 42: three tasks on host 0; the third computes twice as much on host 1. Beyond it: its half of host 0 would
+    go spare.
+    """
     rates = fill_reference([{0: 1.0}, {0: 1.0, 1: 8.0}], [math.inf] * 2, {0: 1.0, 1: 1.0})
     assert rates == pytest.approx([1 - 1 / 8, 1 / 8])
 
@@ -44,25 +46,36 @@ def test_many_tasks_one_of_which_shares_nothing() -> None:
 
 
 weights = st.dictionaries(st.integers(0, 5), st.floats(1e-3, 1e3), min_size=1, max_size=4)
-tasks_with_bounds = st.lists(st.tuples(weights, st.one_of(st.just(math.inf), st.floats(1e-3, 1e3))), min_size=1, max_size=12)
+tasks_with_bounds = st.lists(
+    st.tuples(weights, st.one_of(st.just(math.inf), st.floats(1e-3, 1e3))), min_size=1, max_size=12
+)
 capacities = st.lists(st.floats(1e-2, 1e3), min_size=6, max_size=6)
 
 
 @settings(max_examples=300, deadline=None)
 @given(tasks_with_bounds, capacities)
-def test_the_array_rounds_state_the_same_rule(drawn: list[tuple[dict[int, float], float]], capacity: list[float]) -> None:
+def test_the_array_rounds_state_the_same_rule(
+    drawn: list[tuple[dict[int, float], float]], capacity: list[float]
+) -> None:
     tasks, bounds = [weights for weights, _ in drawn], [bound for _, bound in drawn]
     expected = fill_reference(tasks, bounds, dict(enumerate(capacity)))
-    arrays = [np.array(list(weights), np.int64) for weights in tasks], [np.array(list(weights.values())) for weights in tasks]
+    arrays = (
+        [np.array(list(weights), np.int64) for weights in tasks],
+        [np.array(list(weights.values())) for weights in tasks],
+    )
     assert fill(*arrays, bounds, np.array(capacity)) == pytest.approx(expected, rel=1e-9)
 
 
 @settings(max_examples=200, deadline=None)
 @given(tasks_with_bounds, capacities)
-def test_rates_respect_capacities_and_leave_no_task_behind(drawn: list[tuple[dict[int, float], float]], capacity: list[float]) -> None:
+def test_rates_respect_capacities_and_leave_no_task_behind(
+    drawn: list[tuple[dict[int, float], float]], capacity: list[float]
+) -> None:
     tasks, bounds = [weights for weights, _ in drawn], [bound for _, bound in drawn]
     rates = fill_reference(tasks, bounds, dict(enumerate(capacity)))
-    used = [sum(weights.get(number, 0.0) * rate for weights, rate in zip(tasks, rates, strict=True)) for number in range(6)]
+    used = [
+        sum(weights.get(number, 0.0) * rate for weights, rate in zip(tasks, rates, strict=True)) for number in range(6)
+    ]
     assert all(use <= limit * (1 + 1e-9) for use, limit in zip(used, capacity, strict=True))
     for weights, bound, rate in zip(tasks, bounds, rates, strict=True):
         full = any(used[number] >= capacity[number] * (1 - 1e-6) for number in weights)

@@ -50,7 +50,10 @@ def scheduler_of(case):
 def test_a_recorded_scheduler_makes_the_recorded_schedule(case, tmp_path, capsys):
     assert main(["sim", "run", *inputs_of(case), *scheduler_of(case), "--export", str(tmp_path / "out")]) == 0
     keys = ["workload_name", "job_id"]
-    ours, recorded = (read_output(prefix, "jobs").sort_values(keys).reset_index(drop=True) for prefix in (tmp_path / "out", case / "out"))
+    ours, recorded = (
+        read_output(prefix, "jobs").sort_values(keys).reset_index(drop=True)
+        for prefix in (tmp_path / "out", case / "out")
+    )
     exact = [*keys, "final_state", "allocated_resources", "metadata"]
     pd.testing.assert_frame_equal(ours[exact], recorded[exact])
     for column in ("starting_time", "finish_time"):
@@ -64,7 +67,14 @@ def test_a_recorded_scheduler_makes_the_recorded_schedule(case, tmp_path, capsys
 
 
 def run_delays(tmp_path, *arguments, scheduler="fcfs"):
-    command = ["-p", str(DELAYS / "platform.xml"), "-w", str(DELAYS / "workload.json"), "--export", str(tmp_path / "run")]
+    command = [
+        "-p",
+        str(DELAYS / "platform.xml"),
+        "-w",
+        str(DELAYS / "workload.json"),
+        "--export",
+        str(tmp_path / "run"),
+    ]
     return main(["sim", "run", *command, "--scheduler", str(scheduler), *arguments])
 
 
@@ -112,7 +122,16 @@ def workload_of_delays(tmp_path, first):
 
 @pytest.mark.parametrize("scheduler", ["schedFcfs", "schedFiller", "schedEasySjfBackfill"])
 def test_a_high_level_scheduler_that_cannot_start_a_job_at_0_is_told_with_the_remedy(tmp_path, capsys, scheduler):
-    command = ["sim", "run", "-p", str(DELAYS / "platform.xml"), "--scheduler", scheduler, "--export", str(tmp_path / "new/run")]
+    command = [
+        "sim",
+        "run",
+        "-p",
+        str(DELAYS / "platform.xml"),
+        "--scheduler",
+        scheduler,
+        "--export",
+        str(tmp_path / "new/run"),
+    ]
     assert main([*command, "-w", workload_of_delays(tmp_path, 0)]) == 1
     error = capsys.readouterr().err
     assert re.search(f"error: the scheduler {scheduler[0].upper()}{scheduler[1:]} raised AssertionError", error), error
@@ -170,7 +189,9 @@ FAILURES = {
 def test_a_scheduler_that_fails_is_told_and_leaves_no_output(tmp_path, capsys, failure):
     action, message = FAILURES[failure]
     scheduler = own_scheduler(tmp_path, action)
-    status = run_delays(tmp_path, "--scheduler-limit", "0.5", "--messages", str(tmp_path / "m.jsonl"), scheduler=scheduler)
+    status = run_delays(
+        tmp_path, "--scheduler-limit", "0.5", "--messages", str(tmp_path / "m.jsonl"), scheduler=scheduler
+    )
     captured = capsys.readouterr()
     assert status == 1
     assert captured.out == ""
@@ -245,11 +266,17 @@ def test_the_summary_has_every_digit_and_the_killed_jobs(tmp_path, capsys):
     assert run_delays(tmp_path) == 0
     printed = dict(line.split(": ") for line in capsys.readouterr().out.splitlines())
     row = read_output(tmp_path / "run", "schedule")
-    assert float(printed["makespan"]) == row["makespan"][0] and float(printed["mean_slowdown"]) == row["mean_slowdown"][0]
+    assert (
+        float(printed["makespan"]) == row["makespan"][0] and float(printed["mean_slowdown"]) == row["mean_slowdown"][0]
+    )
 
 
 @pytest.mark.parametrize(
-    "text", ["raise SystemExit(0)", SCHEDULER.replace("ACTION", "pass") + "    def __init__(self, options):\n        raise SystemExit(0)\n"]
+    "text",
+    [
+        "raise SystemExit(0)",
+        SCHEDULER.replace("ACTION", "pass") + "    def __init__(self, options):\n        raise SystemExit(0)\n",
+    ],
 )
 def test_a_scheduler_that_leaves_while_it_is_made_is_told(tmp_path, capsys, text):
     (tmp_path / "mine.py").write_text(text)
@@ -269,7 +296,9 @@ def test_a_prefix_may_be_a_folder(tmp_path, monkeypatch, backend):
 
 
 def test_what_json_cannot_hold_is_told_where_the_conversation_is_recorded(tmp_path, capsys):
-    call = "self.bs._events_to_send.append({'timestamp': self.bs.time(), 'type': 'REJECT_JOB', 'data': {'job_id': {1}}})"
+    call = (
+        "self.bs._events_to_send.append({'timestamp': self.bs.time(), 'type': 'REJECT_JOB', 'data': {'job_id': {1}}})"
+    )
     scheduler = own_scheduler(tmp_path, call)
     assert run_delays(tmp_path, "--messages", str(tmp_path / "m.jsonl"), scheduler=scheduler) == 1
     error = capsys.readouterr().err
@@ -297,7 +326,14 @@ def run_on_managed_cores(tmp_path, scheduler, profile, *arguments):
     """A workload of one job on cores that begin in a pstate of 0.001 flop/s."""
     assert main(["platform", "generate", "synthetic", str(tmp_path / "platform.xml")]) == 0
     (tmp_path / "workload.json").write_text(json.dumps(COMPUTING | {"profiles": {"p": profile}}))
-    files = ["-p", str(tmp_path / "platform.xml"), "-w", str(tmp_path / "workload.json"), "--export", str(tmp_path / "run")]
+    files = [
+        "-p",
+        str(tmp_path / "platform.xml"),
+        "-w",
+        str(tmp_path / "workload.json"),
+        "--export",
+        str(tmp_path / "run"),
+    ]
     return main(["sim", "run", *files, "--scheduler", str(scheduler), *arguments])
 
 
@@ -370,7 +406,14 @@ def test_a_run_that_is_ended_ends_the_batsim_process(tmp_path, monkeypatch, numb
 
 
 def start(command, tmp_path, *arguments):
-    inputs = ["-p", str(DELAYS / "platform.xml"), "-w", str(DELAYS / "workload.json"), "--export", str(tmp_path / "run")]
+    inputs = [
+        "-p",
+        str(DELAYS / "platform.xml"),
+        "-w",
+        str(DELAYS / "workload.json"),
+        "--export",
+        str(tmp_path / "run"),
+    ]
     return subprocess.Popen(
         [sys.executable, "-m", "schedlab.cli.main", "sim", command, *inputs, *arguments],
         stdout=subprocess.PIPE,
@@ -395,7 +438,12 @@ def test_serve_runs_pybatsims_own_launcher_at_the_other_end(tmp_path):
     launcher = shutil.which("pybatsim", path=str(Path(sys.executable).parent))
     assert launcher, "PyBatsim's launcher belongs to PyBatsim"
     scheduler = subprocess.run(
-        [launcher, "easyBackfill", "-s", endpoint, "-t", "20000"], capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False
+        [launcher, "easyBackfill", "-s", endpoint, "-t", "20000"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=tmp_path,
+        check=False,
     )
     out, err = served.communicate(timeout=30)
     assert (served.returncode, scheduler.returncode) == (0, 0), err + scheduler.stderr
@@ -419,13 +467,27 @@ def test_the_scheduler_of_the_documentation_works(tmp_path, repository):
 
 
 def test_serve_gives_up_where_no_scheduler_comes(tmp_path, capsys):
-    inputs = ["-p", str(DELAYS / "platform.xml"), "-w", str(DELAYS / "workload.json"), "--export", str(tmp_path / "run")]
+    inputs = [
+        "-p",
+        str(DELAYS / "platform.xml"),
+        "-w",
+        str(DELAYS / "workload.json"),
+        "--export",
+        str(tmp_path / "run"),
+    ]
     assert main(["sim", "serve", *inputs, "--bind", "--endpoint", "tcp://127.0.0.1:*", "--scheduler-limit", "0.3"]) == 1
     assert "no scheduler answered" in capsys.readouterr().err
     assert files(tmp_path) == []
 
 
 def test_serve_stays_on_this_machine_unless_told_otherwise(tmp_path, capsys):
-    inputs = ["-p", str(DELAYS / "platform.xml"), "-w", str(DELAYS / "workload.json"), "--export", str(tmp_path / "run")]
+    inputs = [
+        "-p",
+        str(DELAYS / "platform.xml"),
+        "-w",
+        str(DELAYS / "workload.json"),
+        "--export",
+        str(tmp_path / "run"),
+    ]
     assert main(["sim", "serve", *inputs, "--bind", "--endpoint", "tcp://*:28000"]) == 2
     assert "--anywhere" in capsys.readouterr().err

@@ -21,8 +21,10 @@ SPEEDS = (1e9, 4e8)
 # Idle and epsilon 0 W, full power of as many W as the host computes flop/s: energy in J is work in flop.
 WORK_METER = f'<prop id="wattage_per_state" value="0:0:{SPEEDS[0]:.0f},0:0:{SPEEDS[1]:.0f}"/>'
 CLUSTER = (
-    f'<platform version="4.1"><zone id="root" routing="Full"><cluster id="c" prefix="h" suffix="" radical="0-{HOSTS - 1}" core="{{cores}}" '
-    f'speed="{SPEEDS[0]:.0f}f,{SPEEDS[1]:.0f}f" bw="100MBps" lat="1ms" bb_bw="200MBps" bb_lat="1ms">{WORK_METER}</cluster>'
+    '<platform version="4.1"><zone id="root" routing="Full"><cluster id="c" prefix="h" suffix="" '
+    f'radical="0-{HOSTS - 1}" core="{{cores}}" '
+    f'speed="{SPEEDS[0]:.0f}f,{SPEEDS[1]:.0f}f" bw="100MBps" lat="1ms" bb_bw="200MBps" '
+    f'bb_lat="1ms">{WORK_METER}</cluster>'
     '<zone id="m" routing="Full"><host id="master_host" speed="1Gf"/></zone></zone></platform>'
 )
 
@@ -35,7 +37,9 @@ leaf = st.one_of(
     ),
     st.builds(lambda cpu: {"type": "parallel_homogeneous_total", "cpu": cpu, "com": 1e6}, st.floats(1e7, 1e10)),
 )
-profiles = st.lists(leaf, min_size=2, max_size=4).map(lambda found: {f"p{index}": profile for index, profile in enumerate(found)})
+profiles = st.lists(leaf, min_size=2, max_size=4).map(
+    lambda found: {f"p{index}": profile for index, profile in enumerate(found)}
+)
 jobs = st.lists(
     st.fixed_dictionaries(
         {
@@ -54,7 +58,9 @@ def cluster(cores: int = 1) -> Platform:
 
 
 class RandomScheduler:
-    """Starts waiting jobs on random hosts (free ones unless shared), kills, changes pstates and comes late, all from one seed."""
+    """Starts waiting jobs on random hosts (free ones unless shared), kills, changes pstates and comes late, all from
+    one seed.
+    """
 
     def __init__(self, seed: int, shared: bool, interfering: bool) -> None:
         self.draw, self.shared, self.interfering = random.Random(seed), shared, interfering
@@ -82,7 +88,11 @@ class RandomScheduler:
                 self.waiting.remove((job, res))
         if self.interfering and self.running and self.draw.random() < 0.3:
             events.append(
-                event(message, "SET_RESOURCE_STATE", {"resources": str(self.draw.randrange(HOSTS)), "state": str(self.draw.randrange(2))})
+                event(
+                    message,
+                    "SET_RESOURCE_STATE",
+                    {"resources": str(self.draw.randrange(HOSTS)), "state": str(self.draw.randrange(2))},
+                )
             )
         if self.interfering and self.running and self.draw.random() < 0.2:
             events.append(event(message, "KILL_JOB", {"job_ids": [self.draw.choice(sorted(self.running))]}))
@@ -123,11 +133,15 @@ def test_dates_hosts_and_completions(drawn_jobs: Any, drawn_profiles: Any, seed:
 
 @settings(max_examples=150, deadline=None)
 @given(jobs, profiles, st.integers(0, 10**6), st.booleans(), st.booleans(), st.sampled_from([1, 3]))
-def test_work_done_is_work_asked(drawn_jobs: Any, drawn_profiles: Any, seed: int, shared: bool, interfering: bool, cores: int) -> None:
+def test_work_done_is_work_asked(
+    drawn_jobs: Any, drawn_profiles: Any, seed: int, shared: bool, interfering: bool, cores: int
+) -> None:
     """The meter measures flop (per core); a job that ended early did the share of its progress."""
     drawn_jobs = [{**job, "walltime": -1, "profile": "p0"} for job in drawn_jobs]
     done = random_run(drawn_jobs, drawn_profiles, seed, shared, interfering, cores)
-    killed = {name: tree["progress"] for _, data in done.events("JOB_KILLED") for name, tree in data["job_progress"].items()}
+    killed = {
+        name: tree["progress"] for _, data in done.events("JOB_KILLED") for name, tree in data["job_progress"].items()
+    }
     asked = 0.0
     for name, job in done.jobs.items():
         profile = drawn_profiles["p0"]
@@ -142,7 +156,9 @@ def test_work_done_is_work_asked(drawn_jobs: Any, drawn_profiles: Any, seed: int
     st.lists(st.tuples(st.floats(0, 20), st.integers(1, HOSTS), st.floats(1e8, 1e10)), min_size=1, max_size=8),
     st.tuples(st.floats(0, 50), st.floats(50, 80), st.floats(80, 200)),
 )
-def test_energy_is_the_integral_of_power(drawn: list[tuple[float, int, float]], power: tuple[float, float, float]) -> None:
+def test_energy_is_the_integral_of_power(
+    drawn: list[tuple[float, int, float]], power: tuple[float, float, float]
+) -> None:
     """Jobs one after the other, the first executor with full load, the others with half: sum it up by hand."""
     idle, epsilon, full = power
     place = platform(HOSTS, f'<prop id="wattage_per_state" value="{idle!r}:{epsilon!r}:{full!r}"/>')

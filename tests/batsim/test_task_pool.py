@@ -1,4 +1,6 @@
-"""Tasks in progress, worked out anew only where something changed, against all tasks worked out at every date by the plain rule."""
+"""Tasks in progress, worked out anew only where something changed, against all tasks worked out at every date by the
+plain rule.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ HOSTS = 8
 
 def cluster(sharing: str, cores: int) -> Platform:
     return parse_platform(
-        f'<platform version="4.1"><zone id="root" routing="Full"><cluster id="c" prefix="h" suffix="" radical="0-{HOSTS - 1}" speed="1Gf" '
+        '<platform version="4.1"><zone id="root" routing="Full"><cluster id="c" prefix="h" suffix="" '
+        f'radical="0-{HOSTS - 1}" speed="1Gf" '
         f'core="{cores}" bw="100MBps" lat="1ms" bb_bw="300MBps" bb_lat="1ms" {sharing}/>'
         '<zone id="m" routing="Full"><host id="master_host" speed="1Gf"/></zone></zone></platform>',
         "platform.xml",
@@ -42,11 +45,15 @@ links = st.sampled_from(['sharing_policy="SPLITDUPLEX"', 'sharing_policy="SHARED
 def ends_by_the_plain_rule(drawn: list[Any], place: Platform, cores: int) -> list[float]:
     """Advance all tasks from date to date, every rate from `fill_reference` over all of them."""
     network = Network(place, place.compute_hosts("master_host"), ignore=False)
-    capacity = dict.fromkeys(range(HOSTS), 1000000000.0 * cores) | {HOSTS + n: width for n, width in enumerate(place.channels.bandwidth)}
+    capacity = dict.fromkeys(range(HOSTS), 1000000000.0 * cores) | {
+        HOSTS + n: width for n, width in enumerate(place.channels.bandwidth)
+    }
     begin, weights, bounds = [], [], []
     for date, hosts, cpu, com in drawn:
         executors = sorted(hosts)
-        task = network.matrix(executors, [cpu] * len(executors), [0 if a == b else com for a in executors for b in executors])
+        task = network.matrix(
+            executors, [cpu] * len(executors), [0 if a == b else com for a in executors for b in executors]
+        )
         begin.append(date + task.latency)
         bound = min((1e9 / flop for flop in task.flops.tolist()), default=math.inf)
         weight = dict(zip(task.hosts.tolist(), task.flops.tolist(), strict=True))
@@ -76,9 +83,18 @@ def ends_by_the_plain_rule(drawn: list[Any], place: Platform, cores: int) -> lis
 @given(jobs, links, st.sampled_from([1, 2]))
 def test_components_are_enough(drawn: list[Any], sharing: str, cores: int) -> None:
     place = cluster(sharing, cores)
-    entries = [{"subtime": date, "res": len(hosts), "profile": f"p{index}"} for index, (date, hosts, _, _) in enumerate(drawn)]
-    profiles = {f"p{index}": {"type": "parallel_homogeneous", "cpu": cpu, "com": com} for index, (_, _, cpu, com) in enumerate(drawn)}
-    decide = starting({f"w0!{index}": " ".join(map(str, sorted(hosts))) for index, (_, hosts, _, _) in enumerate(drawn)})
+    entries = [
+        {"subtime": date, "res": len(hosts), "profile": f"p{index}"} for index, (date, hosts, _, _) in enumerate(drawn)
+    ]
+    profiles = {
+        f"p{index}": {"type": "parallel_homogeneous", "cpu": cpu, "com": com}
+        for index, (_, _, cpu, com) in enumerate(drawn)
+    }
+    decide = starting(
+        {f"w0!{index}": " ".join(map(str, sorted(hosts))) for index, (_, hosts, _, _) in enumerate(drawn)}
+    )
     done = run(decide, entries, profiles, place, compute_sharing=True, round_to_microseconds=False)
     expected = ends_by_the_plain_rule(drawn, place, cores)
-    assert [done.jobs[f"w0!{index}"].finish for index in range(len(drawn))] == pytest.approx(expected, rel=1e-7, abs=1e-6)
+    assert [done.jobs[f"w0!{index}"].finish for index in range(len(drawn))] == pytest.approx(
+        expected, rel=1e-7, abs=1e-6
+    )

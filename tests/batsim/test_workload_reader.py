@@ -21,7 +21,9 @@ DELAY = {"type": "delay", "delay": 5}
 def read(jobs: Any = (), profiles: Any = None, **top: Any) -> Any:
     profiles = {"p": DELAY} if profiles is None else profiles
     return parse_workload(
-        json.dumps({"nb_res": 4, "jobs": list(jobs) if isinstance(jobs, tuple) else jobs, "profiles": profiles, **top}), "w0", "w.json"
+        json.dumps({"nb_res": 4, "jobs": list(jobs) if isinstance(jobs, tuple) else jobs, "profiles": profiles, **top}),
+        "w0",
+        "w.json",
     )
 
 
@@ -31,7 +33,8 @@ def job(**changes: Any) -> dict[str, Any]:
 
 def test_jobs_are_ordered_by_date_then_by_identifier_as_text() -> None:
     loaded = read(
-        [job(id=number, subtime=date) for number, date in ((9, 1), (10, 1), ("x", 0.5), (2, 0))], command="extra keys are ignored"
+        [job(id=number, subtime=date) for number, date in ((9, 1), (10, 1), ("x", 0.5), (2, 0))],
+        command="extra keys are ignored",
     )
     assert [entry.id for entry in loaded.jobs] == ["w0!2", "w0!x", "w0!10", "w0!9"]
     assert (loaded.nb_res, loaded.name) == (4, "w0") and Path(loaded.path).is_absolute()
@@ -73,7 +76,10 @@ def test_impossible_jobs_are_told(entry: Any, told: str) -> None:
 
 def test_a_number_beyond_all_floats_is_no_date() -> None:
     text = json.dumps({"nb_res": 1, "jobs": [job(subtime="HUGE")], "profiles": {"p": DELAY}})
-    for huge, told in (("1e999", "holds 1e999, which is too large"), ("1" + "0" * 400, "subtime: is an enormous number")):
+    for huge, told in (
+        ("1e999", "holds 1e999, which is too large"),
+        ("1" + "0" * 400, "subtime: is an enormous number"),
+    ):
         with pytest.raises(UserError, match=told):
             parse_workload(text.replace('"HUGE"', huge), "w0", "w.json")
 
@@ -134,7 +140,8 @@ def test_a_long_way_round_is_a_cycle_and_a_deep_tree_is_none() -> None:
         "[]",
         "{",
         '{"nb_res": NaN}',
-        '{"nb_res": 1, "jobs": [], "profiles": {"p": {"type": "delay", "delay": 1}, "p": {"type": "delay", "delay": 2}}}',
+        '{"nb_res": 1, "jobs": [], "profiles": {"p": {"type": "delay", "delay": 1}, "p": {"type": "delay", "delay": '
+        "2}}}",
         '{"nb_res": 1, "jobs": [], "profiles": {}, "forwarded": 1e400}',
         '{"nb_res": 1, "jobs": {}, "profiles": {}}',
         '{"nb_res": 0, "jobs": [], "profiles": {}}',
@@ -157,9 +164,30 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_workload(tmp_path / "named.json", "a!b")
 
 
-values = st.one_of(st.none(), st.booleans(), st.integers(-2, 5), st.floats(), st.sampled_from(["p", "q", "delay", "composed", "w0!1", ""]))
+values = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-2, 5),
+    st.floats(),
+    st.sampled_from(["p", "q", "delay", "composed", "w0!1", ""]),
+)
 keys = st.sampled_from(
-    ["id", "subtime", "res", "profile", "walltime", "type", "delay", "cpu", "com", "seq", "repeat", "ret", "regex", "success"]
+    [
+        "id",
+        "subtime",
+        "res",
+        "profile",
+        "walltime",
+        "type",
+        "delay",
+        "cpu",
+        "com",
+        "seq",
+        "repeat",
+        "ret",
+        "regex",
+        "success",
+    ]
 )
 anything = st.recursive(
     values, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(keys, inner, max_size=5)), max_leaves=8
@@ -185,7 +213,9 @@ def test_random_files_end_in_a_workload_or_an_error_for_people(jobs: Any, profil
 @given(st.integers(0, 2**70))
 def test_sets_of_resources_are_written_and_read_back(mask: int) -> None:
     written = from_mask(mask)
-    assert parse_resources(str(written), 80).mask == mask and list(written) == [bit for bit in range(80) if mask >> bit & 1]
+    assert parse_resources(str(written), 80).mask == mask and list(written) == [
+        bit for bit in range(80) if mask >> bit & 1
+    ]
     assert written.numbers.tolist() == list(written) and written.size == len(list(written))
 
 

@@ -1,4 +1,6 @@
-"""A simulator of delay jobs in a few lines, for what schedulers must do whatever the simulator: one date at a time, one message a date."""
+"""A simulator of delay jobs in a few lines, for what schedulers must do whatever the simulator: one date at a time, one
+message a date.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,15 @@ CONFIG = {
 
 
 class TinySimulator:
-    """Jobs as (submission, hosts, walltime, runtime) in s; `starts` and `allocations` tell what the scheduler did, by job index.
+    """Jobs as (submission, hosts, walltime, runtime) in s; `starts` and `allocations` tell what the scheduler did, by
+    job index.
 
     machine_events: (date, 'event_machine_unavailable' | 'event_machine_available', resources)
     """
 
-    def __init__(self, hosts: int, jobs: list[tuple[float, int, float, float]], machine_events: list[tuple] = ()) -> None:
+    def __init__(
+        self, hosts: int, jobs: list[tuple[float, int, float, float]], machine_events: list[tuple] = ()
+    ) -> None:
         self.hosts, self.jobs = hosts, jobs
         self.starts: dict[int, float] = {}
         self.ends: dict[int, float] = {}
@@ -59,24 +64,46 @@ class TinySimulator:
         return self._message(events)
 
     def _message(self, events: list[tuple[str, dict]]) -> dict[str, Any]:
-        return {"now": self.now, "events": [{"timestamp": self.now, "type": kind, "data": data} for kind, data in events]}
+        return {
+            "now": self.now,
+            "events": [{"timestamp": self.now, "type": kind, "data": data} for kind, data in events],
+        }
 
     def _begin(self, _none: None) -> tuple[str, dict]:
-        resources = [{"id": n, "name": f"h{n:05}", "state": "idle", "properties": {}, "zone_properties": {}} for n in range(self.hosts)]
+        resources = [
+            {"id": n, "name": f"h{n:05}", "state": "idle", "properties": {}, "zone_properties": {}}
+            for n in range(self.hosts)
+        ]
         data = {"nb_resources": self.hosts, "nb_compute_resources": self.hosts, "nb_storage_resources": 0}
-        data |= {"allow_compute_sharing": False, "allow_storage_sharing": True, "config": dict(CONFIG), "compute_resources": resources}
-        data |= {"storage_resources": [], "workloads": {"w0": "/w.json"}, "profiles": {"w0": {"p": {"type": "delay", "delay": 1}}}}
+        data |= {
+            "allow_compute_sharing": False,
+            "allow_storage_sharing": True,
+            "config": dict(CONFIG),
+            "compute_resources": resources,
+        }
+        data |= {
+            "storage_resources": [],
+            "workloads": {"w0": "/w.json"},
+            "profiles": {"w0": {"p": {"type": "delay", "delay": 1}}},
+        }
         return "SIMULATION_BEGINS", data
 
     def _submit(self, index: int) -> tuple[str, dict]:
         submission, hosts, walltime, _ = self.jobs[index]
-        job = {"id": f"w0!{index}", "subtime": submission, "res": hosts, "profile": "p"} | ({"walltime": walltime} if walltime else {})
+        job = {"id": f"w0!{index}", "subtime": submission, "res": hosts, "profile": "p"} | (
+            {"walltime": walltime} if walltime else {}
+        )
         return "JOB_SUBMITTED", {"job_id": job["id"], "job": job}
 
     def _complete(self, index: int) -> tuple[str, dict]:
         self.ends[index] = self.now
         self._busy -= self.allocations[index]
-        return "JOB_COMPLETED", {"job_id": f"w0!{index}", "job_state": "COMPLETED_SUCCESSFULLY", "return_code": 0, "alloc": ""}
+        return "JOB_COMPLETED", {
+            "job_id": f"w0!{index}",
+            "job_state": "COMPLETED_SUCCESSFULLY",
+            "return_code": 0,
+            "alloc": "",
+        }
 
     def _event_machine_unavailable(self, resources: str) -> tuple[str, dict]:
         self._unavailable |= ids(resources)

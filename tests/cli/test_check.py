@@ -43,21 +43,33 @@ def test_a_line_for_each_scenario_policy_and_ledger(conf: Path, capsys: pytest.C
 
 
 def test_the_lines_of_a_study_scenario_or_policy_alone(conf: Path, capsys: pytest.CaptureFixture) -> None:
-    (conf / "scenario/adaptation/tiny_late.yaml").write_text((conf / "scenario/adaptation/tiny_late.yaml").read_text() + "scales: [full]\n")
+    (conf / "scenario/adaptation/tiny_late.yaml").write_text(
+        (conf / "scenario/adaptation/tiny_late.yaml").read_text() + "scales: [full]\n"
+    )
     policy = conf / "policy/adaptation/constant-tiny.yaml"
     (conf / "policy/adaptation/spare.yaml").write_text(policy.read_text().replace("name: constant-tiny", "name: spare"))
     assert main(["check", "--conf", str(conf)]) == 0
     everything = capsys.readouterr().out.splitlines()
     assert main(["check", "adaptation", "--conf", str(conf)]) == 0
     assert capsys.readouterr().out.splitlines() == everything
-    for name, lines in (("tiny", 1), ("spare", 2), ("tiny_late", 0)):  # a scenario, a policy with a hint, a scenario of no scale here
+    for name, lines in (
+        ("tiny", 1),
+        ("spare", 2),
+        ("tiny_late", 0),
+    ):  # a scenario, a policy with a hint, a scenario of no scale here
         assert main(["check", f"adaptation/{name}", "--conf", str(conf)]) == 0
         *told, last = capsys.readouterr().out.splitlines()
-        assert told == [line for line in everything if f"adaptation/{name}:" in line or f"adaptation/{name}.yaml" in line]
+        assert told == [
+            line for line in everything if f"adaptation/{name}:" in line or f"adaptation/{name}.yaml" in line
+        ]
         assert len(told) == lines and last == everything[-1]
     assert main(["check", "adaptation/tini", "--conf", str(conf)]) == 2
     out, err = capsys.readouterr()
-    assert out == "" and err == "error: NAME: there is no study, scenario or policy 'adaptation/tini'; did you mean 'adaptation/tiny'?\n"
+    assert (
+        out == ""
+        and err
+        == "error: NAME: there is no study, scenario or policy 'adaptation/tini'; did you mean 'adaptation/tiny'?\n"
+    )
 
 
 BATCHES = [f"data_batch_{number}" for number in range(1, 6)]
@@ -80,9 +92,13 @@ def test_a_folder_of_data_counts_only_whole(
 ) -> None:
     monkeypatch.delenv("SCHEDLAB_DATA", raising=False)
     scenario = conf / "scenario" / "adaptation" / "tiny_late.yaml"
-    scenario.write_text(scenario.read_text().replace("/data: digits", "/data: cifar10").replace("/model: tiny8", "/model: coloured"))
+    scenario.write_text(
+        scenario.read_text().replace("/data: digits", "/data: cifar10").replace("/model: tiny8", "/model: coloured")
+    )
     model = (conf / "model" / "tiny8.yaml").read_text()
-    (conf / "model" / "coloured.yaml").write_text(model.replace("channels: 1, height: 8, width: 8", "channels: 3, height: 32, width: 32"))
+    (conf / "model" / "coloured.yaml").write_text(
+        model.replace("channels: 1, height: 8, width: 8", "channels: 3, height: 32, width: 32")
+    )
     folder = Path("resources", "data", "cifar10")
     for name in ("read me", *there):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +109,8 @@ def test_a_folder_of_data_counts_only_whole(
         assert told == ["ok  scenario adaptation/tiny_late: 4 rules, 2 policies  [small]"]
     else:
         where = (
-            f"needs the data set cifar10 at {folder}, where {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing (unpack "
+            f"needs the data set cifar10 at {folder}, where {', '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} missing (unpack "
         )
         assert [line.split(where)[0] for line in told] == ["--  not run  adaptation/tiny_late: "]
 
@@ -109,15 +126,27 @@ def test_a_folder_of_data_counts_only_whole(
         ("scenario/adaptation/tiny.yaml", "budget: 70.0", "budget: 35.0", "expected"),
         ("scenario/adaptation/tiny.yaml", "name:", "{name:", "not valid YAML"),
         ("policy/adaptation/exact-tiny.yaml", "[tiny]", "[tidy]", "did you mean 'tiny'"),
-        ("policy/adaptation/exact-tiny.yaml", "seeds:", "parent: exact-tiny\nseeds:", "cycle: exact-tiny -> exact-tiny"),
+        (
+            "policy/adaptation/exact-tiny.yaml",
+            "seeds:",
+            "parent: exact-tiny\nseeds:",
+            "cycle: exact-tiny -> exact-tiny",
+        ),
         ("model/tiny8.yaml", "kernel: 3", "kernel: 4", "tiny8"),
         ("model/tiny8.yaml", "out: 8, kernel: 3", "out: 8, kernel: 9", "tiny8"),
         ("gpu/priced.yaml", "base:", "bass:", "bass"),
         ("figure/theme.yaml", "dpi:", "dpis:", "did you mean 'dpi'"),
-        ("claims/adaptation.yaml", "paper: a paper", "papier: a paper", "claims/adaptation.yaml: claims.0.papier: unknown key 'papier'"),
+        (
+            "claims/adaptation.yaml",
+            "paper: a paper",
+            "papier: a paper",
+            "claims/adaptation.yaml: claims.0.papier: unknown key 'papier'",
+        ),
     ],
 )
-def test_a_mistake_names_file_and_key(conf: Path, capsys: pytest.CaptureFixture, file: str, old: str, new: str, told: str) -> None:
+def test_a_mistake_names_file_and_key(
+    conf: Path, capsys: pytest.CaptureFixture, file: str, old: str, new: str, told: str
+) -> None:
     text = (conf / file).read_text()
     assert old in text
     (conf / file).write_text(text.replace(old, new))
@@ -138,9 +167,17 @@ def test_a_mistake_names_file_and_key(conf: Path, capsys: pytest.CaptureFixture,
         ("status: differs", "status: repaired", "has no value; expected ours_repaired"),
         ("status: reproduced", "status: differs", "the claim 'accuracy' differs, and its values agree"),
         ("status: reproduced", "status: open", "the claim 'accuracy' is open and has a value"),
-        ("0.73912,", "0.5, ours_repaired: 0.9, status: repaired} #", "reference mode does not show the defect of 'accuracy'"),
+        (
+            "0.73912,",
+            "0.5, ours_repaired: 0.9, status: repaired} #",
+            "reference mode does not show the defect of 'accuracy'",
+        ),
         ("name: adaptation", "name: adoption", "the name is 'adoption'"),
-        ("claims:", "headline: {results: [{scenario: early, policies: [a]}], published: [accurate]}\nclaims:", "did you mean 'accuracy'"),
+        (
+            "claims:",
+            "headline: {results: [{scenario: early, policies: [a]}], published: [accurate]}\nclaims:",
+            "did you mean 'accuracy'",
+        ),
         ("claims:", "clams:", "did you mean 'claims'"),
         ("claims:", "claims: 3 #", "not valid YAML"),
     ],
@@ -171,7 +208,9 @@ def test_a_folder_that_is_none_and_a_scale_that_is_none(conf: Path, capsys: pyte
     assert "did you mean 'small'" in err
 
 
-def test_the_workflow_s_records_are_used_and_nothing_else_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_workflow_s_records_are_used_and_nothing_else_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     conf = write_conf(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert main(["check", "--scale", "small"]) == 0
@@ -190,13 +229,25 @@ def test_the_ledger_as_a_table_and_as_json(conf: Path, capsys: pytest.CaptureFix
     total, *origin, gap, header, first, second, end = capsys.readouterr().out.splitlines()
     assert f"stored in {conf.as_posix()}/claims/adaptation.yaml; nothing is computed now" in " ".join(origin)
     assert (gap, end) == ("", "")
-    assert header.split() == ["claim", "table/figure", "quantity", "published", "reference", "repaired", "tolerance", "status"]
+    assert header.split() == [
+        "claim",
+        "table/figure",
+        "quantity",
+        "published",
+        "reference",
+        "repaired",
+        "tolerance",
+        "status",
+    ]
     assert first.split() == ["accuracy", "-", "accuracy", "0.7391", "0.73912", "-", "0.0001", "reproduced"]
     assert second.split()[-4:] == ["011", "-", "-", "differs"]
     assert total == "2 published claims: 1 reproduced, 1 differs"
     assert main(["claims", "--conf", str(conf), "--json", "--study", "adaptation"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert [(row["id"], row["published"], row["note"]) for row in rows] == [("accuracy", 0.7391, ""), ("sequence", "110", "noise")]
+    assert [(row["id"], row["published"], row["note"]) for row in rows] == [
+        ("accuracy", 0.7391, ""),
+        ("sequence", "110", "noise"),
+    ]
     assert main(["claims", "--conf", str(conf), "--study", "adoption"]) == 2
     assert "did you mean 'adaptation'" in capsys.readouterr().err
 

@@ -15,7 +15,9 @@ from schedlab.config import records
 from small_conf import write_conf
 
 
-def test_the_report_of_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+def test_the_report_of_a_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
     write_conf(tmp_path)
     (tmp_path / "data" / "pictures").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
@@ -62,12 +64,22 @@ def test_scenarios_that_lack_the_same_data_are_told_together(
     """Each scenario is composed once, whatever the number of scales, and no policy at all."""
     conf = write_conf(tmp_path)
     for name, scales in (("pictures", "[paper]"), ("more_pictures", "[full, paper]")):
-        text = (conf / "scenario/adaptation/tiny.yaml").read_text().replace("name: tiny", f"name: {name}\nscales: {scales}")
-        text = text.replace("/model: tiny8", "/model: convnet2").replace("/data: digits", "/data: cifar10").replace("data: {train", "#")
+        text = (
+            (conf / "scenario/adaptation/tiny.yaml")
+            .read_text()
+            .replace("name: tiny", f"name: {name}\nscales: {scales}")
+        )
+        text = (
+            text.replace("/model: tiny8", "/model: convnet2")
+            .replace("/data: digits", "/data: cifar10")
+            .replace("data: {train", "#")
+        )
         (conf / f"scenario/adaptation/{name}.yaml").write_text(text)
     made: list[str] = []
     whole = records.scenario_record
-    monkeypatch.setattr(records, "scenario_record", lambda composed, name, study: made.append(name) or whole(composed, name, study))
+    monkeypatch.setattr(
+        records, "scenario_record", lambda composed, name, study: made.append(name) or whole(composed, name, study)
+    )
     monkeypatch.setattr(records, "policy_record", lambda *_: pytest.fail("a policy was composed"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SCHEDLAB_DATA", raising=False)

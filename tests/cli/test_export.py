@@ -37,7 +37,13 @@ def test_both_forms_hold_the_same(conf: Path, capsys: pytest.CaptureFixture) -> 
     assert as_toml["scenario"]["budget"] == 70.0
     assert as_toml["parts"]["train_trunk"]["data"]["train_size"] == 96
     assert as_toml["policies"].keys() == {"exact-tiny", "constant-tiny"}
-    assert as_toml["rules"][1] == {"name": "always-1", "target": "always", "kind": "rule", "params": {"action": 1}, "seeds": [0]}
+    assert as_toml["rules"][1] == {
+        "name": "always-1",
+        "target": "always",
+        "kind": "rule",
+        "params": {"action": 1},
+        "seeds": [0],
+    }
 
 
 def test_every_shipped_scenario_reads_back_equal(shipped: experiment.Experiment) -> None:

@@ -1,4 +1,6 @@
-"""The `schedlab` command as a process: exit statuses, what goes to which stream, and no traceback for a user's mistake."""
+"""The `schedlab` command as a process: exit statuses, what goes to which stream, and no traceback for a user's
+mistake.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from small_conf import write_conf
 
 def schedlab_command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run the command in a folder."""
-    return subprocess.run([sys.executable, "-m", "schedlab.cli.main", *arguments], cwd=cwd, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "schedlab.cli.main", *arguments], cwd=cwd, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,7 +40,9 @@ def schedlab_command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[
         (("adaptation", "predict", "none.npz"), 2, "stderr", "none.npz"),
     ],
 )
-def test_statuses_and_streams_in_an_empty_folder(tmp_path: Path, arguments: tuple[str, ...], status: int, stream: str, told: str) -> None:
+def test_statuses_and_streams_in_an_empty_folder(
+    tmp_path: Path, arguments: tuple[str, ...], status: int, stream: str, told: str
+) -> None:
     done = schedlab_command(*arguments, cwd=tmp_path)
     assert done.returncode == status
     assert told in getattr(done, stream)
@@ -45,7 +51,9 @@ def test_statuses_and_streams_in_an_empty_folder(tmp_path: Path, arguments: tupl
 
 
 @pytest.mark.parametrize("command", ["adaptation run", "adaptation predict", "adaptation calibrate", "batch speed"])
-def test_commands_that_compute_on_a_device_offer_the_choice_of_it(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_that_compute_on_a_device_offer_the_choice_of_it(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
         main([*command.split(), "--help"])
     offered = capsys.readouterr().out.rpartition("--device")[2].partition("\n  -")[0]

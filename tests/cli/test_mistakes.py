@@ -17,7 +17,8 @@ VERSUS, MOVES = "figure/adaptation/versus.yaml", "figure/adaptation/moves.yaml"
 RULES = "rules: [never, {name: always-1, target: always, params: {action: 1}}"
 PHASE = "steps: 60"
 FIGURE = (
-    "name: {kind}\nkind: {kind}\ntitle: A title\ncaption: It is seen.\nscenarios: [tiny]\npolicies: [exact-tiny, never]\nparams: {params}\n"
+    "name: {kind}\nkind: {kind}\ntitle: A title\ncaption: It is seen.\nscenarios: [tiny]\npolicies: [exact-tiny, "
+    "never]\nparams: {params}\n"
 )
 FIGURES = {
     "learning": "{metrics: [reward], window: 50}",
@@ -82,9 +83,18 @@ def rule(entry: str) -> Edit:
 
 
 TYPOS = {
-    "value of a phase": (phase("{learning_rte: 0.1}"), [f"conf/{POLICY}: train_on.0.params.learning_rte", "did you mean 'learning_rate'"]),
-    "impossible value of a phase": (phase("{learning_rate: -1.0}"), [f"conf/{POLICY}: train_on.0.params.learning_rate", "greater than 0"]),
-    "network of a phase": (phase("{linear: 8}"), [f"conf/{POLICY}: train_on.0.params.linear", "cannot change between phases"]),
+    "value of a phase": (
+        phase("{learning_rte: 0.1}"),
+        [f"conf/{POLICY}: train_on.0.params.learning_rte", "did you mean 'learning_rate'"],
+    ),
+    "impossible value of a phase": (
+        phase("{learning_rate: -1.0}"),
+        [f"conf/{POLICY}: train_on.0.params.learning_rate", "greater than 0"],
+    ),
+    "network of a phase": (
+        phase("{linear: 8}"),
+        [f"conf/{POLICY}: train_on.0.params.linear", "cannot change between phases"],
+    ),
     "file of a vocabulary": (
         replaced(POLICY, "name: exact-tiny", "name: exact-tiny\nlearner: {encoder: vocab, vocabulary: layer.json}"),
         [f"conf/{POLICY}: learner.vocabulary", "layer.json"],
@@ -97,7 +107,10 @@ TYPOS = {
         replaced(SCENARIO, "reference:\n", "reference:\n  rules: [{name: all, target: always, params: {action: 9}}]\n"),
         [f"conf/{SCENARIO}: reference.rules.0.params.action", "0 to 3"],
     ),
-    "key under reference": (replaced(SCENARIO, "noop: reset", "nop: reset"), [f"conf/{SCENARIO}: reference.growth.nop", "mean 'noop'"]),
+    "key under reference": (
+        replaced(SCENARIO, "noop: reset", "nop: reset"),
+        [f"conf/{SCENARIO}: reference.growth.nop", "mean 'noop'"],
+    ),
     "value under reference": (
         replaced(SCENARIO, "noop: reset", "noop: rest"),
         [f"conf/{SCENARIO}: reference.growth.noop", "did you mean 'reset'"],
@@ -110,10 +123,19 @@ TYPOS = {
         replaced(SCENARIO, "decisions: 2", "mode: reference\ndecisons: 2"),
         [f"conf/{SCENARIO}: decisons", "did you mean 'decisions'"],
     ),
-    "value of a figure": (replaced(LEARNING, "window", "widow"), [f"conf/{LEARNING}: params.widow", "did you mean 'window'"]),
+    "value of a figure": (
+        replaced(LEARNING, "window", "widow"),
+        [f"conf/{LEARNING}: params.widow", "did you mean 'window'"],
+    ),
     "type in a figure": (replaced(LEARNING, "50", "many"), [f"conf/{LEARNING}: params.window", '"many"', "integer"]),
-    "curve of a figure": (replaced(LEARNING, "[reward]", "[rewrd]"), [f"conf/{LEARNING}: params.metrics.0", "did you mean 'reward'"]),
-    "key of a group": (replaced(TRANSFER, "jumpstart", "jumpstrt"), [f"conf/{TRANSFER}: params.groups.0", "did you mean 'jumpstart'"]),
+    "curve of a figure": (
+        replaced(LEARNING, "[reward]", "[rewrd]"),
+        [f"conf/{LEARNING}: params.metrics.0", "did you mean 'reward'"],
+    ),
+    "key of a group": (
+        replaced(TRANSFER, "jumpstart", "jumpstrt"),
+        [f"conf/{TRANSFER}: params.groups.0", "did you mean 'jumpstart'"],
+    ),
     "policy of a group": (
         replaced(TRANSFER, "jumpstart: [exact-tiny", "jumpstart: [exact-tinny"),
         [f"conf/{TRANSFER}: params.groups.0.jumpstart.0", "did you mean 'exact-tiny'"],
@@ -122,11 +144,26 @@ TYPOS = {
         replaced(TRANSFER, "scenario: tiny", "scenario: tinny"),
         [f"conf/{TRANSFER}: params.groups.0.scenario", "did you mean 'tiny'"],
     ),
-    "baseline of a figure": (replaced(VERSUS, "baseline: never", "baseline: nevr"), [f"conf/{VERSUS}: params.baseline", "'never'"]),
-    "scenario in a figure's values": (replaced(MOVES, "down: tiny", "down: tinny"), [f"conf/{MOVES}: params.down", "did you mean 'tiny'"]),
-    "action of a rule": (replaced(SCENARIO, "action: 1", "action: 9"), [f"conf/{SCENARIO}: rules.1.params.action", "9", "0 to 3"]),
-    "value of a rule": (replaced(SCENARIO, "{action: 1", "{acton: 1"), [f"conf/{SCENARIO}: rules.1.params", "did you mean 'action'"]),
-    "value of a rule without any": (rule("{name: still, target: never, params: {action: 1}}"), [f"{SCENARIO}: rules.2.params.action"]),
+    "baseline of a figure": (
+        replaced(VERSUS, "baseline: never", "baseline: nevr"),
+        [f"conf/{VERSUS}: params.baseline", "'never'"],
+    ),
+    "scenario in a figure's values": (
+        replaced(MOVES, "down: tiny", "down: tinny"),
+        [f"conf/{MOVES}: params.down", "did you mean 'tiny'"],
+    ),
+    "action of a rule": (
+        replaced(SCENARIO, "action: 1", "action: 9"),
+        [f"conf/{SCENARIO}: rules.1.params.action", "9", "0 to 3"],
+    ),
+    "value of a rule": (
+        replaced(SCENARIO, "{action: 1", "{acton: 1"),
+        [f"conf/{SCENARIO}: rules.1.params", "did you mean 'action'"],
+    ),
+    "value of a rule without any": (
+        rule("{name: still, target: never, params: {action: 1}}"),
+        [f"{SCENARIO}: rules.2.params.action"],
+    ),
     "actions of a sequence": (
         rule('{name: nines, target: sequence, params: {sequence: "99"}}'),
         [f"conf/{SCENARIO}: rules.2.params.sequence", "'99'", "0 to 3"],
@@ -136,7 +173,10 @@ TYPOS = {
         [f"conf/{SCENARIO}: rules.2.params.sequence", "'0123'", "2 actions"],
     ),
     "file of a rule": (rule("{name: own, target: mien.py:Mine}"), [f"conf/{SCENARIO}: rules.2", "mien.py"]),
-    "class of a rule": (rule("{name: own, target: mine.py:Main}"), [f"conf/{SCENARIO}: rules.2", "mine.py", "did you mean 'Mine'"]),
+    "class of a rule": (
+        rule("{name: own, target: mine.py:Main}"),
+        [f"conf/{SCENARIO}: rules.2", "mine.py", "did you mean 'Mine'"],
+    ),
     "class that is no learner": (
         replaced(POLICY, "name: exact-tiny", "name: exact-tiny\nlearner: {_target_: 'mine.py:Mine'}"),
         [f"conf/{POLICY}: learner", "mine.py", "lacks learn, load"],
@@ -149,22 +189,37 @@ TYPOS = {
         replaced("study/adaptation.yaml", "baseline: constant-tiny", "baseline: constant-tinny"),
         ["conf/study/adaptation.yaml: statistics.baseline", "did you mean 'constant-tiny'"],
     ),
-    "key of the root": (replaced("config.yaml", "seed:", "sed: 3\nseed:"), ["conf/config.yaml: sed", "did you mean 'seed'"]),
+    "key of the root": (
+        replaced("config.yaml", "seed:", "sed: 3\nseed:"),
+        ["conf/config.yaml: sed", "did you mean 'seed'"],
+    ),
     "key of the seed": (replaced("config.yaml", "seed:", "sed:"), ["conf/config.yaml: sed", "did you mean 'seed'"]),
     "folder of a study": (
         copied(SCENARIO, "scenario/adaptaton/more.yaml"),
         ["conf/scenario/adaptaton", "did you mean 'adaptation'"],
     ),
-    "folder of a group": (copied(SCENARIO, "scenarios/adaptation/more.yaml"), ["conf/scenarios", "did you mean 'scenario'"]),
-    "scenario of no study": (copied(SCENARIO, "scenario/more.yaml"), ["conf/scenario/more.yaml", "conf/scenario/<study>/more.yaml"]),
+    "folder of a group": (
+        copied(SCENARIO, "scenarios/adaptation/more.yaml"),
+        ["conf/scenarios", "did you mean 'scenario'"],
+    ),
+    "scenario of no study": (
+        copied(SCENARIO, "scenario/more.yaml"),
+        ["conf/scenario/more.yaml", "conf/scenario/<study>/more.yaml"],
+    ),
     "folder in a folder": (copied(SCENARIO, "scenario/adaptation/sub/more.yaml"), ["conf/scenario/adaptation/sub"]),
-    "file beside the theme": (moved("figure/theme.yaml", "figure/them.yaml"), ["conf/figure/them.yaml", "did you mean 'theme'"]),
+    "file beside the theme": (
+        moved("figure/theme.yaml", "figure/them.yaml"),
+        ["conf/figure/them.yaml", "did you mean 'theme'"],
+    ),
     "file in the root": (copied("config.yaml", "confg.yaml"), ["conf/confg.yaml", "did you mean 'config'"]),
     "workflow rule": (
         replaced(SCALE, "resources:\n", "resources:\n  lern: {threads: 2}\n"),
         [f"{SCALE}: resources.lern", "did you mean 'learn'"],
     ),
-    "palette": (replaced("figure/theme.yaml", "colorblind", "colorblnd"), ["theme.yaml: palette", "did you mean 'colorblind'"]),
+    "palette": (
+        replaced("figure/theme.yaml", "colorblind", "colorblnd"),
+        ["theme.yaml: palette", "did you mean 'colorblind'"],
+    ),
     "nothing to train on": (
         replaced(POLICY, "train_on:\n  - {scenarios: [tiny], steps: 60}\n", ""),
         [f"conf/{POLICY}: train_on", "is missing"],
@@ -173,7 +228,10 @@ TYPOS = {
         replaced(POLICY, "train_on:\n  - {scenarios: [tiny], steps: 60}", "train_on: []"),
         [f"conf/{POLICY}: train_on", "at least 1"],
     ),
-    "seeds twice": (replaced(POLICY, "seeds: [0]", "seeds: [0, 1, 0]"), [f"conf/{POLICY}: seeds", "0 stands there twice"]),
+    "seeds twice": (
+        replaced(POLICY, "seeds: [0]", "seeds: [0, 1, 0]"),
+        [f"conf/{POLICY}: seeds", "0 stands there twice"],
+    ),
     "negative seed": (replaced(POLICY, "seeds: [0]", "seeds: [-1]"), [f"conf/{POLICY}: seeds", "-1", "0 or more"]),
     "seeds of a rule twice": (
         rule("{name: draws, target: random, seeds: [3, 3]}"),
@@ -184,35 +242,70 @@ TYPOS = {
         replaced(SCALE, "seeds: [0, 1, 2]", "seeds: [0, 1, 1]"),
         [f"{SCALE}: studies.adaptation.seeds", "1 stands there twice"],
     ),
-    "negative seed of a study": (replaced(SCALE, "seeds: [0, 1, 2]", "seeds: [0, -1]"), [f"{SCALE}: studies.adaptation.seeds", "-1"]),
+    "negative seed of a study": (
+        replaced(SCALE, "seeds: [0, 1, 2]", "seeds: [0, -1]"),
+        [f"{SCALE}: studies.adaptation.seeds", "-1"],
+    ),
     "required key": (replaced(POLICY, "seeds:", "seds:"), [f"conf/{POLICY}: seds", "did you mean 'seeds'"]),
-    "required key of a phase": (replaced(POLICY, "steps:", "stps:"), [f"conf/{POLICY}: train_on.0.stps", "did you mean 'steps'"]),
-    "required key of a rule": (replaced(SCENARIO, "{action: 1", "{actions: 1"), [f"conf/{SCENARIO}: rules.1", "did you mean 'action'"]),
+    "required key of a phase": (
+        replaced(POLICY, "steps:", "stps:"),
+        [f"conf/{POLICY}: train_on.0.stps", "did you mean 'steps'"],
+    ),
+    "required key of a rule": (
+        replaced(SCENARIO, "{action: 1", "{actions: 1"),
+        [f"conf/{SCENARIO}: rules.1", "did you mean 'action'"],
+    ),
 }
 SHARED = {  # mistakes in a model's file, on which both scenarios build
-    "key of a model": (replaced(MODEL, "head_relu:", "head_rel:"), [f"conf/{MODEL}: model.head_rel", "did you mean 'head_relu'"]),
-    "kernel of a model": (replaced(MODEL, "kernel: 3", "kernel: 4"), [f"conf/{MODEL}: model.blocks.0", "kernel 4 is even"]),
+    "key of a model": (
+        replaced(MODEL, "head_relu:", "head_rel:"),
+        [f"conf/{MODEL}: model.head_rel", "did you mean 'head_relu'"],
+    ),
+    "kernel of a model": (
+        replaced(MODEL, "kernel: 3", "kernel: 4"),
+        [f"conf/{MODEL}: model.blocks.0", "kernel 4 is even"],
+    ),
     "shapes of a model": (
         replaced(MODEL, "  - {kind: global_average_pool}\n", ""),
         [f"conf/{MODEL}: model.blocks.3", "put a flatten or a global_average_pool in front of it"],
     ),
-    "pool of a model": (replaced(MODEL, "avg_pool, kernel: 2", "avg_pool, kernel: 20"), [f"conf/{MODEL}: model.blocks.1", "does not fit"]),
+    "pool of a model": (
+        replaced(MODEL, "avg_pool, kernel: 2", "avg_pool, kernel: 20"),
+        [f"conf/{MODEL}: model.blocks.1", "does not fit"],
+    ),
     "blocks of a model in a scenario": (
-        replaced(SCENARIO, "batch_size: 32}\n", "batch_size: 32}\nmodel: {blocks: [{kind: conv, out: 8, kernel: 4}]}\n"),
+        replaced(
+            SCENARIO, "batch_size: 32}\n", "batch_size: 32}\nmodel: {blocks: [{kind: conv, out: 8, kernel: 4}]}\n"
+        ),
         [f"conf/{SCENARIO}: model.blocks.0", "the last block is not linear"],
     ),
 }
 LIMITS = {
-    "replicates": (replaced(SCENARIO, "\nreplicates: 2", "\nreplicates: 1000000000"), [f"conf/{SCENARIO}: replicates", "1000"]),
+    "replicates": (
+        replaced(SCENARIO, "\nreplicates: 2", "\nreplicates: 1000000000"),
+        [f"conf/{SCENARIO}: replicates", "1000"],
+    ),
     "replicates of a scale": (
         replaced(SCALE, " replicates: 3", " replicates: 1000000000"),
         [f"{SCALE}: studies.adaptation.replicates", "1000"],
     ),
     "decisions": (replaced(SCENARIO, "decisions: 2", "decisions: 60"), [f"conf/{SCENARIO}: decisions", "6"]),
-    "decisions of a scale": (replaced(SCALE, "decisions: 3", "decisions: 60"), [f"{SCALE}: studies.adaptation.decisions", "6"]),
-    "budget": (replaced(SCENARIO, "budget: 70.0", "budget: 1.0e+12"), [f"conf/{SCENARIO}: budget", "less than or equal to"]),
-    "steps": (replaced(POLICY, "steps: 60", "steps: 1000000000000"), [f"conf/{POLICY}: train_on.0.steps", "less than or equal to"]),
-    "learning rate": (phase("{learning_rate: 1.0e+6}"), [f"conf/{POLICY}: train_on.0.params.learning_rate", "less than or equal to"]),
+    "decisions of a scale": (
+        replaced(SCALE, "decisions: 3", "decisions: 60"),
+        [f"{SCALE}: studies.adaptation.decisions", "6"],
+    ),
+    "budget": (
+        replaced(SCENARIO, "budget: 70.0", "budget: 1.0e+12"),
+        [f"conf/{SCENARIO}: budget", "less than or equal to"],
+    ),
+    "steps": (
+        replaced(POLICY, "steps: 60", "steps: 1000000000000"),
+        [f"conf/{POLICY}: train_on.0.steps", "less than or equal to"],
+    ),
+    "learning rate": (
+        phase("{learning_rate: 1.0e+6}"),
+        [f"conf/{POLICY}: train_on.0.params.learning_rate", "less than or equal to"],
+    ),
     "learning rate of the networks": (
         replaced(SCENARIO, "batch_size: 32", "batch_size: 32, learning_rate: 1.0e+6"),
         [f"conf/{SCENARIO}: training.learning_rate", "less than or equal to"],
@@ -222,21 +315,36 @@ LIMITS = {
         replaced(SCALE, "seeds: [0, 1, 2]", f"seeds: {list(range(1001))}"),
         [f"{SCALE}: studies.adaptation.seeds", "at most 1000"],
     ),
-    "jobs": (replaced(SCENARIO, "decisions: 2", f"decisions: 2\njobs: {list(range(1001))}"), [f"conf/{SCENARIO}: jobs", "at most 1000"]),
+    "jobs": (
+        replaced(SCENARIO, "decisions: 2", f"decisions: 2\njobs: {list(range(1001))}"),
+        [f"conf/{SCENARIO}: jobs", "at most 1000"],
+    ),
     "resamples": (
         replaced("study/adaptation.yaml", "resamples: 2000", "resamples: 1000000000"),
         ["conf/study/adaptation.yaml: statistics.resamples", "less than or equal to"],
     ),
-    "resources of no rule": (replaced(SCALE, "  adaptation/learn:", "  tabluate:"), [f"{SCALE}: resources.tabluate", "'tabulate'"]),
-    "resources of no study": (replaced(SCALE, "  adaptation/", "  adaption/"), [f"{SCALE}: resources.adaption/learn", "'adaptation'"]),
+    "resources of no rule": (
+        replaced(SCALE, "  adaptation/learn:", "  tabluate:"),
+        [f"{SCALE}: resources.tabluate", "'tabulate'"],
+    ),
+    "resources of no study": (
+        replaced(SCALE, "  adaptation/", "  adaption/"),
+        [f"{SCALE}: resources.adaption/learn", "'adaptation'"],
+    ),
     "resources of a study's own rule": (
         replaced(SCALE, "  adaptation/learn:", "  adaptation/tabulate:"),
         [f"{SCALE}: resources.adaptation/tabulate", "several studies share"],
     ),
-    "memory": (replaced(SCALE, "mem_mb: 1500", "mem_mb: 1000000000000"), [f"{SCALE}: resources.default.mem_mb", "less than or equal to"]),
+    "memory": (
+        replaced(SCALE, "mem_mb: 1500", "mem_mb: 1000000000000"),
+        [f"{SCALE}: resources.default.mem_mb", "less than or equal to"],
+    ),
 }
 DAMAGED = {
-    "folder named as a scenario": (folder("scenario/adaptation/more.yaml"), ["conf/scenario/adaptation/more.yaml", "is a folder"]),
+    "folder named as a scenario": (
+        folder("scenario/adaptation/more.yaml"),
+        ["conf/scenario/adaptation/more.yaml", "is a folder"],
+    ),
     "folder named as a model": (folder("model/more.yaml"), ["conf/model/more.yaml", "is a folder"]),
     "unknown base": (
         replaced(SCENARIO, "defaults:\n", "defaults:\n  - tiny_lat\n"),
@@ -250,7 +358,10 @@ DAMAGED = {
     "empty root": (written("config.yaml", ""), ["conf/config.yaml", "empty"]),
     "empty scenario": (written("scenario/adaptation/more.yaml", ""), ["conf/scenario/adaptation/more.yaml", "empty"]),
     "root without a scale": (written("config.yaml", "seed: 1\n"), ["conf/config.yaml: defaults", "scale"]),
-    "no rules": (written(SCENARIO, "defaults: [tiny_late, _self_]\nname: tiny\nrules: {}\n"), [f"conf/{SCENARIO}: rules", "list"]),
+    "no rules": (
+        written(SCENARIO, "defaults: [tiny_late, _self_]\nname: tiny\nrules: {}\n"),
+        [f"conf/{SCENARIO}: rules", "list"],
+    ),
     "action without a block": (
         replaced(SCENARIO, "decisions: 2", "decisions: 2\nactions: [deepen-9]"),
         [f"conf/{SCENARIO}: actions", "there is no deepenable block 9"],
@@ -259,12 +370,18 @@ DAMAGED = {
         replaced(SCENARIO, "defaults:\n", "defaults:\n  - tiny\n"),
         [f"conf/{SCENARIO}: defaults", "builds on itself"],
     ),
-    "broken study": (replaced("study/adaptation.yaml", "evaluate: together", "evaluate: apart"), ["conf/study/adaptation.yaml: evaluate"]),
+    "broken study": (
+        replaced("study/adaptation.yaml", "evaluate: together", "evaluate: apart"),
+        ["conf/study/adaptation.yaml: evaluate"],
+    ),
     "module of a study": (
         replaced("study/adaptation.yaml", "name: adaptation", "name: adaptation\nmodule: schedlab.nowhere"),
         ["conf/study/adaptation.yaml: module", "schedlab.nowhere"],
     ),
-    "broken scale": (replaced(SCALE, "budget: 240.0", "budjet: 240.0"), [f"{SCALE}: studies.adaptation.budjet", "did you mean 'budget'"]),
+    "broken scale": (
+        replaced(SCALE, "budget: 240.0", "budjet: 240.0"),
+        [f"{SCALE}: studies.adaptation.budjet", "did you mean 'budget'"],
+    ),
     "scale that is no YAML": (written(SCALE, "name: [small"), [SCALE, "not valid YAML"]),
     "scale that is a list": (written(SCALE, "[small]"), [SCALE, "no mapping"]),
     "root that is no YAML": (written("config.yaml", "seed: [1"), ["conf/config.yaml", "not valid YAML"]),
@@ -323,7 +440,9 @@ def twice(file: str, line: str) -> Edit:
     return lambda conf: replaced(file, line, line + ("1\n" if not line.endswith("\n") else "") + line)(conf)
 
 
-KEYS = {f"key twice in {file}": (twice(file, line), [f"conf/{file}, line ", told]) for file, (line, told) in TWICE.items()}
+KEYS = {
+    f"key twice in {file}": (twice(file, line), [f"conf/{file}, line ", told]) for file, (line, told) in TWICE.items()
+}
 KEYS |= {
     "key twice in a section": (
         replaced(SCENARIO, "batch_size: 32", "batch_size: 32, batch_size: 32"),
@@ -346,8 +465,14 @@ KEYS |= {
         replaced(SCENARIO, "reference:\n", "reference:\n  name: other\n"),
         [f"conf/{SCENARIO}: reference.name", "the name is 'other'"],
     ),
-    "binary value": (replaced(SCENARIO, "70.0", "!!binary aGVsbG8="), [f"conf/{SCENARIO}, line ", "'!!binary' is no kind of value"]),
-    "set in a scale": (replaced(SCALE, "240.0", "!!set {a, b}"), [f"conf/{SCALE}, line ", "'!!set' is no kind of value"]),
+    "binary value": (
+        replaced(SCENARIO, "70.0", "!!binary aGVsbG8="),
+        [f"conf/{SCENARIO}, line ", "'!!binary' is no kind of value"],
+    ),
+    "set in a scale": (
+        replaced(SCALE, "240.0", "!!set {a, b}"),
+        [f"conf/{SCALE}, line ", "'!!set' is no kind of value"],
+    ),
     "value that holds itself": (replaced(SCENARIO, "70.0", "&a [*a]"), [f"conf/{SCENARIO}, line ", "holds itself"]),
     "tab after a colon": (replaced(SCENARIO, "budget: ", "budget:\t"), [f"conf/{SCENARIO}, line ", "not valid YAML"]),
     "open entry of the defaults list": (
@@ -406,7 +531,9 @@ def test_a_policy_that_no_scenario_compares_is_no_mistake_but_told(conf: Path, c
     assert "not learned" in hints[0]
 
 
-def test_what_a_plan_of_many_replicates_costs_is_not_asked_before_its_limit(conf: Path, capsys: pytest.CaptureFixture) -> None:
+def test_what_a_plan_of_many_replicates_costs_is_not_asked_before_its_limit(
+    conf: Path, capsys: pytest.CaptureFixture
+) -> None:
     replaced(SCENARIO, "\nreplicates: 2", "\nreplicates: 10000000000000000000")(conf)
     assert main(["check", "--conf", str(conf), "--scale", "small"]) == 2
     assert "replicates" in capsys.readouterr().err

@@ -44,7 +44,9 @@ def test_clean(shipped, capsys):
     whole, cleaned = read_swf(shipped), read_swf("out.swf.gz")
     assert len(cleaned.jobs) == 1492
     assert cleaned.comments[:-1] == whole.comments
-    assert run(capsys, "trace", "clean", shipped, "b.swf", "--set", "profile=none").startswith("1500 of 1500 jobs kept\n")
+    assert run(capsys, "trace", "clean", shipped, "b.swf", "--set", "profile=none").startswith(
+        "1500 of 1500 jobs kept\n"
+    )
     for size, options in ((64, ()), (32, ("--set", "machine_processors=32"))):
         run(capsys, "trace", "clean", shipped, "small.swf", "--processors", "64", *options)
         small = read_swf("small.swf")
@@ -62,28 +64,70 @@ def test_a_count_beyond_the_trace_is_warned_of(shipped, capsys, caplog):
 
 
 def test_trim(shipped, capsys):
-    assert run(capsys, "trace", "trim", shipped, "a.swf", "--users", "1,2", "--count", "20").startswith("20 jobs, offered load ")
+    assert run(capsys, "trace", "trim", shipped, "a.swf", "--users", "1,2", "--count", "20").startswith(
+        "20 jobs, offered load "
+    )
     assert set(read_swf("a.swf").jobs["user"]) == {1, 2}
     text = run(
-        capsys, "trace", "trim", shipped, "b.swf", "--start", "1000", "--first", "3", "--count", "50", "--keep-times", "--scale-load", "0.5"
+        capsys,
+        "trace",
+        "trim",
+        shipped,
+        "b.swf",
+        "--start",
+        "1000",
+        "--first",
+        "3",
+        "--count",
+        "50",
+        "--keep-times",
+        "--scale-load",
+        "0.5",
     )
     assert "offered load 0.5" in text
     assert read_swf("b.swf").jobs["submit"].iloc[0] >= 1000
 
 
 def test_lublin_and_to_batsim(shipped, capsys):  # noqa: ARG001
-    lublin = ("trace", "lublin", "l.swf", "--jobs", "300", "--processors", "64", "--load", "0.8", "--seed", "5", "--estimates", "menu")
+    lublin = (
+        "trace",
+        "lublin",
+        "l.swf",
+        "--jobs",
+        "300",
+        "--processors",
+        "64",
+        "--load",
+        "0.8",
+        "--seed",
+        "5",
+        "--estimates",
+        "menu",
+    )
     assert run(capsys, *lublin).startswith("300 jobs on 64 processors, offered load 0.8")
     first = Path("l.swf").read_bytes()
     run(capsys, *lublin)
     assert Path("l.swf").read_bytes() == first
-    convert = ("trace", "to-batsim", "l.swf", "w.json", "--platform", "das2", "--missing-memory", "100,200", "--limits", "limits.json")
+    convert = (
+        "trace",
+        "to-batsim",
+        "l.swf",
+        "w.json",
+        "--platform",
+        "das2",
+        "--missing-memory",
+        "100,200",
+        "--limits",
+        "limits.json",
+    )
     text = run(capsys, *convert, "--jobs", "100", "--report", "report.json")
     assert text.startswith("100 of ")
     assert len(read_batsim("w.json").jobs) == 100
     assert json.loads(Path("limits.json").read_text())["max_mem"] == 200
     assert json.loads(Path("report.json").read_text())["conversion"]["written"] == 100
-    assert "too_large" in run(capsys, "trace", "to-batsim", "l.swf", "v.json", "--platform", "learning", "--missing-memory", "100")
+    assert "too_large" in run(
+        capsys, "trace", "to-batsim", "l.swf", "v.json", "--platform", "learning", "--missing-memory", "100"
+    )
 
 
 def test_to_batsim_as_published_shares_profiles(shipped, capsys):  # noqa: ARG001
@@ -97,7 +141,9 @@ def test_to_batsim_as_published_shares_profiles(shipped, capsys):  # noqa: ARG00
 def test_platforms(shipped, capsys):  # noqa: ARG001
     assert "mixed           32    641        1548  10002" in run(capsys, "platform", "describe")
     assert json.loads(run(capsys, "platform", "describe", "gaia", "--json"))["cores"] == 2280
-    assert run(capsys, "platform", "generate", "das2", "p.xml", "--resources", "r.json").startswith("das2: 1 clusters, 72 nodes, 144 cores")
+    assert run(capsys, "platform", "generate", "das2", "p.xml", "--resources", "r.json").startswith(
+        "das2: 1 clusters, 72 nodes, 144 cores"
+    )
     assert sum(host.get("id").startswith("cor_") for host in ElementTree.parse("p.xml").iter("host")) == 144
     assert read_hierarchy("r.json").cores == 144
     assert json.loads(run(capsys, "platform", "describe", "r.json", "--json")) == json.loads(
@@ -105,8 +151,22 @@ def test_platforms(shipped, capsys):  # noqa: ARG001
     )
     run(capsys, "platform", "generate", "learning", "c.xml", "--compat")
     assert 'routing="None"' in Path("c.xml").read_text()
-    run(capsys, "platform", "generate", "learning", "c.xml", "--compat", "--set", "pstates.idle_power=1e-1", "--resources", "c.json")
-    assert [(state.power, state.model_power) for state in read_hierarchy("c.json").states[2:]] == [(0.25, 0.15), (0.1, 0.1)]
+    run(
+        capsys,
+        "platform",
+        "generate",
+        "learning",
+        "c.xml",
+        "--compat",
+        "--set",
+        "pstates.idle_power=1e-1",
+        "--resources",
+        "c.json",
+    )
+    assert [(state.power, state.model_power) for state in read_hierarchy("c.json").states[2:]] == [
+        (0.25, 0.15),
+        (0.1, 0.1),
+    ]
     drawn = ("--set", "synthetic.nodes=[2,2]", "--set", "synthetic.clusters=3", "--set", "pstates.idle_power=0.5")
     assert "3 clusters, 6 nodes" in run(capsys, "platform", "generate", "synthetic", "s.xml", *drawn)
 
@@ -131,12 +191,18 @@ def test_platforms(shipped, capsys):  # noqa: ARG001
         (("trace", "lublin", "o.swf", "--estimates", "wrong"), "--estimates"),
         (("trace", "to-batsim", "good.swf", "o.json", "--platform", "gaja"), "did you mean 'gaia'"),
         (("trace", "to-batsim", "good.swf", "o.json", "--platform", "gaia"), "--missing-memory 1000,2000"),
-        (("trace", "to-batsim", "good.swf", "o.json", "--platform", "gaia", "--missing-memory=-5"), "values of 0 or more"),
+        (
+            ("trace", "to-batsim", "good.swf", "o.json", "--platform", "gaia", "--missing-memory=-5"),
+            "values of 0 or more",
+        ),
         (("trace", "clean", "good.swf", "folder"), "folder: Is a directory; expected a path where a file can lie"),
         (("trace", "lublin", "good.swf/o.swf", "--jobs", "5"), "good.swf/o.swf: "),
         (("platform", "generate", "none.json", "o.xml"), "none.json: there is no such file"),
         (("platform", "generate", "gaia", "o.xml", "--set", "nams=bare"), "did you mean 'names'"),
-        (("platform", "generate", "synthetic", "o.xml", "--set", "synthetic.cluster=3"), "--set synthetic.cluster: unknown key"),
+        (
+            ("platform", "generate", "synthetic", "o.xml", "--set", "synthetic.cluster=3"),
+            "--set synthetic.cluster: unknown key",
+        ),
         (("platform", "generate", "gaia", "o.xml", "--set", "names=[bare"), "--set names: '[bare' cannot be read"),
         (("platform", "generate", "gaia", "o.xml", "--set", "names=!!binary aGk="), "'!!binary' is no kind of value"),
         (("platform", "generate", "gaia", "o.xml", "--set", "names=&a [*a]"), "the value holds itself"),
@@ -148,7 +214,9 @@ def test_mistakes_end_with_status_2_one_paragraph_and_no_file(tmp_path, monkeypa
     job = "1 0 -1 60 1 -1 -1 1 100 -1 1 1 -1 -1 -1 -1 -1 -1\n"
     Path("good.swf").write_text(f"; MaxProcs: 4\n{job}")
     Path("nameless.swf").write_text(job)
-    Path("late.swf").write_text(f"; MaxProcs: 4\n; StartTime: Fri Dec 31 23:59:59 9999\n{job.replace(' 0 ', ' 10000000000 ', 1)}")
+    Path("late.swf").write_text(
+        f"; MaxProcs: 4\n; StartTime: Fri Dec 31 23:59:59 9999\n{job.replace(' 0 ', ' 10000000000 ', 1)}"
+    )
     Path("bad.swf").write_text(f"{job}1 2 3\n")
     Path("cut.swf.gz").write_bytes(gzip.compress(job.encode() * 100)[:-6])
     Path("folder").mkdir()

@@ -42,7 +42,9 @@ def test_an_archive_of_a_later_version_is_a_users_error(tmp_path: Path) -> None:
         read_members(path, "an archive", "")
 
 
-def test_a_member_that_unpacks_to_more_than_memory_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_member_that_unpacks_to_more_than_memory_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = archive(tmp_path / "a.zip", [("a.txt", b"0" * 100_000)], zipfile.ZIP_DEFLATED)
     assert read_members(path, "an archive", "") == {"a.txt": b"0" * 100_000}
     monkeypatch.setattr(archives, "MAX_BYTES", 50_000)

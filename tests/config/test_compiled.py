@@ -55,7 +55,9 @@ def start(package: Path, **variables: str) -> subprocess.Popen:
     environment = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
     environment |= {"PYTHONPATH": str(package.parent), **variables}
     command = [sys.executable, "-c", PROGRAM]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=package)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=package
+    )
 
 
 def ended(process: subprocess.Popen) -> tuple[int, int]:
@@ -129,6 +131,8 @@ def test_nobody_waits_where_no_lock_can_lie(package, tmp_path):
 def test_plain_python_runs_where_compiling_is_switched_off(package):
     environment = {**os.environ, "PYTHONPATH": str(package.parent), "NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", "from schedlab.probe.outer import outer; print(outer(1))"], env=environment, capture_output=True
+        [sys.executable, "-c", "from schedlab.probe.outer import outer; print(outer(1))"],
+        env=environment,
+        capture_output=True,
     )
     assert (done.stdout.split(), done.returncode) == ([b"4"], 0), done.stderr

@@ -32,7 +32,9 @@ def made() -> Compositions:
 def test_the_values_are_those_of_hydra_at_every_scale(group: str, name: str, scale: str, made: Compositions) -> None:
     place = group.split("/")[0]
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        expected = OmegaConf.to_container(compose("config", overrides=[f"scale={scale}", f"+{group}@{place}={name}"])[place], resolve=True)
+        expected = OmegaConf.to_container(
+            compose("config", overrides=[f"scale={scale}", f"+{group}@{place}={name}"])[place], resolve=True
+        )
     composed = Composer(CONF, scale, made).compose(group, name)
     assert composed.values == expected
     assert composed.sources[0] == (CONF / group / f"{name}.yaml", ())
@@ -90,7 +92,9 @@ def test_a_key_within_a_list_is_traced_to_the_file_that_sets_the_list(tmp_path: 
 
 
 def test_the_hint_at_a_rule_that_takes_values_shows_how_it_is_written(tmp_path: Path) -> None:
-    with pytest.raises(UserErrors, match=r"did you mean 'always'\? .*\{name: always-1, target: always, params: \{action: \.\.\.\}\}"):
+    with pytest.raises(
+        UserErrors, match=r"did you mean 'always'\? .*\{name: always-1, target: always, params: \{action: \.\.\.\}\}"
+    ):
         checked_scenario(of_rules(tmp_path / "long", "[never, allways]"), "middle", find_study({"name": "adaptation"}))
     with pytest.raises(UserErrors, match=r"did you mean 'never'\?$"):
         checked_scenario(of_rules(tmp_path / "short", "[nevr]"), "middle", find_study({"name": "adaptation"}))

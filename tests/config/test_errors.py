@@ -11,9 +11,15 @@ from schedlab.config.errors import MOST_NAMES, WHOLE_LIST, UserError, did_you_me
     ("error", "text"),
     [
         (UserError("no such file."), "no such file."),
-        (UserError("a negative number", where="--job", expected="0, 1, 2, ..."), "--job: a negative number; expected 0, 1, 2, ..."),
+        (
+            UserError("a negative number", where="--job", expected="0, 1, 2, ..."),
+            "--job: a negative number; expected 0, 1, 2, ...",
+        ),
         (UserError("it stops ...", remedy="try again;"), "it stops ...; try again."),
-        (UserError("unknown", expected="a key.", remedy="did you mean 'name'?"), "unknown; expected a key; did you mean 'name'?"),
+        (
+            UserError("unknown", expected="a key.", remedy="did you mean 'name'?"),
+            "unknown; expected a key; did you mean 'name'?",
+        ),
     ],
 )
 def test_sentences_are_joined_and_three_dots_stay(error, text):
@@ -34,6 +40,8 @@ def test_a_list_that_a_person_reads_is_told_whole():
 
 
 def test_what_would_steer_a_terminal_is_shown_as_a_question_mark():
-    error = UserError("the value is \x1b[31m\x00\u202e", where="a\tb.csv", remedy="Straße, 漢字, 10 %\nand a second line")
+    error = UserError(
+        "the value is \x1b[31m\x00\u202e", where="a\tb.csv", remedy="Straße, 漢字, 10 %\nand a second line"
+    )
     assert str(error) == "a?b.csv: the value is ?[31m??; Straße, 漢字, 10 %\nand a second line."
     assert error.what.endswith("\u202e"), "as it was given"

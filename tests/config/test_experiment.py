@@ -45,37 +45,117 @@ MISTAKES = {
         "name: early\nslope: {rte: 2.0}",
         ["early.yaml", "'rte'", "'rate'"],
     ),
-    "wrong type": ("scenario/line/early.yaml", "name: early", "name: early\nsize: many", ["early.yaml: size", '"many"', "integer"]),
-    "truth value for a number": ("scenario/line/early.yaml", "name: early", "name: early\nsize: true", ["early.yaml: size", "integer"]),
+    "wrong type": (
+        "scenario/line/early.yaml",
+        "name: early",
+        "name: early\nsize: many",
+        ["early.yaml: size", '"many"', "integer"],
+    ),
+    "truth value for a number": (
+        "scenario/line/early.yaml",
+        "name: early",
+        "name: early\nsize: true",
+        ["early.yaml: size", "integer"],
+    ),
     "impossible value": ("slope/steep.yaml", "2.5", "-1.0", ["slope/steep.yaml", "rate", "greater than 0"]),
-    "name and file differ": ("scenario/line/early.yaml", "name: early", "name: erly", ["early.yaml: name", "'erly'", "'early'"]),
-    "unknown group option": ("scenario/line/late.yaml", "/slope: steep", "/slope: step", ["late.yaml", "conf/slope/step.yaml", "'steep'"]),
-    "unknown rule": ("scenario/line/_base.yaml", "[zero, one]", "[zero, oen]", ["line/_base.yaml: rules", "'oen'", "'one'"]),
-    "unknown policy": ("scenario/line/_base.yaml", "[guesser]", "[gueser]", ["line/_base.yaml: policies", "'gueser'", "'guesser'"]),
-    "rule named twice": ("scenario/line/_base.yaml", "[zero, one]", "[zero, zero]", ["line/_base.yaml: rules", "'zero'", "twice"]),
+    "name and file differ": (
+        "scenario/line/early.yaml",
+        "name: early",
+        "name: erly",
+        ["early.yaml: name", "'erly'", "'early'"],
+    ),
+    "unknown group option": (
+        "scenario/line/late.yaml",
+        "/slope: steep",
+        "/slope: step",
+        ["late.yaml", "conf/slope/step.yaml", "'steep'"],
+    ),
+    "unknown rule": (
+        "scenario/line/_base.yaml",
+        "[zero, one]",
+        "[zero, oen]",
+        ["line/_base.yaml: rules", "'oen'", "'one'"],
+    ),
+    "unknown policy": (
+        "scenario/line/_base.yaml",
+        "[guesser]",
+        "[gueser]",
+        ["line/_base.yaml: policies", "'gueser'", "'guesser'"],
+    ),
+    "rule named twice": (
+        "scenario/line/_base.yaml",
+        "[zero, one]",
+        "[zero, zero]",
+        ["line/_base.yaml: rules", "'zero'", "twice"],
+    ),
     "unknown learner": ("learner/line/guess.yaml", "name: guess", "name: gess", ["guess", "'gess'"]),
     "unknown key of a learner": ("learner/line/guess.yaml", "rate", "rte", ["guess.yaml", "'rte'", "'rate'"]),
-    "unknown training scenario": ("policy/line/guesser.yaml", "[early]", "[eraly]", ["guesser.yaml: train_on", "'eraly'", "'early'"]),
-    "own parent": ("policy/line/guesser.yaml", "name: guesser", "name: guesser\nparent: guesser", ["guesser.yaml: parent", "cycle"]),
-    "unknown drawing": ("figure/line/line.yaml", "kind: line", "kind: lien", ["figure/line/line.yaml", "'lien'", "'line'"]),
+    "unknown training scenario": (
+        "policy/line/guesser.yaml",
+        "[early]",
+        "[eraly]",
+        ["guesser.yaml: train_on", "'eraly'", "'early'"],
+    ),
+    "own parent": (
+        "policy/line/guesser.yaml",
+        "name: guesser",
+        "name: guesser\nparent: guesser",
+        ["guesser.yaml: parent", "cycle"],
+    ),
+    "unknown drawing": (
+        "figure/line/line.yaml",
+        "kind: line",
+        "kind: lien",
+        ["figure/line/line.yaml", "'lien'", "'line'"],
+    ),
     "unknown scenario of a figure": (
         "figure/line/line.yaml",
         "kind: line",
         "kind: line\nscenarios: [erly]",
         ["line.yaml: scenarios", "'early'"],
     ),
-    "unknown key of a scale": ("scale/small.yaml", "size: 5", "size: 5, sice: 1", ["scale/small.yaml", "'sice'", "'size'"]),
-    "unknown study of a scale": ("scale/small.yaml", "  line:", "  lime: {size: 5}\n  line:", ["scale/small.yaml", "'lime'", "'line'"]),
+    "unknown key of a scale": (
+        "scale/small.yaml",
+        "size: 5",
+        "size: 5, sice: 1",
+        ["scale/small.yaml", "'sice'", "'size'"],
+    ),
+    "unknown study of a scale": (
+        "scale/small.yaml",
+        "  line:",
+        "  lime: {size: 5}\n  line:",
+        ["scale/small.yaml", "'lime'", "'line'"],
+    ),
     "clock in a value": (
         "scenario/line/early.yaml",
         "name: early",
         "name: early\ndata: ${now:%H}",
         ["early.yaml", "depends on the machine"],
     ),
-    "environment in a value": ("scenario/line/early.yaml", "name: early", "name: early\ndata: ${oc.env:HOME}", ["early.yaml", "machine"]),
-    "broken YAML": ("scenario/line/early.yaml", "name: early", "name: [early", ["early.yaml", "line", "not valid YAML"]),
-    "unresolved value": ("scenario/line/early.yaml", "name: early", "name: early\nsize: ${scale.nothing}", ["early.yaml", "nothing"]),
-    "wrong mode": ("scenario/line/early.yaml", "name: early", "name: early\nmode: refrence", ["early.yaml: mode", "refrence"]),
+    "environment in a value": (
+        "scenario/line/early.yaml",
+        "name: early",
+        "name: early\ndata: ${oc.env:HOME}",
+        ["early.yaml", "machine"],
+    ),
+    "broken YAML": (
+        "scenario/line/early.yaml",
+        "name: early",
+        "name: [early",
+        ["early.yaml", "line", "not valid YAML"],
+    ),
+    "unresolved value": (
+        "scenario/line/early.yaml",
+        "name: early",
+        "name: early\nsize: ${scale.nothing}",
+        ["early.yaml", "nothing"],
+    ),
+    "wrong mode": (
+        "scenario/line/early.yaml",
+        "name: early",
+        "name: early\nmode: refrence",
+        ["early.yaml: mode", "refrence"],
+    ),
     "mode without values": (
         "scenario/line/_base.yaml",
         "reference: {slope: {rate: 9.0}}",
@@ -127,7 +207,12 @@ def test_all_wrong_rules_of_a_scenario_are_told_in_one_pass(conf, load, more, to
 
 
 def test_a_rule_with_a_wrong_key_hides_no_other(conf, load):
-    edit(conf, "scenario/line/early.yaml", "name: early", "name: early\nrules: [oen, {nam: one}, {name: twoo, seed: [1]}, 3]")
+    edit(
+        conf,
+        "scenario/line/early.yaml",
+        "name: early",
+        "name: early\nrules: [oen, {nam: one}, {name: twoo, seed: [1]}, 3]",
+    )
     with pytest.raises(UserErrors) as caught:
         load()
     text = str(caught.value)
@@ -136,7 +221,9 @@ def test_a_rule_with_a_wrong_key_hides_no_other(conf, load):
 
 def test_a_figure_shows_what_it_names_or_all_that_want_to_be_shown(conf, load):
     (conf / "scenario/line/apart.yaml").write_text("defaults:\n  - early\n  - _self_\nname: apart\nin_figures: named\n")
-    (conf / "figure/line/two.yaml").write_text("name: two\nkind: line\ntitle: Two\ncaption: They cross.\nscenarios: [late, apart]\n")
+    (conf / "figure/line/two.yaml").write_text(
+        "name: two\nkind: line\ntitle: Two\ncaption: They cross.\nscenarios: [late, apart]\n"
+    )
     (figure, two) = freeze.draw_part(load(), "line")["figures"]
     assert (figure["name"], figure["scenarios"]) == ("line", ["early", "late"])
     assert (two["name"], two["scenarios"]) == ("two", ["late", "apart"])
@@ -201,7 +288,9 @@ def test_the_cache_spares_composition_and_forgets_nothing(conf, load, monkeypatc
     first = load()
     composed = []
     compose = Composer.compose
-    monkeypatch.setattr(Composer, "compose", lambda self, group, name: composed.append(name) or compose(self, group, name))
+    monkeypatch.setattr(
+        Composer, "compose", lambda self, group, name: composed.append(name) or compose(self, group, name)
+    )
     again = load()
     assert composed == [] and again.studies == first.studies
     edit(conf, "scenario/line/late.yaml", "override /slope: steep", "override /slope: flat")
@@ -217,7 +306,12 @@ def test_the_cache_knows_that_a_scenario_builds_on_others(conf, load):
     assert load().scenario("line", "evening")["problem"] == {"size": 5}
     edit(conf, "scenario/line/early.yaml", "name: early", "name: early\nsize: 11")
     later = load()
-    assert [later.scenario("line", name)["problem"]["size"] for name in ("early", "noon", "evening", "late")] == [11, 11, 11, 5]
+    assert [later.scenario("line", name)["problem"]["size"] for name in ("early", "noon", "evening", "late")] == [
+        11,
+        11,
+        11,
+        5,
+    ]
 
 
 def test_a_broken_cache_is_made_again(load, tmp_path):
@@ -251,11 +345,17 @@ def test_a_value_reaches_exactly_the_parts_that_read_it(conf, load):
 
     before = parts()
     edit(conf, "figure/theme.yaml", "100", "101")
-    assert {path for path, text in parts().items() if before.get(path) != text} == {"results/small/line/config/draw.yaml"}
+    assert {path for path, text in parts().items() if before.get(path) != text} == {
+        "results/small/line/config/draw.yaml"
+    }
     before = parts()
     edit(conf, "learner/line/guess.yaml", "0.25", "0.3")
     changed = {path.removeprefix("results/small/line/") for path, text in parts().items() if before.get(path) != text}
-    expected = {"policies/guesser/config/learn.yaml", "early/config/evaluate-guesser.yaml", "late/config/evaluate-guesser.yaml"}
+    expected = {
+        "policies/guesser/config/learn.yaml",
+        "early/config/evaluate-guesser.yaml",
+        "late/config/evaluate-guesser.yaml",
+    }
     assert changed == {*expected, "config/draw.yaml"}
 
 
@@ -275,7 +375,9 @@ def test_a_figure_of_other_scales_is_told_with_its_scales(conf, load):
     edit(conf, "figure/line/line.yaml", "kind: line", "kind: line\nscales: [full, paper]")
     found = load()
     assert "line" not in found.studies["line"].figures
-    told = "figure 'line' is drawn at full, paper, not at small; ask for plots/full/line/line.svg with --config scale=full"
+    told = (
+        "figure 'line' is drawn at full, paper, not at small; ask for plots/full/line/line.svg with --config scale=full"
+    )
     with pytest.raises(UserError, match=told):
         found.check_figure("line", "line")
     with pytest.raises(UserError, match="there is no figure 'lien' of study 'line'; did you mean 'line'"):
@@ -292,10 +394,17 @@ def test_a_scenario_or_policy_of_other_scales_is_told_with_its_scales(conf, load
     remedy = "add small there, or ask for results/full/line/late/... with --config scale=full"
     with pytest.raises(UserError) as told:
         found.scenario("line", "late")
-    assert str(told.value) == f"conf/scenario/line/late.yaml: scales: scenario 'late' is there at full, paper, not at small; {remedy}."
-    with pytest.raises(UserError, match=r"policy 'guesser' is there at paper, not at small; .* results/paper/line/policies/guesser/"):
+    assert (
+        str(told.value)
+        == f"conf/scenario/line/late.yaml: scales: scenario 'late' is there at full, paper, not at small; {remedy}."
+    )
+    with pytest.raises(
+        UserError, match=r"policy 'guesser' is there at paper, not at small; .* results/paper/line/policies/guesser/"
+    ):
         found.policy("line", "guesser")
-    with pytest.raises(UserError, match="there is no scenario 'lat' of study 'line' at scale small; did you mean 'late'"):
+    with pytest.raises(
+        UserError, match="there is no scenario 'lat' of study 'line' at scale small; did you mean 'late'"
+    ):
         found.scenario("line", "lat")
     with pytest.raises(UserError, match="there is no scenario 'late' of study 'lien'"):
         found.scenario("lien", "late")

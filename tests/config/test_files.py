@@ -43,7 +43,9 @@ def test_a_folder_in_which_nothing_can_be_written_is_named(tmp_path: Path, monke
     deep.mkdir(parents=True)
     check_writable(tmp_path / "results", tmp_path / "absent")
     access = os.access
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != deep and access(path, mode))  # root may write everywhere
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: Path(path) != deep and access(path, mode)
+    )  # root may write everywhere
     said = f"{deep}: access is not permitted; change the owner or the permissions, then start"
     with pytest.raises(UserError, match=re.escape(said)):
         check_writable(tmp_path / "results", tmp_path / "absent")

@@ -32,7 +32,9 @@ def test_yaml_that_no_reader_survives_is_refused(tmp_path: Path, text: str, told
 
 
 def test_levels_and_aliases_of_a_real_file_are_read(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text("a: &a {b: [1, 2]}\nc: [*a, *a]\nd: " + "[" * (MOST_YAML_LEVELS - 1) + "]" * (MOST_YAML_LEVELS - 1))
+    (tmp_path / "a.yaml").write_text(
+        "a: &a {b: [1, 2]}\nc: [*a, *a]\nd: " + "[" * (MOST_YAML_LEVELS - 1) + "]" * (MOST_YAML_LEVELS - 1)
+    )
     assert read_yaml(tmp_path / "a.yaml")["c"] == [{"b": [1, 2]}] * 2
 
 
@@ -42,7 +44,9 @@ def test_a_long_sentence_is_cut_in_its_middle() -> None:
     assert text.startswith("file.csv: xxx") and text.endswith("xend; expected a number.")
 
 
-@pytest.mark.parametrize("text", ["[" * 150 + "]" * 150, '{"a":' * 150 + "1" + "}" * 150, '[{"a": ' * 75 + "1" + "}]" * 75])
+@pytest.mark.parametrize(
+    "text", ["[" * 150 + "]" * 150, '{"a":' * 150 + "1" + "}" * 150, '[{"a": ' * 75 + "1" + "}]" * 75]
+)
 def test_json_in_more_levels_than_a_walk_through_it_survives_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="f: is nested too deeply, in more than 100 levels; expected a list"):
         parse_json(text, "f", "a list")

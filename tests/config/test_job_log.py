@@ -125,5 +125,8 @@ def test_a_job_whose_code_is_edited_while_it_runs_says_so_in_its_log(tmp_path, m
     finally:
         provenance.source_hash.cache_clear()
     told = (tmp_path / "job.log").read_text()
-    warned = f"warning: the code of schedlab was edited while this job ran (source {before} when it began, {provenance.source_now()} now)"
+    warned = (
+        f"warning: the code of schedlab was edited while this job ran (source {before} when it began, "
+        f"{provenance.source_now()} now)"
+    )
     assert (warned in told) is edited and ("warning" in told) is edited

@@ -1,6 +1,7 @@
 """A key that nothing reads would be accepted, checked and documented in vain.
 
-Words are compared, so that a key passes where anything of its name is read; one whose name nothing reads cannot be read.
+Words are compared, so that a key passes where anything of its name is read; one whose name nothing reads cannot be
+read.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ def test_every_key_of_every_section_is_read_or_said_to_be_not_used(repository: P
     for path in (repository / "conf").rglob("*.yaml"):
         read.update(re.findall(r"\$\{scale\.studies\.\w+\.(\w+)\}", path.read_text()))
     unread = {
-        f"{kind.__name__}.{key}": field.description for kind in sections() for key, field in kind.model_fields.items() if key not in read
+        f"{kind.__name__}.{key}": field.description
+        for kind in sections()
+        for key, field in kind.model_fields.items()
+        if key not in read
     }
     assert "ProcessorType.llc_size" in unread, "sections and their keys are found"
     assert [key for key, doc in unread.items() if not re.search(r"\bnot used$", doc or "")] == []

@@ -54,7 +54,9 @@ def test_an_edited_file_is_loaded_anew(tmp_path: Path) -> None:
         (RULE, "mine.Greedy", "rule", "names no class in a file; expected FILE.py:CLASS"),
     ],
 )
-def test_mistakes_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, target: str, kind: str, error: str) -> None:
+def test_mistakes_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, target: str, kind: str, error: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     if text is not None:
         (tmp_path / "mine.py").write_text(text)

@@ -47,7 +47,9 @@ def test_the_rest_counts_each_rule_by_its_own_time_and_the_jobs_at_once():
     run.start(1, "learn", seed="0")
     run.start(2, "learn", seed="1")
     run.now += 10
-    assert "about 15 s left" in run.end(1)  # 1 under way and done by its usual time, 2 more, 1 drawing by the mean: 30 s of work, 2 at once
+    assert "about 15 s left" in run.end(
+        1
+    )  # 1 under way and done by its usual time, 2 more, 1 drawing by the mean: 30 s of work, 2 at once
     assert "about 15 s left" in run.end(2)
     run.start(3, "learn", seed="2")
     run.now += 5
@@ -69,7 +71,10 @@ def test_errors_and_other_words_pass_as_they_are():
     run.say("job_error", "Error in rule draw: log: results/draw.log", level=logging.ERROR)
     run.say(None, "The figures with their captions")
     run.say(None, "Select jobs to execute...")
-    assert run.shown[1:] == ["usual: Error in rule draw: log: results/draw.log", "usual: The figures with their captions"]
+    assert run.shown[1:] == [
+        "usual: Error in rule draw: log: results/draw.log",
+        "usual: The figures with their captions",
+    ]
 
 
 def test_a_job_that_is_tried_again_counts_from_its_new_start():

@@ -75,7 +75,9 @@ def test_results_alone_are_listed(tmp_path: Path) -> None:
     ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
-    assert provenance.output_hashes(tmp_path) == {name: file_hash(tmp_path / name) for name in ("a.yaml", "b/scores.parquet")}
+    assert provenance.output_hashes(tmp_path) == {
+        name: file_hash(tmp_path / name) for name in ("a.yaml", "b/scores.parquet")
+    }
 
 
 def test_a_manifest_keeps_code_and_packages_and_no_machine() -> None:
@@ -90,7 +92,9 @@ def test_packages_that_are_needed_by_others_are_told_as_the_requirements_pin_the
     pinned = {re.sub(r"[-_.]+", "-", name).lower(): version.strip() for name, version in lines}
     found = provenance.package_versions()
     assert found.keys() <= pinned.keys() and {"llvmlite", "pydantic-core", "jinja2"} <= found.keys()
-    assert {name: version.partition("+")[0] for name, version in found.items()} == {name: pinned[name] for name in found}
+    assert {name: version.partition("+")[0] for name, version in found.items()} == {
+        name: pinned[name] for name in found
+    }
 
 
 def test_the_origin_of_a_job_names_what_it_read_and_made(tmp_path: Path, monkeypatch) -> None:

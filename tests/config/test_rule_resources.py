@@ -20,7 +20,11 @@ def asked(repository: Path, scale: str, more: dict | None = None) -> dict:
 
 
 def test_what_a_rule_does_not_say_is_as_for_the_others(repository: Path) -> None:
-    found = asked(repository, "full", {"default": {"mem_mb": 1500, "runtime": 77}, "make_trace": {"mem_mb": 4000}, "draw": {"threads": 3}})
+    found = asked(
+        repository,
+        "full",
+        {"default": {"mem_mb": 1500, "runtime": 77}, "make_trace": {"mem_mb": 4000}, "draw": {"threads": 3}},
+    )
     assert [resource(found, "make_trace", key) for key in ("mem_mb", "runtime", "threads")] == [4000, 77, 1]
     assert [resource(found, "draw", key) for key in ("mem_mb", "runtime", "threads")] == [1500, 77, 3]
     assert [resource(found, "tabulate", key) for key in ("mem_mb", "runtime", "threads")] == [1500, 77, 1]
@@ -28,7 +32,11 @@ def test_what_a_rule_does_not_say_is_as_for_the_others(repository: Path) -> None
 
 
 def test_what_a_rule_says_of_a_study_comes_first(repository: Path) -> None:
-    said = {"default": {"mem_mb": 1500, "runtime": 77}, "learn": {"runtime": 60, "threads": 2}, "one/learn": {"runtime": 5}}
+    said = {
+        "default": {"mem_mb": 1500, "runtime": 77},
+        "learn": {"runtime": 60, "threads": 2},
+        "one/learn": {"runtime": 5},
+    }
     found = asked(repository, "full", said)
     assert [resource(found, "learn", key, "one") for key in ("mem_mb", "runtime", "threads")] == [1500, 5, 2]
     assert resource(found, "learn", "runtime", "other") == resource(found, "learn", "runtime") == 60
@@ -49,7 +57,10 @@ def test_every_rule_asks_for_twice_the_memory_that_it_was_measured_to_take(repos
     found, taken = asked(repository, scale), measured(repository, "max_rss_mib")
     assert len(taken) > 10
     assert not [rule for study, rule, mib in taken if resource(found, rule, "mem_mb", study) < 2 * mib * 2**20 / 1e6]
-    whole = re.search(r"no process took more than ([\d.]+) GB, by the system's count", (repository / "docs/performance.md").read_text())
+    whole = re.search(
+        r"no process took more than ([\d.]+) GB, by the system's count",
+        (repository / "docs/performance.md").read_text(),
+    )
     peak = 1_000 * float(whole[1])  # which Snakemake's looks at a job may miss
     assert not [rule for study, rule, _ in taken if resource(found, rule, "mem_mb", study) < 1.2 * peak]
 

@@ -32,7 +32,9 @@ subprocess.run([sys.executable, "-c", {job!r}])
 def start_run(folder: Path) -> tuple[subprocess.Popen, psutil.Process]:
     """A process with a job that is at work, and that job."""
     job = JOB.format(log=str(folder / "job.log"))
-    run = subprocess.Popen([sys.executable, "-c", RUN.format(lock=str(folder / "run.lock"), job=job)], stdout=subprocess.PIPE, text=True)
+    run = subprocess.Popen(
+        [sys.executable, "-c", RUN.format(lock=str(folder / "run.lock"), job=job)], stdout=subprocess.PIPE, text=True
+    )
     assert run.stdout is not None
     return run, psutil.Process(int(run.stdout.readline()))
 
@@ -51,11 +53,16 @@ def test_the_next_run_waits_for_jobs_that_are_still_at_work(tmp_path: Path, capf
     run_lock.wait_for_jobs(lock)
     assert capfd.readouterr().err == "", "nothing to wait for"
     run, job = start_run(tmp_path)
-    wait = f"import pathlib; from schedlab.config.runtime import run_lock; run_lock.wait_for_jobs(pathlib.Path({str(lock)!r}))"
+    wait = (
+        "import pathlib; from schedlab.config.runtime import run_lock; "
+        f"run_lock.wait_for_jobs(pathlib.Path({str(lock)!r}))"
+    )
     waiting = subprocess.Popen([sys.executable, "-c", wait], stderr=subprocess.PIPE, text=True)
     assert waiting.stderr is not None
     said = waiting.stderr.readline()
-    assert said.startswith(f"{tmp_path.parent}: jobs of a run that was killed are still at work in this directory; waiting")
+    assert said.startswith(
+        f"{tmp_path.parent}: jobs of a run that was killed are still at work in this directory; waiting"
+    )
     time.sleep(0.3)
     assert waiting.poll() is None
     job.kill()
@@ -73,7 +80,9 @@ print("entered")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
-def test_a_job_whose_run_ended_before_it_could_ask_to_end_with_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_whose_run_ended_before_it_could_ask_to_end_with_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(run_lock.JOBS_LOCK, str(tmp_path / "jobs.lock"))
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
@@ -83,7 +92,9 @@ def test_a_job_whose_run_ended_before_it_could_ask_to_end_with_it_ends(tmp_path:
     here = str(Path("/proc/self/ns/pid").readlink())
 
     def enter(namespace: str, number: int) -> tuple[int, str, str]:
-        done = subprocess.run([sys.executable, "-c", ENTER, namespace, str(number)], capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [sys.executable, "-c", ENTER, namespace, str(number)], capture_output=True, text=True, timeout=60
+        )
         return done.returncode, done.stdout.strip(), done.stderr.strip()
 
     killed = (1, "", "the run that started this job was killed")

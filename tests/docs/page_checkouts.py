@@ -1,4 +1,6 @@
-"""Pages in a checkout of their own: the files that a page prints, saved under the names it gives, and its commands, run as they stand."""
+"""Pages in a checkout of their own: the files that a page prints, saved under the names it gives, and its commands, run
+as they stand.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ class Page:
 
 
 def checkout_with(repository: Path, folder: Path, *studies: str) -> Path:
-    """A copy of the repository with few shipped studies, of which it keeps what the pages build on, and without their figures."""
+    """A copy of the repository with few shipped studies, of which it keeps what the pages build on, and without their
+    figures.
+    """
     for name in ("workflow", "profiles", "resources"):
         shutil.copytree(repository / name, folder / name)
     (folder / "src").symlink_to(repository / "src")

@@ -1,4 +1,6 @@
-"""The pages that say how something is added: the files they print, saved under the names they give, and the commands, run as they stand."""
+"""The pages that say how something is added: the files they print, saved under the names they give, and the commands,
+run as they stand.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Each defect that docs/errata.md names has a command that shows it, and what the command names is there; all studies have a ledger."""
+"""Each defect that docs/errata.md names has a command that shows it, and what the command names is there; all studies
+have a ledger.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ TESTS = {  # section -> folders that its words are looked for in
 
 
 def names_of_tests(*places: str) -> list[str]:
-    """'file::function' of every test in some files or folders, as pytest -k sees them (without the values of parameters)."""
+    """'file::function' of every test in some files or folders, as pytest -k sees them (without the values of
+    parameters).
+    """
     files = [
         file
         for place in places
@@ -52,7 +56,9 @@ def missing_words(expression: str, *places: str) -> list[str]:
 
 
 def rows(section: str) -> Iterator[list[str]]:
-    """Cells of every row of every table of defects in a section: those with a number, and those of the last table of cloud."""
+    """Cells of every row of every table of defects in a section: those with a number, and those of the last table of
+    cloud.
+    """
     for table in re.findall(r"^\|.*\n\|[-:|]+\|\n((?:\|.*\n)+)", SECTIONS[section], flags=re.M):
         for line in table.splitlines():
             yield [cell.strip() for cell in line.strip("|").split("|")]
@@ -63,7 +69,9 @@ def numbered(section: str) -> dict[int, list[str]]:
 
 
 def test_reference_mode_of_ramp_turns_on_what_its_rows_say():
-    """Switches that stand alone are those under `legacy:`, all of them; rows of other switches are told to be outside of the modes."""
+    """Switches that stand alone are those under `legacy:`, all of them; rows of other switches are told to be outside
+    of the modes.
+    """
     found = {row: cells[2].replace("`", "") for row, cells in numbered("Ramp").items() if row <= 18 or 35 <= row <= 38}
     assert sorted(switch for switch in found.values() if "." not in switch) == sorted(LegacySettings.model_fields)
     told = SECTIONS["Ramp"].split("**Why")[0]
@@ -181,7 +189,9 @@ def test_every_command_of_schedlab_that_it_names_is_there():
 
 
 def test_every_command_in_a_block_can_be_given():
-    """schedlab's are parsed with their options, tests and scripts are there with every option that is named, targets are a scenario's."""
+    """schedlab's are parsed with their options, tests and scripts are there with every option that is named, targets
+    are a scenario's.
+    """
     kinds = {"schedlab": 0, "pytest": 0, "snakemake": 0, "script": 0}
     for line in [line for section in SECTIONS.values() for line in commands(section) if re.search(r" [-\w./{]", line)]:
         for command in re.split(r"; (?:do )?", re.sub(r"; done\b", "", line)):
@@ -208,7 +218,9 @@ def test_every_command_in_a_block_can_be_given():
 
 
 def parse(arguments: list[str], command: str) -> None:
-    """Parse what follows `schedlab`; a command in a sentence may leave out what the parser wants, but names no option that is not there."""
+    """Parse what follows `schedlab`; a command in a sentence may leave out what the parser wants, but names no option
+    that is not there.
+    """
     try:
         cli._parser(arguments[0]).parse_args(arguments)
     except SystemExit:

@@ -1,8 +1,8 @@
-"""Numbers that were measured once, by hand, and that no table of docs/results holds: each is listed beside the command that measured it, or
-beside the word that it was not kept.
+"""Numbers that were measured once, by hand, and that no table of docs/results holds: each is listed beside the command
+that measured it, or beside the word that it was not kept.
 
-A row of docs/results/measurements_<area>.csv is one number (or range, or list) as its page writes it. A page whose number changes without
-the list, or a list without its page, fails here.
+A row of docs/results/measurements_<area>.csv is one number (or range, or list) as its page writes it. A page whose
+number changes without the list, or a list without its page, fails here.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ def test_every_measurement_stands_in_its_page(path):
         found = times_found(text_of(row.page), row.number, row.unit)
         if found == 0 or (found > 1 and not row.unit):
             wrong.append(
-                f"{row.page}: {row.number} {row.unit} ({row.what}): found {found} times; without a unit it has to be once"
+                f"{row.page}: {row.number} {row.unit} ({row.what}): found {found} times; without a unit it has to be "
+                "once"
             )
     assert wrong == []

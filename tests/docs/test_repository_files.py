@@ -51,7 +51,9 @@ def test_the_licence_is_mit_everywhere(repository: Path) -> None:
 
 
 def test_the_workflow_catalogue_finds_what_it_looks_for(repository: Path) -> None:
-    """Names and places as its page on adding workflows and its program demand them for the area of standardised usage."""
+    """Names and places as its page on adding workflows and its program demand them for the area of standardised
+    usage.
+    """
     usage = yaml.safe_load((repository / ".snakemake-workflow-catalog.yml").read_text())["usage"]
     assert set(usage) == {"mandatory-flags", "software-stack-deployment", "report"}
     assert set(usage["mandatory-flags"]) == {"desc", "flags"} and usage["report"] is True
@@ -131,6 +133,8 @@ def test_the_readme_shows_a_small_picture_and_a_headline_of_each_study(repositor
 
 
 def test_no_two_test_modules_have_one_name(repository: Path) -> None:
-    """They are no packages, so that pytest would refuse the second where it collects both, and find nothing wrong with either alone."""
+    """They are no packages, so that pytest would refuse the second where it collects both, and find nothing wrong
+    with either alone.
+    """
     names = [path.name for path in (repository / "tests").rglob("test_*.py")]
     assert sorted(set(names)) == sorted(names)

@@ -37,7 +37,9 @@ def test_each_metric_by_hand(three_jobs):
 
 
 def test_the_threshold_bounds_the_slowdown_of_short_jobs_only(three_jobs):
-    slowdowns = [job_metrics(three_jobs, 4, threshold)["mean_bounded_slowdown"] for threshold in (1.0, 2.0, 50.0, 1000.0)]
+    slowdowns = [
+        job_metrics(three_jobs, 4, threshold)["mean_bounded_slowdown"] for threshold in (1.0, 2.0, 50.0, 1000.0)
+    ]
     assert slowdowns == pytest.approx([(1 + 46) / 2, (1 + 46) / 2, (1 + 92 / 50) / 2, 1.0])
 
 

@@ -1,4 +1,6 @@
-"""Tables of many jobs: joined in pieces they have the bytes of the whole, and what is held at once does not grow with their number."""
+"""Tables of many jobs: joined in pieces they have the bytes of the whole, and what is held at once does not grow with
+their number.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,14 @@ POLICIES = {"never": ("rule", 1), "ask": ("rule", 1), "learned": ("learned", 5)}
 
 def scores(scenario: str, units: int = 12) -> pd.DataFrame:
     """Made-up scores of a scenario of the cloud study."""
-    common = {"scenario": scenario, "trained_on": "", "mode": "default", "unit_kind": "run", "weight": 1.0, "config_hash": "0"}
+    common = {
+        "scenario": scenario,
+        "trained_on": "",
+        "mode": "default",
+        "unit_kind": "run",
+        "weight": 1.0,
+        "config_hash": "0",
+    }
     return tables.build(
         tables.SCORES,
         (
@@ -48,7 +57,14 @@ def study(folder: Path, count: int) -> tuple[Path, list[Path], dict[str, list[Pa
     names = [f"s{number:03d}" for number in range(count)]
     for name in names:
         write_table(folder / f"{name}.parquet", scores(name))
-        rows = {"scenario": name, "policy": "never", "policy_seed": 0, "split": "test", "unit": "test-0", "step": range(200)}
+        rows = {
+            "scenario": name,
+            "policy": "never",
+            "policy_seed": 0,
+            "split": "test",
+            "unit": "test-0",
+            "step": range(200),
+        }
         write_table(folder / f"{name}-details.parquet", pd.DataFrame(rows | {"note": f"of {name}"}))
     values = {"study": "cloud", "results_version": 1, "seed": 3, "statistics": {"baseline": "never", "resamples": 100}}
     part = folder / "part.yaml"
@@ -87,7 +103,9 @@ def test_columns_that_some_tables_lack_are_joined_as_pandas_does(tmp_path):
     for number, frame in enumerate(frames):
         write_table(tmp_path / f"{number}.parquet", frame)
     write_table(tmp_path / "joined.parquet", pd.concat(frames, ignore_index=True))
-    with table_writer(tmp_path / "pieces.parquet", common_schema([tmp_path / f"{number}.parquet" for number in range(3)])) as add:
+    with table_writer(
+        tmp_path / "pieces.parquet", common_schema([tmp_path / f"{number}.parquet" for number in range(3)])
+    ) as add:
         for frame in frames:
             add(frame)
     assert (tmp_path / "pieces.parquet").read_bytes() == (tmp_path / "joined.parquet").read_bytes()
@@ -109,7 +127,11 @@ def test_tables_are_grouped_by_a_column(tmp_path):
 def test_the_table_that_is_wrong_is_named(tmp_path):
     good, bad = tmp_path / "good.parquet", tmp_path / "bad.parquet"
     write_table(good, scores("near"))
-    for wrong in (scores("far").assign(weight=0.0), scores("far").drop(columns="unit"), scores("far").assign(value=float("nan"))):
+    for wrong in (
+        scores("far").assign(weight=0.0),
+        scores("far").drop(columns="unit"),
+        scores("far").assign(value=float("nan")),
+    ):
         write_table(bad, wrong)
         with pytest.raises(ValueError, match=r"bad\.parquet: "):
             tables.read_joined(tables.SCORES, [good, bad])
@@ -117,7 +139,9 @@ def test_the_table_that_is_wrong_is_named(tmp_path):
         tables.read_joined(tables.SCORES, [good, good])
 
 
-def test_a_study_summed_up_in_batches_has_the_bytes_of_the_whole_and_memory_does_not_grow_with_its_scenarios(tmp_path, monkeypatch):
+def test_a_study_summed_up_in_batches_has_the_bytes_of_the_whole_and_memory_does_not_grow_with_its_scenarios(
+    tmp_path, monkeypatch
+):
     few, many = study(tmp_path / "few", 4), study(tmp_path / "many", 24)
 
     def run(part, scores, details, out) -> Path:

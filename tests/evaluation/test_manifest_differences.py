@@ -19,7 +19,9 @@ VALUES = {
     "seeds": {"s": 42},
     "studies": {"s": 1},
     "environment": "e",
-    "environments": {"e": {"code": "c0de", "commit": "a" * 40, "version": "0.1", "python": "3.11.7", "packages": {"numpy": "2.4"}}},
+    "environments": {
+        "e": {"code": "c0de", "commit": "a" * 40, "version": "0.1", "python": "3.11.7", "packages": {"numpy": "2.4"}}
+    },
     "steps": {
         "in": {"configuration": {"in.yaml": "1"}, "files": {"log.csv": "f1"}, "outputs": {"in.json": "h1"}},
         "learn": {
@@ -65,7 +67,9 @@ def test_causes_are_told_each_in_a_line():
     def environment(**new):
         return told(lambda values: values["environments"]["e"].update(new)).lines
 
-    assert environment(code="d1ff") == [f"other code: 0.1 c0de (commit {'a' * 12}) here, 0.1 d1ff (commit {'a' * 12}) there"]
+    assert environment(code="d1ff") == [
+        f"other code: 0.1 c0de (commit {'a' * 12}) here, 0.1 d1ff (commit {'a' * 12}) there"
+    ]
     changed = environment(code="d1ff", modified=True)
     assert changed[0].endswith(f"0.1 d1ff (commit {'a' * 12}, changed since) there")
     assert environment(python="3.12.1") == ["other Python: 3.11.7 here, 3.12.1 there"]
@@ -74,9 +78,15 @@ def test_causes_are_told_each_in_a_line():
         "other package: torch none here, 1 there",
     ]
     assert told(lambda values: values["seeds"].update(s=43)).lines == ["other seed: root seed of s 42 here, 43 there"]
-    assert told(lambda values: values["studies"].update(s=2)).lines == ["other version of the study's results: s 1 here, 2 there"]
-    assert told(lambda values: values["steps"]["learn"].update(seeds=[1])).lines == ["other seed: learn has [0] here, [1] there"]
-    assert told(lambda values: values["steps"]["in"].update(files={"log.csv": "f2"})).lines == ["other input: log.csv, read by in"]
+    assert told(lambda values: values["studies"].update(s=2)).lines == [
+        "other version of the study's results: s 1 here, 2 there"
+    ]
+    assert told(lambda values: values["steps"]["learn"].update(seeds=[1])).lines == [
+        "other seed: learn has [0] here, [1] there"
+    ]
+    assert told(lambda values: values["steps"]["in"].update(files={"log.csv": "f2"})).lines == [
+        "other input: log.csv, read by in"
+    ]
     changed = told(lambda values: values["steps"]["learn"].update(configuration={"learn.yaml": "9"})).lines
     assert changed == ["other configuration: learn.yaml"]
 
@@ -152,7 +162,10 @@ def gone(values):
 
 def test_a_missing_intermediate_file_is_told_alone_with_the_command_that_makes_it_again():
     (line,) = told(gone, roots=(Path("here"), Path("here"))).lines
-    assert line.startswith("missing file: policy.parquet is only here") and "scale=small -- policy.parquet` makes it again" in line
+    assert (
+        line.startswith("missing file: policy.parquet is only here")
+        and "scale=small -- policy.parquet` makes it again" in line
+    )
     now = copy.deepcopy(VALUES)
     now["figures"]["s/figure"]["inputs"] = {"p/seed-0": "h2"}
     gone(now)
@@ -167,7 +180,10 @@ def test_a_missing_file_of_details_is_made_again_with_its_folder():
 
     both = copy.deepcopy(VALUES)
     both["steps"]["in"]["outputs"] = {"a/evaluation/rules.details/0/jobs.parquet": "h1"}
-    sides = [Side(validate(Manifest, values), name, Path("here")) for values, name in ((both, "recorded"), (copy.deepcopy(both), "found"))]
+    sides = [
+        Side(validate(Manifest, values), name, Path("here"))
+        for values, name in ((both, "recorded"), (copy.deepcopy(both), "found"))
+    ]
     assert differences(*sides, tolerant=False).lines == []
     details(both)
     (line,) = differences(sides[0], Side(validate(Manifest, both), "found", Path("here")), tolerant=False).lines
@@ -188,7 +204,10 @@ def test_a_file_that_no_manifest_lists_yet_is_new_and_not_missing():
 
 def test_what_is_in_one_manifest_alone_is_told():
     lines = told(lambda values: values["steps"].pop("learn")).lines
-    assert lines == ["other configuration: learn.yaml is only here", "missing file: policy.parquet is only here; learn is only here"]
+    assert lines == [
+        "other configuration: learn.yaml is only here",
+        "missing file: policy.parquet is only here; learn is only here",
+    ]
 
 
 def test_learned_values_may_differ_within_their_tolerance(tmp_path):
@@ -204,7 +223,9 @@ def test_learned_values_may_differ_within_their_tolerance(tmp_path):
     assert len(told(outputs(learn="x", figure="x"), tolerant=False, roots=roots).lines) == 2
     write(1.5)
     (changed, drawn) = told(outputs(learn="x", figure="x"), tolerant=True, roots=roots).lines
-    assert changed.startswith("changed file: policy.parquet ('x' differs by 3.3e-01 of its value, 0.001 is allowed): nothing that")
+    assert changed.startswith(
+        "changed file: policy.parquet ('x' differs by 3.3e-01 of its value, 0.001 is allowed): nothing that"
+    )
     assert drawn.endswith("made from files that differ, first of all policy.parquet")
     (exact,) = told(outputs(**{"in": "x"}), tolerant=True, roots=roots).lines
     assert exact.startswith("changed file: in.json: nothing")
@@ -245,7 +266,9 @@ def test_a_figure_drawn_from_another_file_than_lies_at_its_path_is_told():
 
 def test_the_words_that_lines_begin_with_stand_in_the_documentation():
     repository = Path(__file__).parents[2]
-    sources = [(repository / "src/schedlab/evaluation" / name).read_text() for name in ("manifest_differences.py", "record.py")]
+    sources = [
+        (repository / "src/schedlab/evaluation" / name).read_text() for name in ("manifest_differences.py", "record.py")
+    ]
     words = {word for source in sources for word in re.findall(r'f"((?:other|changed|missing|new) \w+)', source)}
     assert {"other seed", "missing file", "new file", "other promise"} <= words
     assert not {word for word in words if f"`{word}`" not in (repository / "docs/reliability.md").read_text()}

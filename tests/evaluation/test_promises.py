@@ -26,8 +26,13 @@ def test_the_weakest_promise_counts():
 
 def test_every_prepare_rule_has_a_promise(repository):
     named = {part for promise in PROMISES.values() for part in promise.made_by}
-    rules = [text for path in (repository / "workflow/rules/prepare").glob("*.smk") for text in path.read_text().splitlines()]
-    assert {line.split()[1].rstrip(":") for line in rules if line.startswith("rule ")} | {"simulate_adaptation", "learn"} == named
+    rules = [
+        text for path in (repository / "workflow/rules/prepare").glob("*.smk") for text in path.read_text().splitlines()
+    ]
+    assert {line.split()[1].rstrip(":") for line in rules if line.startswith("rule ")} | {
+        "simulate_adaptation",
+        "learn",
+    } == named
 
 
 def tables(folder: Path, **columns: list) -> list[Path]:
@@ -74,9 +79,14 @@ def test_other_columns_are_told(tmp_path):
 def test_json_and_archives_are_compared_by_their_values(tmp_path):
     one, other = tmp_path / "one.json", tmp_path / "other.json"
     one.write_text(json.dumps({"model": [1.0, {"name": "x", "count": 3}]}))
-    for model, told in (([1.0 + 1e-9, {"name": "x", "count": 3}], ""), ([1.0, {"name": "x", "count": 4}], "'model[1].count' has other")):
+    for model, told in (
+        ([1.0 + 1e-9, {"name": "x", "count": 3}], ""),
+        ([1.0, {"name": "x", "count": 4}], "'model[1].count' has other"),
+    ):
         other.write_text(json.dumps({"model": model}))
-        assert disagreement(one, other, FITTED).startswith(told) and bool(disagreement(one, other, FITTED)) == bool(told)
+        assert disagreement(one, other, FITTED).startswith(told) and bool(disagreement(one, other, FITTED)) == bool(
+            told
+        )
     one, other = tmp_path / "one.zip", tmp_path / "other.zip"
     write_checkpoint(one, {"kind": "k", "steps": 3}, {"weight": np.ones((2, 2))})
     write_checkpoint(other, {"kind": "k", "steps": 3}, {"weight": np.ones((2, 2)) + 1e-8})

@@ -28,7 +28,9 @@ def run(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = Path("results/smoke")
 
-    def write(value: float = 1.5, trace: str = "1 2 3", policy: str = "p", figure: str = "f", promise: str = "learned") -> None:
+    def write(
+        value: float = 1.5, trace: str = "1 2 3", policy: str = "p", figure: str = "f", promise: str = "learned"
+    ) -> None:
         for name, text in ((TRACE, trace), (POLICY, policy), (FIGURE, figure)):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
@@ -61,7 +63,10 @@ def check(kept: str, capsys) -> tuple[int, list[str]]:
 
 
 def test_a_run_agrees_with_its_own_record(kept, capsys):
-    assert check(kept, capsys) == (0, [f"nothing differs from {kept}: 1 file with the same bytes, 1 by their values, 2 are there"])
+    assert check(kept, capsys) == (
+        0,
+        [f"nothing differs from {kept}: 1 file with the same bytes, 1 by their values, 2 are there"],
+    )
 
 
 def test_a_record_holds_hashes_of_what_is_exact_alone(kept):
@@ -79,8 +84,14 @@ def test_what_another_machine_may_do_is_no_difference(run, kept, capsys):
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"value": 2.0}, f"changed file: results/smoke/{SUMMARY} ('{ROW_NAME}' differs by 2.5e-01 of its value, 0.001 is allowed)"),
-        ({"trace": "1 2 4"}, f"changed file: results/smoke/{TRACE}: other bytes than recorded, which it promises on every machine"),
+        (
+            {"value": 2.0},
+            f"changed file: results/smoke/{SUMMARY} ('{ROW_NAME}' differs by 2.5e-01 of its value, 0.001 is allowed)",
+        ),
+        (
+            {"trace": "1 2 4"},
+            f"changed file: results/smoke/{TRACE}: other bytes than recorded, which it promises on every machine",
+        ),
         ({"promise": "fitted"}, f"other promise: results/smoke/{POLICY} is 'fitted' here, 'learned' recorded"),
     ],
 )
@@ -88,7 +99,9 @@ def test_each_difference_is_told_in_a_line(run, kept, capsys, changed, told):
     run(**changed)
     status, lines = check(kept, capsys)
     assert status == 1 and lines[0] == told
-    assert lines[-1].startswith(f"1 difference from {kept}" if len(lines) == 2 else f"{len(lines) - 1} differences from {kept}")
+    assert lines[-1].startswith(
+        f"1 difference from {kept}" if len(lines) == 2 else f"{len(lines) - 1} differences from {kept}"
+    )
 
 
 def test_files_and_rows_that_are_gone_or_new_are_told(kept, capsys):
@@ -106,7 +119,11 @@ def test_files_and_rows_that_are_gone_or_new_are_told(kept, capsys):
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("{", "is no valid JSON"), ('{"record": 2, "scale": "smoke"}', "'record' is 2"), ('{"record": 1, "scale": 3}', "'scale' is 3")],
+    [
+        ("{", "is no valid JSON"),
+        ('{"record": 2, "scale": "smoke"}', "'record' is 2"),
+        ('{"record": 1, "scale": 3}', "'scale' is 3"),
+    ],
 )
 def test_what_is_no_record_is_refused(kept, capsys, text, told):
     Path(kept).write_text(text)
@@ -137,7 +154,10 @@ def test_a_record_of_another_scale_is_told(kept, capsys):
 
 
 def test_the_record_of_the_smoke_run_is_held_in_the_checks(repository: Path):
-    assert "schedlab manifest check results/smoke --against docs/results/smoke.json" in (repository / ".ci/run").read_text()
+    assert (
+        "schedlab manifest check results/smoke --against docs/results/smoke.json"
+        in (repository / ".ci/run").read_text()
+    )
     record = json.loads((repository / "docs/results/smoke.json").read_text())
     studies = {path.split("/")[2] for path in record["files"] if path.startswith("results/")}
     assert studies == {"adaptation", "batch", "cloud", "hetero", "ramp"}

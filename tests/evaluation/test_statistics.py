@@ -16,7 +16,9 @@ from schedlab.evaluation.statistics import Sample
 finite = st.floats(-1e6, 1e6, allow_nan=False)
 
 
-def make_sample(values: np.ndarray, *, blocks: list[int] | None = None, weights: np.ndarray | None = None, seeded: bool = True) -> Sample:
+def make_sample(
+    values: np.ndarray, *, blocks: list[int] | None = None, weights: np.ndarray | None = None, seeded: bool = True
+) -> Sample:
     values = np.atleast_2d(np.asarray(values, dtype=float))
     rows, columns = values.shape
     return Sample(
@@ -35,7 +37,9 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 @given(st.lists(finite, min_size=1, max_size=40))
 def test_interquartile_mean_is_scipys_trimmed_mean(values: list[float]) -> None:
-    assert statistics.interquartile_mean(np.array(values)) == pytest.approx(stats.trim_mean(values, 0.25), rel=1e-12, abs=1e-9)
+    assert statistics.interquartile_mean(np.array(values)) == pytest.approx(
+        stats.trim_mean(values, 0.25), rel=1e-12, abs=1e-9
+    )
 
 
 @given(st.lists(st.tuples(finite, st.integers(1, 5)), min_size=1, max_size=20))
@@ -45,7 +49,9 @@ def test_weighted_mean_is_the_mean_of_repeated_values(pairs: list[tuple[float, i
     assert statistics.weighted_mean(values, weights) == pytest.approx(repeated.mean(), rel=1e-9, abs=1e-6)
 
 
-def repeat_counts(sample: Sample, seeds: np.ndarray, blocks: np.ndarray, weighted: bool) -> tuple[list[float], list[float]]:
+def repeat_counts(
+    sample: Sample, seeds: np.ndarray, blocks: np.ndarray, weighted: bool
+) -> tuple[list[float], list[float]]:
     """Write a resample out by plain loops."""
     values, weights = [], []
     for row in range(len(sample.seeds)):
@@ -86,9 +92,13 @@ def test_counts_are_draws_with_replacement() -> None:
 @pytest.mark.parametrize("statistic", ["mean", "iqm"])
 def test_one_level_agrees_with_scipy(statistic: str) -> None:
     values = rng(3).gamma(2.0, 1.0, 40)
-    ours = statistics.estimate(make_sample(values, seeded=False), StatisticsSettings(statistic=statistic, resamples=20000), rng(1))
+    ours = statistics.estimate(
+        make_sample(values, seeded=False), StatisticsSettings(statistic=statistic, resamples=20000), rng(1)
+    )
     function = np.mean if statistic == "mean" else lambda x, axis: stats.trim_mean(x, 0.25, axis=axis)
-    theirs = stats.bootstrap((values,), function, n_resamples=20000, method="percentile", rng=rng(2)).confidence_interval
+    theirs = stats.bootstrap(
+        (values,), function, n_resamples=20000, method="percentile", rng=rng(2)
+    ).confidence_interval
     width = theirs.high - theirs.low
     assert ours.ci_low == pytest.approx(theirs.low, abs=0.02 * width)
     assert ours.ci_high == pytest.approx(theirs.high, abs=0.02 * width)
@@ -116,7 +126,9 @@ def test_ignoring_blocks_would_not_cover() -> None:
     random = rng(5)
     values = np.repeat(random.normal(size=(1, 10)), 20, axis=1)
     given = StatisticsSettings(resamples=2000)
-    honest = statistics.estimate(make_sample(values, blocks=list(np.repeat(np.arange(10), 20)), seeded=False), given, rng())
+    honest = statistics.estimate(
+        make_sample(values, blocks=list(np.repeat(np.arange(10), 20)), seeded=False), given, rng()
+    )
     naive = statistics.estimate(make_sample(values, seeded=False), given, rng())
     assert (honest.ci_high - honest.ci_low) > 3 * (naive.ci_high - naive.ci_low)
 
@@ -164,7 +176,9 @@ def test_estimates_move_with_the_values(seed: int, scale: float, shift: float) -
 def test_a_constant_gain_is_certain() -> None:
     base = rng(2).normal(size=(5, 12))
     found = statistics.compare(make_sample(base - 1.0), make_sample(base), "lower", StatisticsSettings(), rng())
-    assert (found.difference.value, found.difference.ci_low, found.difference.ci_high) == pytest.approx((-1.0, -1.0, -1.0))
+    assert (found.difference.value, found.difference.ci_low, found.difference.ci_high) == pytest.approx(
+        (-1.0, -1.0, -1.0)
+    )
     assert found.win_rate == 1.0
     assert found.standardised is None or found.standardised > 1e6
     assert found.cliffs_delta > 0
@@ -172,7 +186,9 @@ def test_a_constant_gain_is_certain() -> None:
 
 def test_better_higher_turns_the_signs() -> None:
     first, second = make_sample(rng(1).normal(size=(5, 9))), make_sample(rng(2).normal(size=(5, 9)))
-    lower, higher = (statistics.compare(first, second, better, StatisticsSettings(), rng()) for better in ("lower", "higher"))
+    lower, higher = (
+        statistics.compare(first, second, better, StatisticsSettings(), rng()) for better in ("lower", "higher")
+    )
     assert lower.difference == higher.difference
     assert lower.win_rate == pytest.approx(1 - higher.win_rate)
     assert lower.cliffs_delta == pytest.approx(-higher.cliffs_delta)
@@ -210,7 +226,9 @@ def test_only_what_both_scored_is_compared() -> None:
     second = Sample(np.zeros((2, 2)), np.ones((2, 2)), np.array([1, 0]), (0, 1), ("u0001", "u0002"), True)
     ours, theirs = statistics.pair(first, second)
     assert ours.units == theirs.units == ("u0001", "u0002")
-    assert statistics.compare(first, second, "lower", StatisticsSettings(), rng()).difference.value == pytest.approx((2 + 3 + 2) / 3)
+    assert statistics.compare(first, second, "lower", StatisticsSettings(), rng()).difference.value == pytest.approx(
+        (2 + 3 + 2) / 3
+    )
     stranger = Sample(np.zeros((2, 1)), np.ones((2, 1)), np.array([0]), (7, 8), ("u0001",), True)
     with pytest.raises(ValueError, match="no unit or no seed in common"):
         statistics.pair(first, stranger)
@@ -224,7 +242,14 @@ def test_cliffs_delta_by_all_pairs(first: list[float], second: list[float]) -> N
 
 def test_sample_from_a_scores_table() -> None:
     rows = [
-        {"policy_seed": seed, "unit": unit, "block": block, "value": 10.0 * seed + number, "weight": 1.0 + number, "kind": "rule"}
+        {
+            "policy_seed": seed,
+            "unit": unit,
+            "block": block,
+            "value": 10.0 * seed + number,
+            "weight": 1.0 + number,
+            "kind": "rule",
+        }
         for seed in (3, 1)
         for number, (unit, block) in enumerate([("b", "late"), ("a", "early"), ("c", "late")])
         if (seed, unit) != (3, "c")

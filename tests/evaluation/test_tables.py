@@ -55,15 +55,42 @@ SUMMARY = {
 
 def test_the_documentation_explains_every_column(repository):
     page = (repository / "docs/tables.md").read_text()
-    explained = set(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))))
-    assert explained == {name for kind in (tables.SCORES, tables.CURVES, tables.SUMMARY, tables.COMPARISONS) for name in kind.names}
+    explained = set(
+        re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `")))
+    )
+    assert explained == {
+        name for kind in (tables.SCORES, tables.CURVES, tables.SUMMARY, tables.COMPARISONS) for name in kind.names
+    }
 
 
 def test_the_columns_that_users_rely_on_come_first() -> None:
-    expected = ["scenario", "policy", "kind", "metric", "unit", "value", "statistic", "ci_low", "ci_high", "seeds", "units"]
+    expected = [
+        "scenario",
+        "policy",
+        "kind",
+        "metric",
+        "unit",
+        "value",
+        "statistic",
+        "ci_low",
+        "ci_high",
+        "seeds",
+        "units",
+    ]
     assert tables.SUMMARY.names[: len(expected)] == expected
     assert tables.SCORES.names == list(SCORE)
-    curves = ["policy", "policy_seed", "phase", "train_scenario", "step", "episode", "update", "split", "metric", "value"]
+    curves = [
+        "policy",
+        "policy_seed",
+        "phase",
+        "train_scenario",
+        "step",
+        "episode",
+        "update",
+        "split",
+        "metric",
+        "value",
+    ]
     assert tables.CURVES.names == curves
 
 

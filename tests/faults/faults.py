@@ -1,7 +1,9 @@
-"""Kill runs of the toy study at drawn moments, and see that one plain restart ends as if nothing had happened; `make faults`.
+"""Kill runs of the toy study at drawn moments, and see that one plain restart ends as if nothing had happened; `make
+faults`.
 
 python tests/faults/faults.py --count 500               so many kill points
-python tests/faults/faults.py --number 17 --keep DIR    one of them again; DIR must not exist, and holds the checkout afterwards
+python tests/faults/faults.py --number 17 --keep DIR    one of them again; DIR must not exist, and holds the checkout
+    afterwards
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ RESTARTS, KEPT = "restarts killed", "outputs kept"  # what is counted beside the
 
 @dataclass(frozen=True)
 class KillPoint:
-    """Where one run or restart is killed: at which share of its own file events that count for the victim; a file may be opened first."""
+    """Where one run or restart is killed: at which share of its own file events that count for the victim; a file may
+    be opened first.
+    """
 
     victim: str
     share: float
@@ -46,7 +50,10 @@ class KillPoint:
     target: str
 
     def __str__(self) -> str:
-        return f"{self.victim} at {self.share:.1%} of the file events{', a file opened' if self.opened else ''}, of {self.target}"
+        return (
+            f"{self.victim} at {self.share:.1%} of the file events{', a file opened' if self.opened else ''}, of "
+            f"{self.target}"
+        )
 
 
 def kill_points(seed: int, number: int) -> list[KillPoint]:
@@ -93,7 +100,9 @@ class Undisturbed:
 
 
 def booked(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield each record of one of Snakemake's books: the name that it is of, in base64, and its file (a long name has folders: '@...')."""
+    """Yield each record of one of Snakemake's books: the name that it is of, in base64, and its file (a long name has
+    folders: '@...').
+    """
     for file in folder.rglob("*"):
         if file.is_file():
             yield "".join(part.removeprefix("@") for part in file.relative_to(folder).parts), file
@@ -105,7 +114,8 @@ class Bench:
 
     make     what makes the checkout in a folder
     options  arguments of every run beside its target
-    tally    what was counted so far: restarts that were killed as well, outputs of ended jobs that a restart left as they were
+    tally    what was counted so far: restarts that were killed as well, outputs of ended jobs that a restart left as
+             they were
     """
 
     folder: Path
@@ -141,7 +151,9 @@ class Bench:
         return sorted(sorted(outputs) for outputs in found.values())
 
     def ended(self, target: str) -> dict[str, tuple[int, int] | None]:
-        """Return each output of the jobs that have ended (all there, none that Snakemake has marked as incomplete), and what it is now."""
+        """Return each output of the jobs that have ended (all there, none that Snakemake has marked as incomplete), and
+        what it is now.
+        """
         marked = {name for name, _ in booked(self.checkout.folder / ".snakemake/incomplete")}
         whole = [
             outputs
@@ -151,7 +163,9 @@ class Bench:
         return {name: self.state(name) for outputs in whole for name in outputs}
 
     def state(self, name: str) -> tuple[int, int] | None:
-        """Return what changes where a file is written again, even with the same bytes: its number and time; None: there is none."""
+        """Return what changes where a file is written again, even with the same bytes: its number and time; None: there
+        is none.
+        """
         file = self.checkout.folder / name
         return (file.stat().st_ino, file.stat().st_mtime_ns) if file.exists() else None
 
@@ -165,7 +179,9 @@ class Bench:
 
     @staticmethod
     def names_of(checkout: Checkout) -> frozenset[str]:
-        """Return every file and folder that runs made, but for those that Snakemake names by time or keeps for jobs that it runs."""
+        """Return every file and folder that runs made, but for those that Snakemake names by time or keeps for jobs
+        that it runs.
+        """
         found = {
             path.relative_to(checkout.folder).as_posix()
             for name in MADE
@@ -176,7 +192,8 @@ class Bench:
     def run(
         self, target: str, point: KillPoint | None = None, cores: int = 2, events: Mapping[str, int] | None = None
     ) -> tuple[int, str]:
-        """Run Snakemake with the hook, which counts and kills at the point; returns the status, negative for a signal, and the output.
+        """Run Snakemake with the hook, which counts and kills at the point; returns the status, negative for a signal,
+        and the output.
 
         The point is a share of `events`, by default of those of the undisturbed run.
         """
@@ -215,7 +232,9 @@ class Bench:
             return status, output.read()
 
     def try_restart(self, target: str) -> tuple[int, str]:
-        """Run what was killed to its end, for its events, and put everything back as it lay before; returns the status and the output."""
+        """Run what was killed to its end, for its events, and put everything back as it lay before; returns the status
+        and the output.
+        """
         self.wait_for_jobs()
         kept = self.folder / "kept"
         kept.mkdir()
@@ -245,7 +264,9 @@ class Bench:
             return False
 
     def try_kills(self, points: Sequence[KillPoint]) -> str:
-        """Kill a run and its restarts, start it again as it was started, and compare; returns what went wrong, empty where nothing did."""
+        """Kill a run and its restarts, start it again as it was started, and compare; returns what went wrong, empty
+        where nothing did.
+        """
         target = points[0].target
         expected = self.reference(target)
         self.clear()
@@ -269,7 +290,10 @@ class Bench:
         if again := [name for name, state in ended.items() if self.state(name) != state]:
             return f"the restart made again what ended jobs had made: {again}"
         if self.checkout.hashes() != expected.hashes:
-            return f"the restart made other bytes: {sorted(set(self.checkout.hashes().items()) ^ set(expected.hashes.items()))}"
+            return (
+                "the restart made other bytes: "
+                f"{sorted(set(self.checkout.hashes().items()) ^ set(expected.hashes.items()))}"
+            )
         if self.names() != expected.names:
             return f"files are left over or missing: {sorted(self.names() ^ expected.names)}"
         self.tally[KEPT] += len(ended)
@@ -326,7 +350,8 @@ def main() -> int:
     )
     print(f"{len(numbers)} kill points tried, {survived} survived ({each}) in {time.monotonic() - began:.0f} s")
     print(
-        f"Restarts killed as well: {counted[RESTARTS]}. Outputs of ended jobs that restarts left as they were: {counted[KEPT]}"
+        f"Restarts killed as well: {counted[RESTARTS]}. Outputs of ended jobs that restarts left as they were: "
+        f"{counted[KEPT]}"
     )
     return 0 if survived == len(numbers) else 1
 

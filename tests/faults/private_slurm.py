@@ -1,4 +1,6 @@
-"""A Slurm of one node for a test: everything below one folder, on loopback, with its own ports and munge key, ended by its own pids."""
+"""A Slurm of one node for a test: everything below one folder, on loopback, with its own ports and munge key, ended by
+its own pids.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sinfo", "squeue", "sbatch", "srun", "scancel", "scontrol")
 
-# No accounting: the executor asks squeue, so that finished jobs must stay visible (MinJobAge). DefMemPerCPU: without it a job that
+# No accounting: the executor asks squeue, so that finished jobs must stay visible (MinJobAge). DefMemPerCPU: without it
+# a job that
 # states no memory is given the node's. The node may pretend to have more cores than the machine (config_overrides).
 CONFIGURATION = """\
 ClusterName=schedlab

@@ -1,4 +1,6 @@
-"""A full disk, results that cannot be written, and a second run beside the first: each is told in a paragraph, and a restart mends all."""
+"""A full disk, results that cannot be written, and a second run beside the first: each is told in a paragraph, and a
+restart mends all.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def free_bytes(folder: Path) -> int:
 
 
 def told_in_paragraphs(output: str, snakemake: bool = True) -> bool:
-    """Whether an output has no traceback; snakemake=False: but for its own, which Snakemake gives where it cannot keep its books."""
+    """Whether an output has no traceback; snakemake=False: but for its own, which Snakemake gives where it cannot keep
+    its books.
+    """
     frames = [line for line in output.splitlines() if line.strip().startswith('File "')]
     if snakemake:
         return not frames and "Traceback" not in output
@@ -72,7 +76,8 @@ def test_a_disk_that_is_full_is_told_and_the_run_goes_on_once_there_is_room(
         checkout.run(WITHOUT_FIGURES)
         assert checkout.hashes() == expected.hashes
         assert Bench.names_of(checkout) == expected.names
-    # In the midst of a run Snakemake may meet the full disk first, while it keeps its books, and say it in the system's words alone.
+    # In the midst of a run Snakemake may meet the full disk first, while it keeps its books, and say it in the system's
+    # words alone.
     assert told[0.02] and (told[0.4] or told[0.8]), told
 
 

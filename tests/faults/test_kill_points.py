@@ -1,4 +1,6 @@
-"""A run that is killed anywhere ends as if nothing had happened once it is started again; `make faults` tries more points."""
+"""A run that is killed anywhere ends as if nothing had happened once it is started again; `make faults` tries more
+points.
+"""
 
 from __future__ import annotations
 

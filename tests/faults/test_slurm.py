@@ -1,4 +1,6 @@
-"""The workflow on a real Slurm of one node: grouped jobs, one killed, the controller restarted, and the bytes of a local run."""
+"""The workflow on a real Slurm of one node: grouped jobs, one killed, the controller restarted, and the bytes of a
+local run.
+"""
 
 from __future__ import annotations
 

@@ -144,7 +144,9 @@ def test_intervals_are_bars_and_ranges_thin_lines() -> None:
 @pytest.mark.usefixtures("themed")
 def test_learning_curve_shows_mean_and_range() -> None:
     _, axes = theme.new_figure()
-    points = pd.DataFrame({"policy_seed": [0, 0, 0, 1, 1], "step": [0, 10, 20, 0, 10], "value": [1.0, 2.0, 3.0, 3.0, 4.0]})
+    points = pd.DataFrame(
+        {"policy_seed": [0, 0, 0, 1, 1], "step": [0, 10, 20, 0, 10], "value": [1.0, 2.0, 3.0, 3.0, 4.0]}
+    )
     helpers.learning_curve(axes, points, theme.policy_styles({"a": "learned"})["a"], label="a")
     (line,) = axes.get_lines()
     assert line.get_xydata().tolist() == [[0, 2], [10, 3]], "a place that one seed has not reached is not drawn"
@@ -225,7 +227,12 @@ def test_save_keeps_dots_in_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("low", "high", "written"),
-    [(60, 170, ["70", "100", "150"]), (60, 300, ["100", "200"]), (2, 70, ["3", "10", "30"]), (3, 9000, ["10", "100", "1000"])],
+    [
+        (60, 170, ["70", "100", "150"]),
+        (60, 300, ["100", "200"]),
+        (2, 70, ["3", "10", "30"]),
+        (3, 9000, ["10", "100", "1000"]),
+    ],
 )
 @pytest.mark.usefixtures("themed")
 def test_logarithmic_axes_have_plain_numbers_and_more_of_them_where_values_lie_close(low, high, written) -> None:
@@ -235,6 +242,10 @@ def test_logarithmic_axes_have_plain_numbers_and_more_of_them_where_values_lie_c
     axes.set_xlim(low, high)
     helpers.log_ticks(axes.xaxis, low, high)
     figure.draw_without_rendering()
-    shown = [text.get_text() for text, place in zip(axes.get_xticklabels(), axes.get_xticks(), strict=True) if low <= place <= high]
+    shown = [
+        text.get_text()
+        for text, place in zip(axes.get_xticklabels(), axes.get_xticks(), strict=True)
+        if low <= place <= high
+    ]
     assert shown == written
     assert not any(text.get_text() for text in axes.get_xticklabels(minor=True))

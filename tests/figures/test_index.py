@@ -37,7 +37,10 @@ WORDS = {
 def test_every_figure_is_listed_with_what_it_rests_on(tmp_path: Path) -> None:
     for study in ("batch", "adaptation"):
         folder = tmp_path / "small" / study
-        write_json(folder / "figures.json", {"study": study, "question": "when?", "scale": "small", **WORDS[study], "figures": [FIGURE]})
+        write_json(
+            folder / "figures.json",
+            {"study": study, "question": "when?", "scale": "small", **WORDS[study], "figures": [FIGURE]},
+        )
         (folder / "objective.png").touch()
         (folder / "objective.svg").touch()
         (folder / "objective.pdf").touch()

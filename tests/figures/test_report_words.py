@@ -1,4 +1,6 @@
-"""Texts of a user in the report: captions are reStructuredText and Jinja, tables are HTML, and neither is to be found in what they say."""
+"""Texts of a user in the report: captions are reStructuredText and Jinja, tables are HTML, and neither is to be found
+in what they say.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ ENTRY = {
 
 def shown(caption: str) -> str:
     """The text that a reader of the report sees, made as Snakemake makes it."""
-    parts = publish_parts(Environment(trim_blocks=True, lstrip_blocks=True).from_string(caption).render(), writer="html")
+    parts = publish_parts(
+        Environment(trim_blocks=True, lstrip_blocks=True).from_string(caption).render(), writer="html"
+    )
     assert "system-message" not in parts["body"], parts["body"]
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", parts["body"])).split())
 
@@ -46,7 +50,8 @@ def test_a_caption_is_shown_as_it_was_written(text):
 def test_a_caption_says_what_the_figure_rests_on():
     words = shown(report_caption(ENTRY))
     assert words.startswith(
-        "Mean of *all* {{ seeds }}. Published figure: Fig. 3 <b> Scenarios: far, near Policies: hill_climbing Seeds: 0–2, 5"
+        "Mean of *all* {{ seeds }}. Published figure: Fig. 3 <b> Scenarios: far, near Policies: hill_climbing Seeds: "
+        "0–2, 5"
     )
     assert words.endswith(f"Configuration: 0123456789abcdef Drawn again by: {ENTRY['command']}")
 
@@ -56,7 +61,10 @@ def test_a_page_shows_texts_as_they_were_written_and_is_no_template(text):
     made = page(text, table(["a"], [[escaped(text)]], numbers=[0]))
     body = made.partition("</style>")[2]
     assert (
-        not re.search(r"<(?!/?(?:h1|head|body|html|table|tr|th|td)\b)", body) and "{{" not in body and "{%" not in body and "{#" not in body
+        not re.search(r"<(?!/?(?:h1|head|body|html|table|tr|th|td)\b)", body)
+        and "{{" not in body
+        and "{%" not in body
+        and "{#" not in body
     )
     assert made.count(escaped(text)) == 3 and html.unescape(escaped(text)) == text
 

@@ -64,7 +64,9 @@ def valid_files(name: str) -> list[bytes]:
 
 
 def try_input(reader: Reader, data: bytes, folder: Path) -> BaseException | None:
-    """Read one input; returns the UserError that it ended in, None where it was read. Raises what no user should ever see."""
+    """Read one input; returns the UserError that it ended in, None where it was read. Raises what no user should ever
+    see.
+    """
     path = folder / reader.file
     path.write_bytes(data)
     try:
@@ -134,7 +136,8 @@ def limited_memory() -> Iterator[None]:
 def report(reader: Reader, outcome: Outcome, seed: int) -> str:
     """Return a line of what was tried, and for each failure the command that shows it again."""
     lines = [
-        f"{reader.name:22} {outcome.tried:7} tried {outcome.read:7} read {outcome.refused:7} refused {len(outcome.failures):4} failed"
+        f"{reader.name:22} {outcome.tried:7} tried {outcome.read:7} read {outcome.refused:7} refused "
+        f"{len(outcome.failures):4} failed"
     ]
     for number, failure in outcome.failures.items():
         lines.append(f"  {type(failure).__name__}: {str(failure)[:200]}")

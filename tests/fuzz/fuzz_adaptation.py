@@ -1,4 +1,6 @@
-"""Files that the study adaptation reads of others, for fuzz_readers.py: valid ones, and their readers as the commands call them."""
+"""Files that the study adaptation reads of others, for fuzz_readers.py: valid ones, and their readers as the commands
+call them.
+"""
 
 from __future__ import annotations
 
@@ -166,7 +168,10 @@ def read_run_file(path: Path) -> None:
     run_file.check_sizes(str(path), run, 4)
 
 
-PUBLISHED = b"experiment,scenario,model,dataset,adapt_start_s,budget_s,seq,timeleft1_s,epochs,params_final,train_epoch_s_mean,eval_s_mean,"
+PUBLISHED = (
+    b"experiment,scenario,model,dataset,adapt_start_s,budget_s,seq,timeleft1_s,epochs,params_final,"
+    b"train_epoch_s_mean,eval_s_mean,"
+)
 PUBLISHED += b"""train_acc_final,test_acc_final
 one,early,ConvNet2,cifar10,70,400,0,328.88,27,38538,10.344,1.789,0.76558,0.7194
 one,early,ConvNet2,cifar10,70,400,1,329.98,26,38538,10.432,1.953,0.77514,0.7262

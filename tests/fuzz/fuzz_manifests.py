@@ -1,4 +1,6 @@
-"""What `schedlab manifest check` reads of other machines, for fuzz_readers.py: manifests, records, and results that it compares."""
+"""What `schedlab manifest check` reads of other machines, for fuzz_readers.py: manifests, records, and results that it
+compares.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Valid files made wrong, by a seeded generator: bytes, lines, fields, numbers, types, nesting, encodings, lengths, members of archives.
+"""Valid files made wrong, by a seeded generator: bytes, lines, fields, numbers, types, nesting, encodings, lengths,
+members of archives.
 
 The same draws give the same bytes. An input stays below LARGEST bytes, so that no reader has an excuse for taking long.
 """
@@ -197,7 +198,9 @@ Change = Callable[[bytes, random.Random], bytes]
 
 
 def mutated(form: str, valid: bytes, draws: random.Random) -> bytes:
-    """Return a valid file with one to four changes; form: text, json or zip, which decides what changes keep its outer shape."""
+    """Return a valid file with one to four changes; form: text, json or zip, which decides what changes keep its outer
+    shape.
+    """
     changes = {
         "json": (*TEXT, *(json_tree,) * len(TEXT)),
         "zip": (*BYTES, *(zip_member,) * 2 * len(BYTES)),

@@ -1,4 +1,5 @@
-"""Every reader of files that others wrote, with the valid files that the fuzzer makes wrong and the number of inputs in the test suite.
+"""Every reader of files that others wrote, with the valid files that the fuzzer makes wrong and the number of inputs
+in the test suite.
 
 A reader is called as its command calls it: with the path of a file, and on to the first thing that uses the values.
 """
@@ -142,7 +143,7 @@ node2 -- Conv2d(3, 64) -- forward_compute_time=1.5, backward_compute_time=3e-1, 
 node3 -- ReLU -- forward_compute_time=.5, backward_compute_time=1., activation_size=8, parameter_size=0.0
 \tnode1 -- node2
 \tnode2 -- node3 -- size=4.0
-"""
+"""  # noqa: E501
 
 
 def _read_graph(path: Path) -> None:
@@ -166,7 +167,10 @@ def _graph_archives() -> list[bytes]:
     return [_zipped(members), _zipped(members, zipfile.ZIP_DEFLATED)]
 
 
-WORKLOAD = b'{"nb_res": 4, "jobs": [{"id": 1, "subtime": 0, "res": 1, "profile": "p"}], "profiles": {"p": {"type": "delay", "delay": 3}}}'
+WORKLOAD = (
+    b'{"nb_res": 4, "jobs": [{"id": 1, "subtime": 0, "res": 1, "profile": "p"}], "profiles": {"p": {"type": '
+    b'"delay", "delay": 3}}}'
+)
 
 
 def _workload_archives() -> list[bytes]:
@@ -370,7 +374,8 @@ def _read_yaml(path: Path) -> None:
 class _Configuration:
     """A configuration folder of one scenario, for this process. What no input changes is read and composed once.
 
-    records  cached records of everything but the scenarios that are tried; put back before each of them, as valid ones would be added
+    records  cached records of everything but the scenarios that are tried; put back before each of them, as valid
+             ones would be added
     made     Hydra's compositions, with the files that it has read
     """
 

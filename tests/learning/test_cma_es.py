@@ -1,4 +1,6 @@
-"""The evolution strategy finds known minima, adapts its distribution, and goes on from a saved state with equal numbers."""
+"""The evolution strategy finds known minima, adapts its distribution, and goes on from a saved state with equal
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def test_goes_on_from_its_state_with_equal_numbers() -> None:
     for each in (strategy, again):
         points = each.ask(np.random.default_rng(5))
         each.tell(points, np.array([rosenbrock(point) for point in points]))
-    assert {name: value.tolist() for name, value in strategy.state().items()} == {n: v.tolist() for n, v in again.state().items()}
+    assert {name: value.tolist() for name, value in strategy.state().items()} == {
+        n: v.tolist() for n, v in again.state().items()
+    }
 
 
 def test_a_population_too_small() -> None:

@@ -41,7 +41,9 @@ def test_the_processor_stands_in_for_a_device_that_is_not_there_and_the_log_says
     assert device_or_processor("cuda").type == "cuda"
 
 
-def test_provenance_of_learning_tells_the_device_where_another_than_the_processor_was_asked_for(monkeypatch, caplog) -> None:
+def test_provenance_of_learning_tells_the_device_where_another_than_the_processor_was_asked_for(
+    monkeypatch, caplog
+) -> None:
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert learn._device("cpu") == {}

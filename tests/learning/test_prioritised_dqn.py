@@ -1,4 +1,6 @@
-"""The prioritised DQN: its parts by hand, what it learns, and the same bytes however a job is cut or spread over processes."""
+"""The prioritised DQN: its parts by hand, what it learns, and the same bytes however a job is cut or spread over
+processes.
+"""
 
 import multiprocessing
 import os
@@ -52,12 +54,20 @@ def played(n, gamma, rewards, terminated=True, over=True):
     for number, reward in enumerate(rewards):
         last = over and number == len(rewards) - 1
         mask = np.array([number % 2 == 0, True])
-        found.append(window.add(np.array([number]), number, reward, np.array([number + 1]), mask, terminated and last, last))
+        found.append(
+            window.add(np.array([number]), number, reward, np.array([number + 1]), mask, terminated and last, last)
+        )
     return found
 
 
 def told(row):
-    return row["observation/whole"].item(), int(row["action"]), float(row["reward"]), float(row["discount"]), row["following/whole"].item()
+    return (
+        row["observation/whole"].item(),
+        int(row["action"]),
+        float(row["reward"]),
+        float(row["discount"]),
+        row["following/whole"].item(),
+    )
 
 
 def test_n_step_returns_by_hand():
@@ -104,7 +114,11 @@ def tabled(now, following):
 def test_double_targets_by_hand():
     online = tabled([10.0, 20.0, 30.0], [1.0, 9.0, 5.0])
     target = tabled([0.0, 0.0, 0.0], [100.0, 10.0, 40.0])
-    doubled = [1 + 0.5 * 10, 2 + 0.5 * 40, 3.0]  # the learning network's best: 1, where that is not valid 2; nothing follows
+    doubled = [
+        1 + 0.5 * 10,
+        2 + 0.5 * 40,
+        3.0,
+    ]  # the learning network's best: 1, where that is not valid 2; nothing follows
     assert targets(online, target, COLUMNS, double=True).tolist() == doubled
     assert targets(online, target, COLUMNS, double=False).tolist() == [51.0, 52.0, 3.0]
     found, wrong = errors(online, target, COLUMNS, double=True)
@@ -147,9 +161,11 @@ def test_shares_of_random_actions():
 
 
 class Corridor(gym.Env):
-    """Five places; to the right of the last lies 1, but each step to the left pays 0.05 at once. Cut off after 12 steps.
+    """Five places; to the right of the last lies 1, but each step to the left pays 0.05 at once. Cut off after 12
+    steps.
 
-    From the first place the optimum, 5 steps to the right, is worth 0.9^4 = 0.656; to the left for ever 0.05 / (1 - 0.9) = 0.5.
+    From the first place the optimum, 5 steps to the right, is worth 0.9^4 = 0.656; to the left for ever 0.05 / (1 -
+    0.9) = 0.5.
     """
 
     def __init__(self) -> None:
@@ -289,7 +305,10 @@ class Drifting(MaskedBandit):
 def test_an_environment_that_does_not_repeat_is_named(processes, tmp_path):
     counter = [0]
     values = {**QUICK, "save_every": 1, "target_update_interval": 13}
-    assert learn(PrioritisedDQNLearner(), Several(lambda: Cut(Drifting(), counter, 80)), tmp_path, 200, **values)[0] is None
+    assert (
+        learn(PrioritisedDQNLearner(), Several(lambda: Cut(Drifting(), counter, 80)), tmp_path, 200, **values)[0]
+        is None
+    )
     with pytest.raises(RuntimeError, match=r"scenario one, unit train-\d: the environment does not repeat"):
         learn(PrioritisedDQNLearner(), Several(Drifting), tmp_path, 200, **values, processes=processes)
 

@@ -1,4 +1,6 @@
-"""The replay buffer: its sum tree against a plain statement of the same draws, priorities and importance weights by hand."""
+"""The replay buffer: its sum tree against a plain statement of the same draws, priorities and importance weights by
+hand.
+"""
 
 import numpy as np
 import pytest
@@ -29,7 +31,9 @@ def test_sum_tree_finds_what_running_sums_find(priorities, data):
     for place, value in changes:
         priorities[place] = value
     if changes:
-        tree.set(*(np.array(column) for column in zip(*changes, strict=True)))  # of a place that comes twice, the last value counts
+        tree.set(
+            *(np.array(column) for column in zip(*changes, strict=True))
+        )  # of a place that comes twice, the last value counts
     assert tree.total == sum(priorities)
     assert tree.get(np.arange(len(priorities))).tolist() == priorities
     if sum(priorities):

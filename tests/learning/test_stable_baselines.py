@@ -1,4 +1,6 @@
-"""Stock learners on toy problems: each learns, the same seed gives the same bytes however a job is cut, and mistakes are told."""
+"""Stock learners on toy problems: each learns, the same seed gives the same bytes however a job is cut, and mistakes
+are told.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ LEARNED = {  # algorithm -> environment, steps, values, return that a policy wit
     "ddpg": (Target, 1200, {"gamma": 0.0, "batch_size": 64}, -0.2),
 }
 SHORT = {  # algorithm -> environment and values of a job of some updates
-    "ppo": (Balance, {"n_steps": 16, "batch_size": 16, "n_epochs": 2, "environments": 2, "learning_rate_schedule": "linear"}),
+    "ppo": (
+        Balance,
+        {"n_steps": 16, "batch_size": 16, "n_epochs": 2, "environments": 2, "learning_rate_schedule": "linear"},
+    ),
     "maskable_ppo": (MaskedBandit, {"n_steps": 32, "batch_size": 16, "n_epochs": 2, "target_kl": 0.05}),
     "a2c": (Target, {"n_steps": 4, "environments": 3, "record_every": 10}),
     "dqn": (
@@ -57,7 +62,13 @@ def make(environment) -> gym.Env:
 def short(algorithm: str, folder, *phases, problem=None, **more):
     environment, values = SHORT[algorithm]
     problem = problem or Several(partial(make, environment))
-    return learn(StableBaselinesLearner(algorithm), problem, folder, *(phases or (160,)), **{**QUICK, **values, "save_every": 1, **more})
+    return learn(
+        StableBaselinesLearner(algorithm),
+        problem,
+        folder,
+        *(phases or (160,)),
+        **{**QUICK, **values, "save_every": 1, **more},
+    )
 
 
 @pytest.mark.parametrize("algorithm", LEARNED)
@@ -78,8 +89,12 @@ def test_without_a_gpu_a_learner_that_asks_for_one_learns_on_the_processor_and_s
     plain, _ = short("ppo", tmp_path / "plain", device="cpu")
     assert any("no CUDA device" in record.getMessage() for record in caplog.records)
     one, other = (read_checkpoint(path, "stable-baselines") for path in (asked, plain))
-    assert one.arrays.keys() == other.arrays.keys() and all((one.arrays[name] == other.arrays[name]).all() for name in one.arrays)
-    assert one.meta["settings"]["device"] == "cuda" and "device" not in other.meta["settings"]  # whose hash is what it always was
+    assert one.arrays.keys() == other.arrays.keys() and all(
+        (one.arrays[name] == other.arrays[name]).all() for name in one.arrays
+    )
+    assert (
+        one.meta["settings"]["device"] == "cuda" and "device" not in other.meta["settings"]
+    )  # whose hash is what it always was
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
@@ -167,16 +182,22 @@ def test_heavy_packages_are_not_imported_before_something_is_learned():
         "import sys, schedlab.learning.stock.learner as s; s.StableBaselinesLearner('ppo'); "
         "print(sorted({'torch', 'stable_baselines3', 'sb3_contrib'} & set(sys.modules)))"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    )
 
 
 def test_loading_a_policy_does_not_import_the_compiler_of_torch(tmp_path):
     learn(StableBaselinesLearner("ddpg"), Several(Target), tmp_path, 8)
     code = (
-        "import sys; from toy_problems import Several, Target; from schedlab.learning.stock.learner import StableBaselinesLearner; "
-        f"StableBaselinesLearner('ddpg').load({str(tmp_path / 'policy.zip')!r}, Several(Target)); print('torch._dynamo' in sys.modules)"
+        "import sys; from toy_problems import Several, Target; from schedlab.learning.stock.learner import "
+        "StableBaselinesLearner; "
+        f"StableBaselinesLearner('ddpg').load({str(tmp_path / 'policy.zip')!r}, Several(Target)); "
+        "print('torch._dynamo' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parent)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parent
+    )
     assert done.stdout.strip() == "False"
 
 
@@ -208,7 +229,9 @@ def test_masked_learning_never_takes_a_forbidden_action_and_unmasked_does(tmp_pa
 @pytest.mark.parametrize("algorithm", ["ppo", "maskable_ppo", "a2c", "dqn"])
 def test_learned_policies_keep_to_masks(algorithm, tmp_path):
     learner, problem = StableBaselinesLearner(algorithm), Several(MaskedBandit)
-    checkpoint, _ = learn(learner, problem, tmp_path, 64, **({"n_steps": 32, "batch_size": 32} if "ppo" in algorithm else {}))
+    checkpoint, _ = learn(
+        learner, problem, tmp_path, 64, **({"n_steps": 32, "batch_size": 32} if "ppo" in algorithm else {})
+    )
     policy = learner.load(checkpoint, problem)
     observation = np.array([0, 1, 0, 0], np.float32)
     best = policy.act(observation, np.ones(4, bool))
@@ -248,7 +271,9 @@ def test_a_parent_is_where_learning_starts(tmp_path):
     parent, _ = learn(learner, problem, tmp_path / "parent", 2000, **values)
     child, _ = learn(learner, problem, tmp_path / "child", 40, start=parent, **values)
     orphan, _ = learn(learner, problem, tmp_path / "orphan", 40, **values)
-    assert mean_return(learner.load(child, problem), problem) == 5.0 > mean_return(learner.load(orphan, problem), problem)
+    assert (
+        mean_return(learner.load(child, problem), problem) == 5.0 > mean_return(learner.load(orphan, problem), problem)
+    )
 
 
 class Misleading(Several):
@@ -265,7 +290,11 @@ def test_the_best_parameters_on_validation_units_are_kept(tmp_path):
     parent, _ = learn(learner, Several(MaskedBandit, 10), tmp_path / "parent", 1024, **values)
     last, _ = learn(learner, problem, tmp_path / "last", 512, start=parent, **values)
     kept, points = learn(learner, problem, tmp_path / "kept", 512, start=parent, **values, validate_every=128)
-    scores = {dict(place)["step"]: value for (metric, place), value in points.items() if dict(place).get("split") == "validation"}
+    scores = {
+        dict(place)["step"]: value
+        for (metric, place), value in points.items()
+        if dict(place).get("split") == "validation"
+    }
     assert list(scores) == [128, 256, 384, 512]
     best = read_checkpoint(kept).meta["kept_step"]
     assert best == max(scores, key=scores.get) and scores[best] > scores[512]
@@ -276,7 +305,11 @@ def test_the_best_parameters_on_validation_units_are_kept(tmp_path):
 @pytest.mark.parametrize("algorithm", ["maskable_ppo", "dqn"])
 @pytest.mark.parametrize("validations", [1, 3])
 def test_a_phase_ends_after_validations_without_a_new_best(algorithm, validations, tmp_path):
-    values = {"learning_rate": 1e-12, "validate_every": 32, "stop_after": validations}  # the first validation stays the best
+    values = {
+        "learning_rate": 1e-12,
+        "validate_every": 32,
+        "stop_after": validations,
+    }  # the first validation stays the best
     phases = Phase(("one",), 400), Phase(("one",), 64, {"stop_after": None})
 
     def job(folder, at=0):
@@ -302,9 +335,15 @@ def test_phases_change_values_and_scenarios(tmp_path):
     checkpoint, points = learn(learner, problems, tmp_path, *phases, **QUICK, n_steps=128)
     policy = learner.load(checkpoint, problems["shifted"])
     assert mean_return(policy, problems["shifted"]) > 4.5 > mean_return(policy, problems["straight"])
-    rates = {(dict(place)["phase"], round(value, 6)) for (metric, place), value in points.items() if metric == "learning_rate"}
+    rates = {
+        (dict(place)["phase"], round(value, 6))
+        for (metric, place), value in points.items()
+        if metric == "learning_rate"
+    }
     assert rates == {(0, 0.003), (1, 0.01)}
-    seen = {(dict(place)["phase"], dict(place)["scenario"]) for (metric, place), _ in points.items() if metric == "return"}
+    seen = {
+        (dict(place)["phase"], dict(place)["scenario"]) for (metric, place), _ in points.items() if metric == "return"
+    }
     assert seen == {(0, "straight"), (1, "shifted")}
 
 
@@ -329,17 +368,37 @@ def test_curves_show_the_first_decision_where_actions_have_names(algorithm, tmp_
     env = Named()
     observation, _ = env.reset(seed=problem.units("train")[0].seed)
     now = learner.load(checkpoint, problem).probabilities(observation, env.action_masks())
-    last = [value for (metric, place), value in points.items() if metric.startswith("probability") and dict(place)["step"] == 128]
+    last = [
+        value
+        for (metric, place), value in points.items()
+        if metric.startswith("probability") and dict(place)["step"] == 128
+    ]
     assert last == pytest.approx(now, abs=1e-6) and sum(last) == pytest.approx(1)
     assert len([metric for metric, _ in points if metric == "probability north"]) == 2
 
 
 ERRORS = [
-    ("maskable_ppo", Several(lambda: NoMask(MaskedBandit())), r"toy.yaml: learner.name: scenario 'one' tells no action masks"),
-    ("dqn", Several(Target), r"toy.yaml: learner.name: dqn cannot choose 1 values of float32 of scenario 'one'; expected numbered"),
+    (
+        "maskable_ppo",
+        Several(lambda: NoMask(MaskedBandit())),
+        r"toy.yaml: learner.name: scenario 'one' tells no action masks",
+    ),
+    (
+        "dqn",
+        Several(Target),
+        r"toy.yaml: learner.name: dqn cannot choose 1 values of float32 of scenario 'one'; expected numbered",
+    ),
     ("maskable_ppo", Several(Target), r"toy.yaml: learner.name: scenario 'one' tells no action masks"),
-    ("ddpg", Several(Balance), r"toy.yaml: learner.name: ddpg cannot choose one of 2 numbers of scenario 'one'; expected .* vectors"),
-    ("ppo", {"one": Several(Balance), "two": Several(MaskedBandit)}, r"scenario two: observations: 4 values.* expected 2 values"),
+    (
+        "ddpg",
+        Several(Balance),
+        r"toy.yaml: learner.name: ddpg cannot choose one of 2 numbers of scenario 'one'; expected .* vectors",
+    ),
+    (
+        "ppo",
+        {"one": Several(Balance), "two": Several(MaskedBandit)},
+        r"scenario two: observations: 4 values.* expected 2 values",
+    ),
     ("ppo", Several(Balance, 0), r"scenario one: the scenario has no units; expected at least one of train"),
     ("ppo", Several(lambda: None), r"scenario one: the scenario has no environment"),
 ]
@@ -383,12 +442,16 @@ def test_validation_needs_units(tmp_path):
 def test_policies_of_other_algorithms_and_sizes_are_refused(tmp_path):
     learner = StableBaselinesLearner("ppo")
     checkpoint, _ = learn(learner, Several(Balance), tmp_path, 32, n_steps=32, batch_size=32)
-    with pytest.raises(UserError, match=r"policy.zip: the policy was learned for other observations: 2 values.* expected 4 values"):
+    with pytest.raises(
+        UserError, match=r"policy.zip: the policy was learned for other observations: 2 values.* expected 4 values"
+    ):
         learner.load(checkpoint, Several(MaskedBandit))
     with pytest.raises(UserError, match=r"policy.zip: the policy was learned with ppo; expected dqn"):
         StableBaselinesLearner("dqn").load(checkpoint, Several(Balance))
     with pytest.raises(UserError, match=r"policy.zip: .*shape"):
-        learn(learner, Several(Balance), tmp_path / "child", 32, start=checkpoint, n_steps=32, batch_size=32, net_arch=[3])
+        learn(
+            learner, Several(Balance), tmp_path / "child", 32, start=checkpoint, n_steps=32, batch_size=32, net_arch=[3]
+        )
 
 
 def test_an_environment_that_does_not_repeat_is_named(tmp_path):
@@ -412,7 +475,11 @@ class Unrepeatable(MaskedBandit):
         ("ppo", {"stop_after": 3}, "stop_after: nothing is validated"),
         ("ppo", {"n_steps": 100}, "batch_size: 64 does not divide n_steps x environments = 100 x 1"),
         ("a2c", {"n_steps": 1, "normalize_advantage": True}, "a rollout of one decision has no deviation"),
-        ("dqn", {"environments": 8, "target_update_interval": 4}, "target_update_interval: 4 is less than the 8 environments"),
+        (
+            "dqn",
+            {"environments": 8, "target_update_interval": 4},
+            "target_update_interval: 4 is less than the 8 environments",
+        ),
         ("dqn", {"gradient_steps": 0}, "gradient_steps: 0 learns nothing"),
         ("ddpg", {"environments": 8, "buffer_size": 4}, "buffer_size: 4 is less than one decision"),
         ("ppo", {"net_arch": [0]}, r"entry 0 of 'net_arch' is 0"),
@@ -428,9 +495,25 @@ def test_every_value_reaches_its_algorithm():
     """No setting without effect: each is a keyword of the algorithm, of the policy, or of the job."""
     from schedlab.learning.stock.run import KEYWORDS
 
-    job = {"reward_scale", "environments", "validate_every", "validation_units", "stop_after", "record_every", "save_every"}
+    job = {
+        "reward_scale",
+        "environments",
+        "validate_every",
+        "validation_units",
+        "stop_after",
+        "record_every",
+        "save_every",
+    }
     job |= {"acting", "device"}
-    other = {"learning_rate", "learning_rate_schedule", "net_arch", "activation", "critic_net_arch", "ortho_init", "action_noise"}
+    other = {
+        "learning_rate",
+        "learning_rate_schedule",
+        "net_arch",
+        "activation",
+        "critic_net_arch",
+        "ortho_init",
+        "action_noise",
+    }
     other |= {"clip_range", "clip_range_schedule"}
     for algorithm, settings in ALGORITHM_SETTINGS.items():
         assert settings.model_fields.keys() - job - other == set(KEYWORDS[algorithm])

@@ -15,7 +15,9 @@ STEPS, ENVIRONMENTS = 5, 3
 ACTIONS = gym.spaces.Discrete(6)
 
 
-def filled(kind: type[RolloutBuffer], rollouts: int, masked: bool, shape: tuple[int, ...] = (4,), **keywords: np.ndarray) -> RolloutBuffer:
+def filled(
+    kind: type[RolloutBuffer], rollouts: int, masked: bool, shape: tuple[int, ...] = (4,), **keywords: np.ndarray
+) -> RolloutBuffer:
     """A buffer whose observations are ones but for some numbers, and nothing else in the last environment."""
     space = gym.spaces.Box(-1.0, 1.0, shape, np.float32)
     buffer, rng = kind(STEPS, space, ACTIONS, device="cpu", n_envs=ENVIRONMENTS, **keywords), np.random.default_rng(3)
@@ -28,7 +30,11 @@ def filled(kind: type[RolloutBuffer], rollouts: int, masked: bool, shape: tuple[
             told[-1] = 0
             shown = np.where(told, rng.normal(size=told.shape), 1.0).astype(np.float32)
             row = shown, rng.integers(6, size=ENVIRONMENTS), rng.normal(size=ENVIRONMENTS)
-            more = {"action_masks": rng.integers(2, size=(ENVIRONMENTS, 6)).astype(np.float32)} if masked and rollout else {}
+            more = (
+                {"action_masks": rng.integers(2, size=(ENVIRONMENTS, 6)).astype(np.float32)}
+                if masked and rollout
+                else {}
+            )
             buffer.add(*row, np.zeros(ENVIRONMENTS), *torch.from_numpy(rng.normal(size=(2, ENVIRONMENTS))), **more)
         buffer.compute_returns_and_advantage(torch.zeros(ENVIRONMENTS), np.ones(ENVIRONMENTS))
     return buffer
@@ -40,14 +46,19 @@ def samples(buffer: RolloutBuffer) -> list:
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "masked"), [(ReadOrderBuffer, RolloutBuffer, False), (ReadOrderMaskableBuffer, MaskableRolloutBuffer, True)]
+    ("ours", "theirs", "masked"),
+    [(ReadOrderBuffer, RolloutBuffer, False), (ReadOrderMaskableBuffer, MaskableRolloutBuffer, True)],
 )
 @pytest.mark.parametrize("rollouts", [1, 3])
 @pytest.mark.parametrize("shape", [(4,), (3, 7)])
 @pytest.mark.parametrize("padding", [None, 1.0, 0.5], ids=["zeros", "theirs", "never seen"])
 def test_the_same_numbers_in_the_same_order(ours, theirs, masked, rollouts, shape, padding) -> None:
     told = {} if padding is None else {"padding": np.full(shape, padding)}
-    pairs = zip(samples(filled(ours, rollouts, masked, shape, **told)), samples(filled(theirs, rollouts, masked, shape)), strict=True)
+    pairs = zip(
+        samples(filled(ours, rollouts, masked, shape, **told)),
+        samples(filled(theirs, rollouts, masked, shape)),
+        strict=True,
+    )
     for one, other in pairs:
         for a, b in zip(one, other, strict=True):
             assert torch.equal(a.to(b.dtype), b) and (a.dtype == b.dtype or a.dtype == torch.bool)

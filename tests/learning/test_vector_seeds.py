@@ -18,7 +18,9 @@ def test_a_seed_may_be_an_integer_of_numpy(form):
     assert drawn(form(3)) == drawn(3) == drawn([3, 4])
 
 
-@pytest.mark.parametrize("form", [np.array, tuple, lambda seeds: [np.int64(seed) for seed in seeds]], ids=["array", "tuple", "numbers"])
+@pytest.mark.parametrize(
+    "form", [np.array, tuple, lambda seeds: [np.int64(seed) for seed in seeds]], ids=["array", "tuple", "numbers"]
+)
 def test_seeds_may_be_an_array(form):
     assert drawn(form([7, 2])) == drawn([7, 2]) != drawn([2, 7])
 

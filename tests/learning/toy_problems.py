@@ -1,4 +1,6 @@
-"""Small environments to learn on, and problems over them: each episode is a few decisions that hang from the seed of its reset."""
+"""Small environments to learn on, and problems over them: each episode is a few decisions that hang from the seed of
+its reset.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Unit
 
 
 class MaskedBandit(gym.Env):
-    """Five decisions among four arms; the observation shows the best one, and a mask forbids another. Forbidden arms cost 1."""
+    """Five decisions among four arms; the observation shows the best one, and a mask forbids another. Forbidden arms
+    cost 1.
+    """
 
     def __init__(self, shift: int = 0) -> None:
         self.observation_space = gym.spaces.Box(0.0, 1.0, (4,), np.float32)
@@ -51,7 +55,9 @@ class NoMask(gym.Wrapper):
 
 
 class Balance(gym.Env):
-    """A cart that drifts; a push to the left or right a decision. 1 for each decision within bounds; at most 20, then it is cut off."""
+    """A cart that drifts; a push to the left or right a decision. 1 for each decision within bounds; at most 20, then
+    it is cut off.
+    """
 
     def __init__(self) -> None:
         self.observation_space = gym.spaces.Box(-4.0, 4.0, (2,), np.float32)
@@ -99,7 +105,10 @@ class InDict(gym.ObservationWrapper):
         super().__init__(env)
         whole = env.observation_space
         self.observation_space = gym.spaces.Dict(
-            {"first": gym.spaces.Box(whole.low[:1], whole.high[:1]), "rest": gym.spaces.Box(whole.low[1:], whole.high[1:])}
+            {
+                "first": gym.spaces.Box(whole.low[:1], whole.high[:1]),
+                "rest": gym.spaces.Box(whole.low[1:], whole.high[1:]),
+            }
         )
 
     def observation(self, observation: np.ndarray) -> dict[str, np.ndarray]:
@@ -114,7 +123,10 @@ class Several:
 
     def units(self, split: str) -> list[Unit]:
         first = {"train": 0, "validation": 100, "test": 200}[split]
-        return [Unit(f"{split}-{number}", "episode", split, f"{split}-{number}", first + number) for number in range(self.count)]
+        return [
+            Unit(f"{split}-{number}", "episode", split, f"{split}-{number}", first + number)
+            for number in range(self.count)
+        ]
 
     def env(self, unit: Unit, seed: int) -> gym.Env:
         del seed
@@ -122,7 +134,9 @@ class Several:
         return env
 
 
-def learn(learner: Any, problem: Any, folder: Any, *phases: int | Phase, seed: int = 0, start: Any = None, **params: Any) -> Any:
+def learn(
+    learner: Any, problem: Any, folder: Any, *phases: int | Phase, seed: int = 0, start: Any = None, **params: Any
+) -> Any:
     """Learn on a problem, or on problems by scenario; return (checkpoint, points of the curves by place)."""
     problems = problem if isinstance(problem, dict) else {"one": problem}
     spec = PolicySpec(

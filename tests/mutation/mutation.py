@@ -1,6 +1,7 @@
 """Put faults into the source, one at a time, and say which of them the quick tests catch.
 
-python tests/mutation/mutation.py run [--processes 2] [--only PATTERN]   every fault of faults.txt; status 1 below --least
+python tests/mutation/mutation.py run [--processes 2] [--only PATTERN]   every fault of faults.txt; status 1 below
+    --least
 python tests/mutation/mutation.py list MODULE                            the places of a module where a fault can be put
 
 A line of faults.txt names a place: module, function (Class.method), kind of fault, and which such node of the function

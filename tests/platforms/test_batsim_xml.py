@@ -56,25 +56,46 @@ def test_ids_follow_the_bytes_of_the_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("100Mf", 1e8), ("1e-9Mf", 1e-3), ("2.5Gf", 2.5e9), ("3", 3.0), ("1Tf", 1e12), ("1Kif", 1024.0), (" 4.000Gf", 4e9)]
+    ("text", "value"),
+    [
+        ("100Mf", 1e8),
+        ("1e-9Mf", 1e-3),
+        ("2.5Gf", 2.5e9),
+        ("3", 3.0),
+        ("1Tf", 1e12),
+        ("1Kif", 1024.0),
+        (" 4.000Gf", 4e9),
+    ],
 )
 def test_speeds(text: str, value: float) -> None:
     assert parse_speed(text, "here") == pytest.approx(value, rel=1e-12)
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("125MBps", 1.25e8), ("1Gbps", 1.25e8), ("10.0Gbps", 1.25e9), ("1KiBps", 1024.0), ("8bps", 1.0), ("1kBps", 1000.0)]
+    ("text", "value"),
+    [
+        ("125MBps", 1.25e8),
+        ("1Gbps", 1.25e8),
+        ("10.0Gbps", 1.25e9),
+        ("1KiBps", 1024.0),
+        ("8bps", 1.0),
+        ("1kBps", 1000.0),
+    ],
 )
 def test_bandwidths(text: str, value: float) -> None:
     assert parse_bandwidth(text, "here") == pytest.approx(value, rel=1e-12)
 
 
-@pytest.mark.parametrize(("text", "value"), [("50us", 5e-5), ("0us", 0.0), ("1ms", 1e-3), ("2s", 2.0), ("3ns", 3e-9), ("0", 0.0)])
+@pytest.mark.parametrize(
+    ("text", "value"), [("50us", 5e-5), ("0us", 0.0), ("1ms", 1e-3), ("2s", 2.0), ("3ns", 3e-9), ("0", 0.0)]
+)
 def test_times(text: str, value: float) -> None:
     assert parse_time(text, "here") == pytest.approx(value, rel=1e-12)
 
 
-@pytest.mark.parametrize("text", ["", "Mf", "-1Gf", "0f", "nan", "inff", "1e999f", "1 2f", "1Gflops", "1GBps", "1_000f", "٣f"])
+@pytest.mark.parametrize(
+    "text", ["", "Mf", "-1Gf", "0f", "nan", "inff", "1e999f", "1 2f", "1Gflops", "1GBps", "1_000f", "٣f"]
+)
 def test_what_is_no_speed_is_told(text: str) -> None:
     with pytest.raises(UserError, match=r"host 'a', speed"):
         parse_speed(text, "host 'a', speed")
@@ -83,7 +104,8 @@ def test_what_is_no_speed_is_told(text: str) -> None:
 def test_a_cluster_has_private_links_a_backbone_and_a_router() -> None:
     speeds, links = 'speed="1Gf,2Gf" core="4"', 'bw="1GBps" lat="50us" bb_bw="2GBps" bb_lat="10us"'
     cluster = (
-        f'<cluster id="c" prefix="n-" suffix=".x" radical="0-2,7" {speeds} {links}><prop id="wattage_per_state" value="1:2,1:3"/></cluster>'
+        f'<cluster id="c" prefix="n-" suffix=".x" radical="0-2,7" {speeds} {links}><prop id="wattage_per_state" '
+        'value="1:2,1:3"/></cluster>'
     )
     platform = read(
         zone(
@@ -93,10 +115,18 @@ def test_a_cluster_has_private_links_a_backbone_and_a_router() -> None:
     )
     compute = platform.compute_hosts("master_host")
     assert [host.name for host in compute] == ["n-0.x", "n-1.x", "n-2.x", "n-7.x"]
-    assert (compute[0].speeds, compute[0].cores, compute[0].properties) == ((1e9, 2e9), 4, {"wattage_per_state": "1:2,1:3"})
+    assert (compute[0].speeds, compute[0].cores, compute[0].properties) == (
+        (1e9, 2e9),
+        4,
+        {"wattage_per_state": "1:2,1:3"},
+    )
     assert latency(platform, "n-0.x", "n-7.x") == pytest.approx(1.1e-4)
-    assert latency(platform, "n-1.x", "master_host") == latency(platform, "master_host", "n-1.x") == pytest.approx(1.06e-3)
-    assert platform.route(compute[0], compute[1]).channels[0] != platform.route(compute[1], compute[0]).channels[-1], "two directions"
+    assert (
+        latency(platform, "n-1.x", "master_host") == latency(platform, "master_host", "n-1.x") == pytest.approx(1.06e-3)
+    )
+    assert platform.route(compute[0], compute[1]).channels[0] != platform.route(compute[1], compute[0]).channels[-1], (
+        "two directions"
+    )
 
 
 def test_split_duplex_links_turn_on_the_way_back() -> None:
@@ -111,7 +141,11 @@ def test_nested_zones_are_crossed_by_their_gateways() -> None:
     """a - r1 in zone 1, b - r2 in zone 2, both within 'left'; c in 'right'."""
     links = "".join(f'<link id="l{number}" bandwidth="1GBps" latency="{10**number}us"/>' for number in range(5))
     one = zone(hosts("a") + '<router id="r1"/><route src="a" dst="r1"><link_ctn id="l0"/></route>', name="one")
-    two = zone(hosts("b") + '<router id="r2"/><route src="r2" dst="b"><link_ctn id="l1"/></route>', name="two", routing="Dijkstra")
+    two = zone(
+        hosts("b") + '<router id="r2"/><route src="r2" dst="b"><link_ctn id="l1"/></route>',
+        name="two",
+        routing="Dijkstra",
+    )
     between = '<zoneRoute src="one" dst="two" gw_src="r1" gw_dst="r2"><link_ctn id="l2"/></zoneRoute>'
     left = zone(one + two + between, name="left", routing="Floyd")
     right = zone(hosts("c") + MASTER + '<route src="c" dst="master_host"><link_ctn id="l4"/></route>', name="right")
@@ -145,7 +179,9 @@ def test_zones_without_routing_cannot_communicate() -> None:
 
 
 def test_old_names_and_zone_properties() -> None:
-    platform = read(f'<AS id="z" routing="Full"><prop id="where" value="cellar"/>{hosts("a")}{MASTER}</AS>', version="4")
+    platform = read(
+        f'<AS id="z" routing="Full"><prop id="where" value="cellar"/>{hosts("a")}{MASTER}</AS>', version="4"
+    )
     assert platform.host("a").point.zone.properties == {"where": "cellar"}
 
 
@@ -177,12 +213,21 @@ def test_old_names_and_zone_properties() -> None:
         (zone(hosts("a", "b") + '<route src="a" dst="b" symmetrical="maybe"/>'), "symmetrical"),
         (zone(hosts("a", "b") + '<route src="a" dst="b"/>', "Vivaldi"), "takes no routes"),
         (zone(zone(hosts("a"), name="y") + hosts("b") + '<route src="y" dst="b"/>'), "joins zones"),
-        (zone(zone(hosts("a"), name="y") + hosts("b") + '<zoneRoute src="y" dst="y" gw_src="b" gw_dst="a"/>'), "does not lie in 'y'"),
+        (
+            zone(zone(hosts("a"), name="y") + hosts("b") + '<zoneRoute src="y" dst="y" gw_src="b" gw_dst="a"/>'),
+            "does not lie in 'y'",
+        ),
         (zone(hosts("a", "b") + '<zoneRoute src="a" dst="b" gw_src="a" gw_dst="b"/>'), "'a' is no zone"),
         ('<cluster id="c" prefix="h" radical="0-999999999" speed="1Gf" bw="1GBps" lat="0s"/>', "too many hosts"),
         ('<cluster id="c" prefix="h" radical="a-b" speed="1Gf" bw="1GBps" lat="0s"/>', "radical 'a-b'"),
-        ('<cluster id="c" prefix="h" radical="0-3" speed="1Gf" bw="1GBps" lat="0s" topology="TORUS"/>', "attribute 'topology'"),
-        ("".join(f'<zone id="{number}" routing="Full">' for number in range(300)) + "</zone>" * 300, "nested too deeply"),
+        (
+            '<cluster id="c" prefix="h" radical="0-3" speed="1Gf" bw="1GBps" lat="0s" topology="TORUS"/>',
+            "attribute 'topology'",
+        ),
+        (
+            "".join(f'<zone id="{number}" routing="Full">' for number in range(300)) + "</zone>" * 300,
+            "nested too deeply",
+        ),
     ],
 )
 def test_what_is_not_in_the_subset_is_told(inside: str, told: str) -> None:
@@ -252,9 +297,30 @@ ATTRIBUTES = [
     "lat",
     "direction",
 ]
-VALUES = ["a", "b", "z", "1Gf", "1Gf,2Gf", "-1", "Full", "Vivaldi", "1GBps", "1us", "0-3", "9" * 30, "UP", "", "nan", "4.1"]
+VALUES = [
+    "a",
+    "b",
+    "z",
+    "1Gf",
+    "1Gf,2Gf",
+    "-1",
+    "Full",
+    "Vivaldi",
+    "1GBps",
+    "1us",
+    "0-3",
+    "9" * 30,
+    "UP",
+    "",
+    "nan",
+    "4.1",
+]
 elements = st.recursive(
-    st.tuples(st.sampled_from(TAGS), st.dictionaries(st.sampled_from(ATTRIBUTES), st.sampled_from(VALUES), max_size=6), st.just([])),
+    st.tuples(
+        st.sampled_from(TAGS),
+        st.dictionaries(st.sampled_from(ATTRIBUTES), st.sampled_from(VALUES), max_size=6),
+        st.just([]),
+    ),
     lambda children: st.tuples(
         st.sampled_from(TAGS),
         st.dictionaries(st.sampled_from(ATTRIBUTES), st.sampled_from(VALUES), max_size=5),

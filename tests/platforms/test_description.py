@@ -1,4 +1,6 @@
-"""Reading platform descriptions, type libraries and hierarchies: a user's own, mistakes told with file and key, and any JSON at all."""
+"""Reading platform descriptions, type libraries and hierarchies: a user's own, mistakes told with file and key, and any
+JSON at all.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,11 @@ from schedlab.platforms.hierarchy import read_hierarchy, write_hierarchy
 from schedlab.platforms.settings import PlatformSettings
 
 LINKS = {"type": "InfiniBand QDR", "latency": "0us"}
-WELL = {"_doc": "mine", "clusters": [{"id": "one", "nodes": [{"type": "pik", "number": 2}], "local_links": LINKS}], "global_links": LINKS}
+WELL = {
+    "_doc": "mine",
+    "clusters": [{"id": "one", "nodes": [{"type": "pik", "number": 2}], "local_links": LINKS}],
+    "global_links": LINKS,
+}
 
 
 def write(folder, value, name="platform.json"):
@@ -70,7 +76,10 @@ def test_room_for_jobs_follows_the_memory_of_each_node():
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda value: value["clusters"][0]["nodes"][0].update(type="pki"), r"one: unknown node type 'pki'; did you mean 'pik'"),
+        (
+            lambda value: value["clusters"][0]["nodes"][0].update(type="pki"),
+            r"one: unknown node type 'pki'; did you mean 'pik'",
+        ),
         (lambda value: value["global_links"].update(type="Infiniband"), "global_links: unknown network type"),
         (lambda value: value["clusters"][0]["nodes"][0].update(number=0), r"clusters.0.nodes.0.number.*is 0"),
         (lambda value: value["clusters"][0]["nodes"][0].update(number=900_000), "more than 1000000 cores"),
@@ -123,7 +132,10 @@ def test_a_hierarchy_is_read_as_it_was_written(tmp_path):
         (lambda value: value.update(format=99), "form 1"),
         (lambda value: value.update(clusters=[]), "holds no core"),
         (lambda value: value["clusters"][0]["nodes"][0].update(id=5), "node 5 out of turn"),
-        (lambda value: value["clusters"][0]["nodes"][0]["processors"][1].update(first_core=0), "processor 1 out of turn"),
+        (
+            lambda value: value["clusters"][0]["nodes"][0]["processors"][1].update(first_core=0),
+            "processor 1 out of turn",
+        ),
         (lambda value: value["clusters"][0]["nodes"][0]["processors"][1].update(gflops_per_core=0.0), "cannot compute"),
         (lambda value: value["clusters"][0]["nodes"][0].update(memory="much"), "nodes.0.memory"),
         (lambda value: value["clusters"][0]["nodes"][0].pop("memory"), "nodes.0.memory"),
@@ -138,7 +150,9 @@ def test_a_damaged_hierarchy_is_refused(tmp_path, change, told):
         read_hierarchy(write(tmp_path, value, "resources.json"))
 
 
-keys = st.sampled_from(["clusters", "nodes", "id", "type", "number", "local_links", "global_links", "latency", "format", "states", "name"])
+keys = st.sampled_from(
+    ["clusters", "nodes", "id", "type", "number", "local_links", "global_links", "latency", "format", "states", "name"]
+)
 any_json = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 2) | st.floats(allow_nan=False) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys | st.text(max_size=3), inner, max_size=4),

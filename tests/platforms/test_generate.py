@@ -1,4 +1,6 @@
-"""Generated platforms: the published totals, the XML element by element, and each published defect with the switch that shows it."""
+"""Generated platforms: the published totals, the XML element by element, and each published defect with the switch that
+shows it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from schedlab.platforms.description import shipped_platforms
 from schedlab.platforms.generate import MASTER, generate_platform, hierarchy_of, platform_xml
 from schedlab.platforms.settings import REFERENCE, PlatformSettings, SyntheticSettings
 
-# clusters, nodes, processors, cores, mean Gflop/s per core, power in W, bandwidth (specification of the study hetero, section 2)
+# clusters, nodes, processors, cores, mean Gflop/s per core, power in W, bandwidth (specification of the study hetero,
+# section 2)
 PUBLISHED = {
     "learning": (1, 1, 2, 4, 4.2, 180, "10.0Gbps"),
     "das2": (1, 72, 72, 144, 1.0, 2088, "10.0Gbps"),
@@ -66,7 +69,12 @@ def property_of(host: ElementTree.Element) -> tuple[str, str]:
 def test_the_shipped_platforms_have_the_published_totals(name):
     totals = hierarchy_of(shipped(name)).totals()
     clusters, nodes, processors, cores, speed, power, bandwidth = PUBLISHED[name]
-    assert (totals["clusters"], totals["nodes"], totals["processors"], totals["cores"]) == (clusters, nodes, processors, cores)
+    assert (totals["clusters"], totals["nodes"], totals["processors"], totals["cores"]) == (
+        clusters,
+        nodes,
+        processors,
+        cores,
+    )
     assert totals["reference_speed_gflops"] == pytest.approx(speed, abs=5e-5)
     assert totals["power_w"] == pytest.approx(power, abs=0.05)
     assert (totals["local_links"], totals["global_links"]) == ([bandwidth], bandwidth)
@@ -75,7 +83,10 @@ def test_the_shipped_platforms_have_the_published_totals(name):
 @pytest.mark.parametrize("name", NODES)
 def test_the_nodes_of_the_shipped_platforms_are_the_published_ones_in_their_order(name):
     expected = [
-        (memory * 1000, [(cores, clock * flops, bandwidth, power / cores) for cores, clock, bandwidth, power, flops in processors])
+        (
+            memory * 1000,
+            [(cores, clock * flops, bandwidth, power / cores) for cores, clock, bandwidth, power, flops in processors],
+        )
         for number, processors, memory in NODES[name]
         for _ in range(number)
     ]
@@ -109,7 +120,9 @@ def test_each_node_has_one_link_and_each_core_a_way_there_and_back():
     zone = next(zone for zone in elements(settings).iter("zone") if zone.get("id") == "clu_0")
     links = {link.get("id"): link for link in zone.findall("link")}
     assert len(links) == 153
-    assert {(link.get("bandwidth"), link.get("sharing_policy")) for link in links.values()} == {("10.0Gbps", "SPLITDUPLEX")}
+    assert {(link.get("bandwidth"), link.get("sharing_policy")) for link in links.values()} == {
+        ("10.0Gbps", "SPLITDUPLEX")
+    }
     routes = {(route.get("src"), route.get("dst")): route.find("link_ctn") for route in zone.findall("route")}
     assert len(routes) == 2 * hierarchy.cores
     for core in (0, 11, 12, 2279):
@@ -129,7 +142,10 @@ def test_host_names_sort_as_the_cores_are_numbered():
 def test_clusters_and_cores_reach_each_other_and_did_not_as_published():
     settings = {"synthetic": {"clusters": 3, "nodes": [2, 2]}}
     root = elements(validate(PlatformSettings, settings))
-    ways = {(way.get("src"), way.get("dst")): [link.get("id") for link in way.findall("link_ctn")] for way in root.iter("zoneRoute")}
+    ways = {
+        (way.get("src"), way.get("dst")): [link.get("id") for link in way.findall("link_ctn")]
+        for way in root.iter("zoneRoute")
+    }
     assert len(ways) == 12
     assert ways["clu_0", "clu_2"] == ["glob_lnk_0", "glob_lnk_2"]
     assert {zone.get("routing") for zone in root.iter("zone") if zone.get("id").startswith("clu")} == {"Dijkstra"}
@@ -159,7 +175,9 @@ def test_power_is_left_out_where_it_is_not_wanted():
 
 
 def test_pstates_follow_their_settings():
-    root = elements(shipped("learning", pstates={"oversubscribed_speed": 0.5, "idle_power": 0.1, "neighbour_busy_power": 0.2}))
+    root = elements(
+        shipped("learning", pstates={"oversubscribed_speed": 0.5, "idle_power": 0.1, "neighbour_busy_power": 0.2})
+    )
     host = hosts(root)["cor_0"]
     assert hosts(elements(shipped("learning", pstates={"initial": 0})))["cor_0"].get("pstate") == "0"
     assert host.get("speed").split(", ")[1] == "2.000Gf"
@@ -183,7 +201,14 @@ def test_files_are_the_same_each_time(tmp_path):
 
 
 def test_a_synthetic_platform_keeps_its_ranges_and_hangs_on_its_seed():
-    ranges = {"clusters": 6, "nodes": (3, 9), "kinds": 2, "processors": (1, 4), "cores": (2, 16), "clock_rate": (1.5, 3.5)}
+    ranges = {
+        "clusters": 6,
+        "nodes": (3, 9),
+        "kinds": 2,
+        "processors": (1, 4),
+        "cores": (2, 16),
+        "clock_rate": (1.5, 3.5),
+    }
     settings = SyntheticSettings(**ranges, bandwidth=(1.0, 40.0), power=(5.0, 20.0))
     platform = hierarchy_of(PlatformSettings(synthetic=settings))
     processors = list(platform.processors())
@@ -230,7 +255,13 @@ ranges = st.fixed_dictionaries({**counts, "nodes": pairs, "processors": pairs, "
 @hypothesis_settings(max_examples=40, deadline=None)
 @given(
     st.builds(
-        dict, seed=st.integers(0, 99), clusters=st.integers(1, 4), nodes=pairs, kinds=st.integers(1, 3), processors=pairs, cores=pairs
+        dict,
+        seed=st.integers(0, 99),
+        clusters=st.integers(1, 4),
+        nodes=pairs,
+        kinds=st.integers(1, 3),
+        processors=pairs,
+        cores=pairs,
     )
 )
 def test_any_synthetic_platform_is_whole(values):

@@ -29,7 +29,14 @@ def test_hosts_are_numbered_and_as_fast_as_in_the_hierarchy(tmp_path, name):
 
 
 def test_cores_reach_each_other_through_the_links_of_their_nodes_and_clusters(tmp_path):
-    settings = {"clusters": 2, "nodes": [2, 2], "processors": [1, 1], "cores": [2, 2], "latency": "1us", "global_latency": "10us"}
+    settings = {
+        "clusters": 2,
+        "nodes": [2, 2],
+        "processors": [1, 1],
+        "cores": [2, 2],
+        "latency": "1us",
+        "global_latency": "10us",
+    }
     generate_platform(validate(PlatformSettings, {"synthetic": settings}), tmp_path / "platform.xml")
     platform = batsim_xml.read_platform(tmp_path / "platform.xml")
     cores = platform.compute_hosts(MASTER)

@@ -27,9 +27,33 @@ HILL = {
     "parent": None,
 }
 RULES = [
-    {"name": "zero", "kind": "rule", "mode": "default", "trained_on": "", "target": "constant", "params": {}, "seeds": [0]},
-    {"name": "three", "kind": "rule", "mode": "default", "trained_on": "", "target": "constant", "params": {"guess": 3.0}, "seeds": [0]},
-    {"name": "dice", "kind": "rule", "mode": "default", "trained_on": "", "target": "dice", "params": {}, "seeds": [0, 1, 2]},
+    {
+        "name": "zero",
+        "kind": "rule",
+        "mode": "default",
+        "trained_on": "",
+        "target": "constant",
+        "params": {},
+        "seeds": [0],
+    },
+    {
+        "name": "three",
+        "kind": "rule",
+        "mode": "default",
+        "trained_on": "",
+        "target": "constant",
+        "params": {"guess": 3.0},
+        "seeds": [0],
+    },
+    {
+        "name": "dice",
+        "kind": "rule",
+        "mode": "default",
+        "trained_on": "",
+        "target": "dice",
+        "params": {},
+        "seeds": [0, 1, 2],
+    },
 ]
 
 
@@ -58,10 +82,14 @@ class Toy:
         return {"name": scenario, "mode": mode, "seed": 7, "units": 6}
 
     def learn_part(self, file: str = "learn", **changes: object) -> Path:
-        return self.part(file, policy={**HILL, **changes}, problems={name: self.problem(name) for name in ("near", "far")})
+        return self.part(
+            file, policy={**HILL, **changes}, problems={name: self.problem(name) for name in ("near", "far")}
+        )
 
     def evaluate_part(self, scenario: str, policies: list, name: str = "evaluate", **changes: object) -> Path:
-        return self.part(name, **{"scenario": scenario, "problem": self.problem(scenario), "policies": policies, **changes})
+        return self.part(
+            name, **{"scenario": scenario, "problem": self.problem(scenario), "policies": policies, **changes}
+        )
 
 
 def make_toy(folder: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:

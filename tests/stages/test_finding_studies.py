@@ -99,6 +99,9 @@ def test_the_door_is_light(repository: Path) -> None:
         "schedlab.figures.helpers",
         "schedlab.figures.save",
     )
-    code = f"import sys, {', '.join(modules)}; print(sorted({{'torch', 'snakemake', 'matplotlib', 'hydra'}} & set(sys.modules)))"
+    code = (
+        f"import sys, {', '.join(modules)}; print(sorted({{'torch', 'snakemake', 'matplotlib', 'hydra'}} & "
+        "set(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -32,7 +32,8 @@ headline:
   published: [guess]
   note: "other <i>numbers</i> {{ 7 * 7 }}"
 claims:
-  - {id: guess, paper: "A & B", quantity: "cost </script><b>x</b>", published: 0.0, ours_reference: 0.0, status: reproduced}
+  - {id: guess, paper: "A & B", quantity: "cost </script><b>x</b>", published: 0.0,
+    ours_reference: 0.0, status: reproduced}
   - {id: other, paper: "A & B", table: "T1", quantity: "sequence", published: "011", status: open}
 """
 
@@ -64,7 +65,10 @@ def test_the_chosen_results_lead_by_the_first_policy_that_was_run(finished: Path
     row = pd.read_parquet(finished / "summary.parquet").query(
         "scenario == 'far' and policy == 'hill' and split == 'test' and metric == 'cost'"
     )
-    assert (far.measured.value, far.measured.low, far.measured.seeds) == (*row[["value", "ci_low"]].iloc[0], 5) and far.measured.interval
+    assert (far.measured.value, far.measured.low, far.measured.seeds) == (
+        *row[["value", "ci_low"]].iloc[0],
+        5,
+    ) and far.measured.interval
     pair = pd.read_parquet(finished / "comparisons.parquet").query(
         "scenario == 'far' and policy == 'hill' and split == 'test' and metric == 'cost' and role == 'best_rule'"
     )
@@ -87,7 +91,11 @@ def test_a_verdict_needs_one_sign_and_enough_seeds_and_units() -> None:
     assert verdict(difference(-3.0, -1.0), "lower") == verdict(difference(1.0, 3.0), "higher") == "better"
     assert verdict(difference(1.0, 3.0), "lower") == verdict(difference(-3.0, -1.0), "higher") == "worse"
     assert verdict(difference(-1.0, 3.0), "lower") == verdict(difference(0.0, 3.0), "lower") == "no clear difference"
-    assert verdict(difference(-3.0, -1.0, seeds=2), "lower") == verdict(difference(-3.0, -1.0, units=1), "lower") == "too little to tell"
+    assert (
+        verdict(difference(-3.0, -1.0, seeds=2), "lower")
+        == verdict(difference(-3.0, -1.0, units=1), "lower")
+        == "too little to tell"
+    )
 
 
 def test_the_first_page_sets_results_beside_published_numbers(shared_toy: Toy, finished: Path) -> None:
@@ -96,7 +104,9 @@ def test_the_first_page_sets_results_beside_published_numbers(shared_toy: Toy, f
     text = words(page)
     (far, near) = lead(finished, validate(HeadlineSettings, yaml.safe_load(LEDGER)["headline"]))
     for headline in (far, near):
-        assert f"{headline.scenario}: {headline.policy} learned on near > near + far {headline.measured.value:.4g}" in text
+        assert (
+            f"{headline.scenario}: {headline.policy} learned on near > near + far {headline.measured.value:.4g}" in text
+        )
         assert f"{headline.against.policy}: {headline.against.value:.4g}" in text and headline.against.verdict in text
     assert f"[{far.measured.low:.4g}, {far.measured.high:.4g}]" in text
     assert "0 cost </script><b>x</b> (A & B) ; ours: 0 reference (reproduced) other <i>numbers</i> {{ 7 * 7 }}" in text
@@ -111,7 +121,9 @@ def test_the_table_of_a_study_has_every_policy_best_first(shared_toy: Toy, finis
     results_page("smoke", finished, page)
     table = page.read_text().partition("<h2>far</h2>")[2].partition("</table>")[0]
     policies = re.findall(r'<tr><td><span class="whole">([^<]*)<', table)
-    summary = pd.read_parquet(finished / "summary.parquet").query("scenario == 'far' and split == 'test' and metric == 'cost'")
+    summary = pd.read_parquet(finished / "summary.parquet").query(
+        "scenario == 'far' and split == 'test' and metric == 'cost'"
+    )
     assert policies == summary.sort_values("value")["policy"].tolist()
     assert "These numbers mean nothing" in words(page)
 
@@ -121,7 +133,9 @@ def test_the_ledgers_are_shown_whole(shared_toy: Toy, finished: Path) -> None:
     claims_page({"toy": shared_toy.folder / "toy.yaml"}, page)
     assert "1 reproduced, 0 repaired, 0 differs, 1 open" in words(page)
     assert (
-        "cost </script><b>x</b> 0 0 – reproduced" in words(page) and "A & B: T1" in words(page) and "sequence 011 – – open" in words(page)
+        "cost </script><b>x</b> 0 0 – reproduced" in words(page)
+        and "A & B: T1" in words(page)
+        and "sequence 011 – – open" in words(page)
     )
     assert finished and "<b>x" not in page.read_text()
 
@@ -136,11 +150,15 @@ def test_benchmarks_are_summed_by_study_and_rule(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(f"s\tmax_rss\tcpu_time\n{line}\n")
     benchmarks_page(tmp_path, tmp_path / "page.html")
-    assert words(tmp_path / "page.html").endswith("toy draw 1 1 1 1 80 toy evaluate 2 10 6 3 120 toy make_trace 1 3 3 2 90")
+    assert words(tmp_path / "page.html").endswith(
+        "toy draw 1 1 1 1 80 toy evaluate 2 10 6 3 120 toy make_trace 1 3 3 2 90"
+    )
 
 
 def test_every_workflow_rule_that_computes_writes_a_benchmark(repository: Path) -> None:
-    """But for those that list, check or measure something in a moment, and where Snakemake runs; and those that it may cache."""
+    """But for those that list, check or measure something in a moment, and where Snakemake runs; and those that it
+    may cache.
+    """
     without = set()
     for file in sorted((repository / "workflow/rules").rglob("*.smk")):
         for rule in re.findall(r"^ *rule\b[^\n]*:\n.*?(?=^ *rule\b[^\n]*:\n|\Z)", file.read_text(), flags=re.S | re.M):
@@ -151,8 +169,16 @@ def test_every_workflow_rule_that_computes_writes_a_benchmark(repository: Path) 
 
 def test_every_shipped_headline_names_what_there_is(repository: Path) -> None:
     ledgers = read_claims(repository / "conf")
-    assert {name for name, ledger in ledgers.items() if ledger.headline} == {"adaptation", "batch", "cloud", "hetero", "ramp"}
+    assert {name for name, ledger in ledgers.items() if ledger.headline} == {
+        "adaptation",
+        "batch",
+        "cloud",
+        "hetero",
+        "ramp",
+    }
     for name, ledger in ledgers.items():
         for result in ledger.headline.results:
             assert (repository / f"conf/scenario/{name}/{result.scenario}.yaml").is_file(), result
-            assert all((repository / f"conf/policy/{name}/{policy}.yaml").is_file() for policy in result.policies), result
+            assert all((repository / f"conf/policy/{name}/{policy}.yaml").is_file() for policy in result.policies), (
+                result
+            )

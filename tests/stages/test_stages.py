@@ -52,12 +52,17 @@ def run_all(toy: Toy, out: Path) -> None:
     checkpoints = {("hill", seed): learn_toy(toy, out / "policies" / f"seed-{seed}", seed) for seed in seeds}
     folders = []
     for scenario in ("near", "far"):
-        for bundle, policies, given in (("rules", toy.rules, {}), ("hill", [{**toy.hill, "trained_on": "near > near+far"}], checkpoints)):
+        for bundle, policies, given in (
+            ("rules", toy.rules, {}),
+            ("hill", [{**toy.hill, "trained_on": "near > near+far"}], checkpoints),
+        ):
             part = toy.evaluate_part(scenario, policies, f"{scenario}-{bundle}")
             folders.append(out / scenario / bundle)
             evaluate_toy(toy, part, given, folders[-1], scenario)
     jobs = {"rules": [rule["name"] for rule in toy.rules], "hill": ["hill"]}
-    part = toy.part("summarise", statistics={"baseline": "zero", "resamples": 200}, scenarios={"near": jobs, "far": jobs})
+    part = toy.part(
+        "summarise", statistics={"baseline": "zero", "resamples": 200}, scenarios={"near": jobs, "far": jobs}
+    )
     summarise(
         part,
         [folder / "scores.parquet" for folder in folders],
@@ -84,7 +89,9 @@ def test_all_stages_pass(shared_toy: Toy, finished: Path) -> None:
     assert set(scores["policy"]) == {"zero", "three", "dice", "hill"}
     assert len(scores) == 2 * 2 * 2 * 6 * (1 + 1 + 3 + 5)  # scenarios, splits, metrics, units, seeds
     summary = tables.read(tables.SUMMARY, finished / "summary" / "summary.parquet")
-    costs = summary[(summary.scenario == "far") & (summary.split == "test") & (summary.metric == "cost")].set_index("policy")
+    costs = summary[(summary.scenario == "far") & (summary.split == "test") & (summary.metric == "cost")].set_index(
+        "policy"
+    )
     targets = json.loads(shared_toy.inputs["far"]["targets"].read_text())["test"]
     assert costs.loc["three", "value"] == pytest.approx(np.mean((np.array(targets) - 3.0) ** 2), rel=1e-12)
     assert costs.loc["hill", "seeds"] == 5
@@ -100,7 +107,9 @@ def test_all_stages_pass(shared_toy: Toy, finished: Path) -> None:
 
 def test_comparisons_with_baseline_and_best_rule(finished: Path) -> None:
     found = tables.read(tables.COMPARISONS, finished / "summary" / "comparisons.parquet")
-    far = found[(found.scenario == "far") & (found.metric == "cost") & (found.split == "test")].set_index(["policy", "role"])
+    far = found[(found.scenario == "far") & (found.metric == "cost") & (found.split == "test")].set_index(
+        ["policy", "role"]
+    )
     assert far.loc[("hill", "best_rule"), "baseline"] == "three"
     assert far.loc[("hill", "baseline"), "baseline"] == "zero"
     assert far.loc[("three", "baseline"), "difference"] < 0
@@ -124,7 +133,9 @@ def test_figures_and_index(shared_toy: Toy, finished: Path) -> None:
     assert "seeds 0–4" in text
 
 
-def test_a_figure_that_cannot_be_drawn_says_so_in_its_place_and_the_others_are_drawn(shared_toy: Toy, finished: Path) -> None:
+def test_a_figure_that_cannot_be_drawn_says_so_in_its_place_and_the_others_are_drawn(
+    shared_toy: Toy, finished: Path
+) -> None:
     values = yaml.safe_load((shared_toy.folder / "parts" / "draw.yaml").read_text())
     good = values["figures"][0]
     bad = {**good, "name": "bad", "scenarios": ["near", "nowhere"]}
@@ -136,14 +147,18 @@ def test_a_figure_that_cannot_be_drawn_says_so_in_its_place_and_the_others_are_d
     for name in ("bad", "costs", "odd"):
         assert all((out / f"{name}.{ending}").stat().st_size > 0 for ending in ("svg", "pdf", "png", "txt"))
     assert (out / "costs.svg").read_bytes() == (finished / "plots/toy/costs.svg").read_bytes()
-    assert "could not be drawn: figure bad: scenarios: there are no scores of nowhere" in (out / "bad.txt").read_text().replace("\n", " ")
+    assert "could not be drawn: figure bad: scenarios: there are no scores of nowhere" in (
+        out / "bad.txt"
+    ).read_text().replace("\n", " ")
     failed = failures(out / "figures.json")
     assert set(failed) == {"bad", "odd"}
     assert failed["odd"].startswith("IndexError: ")
     assert failures(finished / "plots/toy/figures.json") == {} == failures(out / "nothing.json")
 
 
-@pytest.mark.parametrize(("scale", "of_scores", "marked"), [("smoke", True, True), ("smoke", False, False), ("small", True, False)])
+@pytest.mark.parametrize(
+    ("scale", "of_scores", "marked"), [("smoke", True, True), ("smoke", False, False), ("small", True, False)]
+)
 def test_figures_of_scores_say_that_the_scale_is_one_of_tests(
     shared_toy: Toy, finished: Path, monkeypatch, scale, of_scores, marked
 ) -> None:
@@ -169,7 +184,9 @@ def test_a_scenario_that_a_drawing_leaves_out_is_told_of(shared_toy: Toy, finish
 
     shown = toy_study.figures.draw_costs
     left_out = {"far": "no policy"}
-    monkeypatch.setattr(toy_study.figures, "draw_costs", lambda tables, spec: replace(shown(tables, spec), left_out=left_out))
+    monkeypatch.setattr(
+        toy_study.figures, "draw_costs", lambda tables, spec: replace(shown(tables, spec), left_out=left_out)
+    )
     out = shared_toy.folder / "left_out"
     draw(shared_toy.folder / "parts" / "draw.yaml", finished / "summary", shared_toy.inputs, out)
     assert " ".join((out / "costs.txt").read_text().split()).endswith(" Not shown: far (no policy).")
@@ -179,11 +196,15 @@ def test_a_scenario_that_a_drawing_leaves_out_is_told_of(shared_toy: Toy, finish
     assert "Not shown" not in (finished / "plots/toy/costs.txt").read_text()
 
 
-def test_a_figure_of_records_alone_is_listed_with_no_scenario(shared_toy: Toy, finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_figure_of_records_alone_is_listed_with_no_scenario(
+    shared_toy: Toy, finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import toy_study.figures
 
     shown = toy_study.figures.draw_costs
-    monkeypatch.setattr(toy_study.figures, "draw_costs", lambda tables, spec: replace(shown(tables, spec), of_scores=False))
+    monkeypatch.setattr(
+        toy_study.figures, "draw_costs", lambda tables, spec: replace(shown(tables, spec), of_scores=False)
+    )
     out = shared_toy.folder / "of_records"
     draw(shared_toy.folder / "parts" / "draw.yaml", finished / "summary", shared_toy.inputs, out)
     (entry,) = json.loads((out / "figures.json").read_text())["figures"]
@@ -257,7 +278,10 @@ def test_progress_of_other_values_is_not_resumed(toy: Toy, monkeypatch: pytest.M
 def test_a_child_starts_from_its_parent(toy: Toy) -> None:
     parent = learn_toy(toy, toy.folder / "parent", 0)
     part = toy.learn_part(
-        "child", name="child", parent="hill", train_on=[{"scenarios": ["far"], "steps": 1, "params": {"step_size": 1e-9}}]
+        "child",
+        name="child",
+        parent="hill",
+        train_on=[{"scenarios": ["far"], "steps": 1, "params": {"step_size": 1e-9}}],
     )
     child = learn_toy(toy, toy.folder / "child", 0, part, parent)
     guesses = [json.loads(path.read_text())["guess"] for path in (parent, child)]
@@ -286,7 +310,10 @@ class Nothing:
     ("body", "error"),
     [
         ("pass", "wrote no checkpoint"),
-        ("curve('cost', float('nan'), step=1)", r"mine\.py:3: learner of 'hill' failed: ValueError: .* cannot hold nan"),
+        (
+            "curve('cost', float('nan'), step=1)",
+            r"mine\.py:3: learner of 'hill' failed: ValueError: .* cannot hold nan",
+        ),
         ("[curve('cost', 1.0, step=1) for _ in range(2)]", r"mine\.py:3: .* holds that place already"),
     ],
 )
@@ -311,7 +338,9 @@ def test_a_users_own_rule(toy: Toy) -> None:
     entry = {**toy.rules[0], "name": "four", "target": "mine.py:Four", "params": {"guess": 4.0}}
     rule = {**toy.rules[1], "name": "other", "params": {"guess": 4.0}}
     path = evaluate_toy(toy, toy.evaluate_part("far", [entry, rule]), {}, toy.folder / "scores")
-    scores = tables.read(tables.SCORES, path).pivot_table(index=["split", "unit", "metric"], columns="policy", values="value")
+    scores = tables.read(tables.SCORES, path).pivot_table(
+        index=["split", "unit", "metric"], columns="policy", values="value"
+    )
     assert (scores["four"] == scores["other"]).all()
 
 
@@ -337,7 +366,9 @@ def test_evaluate_refuses_what_was_not_declared(toy: Toy, monkeypatch: pytest.Mo
     rollout = problem.rollout
     part = toy.evaluate_part("far", [toy.rules[0]])
     for scores, error in (({"coast": 1.0}, "declares no metric 'coast'"), ({"cost": float("inf")}, "cost is inf")):
-        outcome = type(rollout(problem({"test": [0.0]}), make_rule(toy.study, policy_spec(toy.rules[0]), None, 0), _unit()))(scores)
+        outcome = type(
+            rollout(problem({"test": [0.0]}), make_rule(toy.study, policy_spec(toy.rules[0]), None, 0), _unit())
+        )(scores)
         monkeypatch.setattr(problem, "rollout", lambda *_, outcome=outcome: outcome)
         with pytest.raises(ValueError, match=error):
             evaluate_toy(toy, part, {}, toy.folder / "scores")
@@ -365,8 +396,12 @@ class Own:
 """
 
 
-@pytest.mark.parametrize(("params", "line", "told"), [({}, 4, "KeyError: 'guess'"), ({"guess": 2.0}, 10, "IndexError: out of range")])
-def test_what_goes_wrong_in_a_file_of_the_users_is_told_with_its_line(toy: Toy, params: dict, line: int, told: str) -> None:
+@pytest.mark.parametrize(
+    ("params", "line", "told"), [({}, 4, "KeyError: 'guess'"), ({"guess": 2.0}, 10, "IndexError: out of range")]
+)
+def test_what_goes_wrong_in_a_file_of_the_users_is_told_with_its_line(
+    toy: Toy, params: dict, line: int, told: str
+) -> None:
     Path("own.py").write_text(f"{OWN}# {line}\n")  # a module is run once for each content
     part = toy.evaluate_part("far", [{**toy.rules[0], "name": "own", "target": "own.py:Own", "params": params}])
     with pytest.raises(UserError, match=rf"own\.py:{line}: rule 'own' failed: {told}; mend the file\."):
@@ -397,7 +432,9 @@ class Own:
 
 def test_what_goes_wrong_in_a_learner_of_the_users_is_told_with_its_line(toy: Toy) -> None:
     Path("own.py").write_text(FAILING_LEARNER)
-    with pytest.raises(UserError, match=r"^own\.py:4: learner of 'hill' failed: IndexError: none left; mend the file\.$"):
+    with pytest.raises(
+        UserError, match=r"^own\.py:4: learner of 'hill' failed: IndexError: none left; mend the file\.$"
+    ):
         learn_toy(toy, toy.folder / "learned", 0, toy.learn_part(target="own.py:Own"))
     (toy.folder / "policy").write_text("")
     part = toy.evaluate_part("far", [{**toy.hill, "trained_on": "near", "target": "own.py:Own"}])

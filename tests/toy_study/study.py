@@ -61,7 +61,10 @@ class ToyProblem:
     targets: Mapping[str, list[float]]
 
     def units(self, split: str) -> Sequence[Unit]:
-        return [Unit(f"{split}-{i:02d}", "target", split, f"{split}-{i // 2}", seed=i) for i in range(len(self.targets[split]))]
+        return [
+            Unit(f"{split}-{i:02d}", "target", split, f"{split}-{i // 2}", seed=i)
+            for i in range(len(self.targets[split]))
+        ]
 
     def env(self, unit: Unit, seed: int) -> None:
         """There is nothing to step."""
@@ -74,7 +77,9 @@ class ToyProblem:
         policy.reset(unit)
         guess = float(policy.act(None, None))
         distance = abs(guess - self.target(unit))
-        return Outcome({"cost": distance**2, "near": float(distance < 1.0)}, details={"guesses": pd.DataFrame({"guess": [guess]})})
+        return Outcome(
+            {"cost": distance**2, "near": float(distance < 1.0)}, details={"guesses": pd.DataFrame({"guess": [guess]})}
+        )
 
 
 @dataclass
@@ -121,7 +126,9 @@ def make_dice(params: Mapping[str, Any], problem: Problem, seed: int) -> Policy:
 class HillClimber:
     """Keeps a guess, tries a step each time, and takes it where the mean cost of the training units falls."""
 
-    def learn(self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+    def learn(
+        self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> None:
         kept = paths.progress / "state.json"
         start = json.loads(paths.start.read_text())["guess"] if paths.start else spec.params["start"]
         state = json.loads(kept.read_text()) if kept.exists() else {"step": 0, "guess": start}
@@ -134,7 +141,13 @@ class HillClimber:
                 step = state["step"]
                 trial = state["guess"] + float(generator(seed, "step", step).normal(0, settings["step_size"]))
                 state["guess"] = min((state["guess"], trial), key=lambda guess: mean_cost(chosen, guess))
-                curve("cost", mean_cost(chosen, state["guess"]), step=step, phase=number, scenario="+".join(phase.scenarios))
+                curve(
+                    "cost",
+                    mean_cost(chosen, state["guess"]),
+                    step=step,
+                    phase=number,
+                    scenario="+".join(phase.scenarios),
+                )
                 state["step"] = step + 1
                 write_json(kept, state)
         write_json(paths.checkpoint, {"guess": state["guess"]})
@@ -146,7 +159,9 @@ class HillClimber:
 
 def mean_cost(problems: Sequence[ToyProblem], guess: float) -> float:
     """Return the mean squared distance of a guess to all training targets."""
-    return float(np.mean([(guess - problem.target(unit)) ** 2 for problem in problems for unit in problem.units("train")]))
+    return float(
+        np.mean([(guess - problem.target(unit)) ** 2 for problem in problems for unit in problem.units("train")])
+    )
 
 
 def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> ToyProblem:

@@ -1,10 +1,11 @@
-"""Run as a program in a checkout: what Snakemake would ask Slurm for, of the jobs of a dry run. Prints one JSON document.
+"""Run as a program in a checkout: what Snakemake would ask Slurm for, of the jobs of a dry run. Prints one JSON
+document.
 
     python asked_of_slurm.py SCALE
 
-`groups`: for each connected component of jobs of a group of profiles/slurm: the group, its rules level by level, and what as many such
-components as the profile puts together ask for, as Snakemake itself lays them out. `jobs`: their number by rule. `scenarios`: how many jobs
-each scenario alone needs.
+`groups`: for each connected component of jobs of a group of profiles/slurm: the group, its rules level by level, and
+what as many such components as the profile puts together ask for, as Snakemake itself lays them out. `jobs`: their
+number by rule. `scenarios`: how many jobs each scenario alone needs.
 """
 
 from __future__ import annotations

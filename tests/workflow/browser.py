@@ -26,7 +26,9 @@ class NoBrowser(Exception):
 
 
 class Browser:
-    """A page of a Chromium that reaches no network; keeps the addresses that pages ask for, and the errors of their scripts."""
+    """A page of a Chromium that reaches no network; keeps the addresses that pages ask for, and the errors of their
+    scripts.
+    """
 
     def __init__(self, folder: Path, width: int = 1400, height: int = 1000) -> None:
         program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -101,16 +103,19 @@ class Browser:
         """Wait until an expression is true, a minute at most."""
         look = f"() => {{ try {{ return Boolean({script}); }} catch {{ return false; }} }}"
         waited = f"""new Promise(done => {{ const began = Date.now(), look = {look};
-            (function again() {{ look() || Date.now() - began > 60000 ? done(look()) : setTimeout(again, 20); }})(); }})"""
+            (function again() {{
+                look() || Date.now() - began > 60000 ? done(look()) : setTimeout(again, 20); }})(); }})"""
         assert self.run(waited), f"waited in vain for {script}"
 
     def click(self, text: str, where: str = "a, button") -> None:
         """Click the first element that shows a text."""
         self.until(
-            f"[...document.querySelectorAll({json.dumps(where)})].find(each => each.innerText.trim() == {json.dumps(text)})"
+            f"[...document.querySelectorAll({json.dumps(where)})].find(each => each.innerText.trim() == "
+            f"{json.dumps(text)})"
         )
         self.run(
-            f"[...document.querySelectorAll({json.dumps(where)})].find(each => each.innerText.trim() == {json.dumps(text)}).click()"
+            f"[...document.querySelectorAll({json.dumps(where)})].find(each => each.innerText.trim() == "
+            f"{json.dumps(text)}).click()"
         )
 
     def text(self) -> str:

@@ -45,7 +45,10 @@ class Climber(HillClimber):
 @contextmanager
 def another_run(folder: Path) -> Iterator[None]:
     """A process that holds the lock of a directory, as a run does."""
-    hold = "import pathlib, time; from schedlab.config.runtime import run_lock; run_lock.hold(pathlib.Path('.schedlab/run.lock'))"
+    hold = (
+        "import pathlib, time; from schedlab.config.runtime import run_lock; "
+        "run_lock.hold(pathlib.Path('.schedlab/run.lock'))"
+    )
     holding = [sys.executable, "-c", f"{hold}; print('held', flush=True); time.sleep(300)"]
     with subprocess.Popen(holding, cwd=folder, stdout=subprocess.PIPE) as running:
         running.stdout.readline()
@@ -65,7 +68,9 @@ class Checkout:
         return [sys.executable, "-m", "snakemake", "--cores", str(cores), *arguments]
 
     def run(self, *arguments: str, cores: int = 2, status: int | None = 0, seconds: float | None = 600) -> str:
-        """Run snakemake, for at most some seconds (None: as long as it takes), and return everything that it printed; status None: any."""
+        """Run snakemake, for at most some seconds (None: as long as it takes), and return everything that it printed;
+        status None: any.
+        """
         done = subprocess.run(
             self.command(*arguments, cores=cores), cwd=self.folder, capture_output=True, text=True, timeout=seconds
         )
@@ -88,7 +93,9 @@ class Checkout:
         return {rule: count for rule, count in counted.items() if rule != "all"}
 
     def jobs(self, *arguments: str) -> set[str]:
-        """The jobs that a dry run would execute: 'rule scenario/bundle', 'rule policy/seed', 'rule study' or 'rule'; not the targets."""
+        """The jobs that a dry run would execute: 'rule scenario/bundle', 'rule policy/seed', 'rule study' or 'rule';
+        not the targets.
+        """
         found = set()
         for block in re.split(r"\n(?=(?:local)?rule )", self.run("--dry-run", *arguments).split("Job stats:", 1)[-1]):
             named = re.match(r"(?:local)?rule (\w+):", block)
@@ -109,7 +116,9 @@ class Checkout:
         file.write_text(text.replace(old, new))
 
     def hashes(self, *folders: str) -> dict[str, str]:
-        """SHA-256 of every result, frozen part, picture, list and manifest of runs; not of logs, times and what tells the machine."""
+        """SHA-256 of every result, frozen part, picture, list and manifest of runs; not of logs, times and what tells
+        the machine.
+        """
         skipped = [name for name in NOT_OUTPUTS if name != MANIFEST]
         found = {name: output_hashes(self.folder / name, skipped) for name in folders or ("results", "plots")}
         return {f"{folder}/{name}": digest for folder, digests in found.items() for name, digest in digests.items()}
@@ -171,7 +180,9 @@ def without(checkout: Checkout, study: str) -> None:
 
 
 def smoke_checkout(repository: Path, folder: Path) -> Checkout:
-    """The shipped configuration cut to two scenarios and two policies at scale smoke, and the toy beside it with the user's own classes."""
+    """The shipped configuration cut to two scenarios and two policies at scale smoke, and the toy beside it with the
+    user's own classes.
+    """
     checkout = shipped_checkout(repository, folder)
     for study in (
         "batch",

@@ -1,8 +1,9 @@
 """Open a report that was built and click through it: python tests/workflow/open_report.py [FOLDER] [--scale smoke]
 
-FOLDER holds results/ and plots/ (default: here). Every study with a summary has to have its headline on the first page and a category with
-all its figures, their captions and its table; the overview two tables. Ends with an AssertionError that says what is missing. Where there
-is no Chromium, it says so and opens nothing; the status is then 1 with --required.
+FOLDER holds results/ and plots/ (default: here). Every study with a summary has to have its headline on the first page
+and a category with all its figures, their captions and its table; the overview two tables. Ends with an AssertionError
+that says what is missing. Where there is no Chromium, it says so and opens nothing; the status is then 1 with
+--required.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ def open_category(browser: Browser, category: str) -> None:
 
 
 def click_through(browser: Browser, folder: Path, scale: str) -> tuple[int, int]:
-    """Look at every picture, caption and table of the open report of a run; returns how many pictures and tables there are."""
+    """Look at every picture, caption and table of the open report of a run; returns how many pictures and tables there
+    are.
+    """
     studies = [summary.parent.name for summary in (folder / "results" / scale).glob("*/summary.parquet")]
     assert studies, f"no study in {folder / 'results' / scale}"
     drawn = {
@@ -59,7 +62,9 @@ def click_through(browser: Browser, folder: Path, scale: str) -> tuple[int, int]
 
 
 def look_at_category(browser: Browser, category: str) -> tuple[set[str], int]:
-    """Look at every entry of a category, and at the captions of pictures; returns the pictures' files and how many tables it has."""
+    """Look at every entry of a category, and at the captions of pictures; returns the pictures' files and how many
+    tables it has.
+    """
     open_category(browser, category)
     pictures, tables = {}, 0
     for row in range(browser.run(f"{MENU}.length")):

@@ -1,4 +1,6 @@
-"""The profiles of clusters ask their batch system for what they should; a stub stands in for it and notes what it is asked."""
+"""The profiles of clusters ask their batch system for what they should; a stub stands in for it and notes what it is
+asked.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ pytestmark = pytest.mark.slow
 
 STUB = {
     "sbatch": "#!{python}\nimport json, pathlib, sys\npathlib.Path('asked.json').write_text(json.dumps(sys.argv[1:]))\n"
-    "made = pathlib.Path('results/measured/device_speed/{device}.json')\nmade.parent.mkdir(parents=True, exist_ok=True)\n"
+    "made = pathlib.Path('results/measured/device_speed/{device}.json')\nmade.parent.mkdir(parents=True, "
+    "exist_ok=True)\n"
     "made.write_text('{{}}')\nprint('7')\n",
     "sacct": "#!/bin/sh\ncase \"$*\" in *Account*) echo guessed;; *) echo '7|COMPLETED';; esac\n",
     "squeue": "#!/bin/sh\necho '7|COMPLETED'\n",

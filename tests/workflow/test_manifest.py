@@ -90,7 +90,9 @@ def holding(folder: Path, text: str) -> list[str]:
 
 
 def test_no_file_of_a_run_holds_a_secret_of_its_environment(finished_toy, tmp_path, secret):
-    """The variables were set before the run, so that a log, a manifest or a record of provenance that told them would be found."""
+    """The variables were set before the run, so that a log, a manifest or a record of provenance that told them would
+    be found.
+    """
     assert holding(finished_toy.folder, secret) == []
     (tmp_path / "told.log").write_text(f"GITHUB_TOKEN={secret}\n")
     assert holding(tmp_path, secret) == ["told.log"]

@@ -1,4 +1,6 @@
-"""The workflow used from elsewhere: as a module of another workflow, and in another working directory, all with spaces in paths."""
+"""The workflow used from elsewhere: as a module of another workflow, and in another working directory, all with spaces
+in paths.
+"""
 
 from __future__ import annotations
 

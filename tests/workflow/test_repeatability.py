@@ -1,4 +1,6 @@
-"""Runs of the toy and of several studies side by side: complete, telling their progress, one at a time in a directory."""
+"""Runs of the toy and of several studies side by side: complete, telling their progress, one at a time in a
+directory.
+"""
 
 from __future__ import annotations
 

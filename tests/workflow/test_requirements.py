@@ -13,7 +13,8 @@ def without_data(repository, tmp_path, monkeypatch):
     monkeypatch.delenv("SCHEDLAB_DATA", raising=False)
     checkout = shipped_checkout(repository, tmp_path / "without")
     (checkout.folder / "conf/scenario/adaptation/photographs.yaml").write_text(
-        "defaults:\n  - _base\n  - override /model: convnet2\n  - override /data: cifar10\n  - override /gpu@timing: gv100gl\n  - _self_\n"
+        "defaults:\n  - _base\n  - override /model: convnet2\n  - override /data: cifar10\n  - override /gpu@timing: "
+        "gv100gl\n  - _self_\n"
         "name: photographs\nadapt_at: 70.0\nscales: [smoke]\npolicies: []\n"
     )
     return checkout

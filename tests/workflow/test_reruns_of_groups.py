@@ -1,4 +1,5 @@
-"""What an edit of one key of each configuration group reruns, three studies side by side: all that reads it, and nothing else.
+"""What an edit of one key of each configuration group reruns, three studies side by side: all that reads it, and
+nothing else.
 
 The groups that other studies alone read are edited in the tests of their runs.
 """

@@ -1,4 +1,6 @@
-"""The shipped studies under profiles/slurm: which jobs go together, what a full group asks for, and how many jobs there are."""
+"""The shipped studies under profiles/slurm: which jobs go together, what a full group asks for, and how many jobs there
+are.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What Snakemake itself offers works here: rule graph, report, one study or figure as target, another working directory."""
+"""What Snakemake itself offers works here: rule graph, report, one study or figure as target, another working
+directory.
+"""
 
 from __future__ import annotations
 

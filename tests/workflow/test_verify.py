@@ -1,4 +1,6 @@
-"""`make verify` compares all that two runs made; runs of the five studies are compared by tests/faults/test_five_studies.py."""
+"""`make verify` compares all that two runs made; runs of the five studies are compared by
+tests/faults/test_five_studies.py.
+"""
 
 from __future__ import annotations
 

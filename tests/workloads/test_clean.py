@@ -1,4 +1,6 @@
-"""Cleaning: each rule and its count, the published profile on the shipped traces, and what holds of every cleaned trace."""
+"""Cleaning: each rule and its count, the published profile on the shipped traces, and what holds of every cleaned
+trace.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,12 @@ WELL = {"time_requested": 60}
 @pytest.mark.parametrize(
     ("rule", "job", "by_default", "as_published"),
     [
-        ("processors", {"procs_allocated": 2, "procs_requested": 3, **WELL}, {"procs_allocated": 3}, {"procs_allocated": 3}),
+        (
+            "processors",
+            {"procs_allocated": 2, "procs_requested": 3, **WELL},
+            {"procs_allocated": 3},
+            {"procs_allocated": 3},
+        ),
         ("missing_request", {"run": 7}, {"time_requested": 7}, {"time_requested": 7}),
         ("negative_run", {"run": -1, **WELL}, {"run": 10}, {"run": 10}),
         ("zero_run", {"run": 0, **WELL}, None, None),
@@ -61,7 +68,9 @@ def test_the_other_actions():
     settings = CleaningSettings(processors="allocated", too_large="clip", overrun="kill", shift=True)
     row = clean(trace(job), settings)[0].jobs.iloc[0]
     assert row[["procs_allocated", "procs_requested", "run", "submit"]].tolist() == [8, 8, 60, 0]
-    row = clean(trace(job), CleaningSettings(processors="requested", machine_processors=16, overrun="extend"))[0].jobs.iloc[0]
+    row = clean(trace(job), CleaningSettings(processors="requested", machine_processors=16, overrun="extend"))[
+        0
+    ].jobs.iloc[0]
     assert row[["procs_allocated", "time_requested"]].tolist() == [12, 100]
     assert clean(trace({"run": 5}, {"run": 6, **WELL}), CleaningSettings(missing_request="drop"))[1].kept == 1
     assert clean(trace({"run": -1, **WELL}), CleaningSettings(negative_run="drop"))[1].kept == 0
@@ -103,9 +112,13 @@ def test_a_trace_without_the_size_of_its_machine():
     assert clean(nameless, CleaningSettings(profile="rlscheduler"))[1].kept == 1
 
 
-@pytest.mark.parametrize(("name", "records", "kept"), [("lab-128", 1500, 1492), ("lab-256-tight", 1500, 1500), ("lab-bursts", 800, 800)])
+@pytest.mark.parametrize(
+    ("name", "records", "kept"), [("lab-128", 1500, 1492), ("lab-256-tight", 1500, 1500), ("lab-bursts", 800, 800)]
+)
 def test_the_published_profile_on_the_shipped_traces(repository, name, records, kept):
-    cleaned, report = clean(read_swf(repository / f"tests/data/batch/{name}.swf.gz"), CleaningSettings(profile="rlscheduler"))
+    cleaned, report = clean(
+        read_swf(repository / f"tests/data/batch/{name}.swf.gz"), CleaningSettings(profile="rlscheduler")
+    )
     assert (report.records, report.kept, len(cleaned.jobs)) == (records, kept, kept)
     assert (cleaned.jobs["run"] > 0).all()
     assert (cleaned.jobs["time_requested"] > 0).all()
@@ -113,7 +126,10 @@ def test_the_published_profile_on_the_shipped_traces(repository, name, records, 
 
 def test_the_published_profile_on_the_archives_logs(shared_data):
     for name, kept in (("HPC2N-2002-2.2-cln", 202871), ("SDSC-SP2-1998-4.2-cln", 59705)):
-        assert clean(read_swf(shared_data / f"traces/{name}.swf.gz"), CleaningSettings(profile="rlscheduler"))[1].kept == kept
+        assert (
+            clean(read_swf(shared_data / f"traces/{name}.swf.gz"), CleaningSettings(profile="rlscheduler"))[1].kept
+            == kept
+        )
 
 
 def test_an_empty_trace():
@@ -122,7 +138,9 @@ def test_an_empty_trace():
 
 
 values = st.integers(-2, 12)
-jobs = st.fixed_dictionaries(dict.fromkeys(("job_id", "submit", "run", "procs_allocated", "procs_requested", "time_requested"), values))
+jobs = st.fixed_dictionaries(
+    dict.fromkeys(("job_id", "submit", "run", "procs_allocated", "procs_requested", "time_requested"), values)
+)
 
 
 @hypothesis_settings(max_examples=100, deadline=None)

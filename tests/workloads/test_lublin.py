@@ -1,4 +1,6 @@
-"""The Lublin-Feitelson model: moments of the authors' program, the plain statement of its arrivals, estimates, loads, determinism."""
+"""The Lublin-Feitelson model: moments of the authors' program, the plain statement of its arrivals, estimates, loads,
+determinism.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from schedlab.workloads.statistics import arrivals, is_power_of_two
 from schedlab.workloads.trace import COLUMNS
 
 SAMPLES, OURS, JOBS = 8, 24, 20_000
-# mean and standard deviation over SAMPLES samples of 20,000 jobs of the authors' program (specification of the batch study, section 15)
+# mean and standard deviation over SAMPLES samples of 20,000 jobs of the authors' program (specification of the batch
+# study, section 15)
 RECORDED = {
     ("typeless", 128): {
         "gap_mean": (925.6, 46),
@@ -52,7 +55,8 @@ RECORDED = {
         "run_p90": (15495, 106),
     },
 }
-# values recorded without their spread, and how far ours may be: three standard errors of 160,000 jobs, or the last digit
+# values recorded without their spread, and how far ours may be: three standard errors of 160,000 jobs, or the last
+# digit
 RECORDED_ROUGHLY = {
     ("typeless", 128): {"log_run_sd": (2.968, 0.03), "rank_correlation": (0.128, 0.012)},
     ("typed", 128): {
@@ -208,5 +212,14 @@ def test_the_shared_sample_agrees_with_the_model(shared_data):
 
     recorded = moments(read_swf(shared_data / "traces/lublin_256.swf.gz").jobs)
     ours = pd.DataFrame([moments(lublin(LublinSettings(processors=256), seed).jobs) for seed in range(12)])
-    for name in ("gap_median", "serial", "parallel_power_of_two", "size_mean", "run_mean", "run_median", "log_run_mean", "run_p90"):
+    for name in (
+        "gap_median",
+        "serial",
+        "parallel_power_of_two",
+        "size_mean",
+        "run_mean",
+        "run_median",
+        "log_run_mean",
+        "run_p90",
+    ):
         assert abs(recorded[name] - ours[name].mean()) < 3.5 * ours[name].std(), name

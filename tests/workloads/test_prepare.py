@@ -1,4 +1,6 @@
-"""Workloads made from settings: each source, each step, the files and that they are the same each time; and the picture of a trace."""
+"""Workloads made from settings: each source, each step, the files and that they are the same each time; and the picture
+of a trace.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ def test_the_files_are_whole_and_the_same_each_time(tmp_path):
 
 
 def test_the_batsim_workload_is_made_from_the_trace_and_the_same_each_time():
-    settings = workload(lublin={"jobs": 200, "processors": 256}, trim={"count": 100}, batsim={"missing_memory": [500, 2000], "jobs": 50})
+    settings = workload(
+        lublin={"jobs": 200, "processors": 256}, trim={"count": 100}, batsim={"missing_memory": [500, 2000], "jobs": 50}
+    )
     gaia = hierarchy_of(PlatformSettings(name="gaia", file="gaia"))
     made, report = make_batsim(settings, gaia)
     assert (len(made.jobs), report["statistics"]["jobs"], report["conversion"]["written"]) == (50, 100, 50)
@@ -69,7 +73,9 @@ def test_the_batsim_workload_is_made_from_the_trace_and_the_same_each_time():
 
 
 def test_a_workload_file_of_batsim_is_taken_as_it_is(tmp_path):
-    custom = BatsimWorkload(4, [{"id": "a", "subtime": 1.5, "res": 1, "profile": "p", "own": [1]}], {"p": {"type": "delay", "delay": 2}})
+    custom = BatsimWorkload(
+        4, [{"id": "a", "subtime": 1.5, "res": 1, "profile": "p", "own": [1]}], {"p": {"type": "delay", "delay": 2}}
+    )
     write_batsim(tmp_path / "w.json", custom)
     settings = workload(source="batsim", file=str(tmp_path / "w.json"))
     made, report = make_batsim(settings, hierarchy_of(PlatformSettings(file="learning")))
@@ -98,7 +104,9 @@ def test_impossible_settings_are_refused(values, told):
 def test_a_trace_that_is_cut_off_leaves_no_file(tmp_path):
     (tmp_path / "cut.swf.gz").write_bytes(gzip.compress(b"1 2 3\n" * 100)[:-5])
     with pytest.raises(UserError, match=r"cut\.swf\.gz"):
-        write_trace(workload(source="swf", file=str(tmp_path / "cut.swf.gz")), tmp_path / "trace.swf", tmp_path / "report.json")
+        write_trace(
+            workload(source="swf", file=str(tmp_path / "cut.swf.gz")), tmp_path / "trace.swf", tmp_path / "report.json"
+        )
     assert [path.name for path in tmp_path.iterdir()] == ["cut.swf.gz"]
 
 
@@ -122,7 +130,11 @@ def test_the_picture_shows_what_the_trace_holds():
         assert np.sum([bar.get_height() for bar in panels[3].patches]) == pytest.approx(100)
         assert "400 jobs on 64 processors" in drawing.caption
         assert "names no date" in panels[1].texts[0].get_text()
-        for odd in (trace({}), trace({"run": -1, "procs_allocated": -1}, comments=()), trace({"submit": 5}, {"submit": 5})):
+        for odd in (
+            trace({}),
+            trace({"run": -1, "procs_allocated": -1}, comments=()),
+            trace({"submit": 5}, {"submit": 5}),
+        ):
             draw_trace(odd).figure.draw_without_rendering()
         with pytest.raises(UserError, match="no job"):
             draw_trace(trace())

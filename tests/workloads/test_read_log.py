@@ -1,4 +1,6 @@
-"""A log read, cleaned and trimmed block by block is what it is all at once, and of a piece no more is held than twice the piece."""
+"""A log read, cleaned and trimmed block by block is what it is all at once, and of a piece no more is held than twice
+the piece.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,9 @@ def test_blocks_give_what_the_whole_gives(tmp_path, monkeypatch, drawn, cleaning
 
 def test_a_size_of_the_machine_behind_the_jobs_holds_for_all(tmp_path, monkeypatch):
     job = " 5 -1 10 1 -1 -1 {} 20 -1 1 1 1 1 1 1 -1 -1\n"
-    (tmp_path / "log.swf").write_text("".join(f"{number}{job.format(number)}" for number in range(1, 21)) + "; MaxProcs: 8\n")
+    (tmp_path / "log.swf").write_text(
+        "".join(f"{number}{job.format(number)}" for number in range(1, 21)) + "; MaxProcs: 8\n"
+    )
     monkeypatch.setattr(swf, "BLOCK_BYTES", 200)
     made, report = read_log(tmp_path / "log.swf", CleaningSettings())
     assert made.processors == len(made.jobs) == 8 and report.rules["too_large"]["jobs"] == 12
@@ -99,7 +103,9 @@ def test_the_files_of_a_workload_have_the_same_bytes_in_any_blocks(tmp_path, mon
             monkeypatch.setattr(swf, "BLOCK_BYTES", size)
             write_trace(settings, tmp_path / f"{part}-{number}.swf.gz", tmp_path / f"{part}-{number}.json")
         for ending in ("swf.gz", "json"):
-            assert (tmp_path / f"whole-{number}.{ending}").read_bytes() == (tmp_path / f"blocks-{number}.{ending}").read_bytes()
+            assert (tmp_path / f"whole-{number}.{ending}").read_bytes() == (
+                tmp_path / f"blocks-{number}.{ending}"
+            ).read_bytes()
 
 
 def test_memory_grows_with_the_piece_and_not_with_the_log(tmp_path, monkeypatch):

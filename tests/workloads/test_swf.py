@@ -41,7 +41,14 @@ def test_columns_are_named_and_typed(tmp_path):
     jobs = read_swf(write(tmp_path, f"; MaxProcs: 8\n{JOB}\n")).jobs
     assert list(jobs.columns) == list(COLUMNS)
     assert jobs.dtypes.to_dict() == {name: np.dtype(kind) for name, kind in COLUMNS.items()}
-    assert jobs.iloc[0][["job_id", "submit", "run", "procs_requested", "time_requested", "user"]].tolist() == [1, 0, 60, 4, 100, 7]
+    assert jobs.iloc[0][["job_id", "submit", "run", "procs_requested", "time_requested", "user"]].tolist() == [
+        1,
+        0,
+        60,
+        4,
+        100,
+        7,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +76,10 @@ def test_the_machine_is_read_from_headers_of_any_spacing(tmp_path, header, nodes
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("\n; MaxProcs: many", r"trace.swf: line 2: MaxProcs is 'many'; expected a number of processors, text behind it where needed"),
+        (
+            "\n; MaxProcs: many",
+            r"trace.swf: line 2: MaxProcs is 'many'; expected a number of processors, text behind it where needed",
+        ),
         ("; Version: 2\n; MaxNodes: 9\n; Max Procs: about 18", r"line 3: MaxProcs is 'about 18'.*or take the line out"),
         ("; MaxProcs: 8\n; MaxNodes: four", r"line 2: MaxNodes is 'four'; expected a number of nodes"),
         (f"{JOB}\n{JOB}\n{JOB}\n; MaxProcs: many", r"line 4: MaxProcs is 'many'"),
@@ -90,7 +100,10 @@ def test_a_size_of_the_machine_in_words_is_refused_at_its_line(tmp_path, monkeyp
 @pytest.mark.parametrize(
     ("header", "wall_clock"),
     [
-        ("; StartTime: Fri Nov 10 15:05:01 PST 2006\n; UnixStartTime: 1163199901\n; TimeZone: 3600", "2006-11-10 15:05:01"),
+        (
+            "; StartTime: Fri Nov 10 15:05:01 PST 2006\n; UnixStartTime: 1163199901\n; TimeZone: 3600",
+            "2006-11-10 15:05:01",
+        ),
         ("; UnixStartTime: 3600\n; TimeZone: -3600", "1970-01-01 00:00:00"),
         ("; UnixStartTime: 3600", "1970-01-01 01:00:00"),
         ("; StartTime: some day", None),
@@ -119,7 +132,9 @@ def test_forms_of_a_file_that_are_read(tmp_path, text):
 
 
 def test_a_comment_may_hold_any_bytes(tmp_path):
-    path = write(tmp_path, b"; Note: Malm\xf6\n; MaxProcs: 16 (\xe9t\xe9)\n" + f"{JOB}\n{JOB}".encode() + b" ; \xff behind\n")
+    path = write(
+        tmp_path, b"; Note: Malm\xf6\n; MaxProcs: 16 (\xe9t\xe9)\n" + f"{JOB}\n{JOB}".encode() + b" ; \xff behind\n"
+    )
     trace = read_swf(path)
     assert (len(trace.jobs), trace.machine_size()) == (2, 16)
     assert trace.comments[0] == " Note: Malm\ufffd"
@@ -209,7 +224,9 @@ def long_trace(jobs):
 
 
 def peak_of(work):
-    """The largest amount of memory, in bytes, that Python and numpy held while some work was done, above that before."""
+    """The largest amount of memory, in bytes, that Python and numpy held while some work was done, above that
+    before.
+    """
     tracemalloc.start()
     try:
         work()
@@ -245,7 +262,9 @@ def test_reading_and_cleaning_hold_a_log_once(tmp_path, monkeypatch):
 
 
 numbers = st.one_of(
-    st.integers(-1, 10**6).map(str), st.floats(-1, 1e9).map(repr), st.sampled_from(["nan", "-", "1e3", "+5", "0x1", "1_0", ".5"])
+    st.integers(-1, 10**6).map(str),
+    st.floats(-1, 1e9).map(repr),
+    st.sampled_from(["nan", "-", "1e3", "+5", "0x1", "1_0", ".5"]),
 )
 lines = st.one_of(
     st.lists(numbers, min_size=16, max_size=19).map(" ".join),

@@ -1,4 +1,6 @@
-"""From a trace to Batsim: the published rules on hand-made jobs, each published defect by default and in mode reference, and limits."""
+"""From a trace to Batsim: the published rules on hand-made jobs, each published defect by default and in mode
+reference, and limits.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,10 @@ def profiles_of(workload):
 
 def test_a_job_and_its_profile():
     workload, report = convert({**WELL, "submit": 50}, {**WELL, "submit": 65})
-    assert (workload.nb_res, report.values()) == (4, {"read": 2, "written": 2, "reasons": dict.fromkeys(report.reasons, 0)})
+    assert (workload.nb_res, report.values()) == (
+        4,
+        {"read": 2, "written": 2, "reasons": dict.fromkeys(report.reasons, 0)},
+    )
     job = workload.jobs[1]
     assert {key: job[key] for key in ("id", "subtime", "res")} == {"id": 1, "subtime": 15, "res": 2}
     assert "walltime" not in job
@@ -110,7 +115,7 @@ def test_draws_have_the_published_distribution():
         assert np.abs(np.array([(bandwidths == value).mean() for value in MEMORY_BANDWIDTHS]) - 1 / 6).max() < 0.025
 
 
-# --- published defects: right by default, as published in mode reference -------------------------------------------------------------
+# --- published defects: right by default, as published in mode reference
 
 
 def test_each_job_keeps_its_own_run_time_which_like_requests_lost():
@@ -144,7 +149,12 @@ def test_a_job_that_can_never_run_is_skipped_clipped_or_refused_and_was_kept():
     skipped, report = convert(large, wide, deep, WELL)
     assert (len(skipped.jobs), report.reasons["too_large"]) == (1, 3)
     clipped, report = convert(large, wide, deep, WELL, infeasible="clip")
-    assert [(job["res"], clipped.profile_of(job)["mem"]) for job in clipped.jobs] == [(4, 2500), (2, 16000), (1, 32000), (2, 2500)]
+    assert [(job["res"], clipped.profile_of(job)["mem"]) for job in clipped.jobs] == [
+        (4, 2500),
+        (2, 16000),
+        (1, 32000),
+        (2, 2500),
+    ]
     assert report.reasons["too_large"] == 3
     with pytest.raises(UserError, match="job 1 asks for 9 cores with 2500 MB each; expected at most 4"):
         convert(large, infeasible="refuse")
@@ -177,7 +187,7 @@ def test_mode_reference_draws_f_and_bandwidth_in_turn_from_one_generator():
     assert profiles_of(workload)[0]["cpu"] == int(4.2 * pairs[0][0] * 100 * 1e9)
 
 
-# --- files -----------------------------------------------------------------------------------------------------------------------------
+# --- files
 
 
 def test_job_limits_are_99th_percentiles_over_the_jobs():
@@ -206,7 +216,11 @@ def test_what_is_written_is_read_again_and_is_the_same_each_time(tmp_path):
     assert convert(*[WELL] * 20, seed=2)[0].profiles != workload.profiles
 
 
-GOOD = {"nb_res": 4, "jobs": [{"id": 0, "subtime": 0, "res": 1, "profile": "p"}], "profiles": {"p": {"type": "delay", "delay": 1}}}
+GOOD = {
+    "nb_res": 4,
+    "jobs": [{"id": 0, "subtime": 0, "res": 1, "profile": "p"}],
+    "profiles": {"p": {"type": "delay", "delay": 1}},
+}
 
 
 @pytest.mark.parametrize(
@@ -245,7 +259,12 @@ def test_nothing_left_is_told():
 
 counts = st.integers(-1, 12)
 jobs = st.fixed_dictionaries(
-    {"submit": counts, "procs_requested": counts, "time_requested": counts, "memory_requested": st.integers(-1, 60_000_000)}
+    {
+        "submit": counts,
+        "procs_requested": counts,
+        "time_requested": counts,
+        "memory_requested": st.integers(-1, 60_000_000),
+    }
 )
 
 
@@ -264,9 +283,13 @@ def test_every_job_that_is_written_can_run_on_the_empty_platform(rows, infeasibl
     assert all(limit > 0 for limit in job_limits(workload).values())
 
 
-values = st.recursive(st.none() | st.integers(-2, 2) | st.text(max_size=2), lambda inner: st.lists(inner, max_size=3), max_leaves=4)
+values = st.recursive(
+    st.none() | st.integers(-2, 2) | st.text(max_size=2), lambda inner: st.lists(inner, max_size=3), max_leaves=4
+)
 keys = st.sampled_from(["nb_res", "jobs", "profiles", "id", "subtime", "res", "profile"])
-files = st.recursive(values, lambda inner: st.dictionaries(keys, inner, max_size=6) | st.lists(inner, max_size=2), max_leaves=16)
+files = st.recursive(
+    values, lambda inner: st.dictionaries(keys, inner, max_size=6) | st.lists(inner, max_size=2), max_leaves=16
+)
 
 
 @hypothesis_settings(max_examples=200, deadline=None)

@@ -27,7 +27,11 @@ def test_arrivals_follow_the_wall_clock_of_the_machine():
 
 
 def test_the_load_is_work_over_room():
-    jobs = ({"submit": 0, "run": 50, "procs_allocated": 4}, {"submit": 100, "run": 100, "procs_allocated": 2}, {"submit": 50, "run": -1})
+    jobs = (
+        {"submit": 0, "run": 50, "procs_allocated": 4},
+        {"submit": 100, "run": 100, "procs_allocated": 2},
+        {"submit": 50, "run": -1},
+    )
     assert offered_load(trace(*jobs)) == pytest.approx(400 / 800)
     edges, loads = load_over_time(trace(*jobs), bins=2)
     assert edges.tolist() == [0, 50, 100]
@@ -46,7 +50,12 @@ def test_the_load_over_time_adds_up_to_the_load():
 
 def test_the_shipped_traces_have_what_their_description_says(repository):
     found = oddities(read_swf(repository / "tests/data/batch/lab-128.swf.gz"))
-    assert (found["run_zero"], found["run_negative"], found["requested_time_missing"], found["run_longer_than_requested"]) == (
+    assert (
+        found["run_zero"],
+        found["run_negative"],
+        found["requested_time_missing"],
+        found["run_longer_than_requested"],
+    ) == (
         8,
         10,
         20,
@@ -62,5 +71,10 @@ def test_statistics_are_plain_values_for_any_trace():
     ):
         assert json.loads(json.dumps(found, allow_nan=False)) == found
     found = statistics(trace(*({"run": run, "procs_allocated": size} for run, size in ((10, 1), (30, 2), (20, 3)))))
-    assert (found["jobs"], found["run"]["mean"], found["run"]["median"], found["serial_fraction"]) == (3, 20, 20, pytest.approx(1 / 3))
+    assert (found["jobs"], found["run"]["mean"], found["run"]["median"], found["serial_fraction"]) == (
+        3,
+        20,
+        20,
+        pytest.approx(1 / 3),
+    )
     assert (found["power_of_two_fraction"], found["rank_correlation_size_run"]) == (0.5, pytest.approx(0.5))

@@ -1,14 +1,17 @@
-"""Kill a run at one of its file events: Python imports this module at the start of every process of a run that faults.py disturbs.
+"""Kill a run at one of its file events: Python imports this module at the start of every process of a run that
+faults.py disturbs.
 
-A file event is what changes names below a folder or opens a file there for writing, in any process of the run, as Python's audit hooks
-tell it just before it happens. Events are counted by appending a byte to a file, whose length then is the event's number: the count
-needs no clock, so that a point means the same on any machine.
+A file event is what changes names below a folder or opens a file there for writing, in any process of the run, as
+Python's audit hooks tell it just before it happens. Events are counted by appending a byte to a file, whose length then
+is the event's number: the count needs no clock, so that a point means the same on any machine.
 
 FAULT_FOLDER  folder whose events count                       FAULT_NOTES  folder of the counts, outside of it
-FAULT_VICTIM  main (Snakemake alone), worker (the process of any job), training (that of a job which learns), all (the whole run);
-              events of workers and training jobs are counted for themselves, those of the others over all processes. Empty: count only
+FAULT_VICTIM  main (Snakemake alone), worker (the process of any job), training (that of a job which learns), all (the
+              whole run); events of workers and training jobs are counted for themselves, those of the others over all
+              processes. Empty: count only
 FAULT_EVENT   number of the event to kill at
-FAULT_OPENED  1: where the event opens a file and its process dies, the file is made or emptied first, as between opening and writing
+FAULT_OPENED  1: where the event opens a file and its process dies, the file is made or emptied first, as between
+              opening and writing
 """
 # No Path is made here: this runs at every event of every process.
 # ruff: noqa: PTH100, PTH118
