@@ -36,7 +36,7 @@ import pandas as pd
 import yaml
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
-from schedlab.config.hashes import content_hash
+from schedlab.config.files import content_hash
 from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator

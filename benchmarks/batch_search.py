@@ -32,7 +32,7 @@ import pandas as pd
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Split
 from schedlab.config.experiment import scenario_records
-from schedlab.config.hashes import content_hash
+from schedlab.config.files import content_hash
 from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator

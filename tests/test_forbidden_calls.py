@@ -31,9 +31,9 @@ REVIEWED = {
         'importlib.import_module(module), "STUDY"',
     ): "the package of a study, which conf/study names",
     (
-        "src/schedlab/stages/draw.py",
-        "importlib.import_module(module), name",
-    ): "a drawing of a study, which the study itself names",
+        "src/schedlab/config/plugins.py",
+        "getattr(importlib.import_module(module), attribute)",
+    ): "a learner, rule, drawing or command of a study, which the study's door names",
     (
         "src/schedlab/batsim/scheduler_loading.py",
         'import_module(f"schedlab.batsim.schedulers.{name}")',

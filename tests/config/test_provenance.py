@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
-from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.files import content_hash, file_hash
 from schedlab.config.runtime import provenance
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from schedlab.cli.main import main
-from schedlab.config.files import write_json, write_table
-from schedlab.config.hashes import file_hash
+from schedlab.config.files import file_hash, write_json, write_table
 from schedlab.evaluation import tables
 
 ROW = {

@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from schedlab.config.errors import UserError
-from schedlab.config.files import read_table
-from schedlab.config.hashes import content_hash
+from schedlab.config.files import content_hash, read_table
 from schedlab.config.runtime.provenance import output_hashes
 from schedlab.evaluation import tables
 from schedlab.figures.index import failures, write_index

@@ -12,7 +12,7 @@ from typing import Any, cast
 import yaml
 
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.hashes import file_hash
+from schedlab.config.files import file_hash
 from schedlab.config.plugins import load_object
 from schedlab.config.readers import read_yaml, short_path, yaml_error
 from schedlab.config.schema import merged

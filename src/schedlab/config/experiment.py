@@ -18,7 +18,7 @@ from schedlab.config.composition import Composed, Compositions
 from schedlab.config.contract import Study
 from schedlab.config.data_paths import find_data, missing_files
 from schedlab.config.errors import UserError, UserErrors, did_you_mean, nearest
-from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.files import content_hash, file_hash
 from schedlab.config.plugins import class_mistakes, is_file_target
 from schedlab.config.readers import option_names
 

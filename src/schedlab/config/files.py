@@ -17,6 +17,8 @@ from schedlab.config.errors import disk_trouble
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+import hashlib
+import json
 
 GROUP_ROWS = 1 << 17  # rows of a table that are packed together; as many, at most, wait to be written
 _TEMPORARY = re.compile(r"\..*?(\.[^.]*|)\.[a-z0-9_]{8}\1")  # .NAME.RANDOM and the suffix of NAME again
@@ -214,3 +216,19 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def canonical_json(value: Any) -> str:
+    """Return the one JSON text of a value: keys sorted, no spaces, NaN and infinities refused."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def content_hash(value: Any, length: int = 16) -> str:
+    """Return the first `length` hexadecimal digits of the SHA-256 of a JSON value's canonical text."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:length]
+
+
+def file_hash(path: Path | str) -> str:
+    """Return the hexadecimal SHA-256 of a file's bytes."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

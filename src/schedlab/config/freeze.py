@@ -14,8 +14,7 @@ from typing import Any
 
 from schedlab.config.data_paths import find_resource
 from schedlab.config.experiment import Experiment
-from schedlab.config.files import write_text_if_changed
-from schedlab.config.hashes import content_hash
+from schedlab.config.files import content_hash, write_text_if_changed
 from schedlab.config.parts import dump
 from schedlab.config.plugins import is_file_target, target_file
 

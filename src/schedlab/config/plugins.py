@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.hashes import file_hash
+from schedlab.config.files import file_hash
 
 INTERFACES = {"rule": ("reset", "act"), "learner": ("learn", "load")}
 

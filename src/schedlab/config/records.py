@@ -22,8 +22,7 @@ from schedlab.config.composition import Composed, Composer, Compositions, Layout
 from schedlab.config.contract import Study
 from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError, UserErrors, did_you_mean, nearest
-from schedlab.config.files import write_text
-from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.files import content_hash, file_hash, write_text
 from schedlab.config.plugins import class_mistakes, is_file_target
 from schedlab.config.readers import option_names, read_yaml
 from schedlab.config.runtime.provenance import source_hash

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.config.errors import UserError
-from schedlab.config.files import write_json
-from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.files import content_hash, file_hash, write_json
 from schedlab.config.parts import read_part
 from schedlab.config.readers import read_json
 from schedlab.config.runtime.provenance import NOT_OUTPUTS, code_and_packages, output_hashes, output_names

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.config.files import atomic_path
-from schedlab.config.hashes import canonical_json
+from schedlab.config.files import atomic_path, canonical_json
 from schedlab.config.readers import read_array, read_members
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from schedlab.config.errors import UserError
-from schedlab.config.files import write_text
-from schedlab.config.hashes import canonical_json
+from schedlab.config.files import canonical_json, write_text
 from schedlab.config.readers import read_json
 from schedlab.platforms.description import MAX_CORES, Libraries, PlatformDescription, type_named
 

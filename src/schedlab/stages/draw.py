@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.config.contract import DrawFigure, Drawing, FigureSpec, Study, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.files import read_table, write_json, write_text
-from schedlab.config.hashes import content_hash
+from schedlab.config.files import content_hash, read_table, write_json, write_text
 from schedlab.config.parts import read_part
 from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.config.contract import Outcome, Policy, PolicySpec, Problem, Split, Study, Unit
 from schedlab.config.errors import UserError
-from schedlab.config.files import write_table
-from schedlab.config.hashes import content_hash
+from schedlab.config.files import content_hash, write_table
 from schedlab.config.parts import read_part
 from schedlab.config.plugins import told_with_place
 from schedlab.config.runtime.provenance import write_provenance

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from schedlab.config.contract import CurvePlace, LearnPaths, Scalar
-from schedlab.config.files import write_bytes, write_text
-from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.files import content_hash, file_hash, write_bytes, write_text
 from schedlab.config.parts import read_part
 from schedlab.config.plugins import told_with_place
 from schedlab.config.runtime.provenance import write_provenance

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.contract import Metric, Study
-from schedlab.config.files import common_schema, read_table, table_writer
-from schedlab.config.hashes import content_hash
+from schedlab.config.files import common_schema, content_hash, read_table, table_writer
 from schedlab.config.parts import read_part
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator

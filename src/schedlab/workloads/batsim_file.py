@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.config.files import write_text
-from schedlab.config.hashes import canonical_json
+from schedlab.config.files import canonical_json, write_text
 from schedlab.config.readers import read_json
 from schedlab.workloads.trace import LARGEST
 

@@ -15,7 +15,7 @@ import yaml
 
 from schedlab.config.data_paths import DATA_VARIABLE
 from schedlab.config.errors import UserError, UserErrors
-from schedlab.config.hashes import file_hash
+from schedlab.config.files import file_hash
 from schedlab.config.schema import validate
 from schedlab.studies.adaptation.data import datasets as module
 from schedlab.studies.adaptation.data.datasets import DataSettings, check, load, missing_files, read, root_folder, save

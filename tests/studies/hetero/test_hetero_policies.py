@@ -14,7 +14,7 @@ from small_hetero import first, frozen, managed_scenario, part, prepared
 
 from schedlab.config.contract import PolicySpec, Unit
 from schedlab.config.errors import UserError
-from schedlab.config.hashes import file_hash
+from schedlab.config.files import file_hash
 from schedlab.config.schema import validate
 from schedlab.platforms.settings import REFERENCE as PLATFORM_REFERENCE
 from schedlab.stages import evaluate as evaluate_stage

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import schedlab
-from schedlab.config.files import write_json
-from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.files import content_hash, file_hash, write_json
 from schedlab.config.parts import read_part
 
 # Names of files and folders that no manifest lists: what differs from run to run, and what is only kept to save time.

@@ -26,7 +26,7 @@ from torch import nn
 
 from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Problem, Unit
 from schedlab.config.errors import UserError
-from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.files import content_hash, file_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.activations import ACTIVATIONS

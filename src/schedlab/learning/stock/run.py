@@ -22,7 +22,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Problem, Unit
 from schedlab.config.errors import UserError
-from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.files import content_hash, file_hash
 from schedlab.config.seeds import derive_seed
 from schedlab.learning.checkpoints import Checkpoint, load_module, module_arrays, read_progress, write_checkpoint
 from schedlab.learning.devices import device_or_processor

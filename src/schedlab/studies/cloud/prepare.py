@@ -11,8 +11,7 @@ import numpy as np
 from schedlab.config.contract import Part, Requirement, Unit
 from schedlab.config.data_paths import find_data, find_resource
 from schedlab.config.errors import UserError
-from schedlab.config.files import read_table, write_json, write_table
-from schedlab.config.hashes import file_hash
+from schedlab.config.files import file_hash, read_table, write_json, write_table
 from schedlab.config.parts import read_part
 from schedlab.config.readers import read_json
 from schedlab.config.schema import validate

@@ -14,8 +14,7 @@ from pydantic import model_validator
 
 from schedlab.config.data_paths import DATA_VARIABLE, LOCAL_DATA, find_data, plain_or_gzip
 from schedlab.config.errors import UserError
-from schedlab.config.files import atomic_path
-from schedlab.config.hashes import file_hash
+from schedlab.config.files import atomic_path, file_hash
 from schedlab.config.schema import Settings, setting
 from schedlab.config.seeds import generator
 from schedlab.studies.adaptation.data import readers

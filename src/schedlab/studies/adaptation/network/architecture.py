@@ -8,7 +8,7 @@ from math import prod
 from typing import Literal
 
 from schedlab.config.errors import UserError
-from schedlab.config.hashes import canonical_json
+from schedlab.config.files import canonical_json
 from schedlab.config.schema import Settings, setting
 
 # (channels, height, width) of an image, (features,) behind a flatten or a global pool; no batch axis

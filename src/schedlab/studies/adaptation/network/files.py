@@ -16,8 +16,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.files import atomic_path
-from schedlab.config.hashes import canonical_json
+from schedlab.config.files import atomic_path, canonical_json
 from schedlab.studies.adaptation.network.architecture import POOLS, WEIGHTED, Architecture, Layer, Shape
 
 _USER_BLOCK, _MARK = 512, b"schedlab weights sha256 "

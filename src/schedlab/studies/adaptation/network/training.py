@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.optim.adam import adam
 
-from schedlab.config.hashes import content_hash
+from schedlab.config.files import content_hash
 from schedlab.learning.devices import find_device
 from schedlab.studies.adaptation.data.datasets import DataSet
 from schedlab.studies.adaptation.network.architecture import Architecture

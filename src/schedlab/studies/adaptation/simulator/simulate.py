@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from schedlab.config.errors import UserError
-from schedlab.config.hashes import content_hash
+from schedlab.config.files import content_hash
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.studies.adaptation.data.datasets import DataSet
 from schedlab.studies.adaptation.network import training

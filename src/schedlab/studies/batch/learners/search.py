@@ -16,7 +16,7 @@ import numpy as np
 
 from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Split
 from schedlab.config.errors import UserError
-from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.files import content_hash, file_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.evaluation.job_metrics import bounded_slowdown

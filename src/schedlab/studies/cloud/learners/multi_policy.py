@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Unit
-from schedlab.config.hashes import content_hash
+from schedlab.config.files import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.checkpoints import load_module, module_arrays, read_checkpoint, read_progress, write_checkpoint

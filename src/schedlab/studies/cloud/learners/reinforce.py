@@ -19,7 +19,7 @@ import torch
 
 from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Unit
 from schedlab.config.errors import UserError
-from schedlab.config.hashes import content_hash
+from schedlab.config.files import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.adam import Adam

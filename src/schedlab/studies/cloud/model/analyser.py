@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.files import write_text
-from schedlab.config.hashes import canonical_json, content_hash
+from schedlab.config.files import canonical_json, content_hash, write_text
 from schedlab.config.readers import parse_json, read_text
 from schedlab.studies.cloud.model.fit_cores import CoreFit, fit_table
 from schedlab.studies.cloud.model.log_units import judge_result

@@ -14,8 +14,7 @@ from typing import Any
 
 from schedlab.batsim.files.workload import parse_workload, read_workload
 from schedlab.config.errors import UserError, nearest
-from schedlab.config.files import write_json
-from schedlab.config.hashes import content_hash, file_hash
+from schedlab.config.files import content_hash, file_hash, write_json
 from schedlab.config.readers import read_json
 from schedlab.config.schema import validate
 from schedlab.platforms import settings as platforms

@@ -14,7 +14,7 @@ import numpy as np
 
 from schedlab.config.contract import Curve, LearnPaths, PolicySpec
 from schedlab.config.errors import UserError
-from schedlab.config.hashes import content_hash
+from schedlab.config.files import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.checkpoints import Arrays, FinishedSteps, make_again
