@@ -16,7 +16,7 @@ PROCESSES ?= 1
 READER ?=
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt Makefile pyproject.toml | sha256sum | cut -c1-16)
 .DEFAULT_GOAL := figures
-.PHONY: setup figures report test test-all lint check fuzz faults verify bench clean
+.PHONY: setup figures report test test-all lint check fuzz faults mutants verify bench clean
 
 setup: $(STAMP)
 
@@ -62,6 +62,10 @@ fuzz: setup
 # Runs of the toy study, killed at COUNT drawn moments and each started again: make faults COUNT=50 SEED=1 PROCESSES=8
 faults: setup
 	source $(BIN)/activate && python tests/faults/faults.py --count $(or $(COUNT),500) --seed $(SEED) --processes $(PROCESSES)
+
+# One fault after the other in the source; says which of them the quick tests catch: make mutants PROCESSES=2
+mutants: setup
+	source $(BIN)/activate && python tests/mutation/mutation.py run --processes $(PROCESSES)
 
 # The scale SCALE (here: smoke) twice, on one core and on two, in two fresh copies; every hash compared.
 verify: setup

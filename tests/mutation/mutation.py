@@ -100,12 +100,15 @@ class Fault:
 
     @property
     def tests(self) -> list[str]:
-        """Folders of the tests of the module's area, the nearest first."""
+        """Tests of the module's area: first the files that name the module, so that a caught fault is caught soon."""
         parts = self.module.split(".")[1:]
-        study = parts[:2] if parts[0] == "studies" else parts[:1]
-        near = [Path("tests", *parts[:depth]) for depth in range(len(parts) - 1, len(study) - 1, -1)]
-        near += [Path("tests/conformance", study[-1]), Path("tests/stages"), Path("tests/cli")]
-        return [str(folder) for folder in near if (REPOSITORY / folder).is_dir()]
+        area = [Path("tests", *parts[: 2 if parts[0] == "studies" else 1]), Path("tests/conformance")]
+        area += [Path("tests/stages"), Path("tests/cli")] if parts[0] != "studies" else []
+        files = [file for folder in area for file in sorted((REPOSITORY / folder).rglob("test_*.py"))]
+        if parts[0] == "studies":
+            files = [file for file in files if "conformance" not in file.parts or f"test_{parts[1]}" in file.name]
+        near = [file for file in files if self.module in file.read_text(encoding="utf-8")]
+        return [str(file.relative_to(REPOSITORY)) for file in dict.fromkeys([*near, *files])]
 
 
 def places(tree: ast.Module) -> Iterator[tuple[str, str, int, ast.AST, ast.AST]]:
