@@ -346,6 +346,6 @@ def test_a_profile_tells_parts_whose_shares_are_the_whole(repository, load_progr
         "/x/lib/python3.11/json/decoder.py": "Python and NumPy",
     }
     assert {file: simulator.part_of(file) for file in parts} == parts
-    assert simulator.OURS.keys() <= {path.stem for path in repository.glob("src/schedlab/batsim/*.py")}
+    assert simulator.OURS.keys() <= {path.stem for path in repository.rglob("src/schedlab/batsim/**/*.py")}
     shares = pd.read_csv(repository / "docs/results/batsim_profile.csv")["share"]
     assert abs(shares.sum() - 1) < 0.01

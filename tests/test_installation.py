@@ -64,10 +64,8 @@ def installed(
     """The interpreter of a virtual environment with schedlab and its dependencies alone."""
     folder = tmp_path_factory.mktemp("installation")
     source, venv = folder / "source", folder / "venv"
-    for name in ("src", "resources"):
-        shutil.copytree(
-            repository / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "data")
-        )
+    for name, left_out in (("src", ("__pycache__", "*.egg-info")), ("resources", ("data",))):
+        shutil.copytree(repository / name, source / name, ignore=shutil.ignore_patterns(*left_out))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(repository / name, source)
     offline = ("--no-deps", "--no-index", "--disable-pip-version-check", "--quiet")

@@ -168,8 +168,8 @@ def test_a_mistake_names_file_and_key(
         ("status: reproduced", "status: differs", "the claim 'accuracy' differs, and its values agree"),
         ("status: reproduced", "status: open", "the claim 'accuracy' is open and has a value"),
         (
-            "0.73912,",
-            "0.5, ours_repaired: 0.9, status: repaired} #",
+            "0.73912,\n    tolerance: 1.0e-4, status: reproduced}",
+            "0.5, ours_repaired: 0.9, status: repaired}",
             "reference mode does not show the defect of 'accuracy'",
         ),
         ("name: adaptation", "name: adoption", "the name is 'adoption'"),

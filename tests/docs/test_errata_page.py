@@ -23,11 +23,11 @@ REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs/errata.md").read_text()
 SECTIONS = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", PAGE, flags=re.S | re.M))
 TESTS = {  # section -> folders that its words are looked for in
-    "Adaptation": ["tests/studies/adaptation"],
-    "Batch": ["tests/studies/batch", "tests/workloads"],
+    "Adaptation": ["tests/studies/adaptation", "tests/conformance"],
+    "Batch": ["tests/studies/batch", "tests/workloads", "tests/conformance"],
     "Hetero": ["tests/studies/hetero", "tests/platforms", "tests/workloads"],
-    "Ramp": ["tests/studies/ramp"],
-    "Cloud": ["tests/studies/cloud"],
+    "Ramp": ["tests/studies/ramp", "tests/conformance"],
+    "Cloud": ["tests/studies/cloud", "tests/conformance"],
 }
 
 
@@ -129,7 +129,8 @@ def test_files_and_words_of_ramp_are_those_of_tests():
     for number, cells in numbered("Ramp").items():
         shown = re.fullmatch(r"`(\w+)` (\w+)", cells[-1])
         assert shown, (number, cells[-1])
-        assert missing_words(shown[2], f"tests/studies/ramp/test_{shown[1]}.py") == [], number
+        (file,) = (REPOSITORY / "tests").rglob(f"test_{shown[1]}.py")
+        assert missing_words(shown[2], str(file.relative_to(REPOSITORY))) == [], number
 
 
 def test_words_of_the_flow_around_the_published_cloud_program_are_those_of_tests():
@@ -137,7 +138,7 @@ def test_words_of_the_flow_around_the_published_cloud_program_are_those_of_tests
     assert len(flow) >= 10
     for cells in flow:
         for word in re.findall(r"`(\w+)`", cells[-1]):
-            assert missing_words(word, "tests/studies/cloud") == [], cells[0]
+            assert missing_words(word, *TESTS["Cloud"]) == [], cells[0]
 
 
 def commands(text: str) -> list[str]:

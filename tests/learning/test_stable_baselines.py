@@ -177,16 +177,6 @@ def test_nothing_is_written_beside_the_job_and_nothing_is_printed(tmp_path, monk
     assert not left  # torch makes its compiler's folder, empty, in the first process that asks for an optimiser
 
 
-def test_heavy_packages_are_not_imported_before_something_is_learned():
-    code = (
-        "import sys, schedlab.learning.stock.learner as s; s.StableBaselinesLearner('ppo'); "
-        "print(sorted({'torch', 'stable_baselines3', 'sb3_contrib'} & set(sys.modules)))"
-    )
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
-    )
-
-
 def test_loading_a_policy_does_not_import_the_compiler_of_torch(tmp_path):
     learn(StableBaselinesLearner("ddpg"), Several(Target), tmp_path, 8)
     code = (

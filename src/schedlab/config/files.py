@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 import re
 import tempfile
@@ -17,8 +19,6 @@ from schedlab.config.errors import disk_trouble
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-import hashlib
-import json
 
 GROUP_ROWS = 1 << 17  # rows of a table that are packed together; as many, at most, wait to be written
 _TEMPORARY = re.compile(r"\..*?(\.[^.]*|)\.[a-z0-9_]{8}\1")  # .NAME.RANDOM and the suffix of NAME again

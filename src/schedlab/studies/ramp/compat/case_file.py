@@ -94,9 +94,9 @@ class _Inputs(_Section):
     agent_kwargs: dict[str, Any] = setting({}, doc="the policy's parameters")
     op_partitioner: str = setting("", doc="a name with sip_ml or random", pattern="^$|sip_ml|random")
     op_placer: str = setting("ramp_first_fit", doc="a name with first_fit or random", pattern="first_fit|random")
-    op_scheduler: str = setting("srpt", doc="a name with srpt", pattern="srpt")
-    dep_placer: str = setting("first_fit", doc="a name with first_fit", pattern="first_fit")
-    dep_scheduler: str = setting("srpt", doc="a name with srpt", pattern="srpt")
+    op_scheduler: str = setting("srpt", doc="a name with srpt; checked, not used", pattern="srpt")
+    dep_placer: str = setting("first_fit", doc="a name with first_fit; checked, not used", pattern="first_fit")
+    dep_scheduler: str = setting("srpt", doc="a name with srpt; checked, not used", pattern="srpt")
 
     @property
     def end(self) -> float:
