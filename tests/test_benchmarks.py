@@ -29,6 +29,7 @@ def bench(repository, monkeypatch):
         del sys.modules[name]
 
 
+@pytest.mark.slow
 def test_the_suite_writes_a_record_of_one_benchmark(repository, tmp_path):
     out = tmp_path / "bench/quick.json"
     command = [
@@ -71,6 +72,7 @@ def test_the_machine_is_told_from_the_record(bench):
     assert page.machine_line(record) == f"1 core (Abacus 9, {rest}"
 
 
+@pytest.mark.slow
 def test_the_record_holds_every_benchmark_and_no_other(repository):
     command = [sys.executable, "-m", "pytest", "-q", "-c", "benchmarks/pytest.ini", "benchmarks", "--collect-only"]
     environment = {**os.environ, "PYTEST_ADDOPTS": ""}

@@ -46,6 +46,7 @@ def test_both_forms_hold_the_same(conf: Path, capsys: pytest.CaptureFixture) -> 
     }
 
 
+@pytest.mark.slow
 def test_every_shipped_scenario_reads_back_equal(shipped: experiment.Experiment) -> None:
     count = 0
     for study, records in shipped.studies.items():

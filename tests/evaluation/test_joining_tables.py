@@ -139,6 +139,7 @@ def test_the_table_that_is_wrong_is_named(tmp_path):
         tables.read_joined(tables.SCORES, [good, good])
 
 
+@pytest.mark.slow
 def test_a_study_summed_up_in_batches_has_the_bytes_of_the_whole_and_memory_does_not_grow_with_its_scenarios(
     tmp_path, monkeypatch
 ):

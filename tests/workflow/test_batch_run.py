@@ -67,6 +67,7 @@ def test_a_smoke_run_scores_every_rule_and_an_edit_makes_again_what_reads_it(che
     }
 
 
+@pytest.mark.slow
 def test_a_trace_that_is_not_there_is_told(checkout, monkeypatch):
     monkeypatch.delenv("SCHEDLAB_DATA", raising=False)
     checkout.edit("conf/scenario/batch/sdsc_sp2.yaml", "scales: [full, paper]", "scales: [smoke]")

@@ -192,6 +192,7 @@ def test_another_configuration_elsewhere_is_told_with_its_first_key(check, finis
     assert learning.endswith("policy.params.step_size is 0.4 here, 0.3 there")
 
 
+@pytest.mark.slow
 def test_a_single_figure_brings_its_manifest(toy):
     for name in (MANIFEST, "plots/small/INDEX.md", "plots/small/toy/costs.svg"):
         (toy.folder / name).unlink()

@@ -102,6 +102,7 @@ def test_a_changed_configuration_waits_for_the_run_that_is_at_work(toy):
     assert {path: path.read_bytes() for path in before} == before
 
 
+@pytest.mark.slow
 def test_output_that_goes_to_a_file_has_no_control_characters(fresh_toy):
     first = "        kept = paths.progress"
     fresh_toy.edit(
@@ -115,6 +116,7 @@ def test_output_that_goes_to_a_file_has_no_control_characters(fresh_toy):
     assert not [character for character in output if ord(character) < 32 and character not in "\n\t"]
 
 
+@pytest.mark.slow
 def test_one_figure_that_cannot_be_drawn_leaves_the_others_and_is_drawn_once_it_is_mended(toy):
     good = (toy.folder / "plots/small/toy/costs.svg").read_bytes()
     text = (toy.folder / "conf/figure/toy/costs.yaml").read_text()

@@ -102,6 +102,7 @@ def test_a_smoke_run_gives_the_same_bytes_each_time(checkout):
     assert checkout.hashes() == made
 
 
+@pytest.mark.slow
 def test_graphs_that_are_not_there_are_told(checkout, monkeypatch):
     monkeypatch.delenv("SCHEDLAB_DATA", raising=False)
     checkout.edit("conf/scenario/ramp/_published.yaml", "scales: [full, paper]", "scales: [smoke]")

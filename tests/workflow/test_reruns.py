@@ -44,6 +44,7 @@ def test_a_training_scenario_reruns_what_is_learned_on_it(toy):
     }
 
 
+@pytest.mark.slow
 def test_a_new_scenario_runs_alone(toy):
     text = (
         (toy.folder / "conf/scenario/toy/far.yaml")
@@ -71,6 +72,7 @@ def test_a_deleted_frozen_part_comes_back_with_the_same_text(toy):
     assert len(parts) > 8 and {path: path.read_text() for path in parts} == parts
 
 
+@pytest.mark.slow
 def test_a_deleted_scenario_is_made_again_with_the_same_bytes(toy):
     before = toy.hashes()
     shutil.rmtree(toy.folder / "results/small/toy/near")

@@ -108,6 +108,7 @@ def test_the_files_of_a_workload_have_the_same_bytes_in_any_blocks(tmp_path, mon
             ).read_bytes()
 
 
+@pytest.mark.slow
 def test_memory_grows_with_the_piece_and_not_with_the_log(tmp_path, monkeypatch):
     monkeypatch.setattr(swf, "BLOCK_BYTES", 1 << 14)
     peaks = []
