@@ -13,6 +13,8 @@ from checkouts import Checkout, copy_repository
 
 from small_conf import write_scales
 
+pytestmark = pytest.mark.slow
+
 SELDOM = """defaults:
   - _load
   - _self_
@@ -92,7 +94,6 @@ def test_a_smoke_run_scores_rules_and_a_learned_policy_and_knows_what_runs_again
         checkout.edit(name, new, old)
 
 
-@pytest.mark.slow
 def test_a_smoke_run_gives_the_same_bytes_each_time(checkout):
     checkout.run(*SMOKE)
     made = checkout.hashes()
@@ -102,7 +103,6 @@ def test_a_smoke_run_gives_the_same_bytes_each_time(checkout):
     assert checkout.hashes() == made
 
 
-@pytest.mark.slow
 def test_graphs_that_are_not_there_are_told(checkout, monkeypatch):
     monkeypatch.delenv("SCHEDLAB_DATA", raising=False)
     checkout.edit("conf/scenario/ramp/_published.yaml", "scales: [full, paper]", "scales: [smoke]")

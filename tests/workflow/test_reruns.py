@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 
+import pytest
+
 ONE_SCENARIO = {"draw_targets": 1, "evaluate": 3, "summarise": 1, "draw_toy": 1, "index_figures": 1}
 
 
