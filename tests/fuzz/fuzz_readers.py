@@ -400,7 +400,8 @@ class _Configuration:
         name = "/".join(self.scenario)
         (self.folder / f"{name}.yaml").write_bytes(scenario)
         self.made._made.pop(self.scenario, None)
-        self.made._hydra[1].cache = {path: read for path, read in self.made._hydra[1].cache.items() if name not in path}
+        files = self.made._loader._files
+        files.cache = {path: read for path, read in files.cache.items() if name not in path}
         experiment.load(self.folder, "smoke", find_study, self.records, self.made)
 
 

