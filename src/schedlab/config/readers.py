@@ -1,5 +1,5 @@
-"""Reading zip archives that somebody wrote: every way in which one can be damaged is told in one sentence, and memory
-is bounded.
+"""Readers of JSON, YAML, arrays and zip archives that others wrote: each kind of damage is one sentence, and memory is
+bounded.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 import yaml
 
 from schedlab.config.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 MAX_BYTES = 1 << 30
 MOST_LEVELS = 100  # of lists and objects within each other
@@ -131,11 +133,12 @@ def read_array(data: bytes) -> np.ndarray:
     """Return the array in the bytes of a .npy file, without pickles. Raises ValueError for whatever is wrong with
     them.
     """
+    import numpy as np  # half of what `schedlab --help` would take
+
     try:
         return np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
-    except (
-        Exception
-    ) as error:  # NumPy reads the header as Python: tokenize.TokenError, MemoryError for impossible shapes, and others
+    # NumPy reads the header as Python: tokenize.TokenError, MemoryError for impossible shapes, and others.
+    except Exception as error:
         raise ValueError(f"no array: {error}") from None
 
 
