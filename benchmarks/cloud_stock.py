@@ -22,6 +22,7 @@ from cloud_initialisation import problem_of
 
 from schedlab.config import experiment
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.plugins import load_object
 from schedlab.stages.studies import find_study
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
 from schedlab.studies.cloud.study import STUDY
@@ -92,7 +93,10 @@ def rows_of(
     spec = PolicySpec("searched", "learned", learner, params, train_on=(Phase((scenario,), decisions),))
     before = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
-        made, paths = STUDY.learners[learner](), LearnPaths(None, Path(folder) / "policy.zip", Path(folder))
+        made, paths = (
+            load_object(STUDY.learners[learner])(),
+            LearnPaths(None, Path(folder) / "policy.zip", Path(folder)),
+        )
         made.learn({scenario: problem}, spec, seed, paths, lambda *point, **place: None)
         policy = made.load(paths.checkpoint, problem)
     spent = time.process_time() - before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -29,6 +29,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(
                 pytest.mark.xdist_group("workflow" if item.path.is_relative_to(workflow) else str(item.path))
             )
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Where SCHEDLAB_REQUIRED is set, as in .ci/run, fail what is skipped for want of Slurm, a browser or a mount."""
+    report = (yield).get_result()
+    if report.skipped and os.environ.get("SCHEDLAB_REQUIRED") and item.get_closest_marker("needs_system"):
+        report.outcome, report.longrepr = "failed", f"must not be skipped here: {report.longrepr}"
 
 
 @pytest.fixture(scope="session")

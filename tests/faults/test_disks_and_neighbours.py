@@ -14,7 +14,7 @@ from checkouts import Checkout
 
 from faults import MADE, WITHOUT_FIGURES, Bench, one_seed_checkout
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs_system]
 REFUSED = "another run works in this directory; wait for it, or use another --directory"
 GOES_ON = "then start the same command again: it goes on where it stopped"
 

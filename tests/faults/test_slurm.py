@@ -16,7 +16,7 @@ from private_slurm import PrivateSlurm, missing
 
 from faults import Bench
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("five studies")]
+pytestmark = [pytest.mark.slow, pytest.mark.needs_system, pytest.mark.xdist_group("five studies")]
 MOST_JOBS = 12
 # What a test may ask for and a cluster would rather not: states every second, small jobs, any partition, no accounting.
 HURRY = (

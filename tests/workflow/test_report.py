@@ -15,7 +15,7 @@ from open_report import MENU, assert_self_contained, click_through, open_categor
 
 from schedlab.evaluation import tables
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.needs_system]
 
 TITLE = "Guessing <i>a</i> number</script><script>document.title='broken'</script>"
 CAPTION = "{{ 7 * 7 }} *x* |y| foo_ <b>z</b>."

@@ -170,7 +170,7 @@ def test_cifar_pickle_of_python_3_reads_back(tmp_path, protocol, order):
 @pytest.mark.parametrize(
     ("batch", "key"),
     [
-        ([1, 2], ""),
+        ([1, 2], "list"),
         ({"labels": [1]}, "data"),
         ({"data": np.zeros((1, 3072), np.uint8)}, "labels"),
         ({"data": [1], "labels": [1]}, "data"),

@@ -325,6 +325,7 @@ def test_the_page_escapes_names_and_needs_no_network(finished):
     assert "http://" not in page and "https://" not in page and "<script" not in page
 
 
+@pytest.mark.needs_system
 def test_the_page_opens_in_a_browser(finished, tmp_path):
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
