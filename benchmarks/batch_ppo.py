@@ -176,7 +176,7 @@ def recipes_of(files: Iterable[Path]) -> dict[str, Variant]:
 
 
 def compare(variants: Mapping[str, Variant], steps: int, seeds: int, drawn_seed: int, out: Path) -> None:
-    """Learn each variant, keep the windows' scores beside `out`, and tell there how they compare with a rule and the
+    """Learn each variant, keep the windows' scores beside `out`, and write there how they compare with a rule and the
     first of them.
     """
     problem, kept = problem_of(FEWER_JOBS, drawn_seed), out.with_name(f"{out.stem}-windows.csv")

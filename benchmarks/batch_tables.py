@@ -23,7 +23,7 @@ TRACES = {
 def batch_search(results: Path) -> str:
     """Searched linear priorities on the test windows of their own traces."""
     found = pd.read_csv(results / "batch_search.csv")
-    # Ratios of the prototype to its chosen rule, with which the specification of the study came: no run of ours makes
+    # Ratios of the prototype to its chosen rule, which the specification of the study gives: no run of ours makes
     # them.
     prototype = {
         "sdsc none": "0.76 to 0.84",

@@ -252,7 +252,7 @@ def cloud_reinforce(results: Path) -> str:
 
 
 def cloud_beginnings(results: Path) -> str:
-    """What REINFORCE comes to from each beginning, and with adapted weights: means of preferences, range of the
+    """What REINFORCE reaches from each beginning, and with adapted weights: means of preferences, range of the
     seeds where they differ.
     """
     found = pd.read_csv(results / "cloud_ablations.csv")

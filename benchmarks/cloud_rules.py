@@ -1,4 +1,4 @@
-"""What the rules and oracles of the cloud study come to on its test units, and the fronts, as two tables; nothing is
+"""What the rules and oracles of the cloud study reach on its test units, and the fronts, as two tables; nothing is
 learned.
 
     PYTHONPATH=src python benchmarks/cloud_rules.py small/cifar10 small/imagenet small/movielens small/squad

@@ -4,7 +4,7 @@ by their sum.
 
     PYTHONPATH=src python benchmarks/cloud_weights.py ablations --out docs/results/cloud_weights.csv
 
-A row for each preference and way of weighing: the allocation of the highest reward, what going there comes to, and the
+A row for each preference and way of weighing: the allocation of the highest reward, what going there yields, and the
 rank correlation (Spearman) of reward and severity over all allocations (`rank`). Nothing is learned.
 """
 

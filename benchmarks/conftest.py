@@ -29,7 +29,7 @@ def records() -> Path:
 
 @pytest.fixture
 def measure(benchmark, request: pytest.FixtureRequest, quick: bool) -> Callable[..., None]:
-    """Time some work that returns how much of `unit` it did; the first line of the benchmark's docstring tells what
+    """Time some work that returns how much of `unit` it did; the first line of the benchmark's docstring says what
     that is.
 
     unit   jobs, steps, ...: a rate is told; s: the time of one

@@ -4,7 +4,7 @@
 
 CPU seconds of a process of its own for each case, reading of the inputs and the first use of compiled code excluded;
 the median of several runs. `episode` cases play one pair to the end without observing; `observe` cases step the
-Gymnasium environment, which observes at each decision, and tell how much of the time the observations take. The 1,000
+Gymnasium environment, which observes at each decision, and report how much of the time the observations take. The 1,000
 jobs come from the model of Lublin and Feitelson at an offered load of `LOAD`, for a machine of the platform's size.
 """
 
