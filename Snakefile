@@ -1,5 +1,5 @@
-# Regenerates every figure: `snakemake --cores all`, or `snakemake --cores all adaptation` for one study.
-# What there is to run is read from conf/ (see workflow/rules/experiment.smk); the rules below are the same for every study.
+# Regenerates every figure: `snakemake --cores all`, or `snakemake --cores all adaptation` for one study. What there is
+# to run is read from conf/ (see workflow/rules/experiment.smk); the rules below are the same for every study.
 from snakemake.utils import min_version
 
 min_version("9.0")

@@ -127,12 +127,17 @@ def write_batch_conf(folder: Path) -> Path:
     return it.
     """
     conf = folder / "conf"
-    policies = [f"policy/batch/{name}.yaml" for name in BATCH_POLICIES]
+    families = ("chosen-rule", "chosen-rule-log", "evolution")
+    policies = [f"policy/batch/{name}.yaml" for name in families]
     learners = [f"learner/batch/{name}.yaml" for name in ("chosen_rule", "evolution")]
     scenarios = [f"scenario/batch/{name}.yaml" for name in ("_base", "lublin")]
     for name in ("config.yaml", "study/batch.yaml", "figure/theme.yaml", *scenarios, *policies, *learners):
         (conf / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SHIPPED / name, conf / name)
+    for name in families:
+        file = conf / f"policy/batch/{name}.yaml"
+        alone = "for_each:\n  lublin: {scales: [small, full, paper]}\n"
+        file.write_text(re.sub(r"(?s)for_each:.*?\n(?=\w)", alone, file.read_text()))
     lublin = conf / "scenario/batch/lublin.yaml"
     head, _, _ = lublin.read_text().partition("policies:\n")
     lublin.write_text(f"{head}policies: [{', '.join(BATCH_POLICIES)}]\n")

@@ -190,6 +190,17 @@ def test_a_mistake_in_a_ledger(conf: Path, old: str, new: str, told: str) -> Non
     assert told in str(caught.value)
 
 
+def test_a_mistake_of_one_scale_names_the_scale(conf: Path, capsys: pytest.CaptureFixture) -> None:
+    policy = conf / "policy/adaptation/exact-tiny.yaml"
+    text = policy.read_text()
+    policy.write_text(text.replace("steps: 60", 'steps: "${scale.studies.adaptation.exact_updates}"'))
+    scale = conf / "scale/small.yaml"
+    scale.write_text(scale.read_text().replace("exact_updates: ", "exact_updates: -"))
+    assert main(["check", "--conf", str(conf)]) == 2
+    errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert errors and all(line.endswith(" [small]") for line in errors)
+
+
 def test_every_mistake_is_told_at_once(conf: Path, capsys: pytest.CaptureFixture) -> None:
     for file, old in (("scenario/adaptation/tiny.yaml", "budget:"), ("policy/adaptation/exact-tiny.yaml", "seeds:")):
         (conf / file).write_text((conf / file).read_text().replace(old, "x" + old))

@@ -14,11 +14,17 @@ from schedlab.config.composition import Composed, Composer, Compositions
 from schedlab.config.errors import UserErrors
 from schedlab.config.readers import option_names, read_yaml
 from schedlab.config.records import checked_scenario
+from schedlab.config.variations import is_family
 from schedlab.stages.studies import find_study
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 GROUPS = ("study", "scenario/adaptation", "policy/adaptation", "figure/adaptation")
-SOME = [(group, name) for group in GROUPS for name in option_names(CONF / group)[::6]]
+SOME = [
+    (group, name)
+    for group in GROUPS
+    for name in option_names(CONF / group)[::4]
+    if not is_family(read_yaml(CONF / group / f"{name}.yaml")) and not name.endswith("_cifar10")
+]
 
 
 @pytest.fixture(scope="module")

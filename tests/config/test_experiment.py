@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from schedlab.config import freeze
 from schedlab.config.composition import Composer
 from schedlab.config.errors import UserError, UserErrors
-from schedlab.config.parts import dump, read_part
+from schedlab.config.runtime import freeze
+from schedlab.config.runtime.parts import dump, read_part
 
 
 def edit(conf: Path, name: str, old: str, new: str) -> None:
@@ -287,9 +287,9 @@ def test_a_file_that_a_drawing_reads_counts_like_the_configuration(conf, load, t
 def test_the_cache_spares_composition_and_forgets_nothing(conf, load, monkeypatch):
     first = load()
     composed = []
-    compose = Composer.compose
+    members = Composer.members
     monkeypatch.setattr(
-        Composer, "compose", lambda self, group, name: composed.append(name) or compose(self, group, name)
+        Composer, "members", lambda self, group, name: composed.append(name) or members(self, group, name)
     )
     again = load()
     assert composed == [] and again.studies == first.studies

@@ -96,7 +96,7 @@ def test_the_door_is_light(repository: Path) -> None:
         "schedlab.stages.draw",
         "schedlab.stages.summarise",
         "schedlab.stages.learn",
-        "schedlab.figures.helpers",
+        "schedlab.figures.captions",
         "schedlab.figures.save",
     )
     code = (

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from test_stages import run_all
 
+import shipped_conf
 from schedlab.config.schema import validate
 from schedlab.evaluation import tables
 from schedlab.evaluation.claims import HeadlineSettings, read_claims
@@ -178,7 +179,5 @@ def test_every_shipped_headline_names_what_there_is(repository: Path) -> None:
     }
     for name, ledger in ledgers.items():
         for result in ledger.headline.results:
-            assert (repository / f"conf/scenario/{name}/{result.scenario}.yaml").is_file(), result
-            assert all((repository / f"conf/policy/{name}/{policy}.yaml").is_file() for policy in result.policies), (
-                result
-            )
+            assert result.scenario in shipped_conf.names(f"scenario/{name}"), result
+            assert set(result.policies) <= set(shipped_conf.names(f"policy/{name}")), result

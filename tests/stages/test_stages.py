@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -119,8 +120,6 @@ def test_comparisons_with_baseline_and_best_rule(finished: Path) -> None:
 
 def test_figures_and_index(shared_toy: Toy, finished: Path) -> None:
     folder = finished / "plots" / "toy"
-    assert "* `hill`: learned by `" in (finished / "plots" / "INDEX.md").read_text()
-    assert "` on near > near+far" in (finished / "plots" / "INDEX.md").read_text()
     for ending in ("svg", "pdf", "png", "txt"):
         assert (folder / f"costs.{ending}").stat().st_size > 0
     entry = json.loads((folder / "figures.json").read_text())["figures"][0]
@@ -128,8 +127,8 @@ def test_figures_and_index(shared_toy: Toy, finished: Path) -> None:
     assert entry["seeds"] == [0, 1, 2, 3, 4]
     assert entry["config_hash"] == content_hash(yaml.safe_load((shared_toy.folder / "parts" / "draw.yaml").read_text()))
     text = (finished / "plots" / "INDEX.md").read_text()
-    assert "](toy/costs.png)" in text
-    assert "seeds 0–4" in text
+    for shown in ("](toy/costs.png)", "0–4", "`hill`", "near > near+far"):  # picture, seeds, policy, its phases
+        assert shown in text
 
 
 def test_a_figure_that_cannot_be_drawn_says_so_in_its_place_and_the_others_are_drawn(
@@ -146,11 +145,10 @@ def test_a_figure_that_cannot_be_drawn_says_so_in_its_place_and_the_others_are_d
     for name in ("bad", "costs", "odd"):
         assert all((out / f"{name}.{ending}").stat().st_size > 0 for ending in ("svg", "pdf", "png", "txt"))
     assert (out / "costs.svg").read_bytes() == (finished / "plots/toy/costs.svg").read_bytes()
-    assert "could not be drawn: figure bad: scenarios: there are no scores of nowhere" in (
-        out / "bad.txt"
-    ).read_text().replace("\n", " ")
     failed = failures(out / "figures.json")
     assert set(failed) == {"bad", "odd"}
+    assert failed["bad"].startswith("figure bad: scenarios: ") and "nowhere" in failed["bad"]
+    assert failed["bad"] in " ".join((out / "bad.txt").read_text().split())
     assert failed["odd"].startswith("IndexError: ")
     assert failures(finished / "plots/toy/figures.json") == {} == failures(out / "nothing.json")
 
@@ -175,7 +173,7 @@ def test_figures_of_scores_say_that_the_scale_is_one_of_tests(
     part.write_text(yaml.safe_dump({**values, "scale": scale}))
     draw(part, finished / "summary", shared_toy.inputs, shared_toy.folder / f"marked_{scale}_{of_scores}")
     words = drawn[0].figure.get_suptitle()
-    assert ("scale smoke" in words) == marked == bool(words)
+    assert ("smoke" in words) == marked == bool(words)
 
 
 def test_a_scenario_that_a_drawing_leaves_out_is_told_of(shared_toy: Toy, finished: Path, monkeypatch, caplog) -> None:
@@ -188,11 +186,26 @@ def test_a_scenario_that_a_drawing_leaves_out_is_told_of(shared_toy: Toy, finish
     )
     out = shared_toy.folder / "left_out"
     draw(shared_toy.folder / "parts" / "draw.yaml", finished / "summary", shared_toy.inputs, out)
-    assert " ".join((out / "costs.txt").read_text().split()).endswith(" Not shown: far (no policy).")
-    assert "figure costs does not show far (no policy)" in caplog.text
     (entry,) = json.loads((out / "figures.json").read_text())["figures"]
-    assert entry["scenarios"] == ["near"] and "Not shown: far" in entry["caption"]
-    assert "Not shown" not in (finished / "plots/toy/costs.txt").read_text()
+    assert entry["scenarios"] == ["near"]
+    for text in (entry["caption"], (out / "costs.txt").read_text(), caplog.text):
+        assert "far (no policy)" in " ".join(text.split())
+    assert "far (no policy)" not in (finished / "plots/toy/costs.txt").read_text()
+
+
+def test_a_figure_may_name_the_values_of_its_drawing(shared_toy: Toy, finished: Path) -> None:
+    values = yaml.safe_load((shared_toy.folder / "parts" / "draw.yaml").read_text())
+    named, unknown = (
+        {**values["figures"][0], "name": name, "caption": f"Least: {{{name}}}."} for name in ("best", "bst")
+    )
+    part = shared_toy.folder / "parts" / "draw_named.yaml"
+    part.write_text(yaml.safe_dump({**values, "figures": [named, unknown]}))
+    out = shared_toy.folder / "named"
+    draw(part, finished / "summary", shared_toy.inputs, out)
+    best = json.loads((out / "figures.json").read_text())["figures"][0]["caption"].split(".")[0]
+    assert best.startswith("Least: ") and best != "Least: {best}"
+    failed = failures(out / "figures.json")
+    assert set(failed) == {"bst"} and failed["bst"].startswith("figure bst: caption") and "best" in failed["bst"]
 
 
 def test_a_figure_of_records_alone_is_listed_with_no_scenario(
@@ -225,6 +238,9 @@ def test_config_copy_and_provenance(toy: Toy) -> None:
     assert origin["seeds"] == [3]
     assert origin["config_hash"] == content_hash(yaml.safe_load(part.read_text()))
     assert set(origin["inputs"]) == {"near/targets", "far/targets"}
+    points = read_table(folder / "curve.parquet")
+    assert origin["budget"] == {"decisions": points["decisions"].max(), "episodes": 0, "trainings": 0}
+    assert points["decisions"].max() > points["decisions"].min() > 0
 
 
 class Killed(BaseException):
@@ -288,14 +304,17 @@ def test_a_child_starts_from_its_parent(toy: Toy) -> None:
 
 
 def test_user_errors_pass_through(toy: Toy) -> None:
-    with pytest.raises(UserError, match="missing"):
+    with pytest.raises(UserError) as caught:
         learn_toy(toy, toy.folder / "job", 0, parent=toy.folder / "nowhere.json")
+    assert str(toy.folder / "nowhere.json") in caught.value.where
     toy.inputs["far"]["targets"].unlink()
-    with pytest.raises(UserError, match=r"far/targets"):
+    with pytest.raises(UserError) as caught:
         learn_toy(toy, toy.folder / "job", 0)
-    with pytest.raises(UserError, match=r"unknown learner 'hill_climb'.*did you mean 'hill_climbing'"):
-        toy._prepare("far")
+    assert "far/targets" in caught.value.where
+    toy._prepare("far")
+    with pytest.raises(UserError) as caught:
         learn_toy(toy, toy.folder / "job", 0, toy.learn_part(target="hill_climb"))
+    assert (caught.value.where, "'hill_climbing'" in caught.value.remedy) == ("hill", True)
 
 
 LEARNER = """
@@ -306,22 +325,29 @@ class Nothing:
 
 
 @pytest.mark.parametrize(
-    ("body", "error"),
+    ("body", "kind", "told"),
     [
-        ("pass", "wrote no checkpoint"),
-        (
-            "curve('cost', float('nan'), step=1)",
-            r"mine\.py:3: learner of 'hill' failed: ValueError: .* cannot hold nan",
-        ),
-        ("[curve('cost', 1.0, step=1) for _ in range(2)]", r"mine\.py:3: .* holds that place already"),
+        ("pass", RuntimeError, "'hill'.*checkpoint"),
+        ("curve('cost', float('nan'), step=1)", UserError, r"mine\.py:3: .*'hill'.*ValueError.*nan.*step=1"),
+        ("[curve('cost', 1.0, step=1) for _ in range(2)]", UserError, r"mine\.py:3: .*'hill'.*ValueError.*step=1"),
     ],
 )
-def test_a_faulty_learner_is_told_and_progress_stays(toy: Toy, body: str, error: str) -> None:
+def test_a_faulty_learner_is_told_and_progress_stays(toy: Toy, body: str, kind: type, told: str) -> None:
     (toy.folder / "mine.py").write_text(LEARNER.format(body=body))
     part = toy.learn_part(target="mine.py:Nothing")
-    with pytest.raises((UserError, RuntimeError), match=error):
+    with pytest.raises(kind, match=told):
         learn_toy(toy, toy.folder / "job", 0, part)
     assert (toy.folder / "job" / "progress").is_dir()
+
+
+def test_a_job_finds_its_own_progress_and_no_other(toy: Toy) -> None:
+    """Each run leaves a letter and fails; a run of other values finds none."""
+    (toy.folder / "mine.py").write_text(LEARNER.format(body="[open(paths.progress / 'runs', 'a').write('x'), 1 / 0]"))
+    for start, found in ((1.0, "x"), (1.0, "xx"), (2.0, "x")):
+        part = toy.learn_part(target="mine.py:Nothing", params={"start": start})
+        with pytest.raises(UserError):
+            learn_toy(toy, toy.folder / "job", 0, part)
+        assert (toy.folder / "job/progress/runs").read_text() == found
 
 
 RULE = """
@@ -364,7 +390,7 @@ def test_evaluate_refuses_what_was_not_declared(toy: Toy, monkeypatch: pytest.Mo
     problem = type(toy.study.problem({}, toy.inputs["far"]))
     rollout = problem.rollout
     part = toy.evaluate_part("far", [toy.rules[0]])
-    for scores, error in (({"coast": 1.0}, "declares no metric 'coast'"), ({"cost": float("inf")}, "cost is inf")):
+    for scores, error in (({"coast": 1.0}, "'coast'"), ({"cost": float("inf")}, "cost.* inf")):
         outcome = type(
             rollout(problem({"test": [0.0]}), make_rule(toy.study, policy_spec(toy.rules[0]), None, 0), _unit())
         )(scores)
@@ -378,8 +404,9 @@ def test_a_failing_rollout_is_told_with_rule_and_unit(toy: Toy, monkeypatch: pyt
         raise UserError("the scheduler raised KeyError", remedy="mend it")
 
     monkeypatch.setattr(type(toy.study.problem({}, toy.inputs["far"])), "rollout", fail)
-    with pytest.raises(UserError, match=r"^zero on \S+: the scheduler raised KeyError; mend it\.$"):
+    with pytest.raises(UserError, match=r"the scheduler raised KeyError.*mend it") as caught:
         evaluate_toy(toy, toy.evaluate_part("far", [toy.rules[0]]), {}, toy.folder / "scores")
+    assert re.fullmatch(r"zero on \S+-00", caught.value.where)
 
 
 OWN = """
@@ -403,7 +430,7 @@ def test_what_goes_wrong_in_a_file_of_the_users_is_told_with_its_line(
 ) -> None:
     Path("own.py").write_text(f"{OWN}# {line}\n")  # a module is run once for each content
     part = toy.evaluate_part("far", [{**toy.rules[0], "name": "own", "target": "own.py:Own", "params": params}])
-    with pytest.raises(UserError, match=rf"own\.py:{line}: rule 'own' failed: {told}; mend the file\."):
+    with pytest.raises(UserError, match=rf"own\.py:{line}: .*'own'.*{told}"):
         evaluate_toy(toy, part, {}, toy.folder / "scores")
 
 
@@ -431,13 +458,11 @@ class Own:
 
 def test_what_goes_wrong_in_a_learner_of_the_users_is_told_with_its_line(toy: Toy) -> None:
     Path("own.py").write_text(FAILING_LEARNER)
-    with pytest.raises(
-        UserError, match=r"^own\.py:4: learner of 'hill' failed: IndexError: none left; mend the file\.$"
-    ):
+    with pytest.raises(UserError, match=r"^own\.py:4: .*'hill'.*IndexError: none left"):
         learn_toy(toy, toy.folder / "learned", 0, toy.learn_part(target="own.py:Own"))
     (toy.folder / "policy").write_text("")
     part = toy.evaluate_part("far", [{**toy.hill, "trained_on": "near", "target": "own.py:Own"}])
-    with pytest.raises(UserError, match=r"own\.py:7: learner of 'hill' failed: OSError: unreadable"):
+    with pytest.raises(UserError, match=r"own\.py:7: .*'hill'.*OSError: unreadable"):
         evaluate_toy(toy, part, {("hill", 0): toy.folder / "policy"}, toy.folder / "scores")
 
 
@@ -448,12 +473,12 @@ def _unit() -> object:
 
 
 def test_evaluate_needs_the_checkpoints(toy: Toy) -> None:
-    with pytest.raises(ValueError, match="no checkpoint of the learned policy 'hill'"):
+    with pytest.raises(ValueError, match=r"checkpoint.*'hill'"):
         evaluate_toy(toy, toy.evaluate_part("far", [toy.hill]), {}, toy.folder / "scores")
 
 
 def test_summarise_misses_a_policy(toy: Toy) -> None:
     path = evaluate_toy(toy, toy.evaluate_part("far", toy.rules[:1]), {}, toy.folder / "scores")
     part = toy.part("summarise", scenarios={"far": {"rules": ["zero", "three"]}}, statistics={})
-    with pytest.raises(ValueError, match="no scores of three"):
+    with pytest.raises(ValueError, match=r"'far'.*three"):
         summarise(part, [path], [], {}, toy.folder / "summary")

@@ -21,13 +21,6 @@ from schedlab.evaluation.manifest import NAME as MANIFEST
 
 COPIED = ("Snakefile", "workflow", "profiles", "src", "resources", "tests/toy_study")
 
-PUBLISHED = (
-    "published*",
-    "exact-published*",
-    "constant-published*",
-    "convnet?_cifar10_*",
-    "defect_*",
-)  # the published system's many files only slow the composition
 
 OWN_RULE = """class Two:
     def __init__(self, params, problem, seed): pass
@@ -158,13 +151,9 @@ def write_toy_conf(repository: Path, folder: Path) -> None:
 
 
 def shipped_checkout(repository: Path, folder: Path) -> Checkout:
-    """A checkout with the shipped configuration, less the published system's files."""
+    """A checkout with the shipped configuration."""
     checkout = copy_repository(repository, folder)
     shutil.copytree(repository / "conf", folder / "conf")
-    for group in ("scenario", "policy", "figure"):
-        for pattern in PUBLISHED:
-            for file in (folder / "conf" / group / "adaptation").glob(pattern):
-                file.unlink()
     return checkout
 
 
@@ -202,7 +191,10 @@ def smoke_checkout(repository: Path, folder: Path) -> Checkout:
     for policy, trained_on in (("exact-all", "[early, late]"), ("best-constant", "[early]")):
         file = folder / f"conf/policy/adaptation/{policy}.yaml"
         file.write_text(re.sub(r"(?<=scenarios: )\[[^]]*\]", trained_on, file.read_text()))
-    (folder / "conf/figure/adaptation/transfer.yaml").unlink()  # of policies that are cut above
+    figures = folder / "conf/figure/adaptation/figures.yaml"
+    kept = yaml.safe_load(figures.read_text())
+    del kept["for_each"]["transfer"]  # of policies that are cut above
+    figures.write_text(yaml.safe_dump(kept, sort_keys=False))
     shutil.copy(folder / "resources/vocabularies/layers.json", folder / "words.json")
     checkout.edit(
         "conf/policy/adaptation/exact-all.yaml", "seeds:", "learner: {encoder: vocab, vocabulary: words.json}\nseeds:"

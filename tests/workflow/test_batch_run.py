@@ -39,8 +39,9 @@ def checkout(repository, tmp_path) -> Checkout:
     for group in ("scenario", "policy", "learner"):
         shutil.copytree(shipped / group / "batch", conf / group / "batch")
     write_scales(conf, ["batch"], "smoke", "small")
-    for name in ("scenario/batch/lublin_easy", "policy/batch/chosen-rule-lublin", "policy/batch/evolution-lublin"):
-        made.edit(f"conf/{name}.yaml", "scales: [small,", "scales: [smoke, small,")
+    made.edit("conf/scenario/batch/lublin_easy.yaml", "scales: [small,", "scales: [smoke, small,")
+    for name in ("chosen-rule", "evolution"):
+        made.edit(f"conf/policy/batch/{name}.yaml", "lublin: {scales: [small,", "lublin: {scales: [smoke, small,")
     shutil.rmtree(made.folder / "src")
     (made.folder / "src").symlink_to(repository / "src")  # where the compiled kernels are kept
     return made

@@ -5,6 +5,7 @@ each time.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import pandas as pd
@@ -46,10 +47,12 @@ def checkout(repository, tmp_path) -> Checkout:
     made = copy_repository(repository, tmp_path / "cloud")
     conf, shipped = made.folder / "conf", repository / "conf"
     scenarios = [f"scenario/cloud/{name}.yaml" for name in ("_base", *SCENARIOS)]
-    learned = [f"policy/cloud/{LEARNED}.yaml", "learner/cloud/reinforce.yaml"]
+    learned = ["policy/cloud/reinforce.yaml", "learner/cloud/reinforce.yaml"]
     for name in ("config.yaml", "study/cloud.yaml", "figure/theme.yaml", *scenarios, *learned):
         (conf / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(shipped / name, conf / name)
+    family = conf / "policy/cloud/reinforce.yaml"
+    family.write_text(re.sub(r"(?s)for_each:.*?\n(?=\w)", "for_each: [cifar10]\n", family.read_text()))
     for group in ("training_job", "prices"):
         shutil.copytree(shipped / group, conf / group)
     write_scales(conf, ["cloud"], "smoke", "small")

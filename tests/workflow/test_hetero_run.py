@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pandas as pd
 import pytest
 from checkouts import copy_repository
 
-from small_conf import OWN_SCHEDULER, SHIPPED, write_hetero_conf
+import shipped_conf
+from small_conf import OWN_SCHEDULER, write_hetero_conf
 
 
 @pytest.fixture
@@ -16,8 +15,7 @@ def checkout(repository, tmp_path):
     made = copy_repository(repository, tmp_path / "hetero")
     write_hetero_conf(made.folder)
     for name in ("gantt", "course"):  # the others show scenarios that are none of these
-        made.folder.joinpath("conf/figure/hetero").mkdir(parents=True, exist_ok=True)
-        shutil.copy(SHIPPED / f"figure/hetero/{name}.yaml", made.folder / f"conf/figure/hetero/{name}.yaml")
+        shipped_conf.write("figure/hetero", name, made.folder / "conf")
     made.edit(
         "conf/scenario/hetero/_base.yaml", "  - fcfs\n", "  - fcfs\n  - {name: mine, target: 'own.py:LastCoreFirst'}\n"
     )

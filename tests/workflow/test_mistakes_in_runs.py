@@ -129,7 +129,7 @@ def test_one_figure_that_cannot_be_drawn_leaves_the_others_and_is_drawn_once_it_
         first + "    if spec.name == 'bad':\n        raise ArithmeticError('on purpose')\n",
     )
     output = toy.run("all", status=1)
-    failed = "error: conf/figure/toy/bad.yaml: could not be drawn: ArithmeticError: on purpose"
+    failed = "error: conf/figure/toy/bad.yaml: 'bad' could not be drawn: ArithmeticError: on purpose"
     assert f"{failed} (log: results/small/toy/logs/draw.log)" in output
     assert "Traceback" not in output and "Traceback" in (toy.folder / "results/small/toy/logs/draw.log").read_text()
     assert (toy.folder / "plots/small/toy/costs.svg").read_bytes() == good

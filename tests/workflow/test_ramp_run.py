@@ -9,8 +9,10 @@ import shutil
 
 import pandas as pd
 import pytest
+import yaml
 from checkouts import Checkout, copy_repository
 
+import shipped_conf
 from small_conf import write_scales
 
 pytestmark = pytest.mark.slow
@@ -50,17 +52,15 @@ def checkout(repository, tmp_path) -> Checkout:
     """The shipped ramp study alone, at scale smoke, with one learned policy and a scenario of its own."""
     made = copy_repository(repository, tmp_path / "ramp")
     conf, shipped = made.folder / "conf", repository / "conf"
-    figures = [f"figure/ramp/{name}.yaml" for name in FIGURES]
-    for name in ("config.yaml", "study/ramp.yaml", "figure/theme.yaml", *figures):
+    for name in ("config.yaml", "study/ramp.yaml", "figure/theme.yaml"):
         (conf / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(shipped / name, conf / name)
     for group in ("scenario/ramp", "policy/ramp", "learner/ramp", "graph", "gpu"):
         shutil.copytree(shipped / group, conf / group)
     write_scales(conf, ["ramp"], "smoke", "small", "full", "paper")
     for name, scenarios in FIGURES.items():
-        file = conf / f"figure/ramp/{name}.yaml"
-        text = re.sub(r"^scenarios: \[[^]]*\]", f"scenarios: {scenarios}", file.read_text(), flags=re.M)
-        file.write_text(re.sub(r"^scales: .*\n", "", text, flags=re.M))
+        at = ["smoke", "small", "full", "paper"]
+        shipped_conf.write("figure/ramp", name, conf, scenarios=yaml.safe_load(scenarios), scales=at)
     uniform = conf / "scenario/ramp/uniform.yaml"
     uniform.write_text(
         re.sub(r"^policies: \[[^]]*\]", "policies: [afterstate-uniform]", uniform.read_text(), flags=re.M)

@@ -1,5 +1,5 @@
-# What all rules share: names in paths, targets, input functions, resources. Everything is asked of EXPERIMENT (experiment.smk); no rule
-# knows a study's details.
+# What all rules share: names in paths, targets, input functions, resources. Everything is asked of EXPERIMENT
+# (experiment.smk); no rule knows a study's details.
 from inspect import signature
 
 from schedlab.config.settings import resource as asked_for
@@ -32,7 +32,9 @@ def study_figures(study):
 
 
 def study_targets(study):
-    """What a study makes in the end: its summary, its figures, and the scores, so that those of a deleted scenario are made again."""
+    """What a study makes in the end: its summary, its figures, and the scores, so that those of a deleted scenario are
+    made again.
+    """
     if not EXPERIMENT.studies[study].scenarios:
         return []
     figures = [
@@ -61,8 +63,9 @@ def learned(study, name):
 
 # Input functions: files that a job asks for by the wildcards of its outputs.
 def signed(function):
-    """Give a function its signature as a value: Snakemake asks for it at each of thousands of calls, and working it out takes longer
-    than most of the functions."""
+    """Give a function its signature as a value: Snakemake asks for it at each of thousands of calls, and working it out
+    takes longer than most of the functions.
+    """
     function.__signature__ = signature(function)
     return function
 
@@ -78,7 +81,9 @@ def asks(function):
 
 
 def scenario_inputs(study, scenario):
-    """A scenario's inputs as '<scenario>/<name>' -> file, for the names of a rule's inputs; job_log.inputs_by_scenario reads them back."""
+    """A scenario's inputs as '<scenario>/<name>' -> file, for the names of a rule's inputs; job_log.inputs_by_scenario
+    reads them back.
+    """
     return {f"{scenario}/{name}": path for name, path in EXPERIMENT.inputs(study, scenario).items()}
 
 
@@ -93,8 +98,9 @@ def part_config(part, study):
 
 
 def shared_need(part, need, name, study):
-    """Input function: what a shared part reads of another shared part, found through any scenario that has it; nothing where that
-    scenario has no such need."""
+    """Input function: what a shared part reads of another shared part, found through any scenario that has it; nothing
+    where that scenario has no such need.
+    """
 
     def find(wildcards):
         folder = results(f"{study}/inputs/{part}-{wildcards.key}")
@@ -107,20 +113,21 @@ def shared_need(part, need, name, study):
     return asks(find)
 
 
-# Priorities. What the most jobs wait for goes first: inputs, then learning, whose jobs are the longest; the scores of rules, which nothing
-# but a summary waits for, fill the cores behind it.
+# Priorities. What the most jobs wait for goes first: inputs, then learning, whose jobs are the longest; the scores of
+# rules, which nothing but a summary waits for, fill the cores behind it.
 FIRST, SECOND = 2, 1
 
 
-# Shared between workflows, with `--cache` and without a benchmark: products of rules that read nothing but their frozen part. (A plain
-# `True` would have Snakemake warn at every start without the option.)
+# Shared between workflows, with `--cache` and without a benchmark: products of rules that read nothing but their frozen
+# part. (A plain `True` would have Snakemake warn at every start without the option.)
 CACHED = workflow.workflow_settings.cache is not None
 
 
 # Resources.
 def resource(rule_name, key):
-    """Input function: a resource of a workflow rule from conf/scale/, by the study in the wildcards where there is one; memory and run time
-    grow with each attempt."""
+    """Input function: a resource of a workflow rule from conf/scale/, by the study in the wildcards where there is one;
+    memory and run time grow with each attempt.
+    """
     asked = EXPERIMENT.scale_values["resources"]
 
     def ask(wildcards, attempt):

@@ -1,4 +1,5 @@
-# The experiment as the workflow sees it: what it is read from, its freezing, and what is done when a run begins and ends.
+# The experiment as the workflow sees it: what it is read from, its freezing, and what is done when a run begins and
+# ends.
 import os
 import re
 import subprocess
@@ -14,24 +15,28 @@ SOURCE = str(CHECKOUT / "src")
 sys.path.insert(0, SOURCE)
 os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [SOURCE, os.getenv("PYTHONPATH")])))
 
-from schedlab.config import experiment, freeze
+from schedlab.config import experiment
+from schedlab.config.runtime import freeze
 from schedlab.config.runtime import run_lock
 from schedlab.config.data_paths import find_data
 from schedlab.config.errors import UserError, did_you_mean, disk_trouble
 from schedlab.config.files import check_writable, remove_leftovers, write_text_if_changed
 from schedlab.config.readers import option_names
+from schedlab.config.variations import assignments, overlay, parsed
 from schedlab.evaluation.manifest import NAME as MANIFEST, write_manifest
 from schedlab.figures.index import failures, write_index
 from schedlab.stages.studies import find_study
 
 RUN_LOCK = Path(".schedlab/run.lock")
-OPTIONS = ("scale", "conf", "notify")  # of --config
+OPTIONS = ("scale", "variant", "set", "conf", "notify")  # of --config; others are an overlay (variations.py)
 DRAWN_BEFORE = {}  # the lists of figures, and the page of all, that there were when the run began, with their dates
 
 
 @contextmanager
 def plain_errors():
-    """A user's mistake, or a full disk, ends the run with its paragraph alone; Snakemake would set it among lines of code."""
+    """A user's mistake, or a full disk, ends the run with its paragraph alone; Snakemake would set it among lines of
+    code.
+    """
     try:
         yield
     except UserError as error:
@@ -42,16 +47,33 @@ def plain_errors():
         raise
 
 
-def read_experiment(scale):
-    """Every file of conf/ at a scale, composed and checked."""
-    for key in config.keys() - set(OPTIONS):
-        raise UserError(f"unknown key '{key}'", where="--config", remedy=did_you_mean(key, OPTIONS))
+def read_experiment(scale, variant):
+    """Every file of conf/ at a scale, with the values that are set for this run, composed and checked."""
     own = "conf" if Path("conf").is_dir() else CHECKOUT / "conf"
-    return experiment.load(config.get("conf") or own, scale, find_study, cache=Path(f".schedlab/records-{scale}.json"))
+    folder = Path(config.get("conf") or own)
+    laid_over = {key: value for key, value in config.items() if key not in OPTIONS}
+    groups = {path.name for path in folder.glob("*/")}
+    for key, value in laid_over.items():
+        if key != "seed" and (key not in groups or not isinstance(value, dict)):
+            expected = "keys and their values, as the files of that folder hold them" if key in groups else ""
+            what = f"'{key}' holds {value!r}" if key in groups else f"unknown key '{key}'"
+            remedy = "" if key in groups else did_you_mean(key, [*OPTIONS, "seed", *groups])
+            raise UserError(what, where="--config", expected=expected, remedy=remedy)
+    overrides = [*overlay(laid_over), *parsed(assignments(config.get("set") or ""))]
+    if overrides and not variant:
+        remedy = "add variant=NAME; the run then lies below results/<scale>-NAME/"
+        raise UserError("values are set for a run that has no name", where="--config", remedy=remedy)
+    if not re.fullmatch("[a-z0-9._-]*", variant):
+        expected = "small letters, digits, . _ -"
+        raise UserError(f"'{variant}' cannot be a name", where="--config: variant", expected=expected)
+    cache = Path(f".schedlab/records-{'-'.join(filter(None, (scale, variant)))}.json")
+    return experiment.load(folder, scale, find_study, cache, overrides=overrides, variant=variant)
 
 
 def freeze_experiment():
-    """Write the parts that changed, unless another run in this directory works with others; say what does not run, and why."""
+    """Write the parts that changed, unless another run in this directory works with others; say what does not run, and
+    why.
+    """
     if run_lock.is_held_elsewhere(RUN_LOCK) and freeze.differs(EXPERIMENT):
         raise run_lock.busy(RUN_LOCK, ", with a configuration that has changed since it was started")
     freeze.write_parts(EXPERIMENT)
@@ -62,13 +84,14 @@ def freeze_experiment():
 def draw_again(study):
     """An input of the drawings of a study: where one could not be drawn, a file that is newer than they are, else none.
 
-    They are then drawn again, as what was wrong may be mended in a file that no rule knows. A dry run, or whatever else reads the
-    Snakefile, so deletes nothing. Snakemake takes a small file for new only where its content is, too.
+    They are then drawn again, as what was wrong may be mended in a file that no rule knows. A dry run, or whatever
+    else reads the Snakefile, so deletes nothing. Snakemake takes a small file for new only where its content is,
+    too.
     """
     index = Path(EXPERIMENT.plots, study, "figures.json")
     if not failures(index):
         return []
-    mark = RUN_LOCK.with_name(f"undrawn-{EXPERIMENT.scale}-{study}")
+    mark = RUN_LOCK.with_name(f"undrawn-{EXPERIMENT.run}-{study}")
     if workflow.is_main_process and not run_lock.is_held_elsewhere(RUN_LOCK):
         write_text_if_changed(mark, str(index.stat().st_mtime_ns))
     return [str(mark)] if mark.is_file() else []
@@ -76,7 +99,8 @@ def draw_again(study):
 
 @plain_errors()
 def begin_run():
-    """Hold the directory until this process ends, clean up behind a killed run, and freeze again: another may have come and gone.
+    """Hold the directory until this process ends, clean up behind a killed run, and freeze again: another may have come
+    and gone.
 
     Jobs of a killed run end with it where the system can see to that; those that do not are waited for.
     """
@@ -115,9 +139,8 @@ def undrawn_figures():
         study = index.parent.name
         for figure, reason in failures(index).items():
             log = f"{EXPERIMENT.results}/{study}/logs/draw.log"
-            paragraphs.append(
-                f"error: conf/figure/{study}/{figure}.yaml: could not be drawn: {reason.rstrip('.')} (log: {log})"
-            )
+            file = EXPERIMENT.studies[study].files["figure", figure]
+            paragraphs.append(f"error: {file}: '{figure}' could not be drawn: {reason.rstrip('.')} (log: {log})")
     return "\n".join(paragraphs)
 
 
@@ -147,24 +170,27 @@ def failed_run():
 
 
 def complete_lists():
-    """Bring the page that lists all figures and the manifest up to date where single figures were asked for, and name the page where
-    this run drew any or wrote it."""
+    """Bring the page that lists all figures and the manifest up to date where single figures were asked for, and name
+    the page where this run drew any or wrote it.
+    """
     index = page_of_figures()
     newest = max((path.stat().st_mtime for path in drawn_lists()), default=0.0)
     if newest and older(index, newest):
         write_index(index.parent)
     if newest and older(Path(EXPERIMENT.results, MANIFEST), newest):
-        write_manifest(Path(), EXPERIMENT.scale)
+        write_manifest(Path(), EXPERIMENT.run)
     if any(map(is_of_this_run, [*drawn_lists(), index])):
         print(f"The figures with their captions: {index}", file=sys.stderr)
 
 
 def notify(how):
-    """Call the user's command, if there is one, with how the run ended and where: no shell, and its failure is a line on the console."""
+    """Call the user's command, if there is one, with how the run ended and where: no shell, and its failure is a line
+    on the console.
+    """
     if command := str(config.get("notify") or "").split():
         try:
             subprocess.run(
-                [*command, how, f"schedlab, scale {EXPERIMENT.scale}, in {Path.cwd()}"], check=True, timeout=60
+                [*command, how, f"schedlab, scale {EXPERIMENT.run}, in {Path.cwd()}"], check=True, timeout=60
             )
         except (OSError, subprocess.SubprocessError) as error:
             print(f"warning: --config notify: {error}", file=sys.stderr)
@@ -173,7 +199,7 @@ def notify(how):
 SCALE = str(config.get("scale", "small"))
 run_lock.sign_jobs()
 with plain_errors():
-    EXPERIMENT = read_experiment(SCALE)
+    EXPERIMENT = read_experiment(SCALE, str(config.get("variant") or ""))
     if workflow.is_main_process:  # not in the process of a job
         freeze_experiment()
 

@@ -1,4 +1,5 @@
-# Input functions of the stages. They ask the experiment for names and paths; the rules stand in the files of their stage.
+# Input functions of the stages. They ask the experiment for names and paths; the rules stand in the files of their
+# stage.
 def learning_inputs(wildcards):
     study, policy = wildcards.study, wildcards.policy
     config = results(f"{study}/policies/{policy}/config/learn.yaml")
@@ -11,11 +12,13 @@ def learning_inputs(wildcards):
 
 
 def is_settled(study, policy, seed):
-    """Whether the policy that lies there was learned from the part that is frozen now, which names all it learns from by hash.
+    """Whether the policy that lies there was learned from the part that is frozen now, which names all it learns from
+    by hash.
 
-    Then no job that makes one of its inputs again, after a deletion, shall start the learning again: the inputs are left out.
-    (`ancient` does not do: it fails where the file is missing, and hides a change of the part where it is made in the same run.)
-    Snakemake must not compare sets of inputs then, as the profiles say; and whoever forces jobs wants them in their order.
+    Then no job that makes one of its inputs again, after a deletion, shall start the learning again: the inputs are
+    left out. (`ancient` does not do: it fails where the file is missing, and hides a change of the part where it is
+    made in the same run.) Snakemake must not compare sets of inputs then, as the profiles say; and whoever forces
+    jobs wants them in their order.
     """
     asked = workflow.dag_settings
     if asked.forceall or asked.forcerun or "INPUT" in {trigger.name for trigger in asked.rerun_triggers}:
@@ -43,8 +46,8 @@ def parent_checkpoint(wildcards):
 
 
 def learning_gpus(wildcards, attempt):
-    """GPUs that a learning job asks its cluster for: one where its learner says `device: cuda`, none from the third attempt on, and none
-    with `device: auto`, which takes what it finds.
+    """GPUs that a learning job asks its cluster for: one where its learner says `device: cuda`, none from the third
+    attempt on, and none with `device: auto`, which takes what it finds.
 
     A cluster that refuses the job for its GPU twice, or never gives one, so gets a job that learns on the processor.
     """
@@ -83,8 +86,9 @@ def reported_figure(study, figure):
 
 
 def reported(path, category, title, caption=None):
-    """An output that the report shows under its title. The report stands within a script: a word joiner, which nobody sees, keeps a title
-    from ending it."""
+    """An output that the report shows under its title. The report stands within a script: a word joiner, which nobody
+    sees, keeps a title from ending it.
+    """
     return report(path, caption=caption, category=category, labels={"title": title.replace("<", "<\u2060")})
 
 
@@ -96,21 +100,22 @@ def start_of_report():
 
 # Of files that no rule makes (targets.smk).
 FORMS = ("svg", "pdf", "png", "txt", "rst")
-OTHER_SCALES = [name for name in option_names(EXPERIMENT.folder / "scale") if name != SCALE]
+RUN = EXPERIMENT.run
+OTHER_SCALES = [name for name in option_names(EXPERIMENT.folder / "scale") if name != RUN]
 
 
 def made_figures():
     """A pattern of everything that is made below plots/, for the rule of what is not."""
     drawn = {study: "|".join(map(re.escape, study_figures(study))) for study in EXPERIMENT.studies}
     files = [rf"{study}/(?:(?:{names})\.(?:{'|'.join(FORMS)})|figures\.json)" for study, names in drawn.items()]
-    return rf"{re.escape(SCALE)}/(?:INDEX\.md|report/.*|{'|'.join(files)})"
+    return rf"{re.escape(RUN)}/(?:INDEX\.md|report/.*|{'|'.join(files)})"
 
 
 def explain_figure(wildcards):
     """Refuse a file below plots/ with what was meant."""
     target = f"plots/{wildcards.unmade}"
     scale, _, rest = wildcards.unmade.partition("/")
-    if scale != SCALE:
+    if scale != RUN:
         refuse_scale(target, scale)
     study, _, name = rest.partition("/")
     if study not in EXPERIMENT.studies:
@@ -122,5 +127,5 @@ def explain_figure(wildcards):
 
 def refuse_scale(target, scale):
     """Raise UserError for a file of another scale."""
-    remedy = f"add --config scale={scale}" if scale in OTHER_SCALES else did_you_mean(scale, [SCALE, *OTHER_SCALES])
-    raise UserError(f"it lies at scale '{scale}', and this run is at '{SCALE}'", where=target, remedy=remedy)
+    remedy = f"add --config scale={scale}" if scale in OTHER_SCALES else did_you_mean(scale, [RUN, *OTHER_SCALES])
+    raise UserError(f"it lies at scale '{scale}', and this run is at '{RUN}'", where=target, remedy=remedy)

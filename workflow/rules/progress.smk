@@ -1,5 +1,5 @@
-# The console of a run: a line for each job that ends (schedlab.config.runtime.progress). Dry runs and --verbose keep Snakemake's own words, and so
-# does a console that another logger plugin writes.
+# The console of a run: a line for each job that ends (schedlab.config.runtime.progress). Dry runs and --verbose keep
+# Snakemake's own words, and so does a console that another logger plugin writes.
 from snakemake.logging import logger
 
 from schedlab.config.runtime.progress import JobLines

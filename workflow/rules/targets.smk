@@ -1,5 +1,5 @@
-# Files that were asked for and that no rule makes, where the path tells what was meant: Snakemake says only that there is no rule.
-# Where another workflow takes this one as a module, its own rules may make what this one does not.
+# Files that were asked for and that no rule makes, where the path tells what was meant: Snakemake says only that there
+# is no rule. Where another workflow takes this one as a module, its own rules may make what this one does not.
 if Path(workflow.basedir) in (CHECKOUT, CHECKOUT / "workflow"):
 
     rule unmade_figure:

@@ -29,10 +29,11 @@ def check(folder: str, scale: str, only: str = "") -> int:
     made = Compositions(conf)
     compared: set[str] = set()
     there: dict[str, set[str]] = {"scenario": set(), "policy": set(), "not run": set()}
-    uncompared: dict[str, None] = {}
+    uncompared: dict[str, str] = {}
     known: set[str] = set()
-    mistakes: dict[str, None] = {}
-    for name in scales or ["small"]:
+    mistakes: dict[str, list[str]] = {}
+    scales = scales or ["small"]
+    for name in scales:
         try:
             loaded = experiment.load(conf, name, find_study, kept_records(conf, name), made)
             for line in [*_lines(loaded, only), *_not_run(loaded.not_run, only)]:
@@ -45,18 +46,17 @@ def check(folder: str, scale: str, only: str = "") -> int:
             }
             for study in loaded.studies:
                 compared |= {f"{study}/{policy}" for policy in loaded.compared_policies(study)}
-                uncompared |= dict.fromkeys(f"{study}/{policy}" for policy in loaded.uncompared_policies(study))
+                for policy in loaded.uncompared_policies(study):
+                    uncompared[f"{study}/{policy}"] = loaded.studies[study].files["policy", policy]
         except UserErrors as several:
-            mistakes |= dict.fromkeys(str(error) for error in several.errors)
+            for error in several.errors:
+                mistakes.setdefault(str(error), []).append(name)
     try:
         ledgers = read_claims(conf)
     except UserErrors as several:
-        mistakes |= dict.fromkeys(str(error) for error in several.errors)
-    for mistake in mistakes:
-        print(f"error: {mistake}", file=sys.stderr)
+        mistakes |= {str(error): scales for error in several.errors}
     if mistakes:
-        print(f"{counted(len(mistakes), 'mistake')}; nothing was run", file=sys.stderr)
-        return 2
+        return _refuse(mistakes, scales)
     known = known.union(*there.values())
     if only and only not in known:
         raise UserError(
@@ -64,13 +64,22 @@ def check(folder: str, scale: str, only: str = "") -> int:
         )
     for line, at in lines.items():
         print(f"{line}  [{' '.join(at)}]")
-    for policy in uncompared:
+    for policy, file in uncompared.items():
         if policy not in compared and _named(policy, only):
-            print(f"hint  conf/policy/{policy}.yaml: it is not learned, for no scenario names it under `policies`")
+            print(f"hint  {file}: '{policy}' is not learned, for no scenario names it under `policies`")
     for study, ledger in ((study, ledger) for study, ledger in ledgers.items() if _named(study, only)):
         print(f"ok  claims   {study}: {counted(len(ledger.claims), 'claim')}")
     print(_summary(there, sum(len(ledger.claims) for ledger in ledgers.values())))
     return 0
+
+
+def _refuse(mistakes: Mapping[str, list[str]], scales: list[str]) -> int:
+    """Print each mistake, with the scales that have it where not all do; returns 2."""
+    for mistake, at in mistakes.items():
+        where = "" if len(at) == len(scales) else f" [{' '.join(at)}]"
+        print(f"error: {mistake}{where}", file=sys.stderr)
+    print(f"{counted(len(mistakes), 'mistake')}; nothing was run", file=sys.stderr)
+    return 2
 
 
 def kept_records(conf: Path, scale: str) -> Path | None:

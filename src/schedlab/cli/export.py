@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
-from schedlab.config import experiment, freeze
+from schedlab.config import experiment
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.parts import dump
+from schedlab.config.runtime import freeze
+from schedlab.config.runtime.parts import dump
+from schedlab.config.variations import of_scenario
 from schedlab.stages.studies import find_study
 
 
-def export(scenario: str, folder: str, scale: str, form: str) -> int:
-    """Print every part of a scenario (STUDY/NAME). TOML has no null: keys without a value, and empty tables, are left
-    out of it.
+def export(scenario: str, folder: str, scale: str, form: str, values: Sequence[str] = ()) -> int:
+    """Print every part of a scenario (STUDY/NAME), with other values of some keys (KEY=VALUE). TOML has no null: keys
+    without a value, and empty tables, are left out of it.
     """
     study, _, name = scenario.partition("/")
     if not name:
@@ -22,18 +25,18 @@ def export(scenario: str, folder: str, scale: str, form: str) -> int:
             where="command line",
             expected="STUDY/SCENARIO, for example adaptation/early",
         )
-    loaded = experiment.load(folder, scale, find_study)
+    loaded = experiment.load(folder, scale, find_study, overrides=of_scenario(study, name, values))
     if study not in loaded.studies:
         raise UserError(
             f"there is no study '{study}'", where="command line", remedy=did_you_mean(study, loaded.studies)
         )
-    values = document(loaded, study, name)
+    frozen = document(loaded, study, name)
     if form == "yaml":
-        sys.stdout.write(dump(values))
+        sys.stdout.write(dump(frozen))
         return 0
     import toml
 
-    sys.stdout.write(toml.dumps(without_null(values)))
+    sys.stdout.write(toml.dumps(without_null(frozen)))
     return 0
 
 

@@ -105,6 +105,7 @@ def _parser(first: str) -> argparse.ArgumentParser:
         "export", parents=[conf], help="the frozen configuration of a scenario as TOML or YAML"
     )
     export.add_argument("scenario", help="STUDY/SCENARIO")
+    export.add_argument("values", nargs="*", metavar="KEY=VALUE", help="keys of the scenario with other values")
     export.add_argument("--scale", default="small", help="scale (default: small)")
     export.add_argument("--format", choices=("toml", "yaml"), default="toml", help="default: toml")
     export.set_defaults(run=_run_export)
@@ -171,7 +172,7 @@ def _run_claims(arguments: argparse.Namespace) -> int:
 def _run_export(arguments: argparse.Namespace) -> int:
     from schedlab.cli.export import export
 
-    return export(arguments.scenario, arguments.conf, arguments.scale, arguments.format)
+    return export(arguments.scenario, arguments.conf, arguments.scale, arguments.format, arguments.values)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Required, TypedDict, Unpack
 
+from schedlab.config.settings import StatisticsSettings
+
 if TYPE_CHECKING:
     import gymnasium as gym
     import pandas as pd
@@ -100,8 +102,27 @@ class Problem(Protocol):
     def rollout(self, policy: Policy, unit: Unit) -> Outcome: ...
 
 
+@dataclass
+class Budget:
+    """What a learning job has used so far, without its parent's share; the same for the same job, interrupted or not.
+
+    decisions: decisions taken in simulated environments whose outcome can change the policy: in training episodes, in
+      demonstrations that are imitated, in imagined episodes on the true model, and in episodes that choose what is kept
+      (validation, candidates of a search). Episodes that are only recorded in a curve do not count.
+    episodes: training episodes that ended.
+    trainings: full trainings of networks that were looked up in a table of finished trainings, each of them once; 0 in
+      studies without such a table.
+    """
+
+    decisions: int = 0
+    episodes: int = 0
+    trainings: int = 0
+
+
 class CurvePlace(TypedDict, total=False):
-    """Where on a learning curve a point lies; a place takes one point of each metric and split."""
+    """Where on a learning curve a point lies, and the budget used by then (`Budget`); a place takes one point of each
+    metric and split.
+    """
 
     step: Required[int]
     episode: int
@@ -109,14 +130,17 @@ class CurvePlace(TypedDict, total=False):
     phase: int
     scenario: str
     split: Split
+    decisions: int
+    episodes: int
+    trainings: int
 
 
 class Curve(Protocol):
     """Receives points of a learning curve; the stage adds policy and seed, keeps them through an interruption, and
     writes the table.
 
-    What is not given is 0, "" or the split "train". A resumed learner records again what came after its last saved
-    state.
+    What is not given is 0, "" or the split "train". A resumed learner records again what came after
+    its last saved state.
     """
 
     def __call__(self, metric: str, value: float, **place: Unpack[CurvePlace]) -> None: ...
@@ -134,11 +158,14 @@ class LearnPaths:
 
 
 class Learner(Protocol):
-    """Makes a policy; `learn` writes its final parameters (never the parent's) and resumes an interrupted job."""
+    """Makes a policy; `learn` writes its final parameters (never the parent's) and resumes an interrupted job.
+
+    It returns the budget that it used, which goes into the provenance of the policy; None where it does not count.
+    """
 
     def learn(
         self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> None: ...
+    ) -> Budget | None: ...
 
     def load(self, checkpoint: Path, problem: Problem) -> Policy: ...
 
@@ -191,7 +218,7 @@ class StudyTables:
     details: table name -> the rows of all scenarios (columns scenario, policy, policy_seed, split, unit first, added by
       the stage).
     inputs: scenario -> input name -> file. scenarios: scenario -> frozen `problem` part. policies: policy -> frozen
-      `learn` part.
+      `learn` part. statistics: how the summary's intervals were made, such as their confidence.
     """
 
     scores: pd.DataFrame
@@ -202,6 +229,7 @@ class StudyTables:
     inputs: Mapping[str, Mapping[str, Path]]
     scenarios: Mapping[str, Mapping[str, Any]]
     policies: Mapping[str, Mapping[str, Any]]
+    statistics: StatisticsSettings = field(default_factory=StatisticsSettings)
 
 
 @dataclass(frozen=True)
@@ -220,8 +248,11 @@ class FigureSpec:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawn figure and the caption that says what is seen (numbers filled in from the tables).
+    """A drawn figure, what follows the figure's own caption, and the values that this caption names.
 
+    caption: a template over `values` (see schedlab.figures.captions); the figure's own caption in conf/figure may name
+      them too
+    values: name -> number, text, or mappings and sequences of these: what the picture shows, as the tables have it
     of_scores: whether it shows the study's tables; False: records alone, which have to do with no scenario, policy or
       seed
     left_out: scenario of the figure that the drawing has no place for -> why; the stage adds it to the caption and to
@@ -230,6 +261,7 @@ class Drawing:
 
     figure: Figure
     caption: str
+    values: Mapping[str, Any] = field(default_factory=dict)
     of_scores: bool = True
     left_out: Mapping[str, str] = field(default_factory=dict)
 

@@ -5,184 +5,26 @@ The workflow asks this object for names and paths; it holds no logic of any stud
 
 from __future__ import annotations
 
+import shlex
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import schedlab
 from schedlab.config import records
+from schedlab.config.checks import cross_checks, unused_overrides
 from schedlab.config.composition import Composed, Compositions
 from schedlab.config.contract import Study
 from schedlab.config.data_paths import find_data, missing_files
 from schedlab.config.errors import UserError, UserErrors, did_you_mean, nearest
 from schedlab.config.files import content_hash, file_hash
-from schedlab.config.plugins import class_mistakes, is_file_target
 from schedlab.config.readers import option_names
-
-if TYPE_CHECKING:
-    pass
-
-STAGES = ("learn", "evaluate", "summarise", "draw")
-BY_STUDY = STAGES[:3]  # rules whose jobs name their study: resources may be of one study
-
-
-def cross_checks(experiment: Experiment, files: Mapping[str, Mapping[str, list[str]]]) -> Iterable[UserError]:
-    """Yield every mistake between the records of an experiment. files: study -> group -> names of the files there
-    are.
-    """
-    for name, study in experiment.studies.items():
-        scenarios, policies = files[name]["scenario"], files[name]["policy"]
-        complete = len(study.scenarios) == len(scenarios)  # else there may be rules that are not known here
-        rules = {rule["name"] for record in study.scenarios.values() for rule in record["rules"]}
-        for record in study.scenarios.values():
-            yield from _scenario_checks(record, policies)
-        for policy, record in study.policies.items():
-            yield from _policy_checks(study, policy, record, scenarios, policies)
-        known = {"scenario": [*scenarios], "policy": [*policies, *rules]}
-        for record in study.figures.values():
-            yield from _figure_checks(record, known if complete else {"scenario": known["scenario"]})
-            if complete:
-                yield from _shown_checks(record, study.scenarios, known["policy"])
-        baseline = study.settings["statistics"]["baseline"]
-        if complete and study.scenarios and baseline and baseline not in known["policy"]:
-            where = f"conf/study/{name}.yaml: statistics.baseline"
-            yield UserError(
-                f"unknown policy or rule '{baseline}'", where=where, remedy=did_you_mean(baseline, known["policy"])
-            )
-    if all(len(study.scenarios) == len(files[name]["scenario"]) for name, study in experiment.studies.items()):
-        yield from _resource_checks(experiment)
-
-
-def _scenario_checks(record: Mapping[str, Any], policies: Iterable[str]) -> Iterable[UserError]:
-    for policy in record["policies"]:
-        if policy not in policies:
-            yield UserError(
-                f"unknown policy '{policy}'", where=record["where"]["policies"], remedy=did_you_mean(policy, policies)
-            )
-    names = [rule["name"] for rule in record["rules"]] + record["policies"]
-    for twice in sorted({entry for entry in names if names.count(entry) > 1}):
-        yield UserError(f"'{twice}' is named twice", where=record["where"]["rules"], remedy="remove one of them")
-    for number, rule in enumerate(record["rules"]):
-        if is_file_target(rule["target"]):
-            yield from class_mistakes(rule["target"], "rule", f"{record['where']['rules']}.{number}.target")
-
-
-def _policy_checks(
-    study: StudyRecords, policy: str, record: Mapping[str, Any], scenarios: Iterable[str], policies: Iterable[str]
-) -> Iterable[UserError]:
-    where = record["where"]
-    if is_file_target(record["target"]):
-        yield from class_mistakes(record["target"], "learner", where["learner"])
-    for phase in record["train_on"]:
-        for scenario in phase["scenarios"]:
-            if scenario not in scenarios:
-                yield UserError(
-                    f"unknown scenario '{scenario}'", where=where["train_on"], remedy=did_you_mean(scenario, scenarios)
-                )
-    parent, line = record["parent"], [policy]
-    while parent is not None:
-        if parent not in policies:
-            if len(line) == 1:  # else it is told with the policy that names it
-                yield UserError(
-                    f"unknown policy '{parent}'", where=where["parent"], remedy=did_you_mean(parent, policies)
-                )
-            return
-        if parent in line:
-            if parent == min(line[line.index(parent) :]) == policy:  # once for all policies of the cycle
-                cycle = " -> ".join([*line, parent])
-                remedy = "start one of them from nothing (parent: null)"
-                yield UserError(f"the parents form a cycle: {cycle}", where=where["parent"], remedy=remedy)
-            return
-        line.append(parent)
-        above = study.policies.get(parent)
-        if above is None:
-            return
-        missing = set(record["seeds"]) - set(above["seeds"])
-        if missing and len(line) == 2:
-            yield UserError(f"seeds {sorted(missing)} are not seeds of the parent '{parent}'", where=where["seeds"])
-        parent = above["parent"]
-
-
-def _figure_checks(record: Mapping[str, Any], known: Mapping[str, list[str]]) -> Iterable[UserError]:
-    """Names under `scenarios` and `policies` of a figure and in its own values."""
-    named = [(record["where"]["scenarios"], "scenario", name) for name in record["scenarios"]]
-    named += [(record["where"]["policies"], "policy", name) for name in record["policies"]]
-    for where, what, name in [*named, *record["names"]]:
-        if what in known and name not in known[what]:
-            yield UserError(f"unknown {what} '{name}'", where=where, remedy=did_you_mean(name, known[what]))
-
-
-def _shown_checks(record: Mapping[str, Any], scenarios: Mapping[str, Any], known: Iterable[str]) -> Iterable[UserError]:
-    """Rules and policies that a figure's own values name and that none of its scenarios has; unknown names are told
-    elsewhere.
-    """
-    shown = [scenarios[name] for name in record["scenarios"] if name in scenarios]
-    had = {
-        name for scenario in shown for name in [*(rule["name"] for rule in scenario["rules"]), *scenario["policies"]]
-    }
-    for where, what, name in record["names"] if shown else ():
-        if what == "policy" and name in known and name not in had:
-            text = f"'{name}' is no rule or policy of {', '.join(record['scenarios'])}"
-            yield UserError(text, where=where, remedy=did_you_mean(name, had))
-
-
-def _resource_checks(experiment: Experiment) -> Iterable[UserError]:
-    parts = {
-        part for study in experiment.studies.values() for record in study.scenarios.values() for part in record["parts"]
-    }
-    # Whoever takes a shipped study out need not edit scales: its name stays valid, and so does what may be a rule of
-    # its own.
-    shipped = {file.parent.name for file in (Path(schedlab.__file__).parent / "studies").glob("*/study.py")}
-    taken_out = shipped - experiment.studies.keys()
-    rules, studies = ["default", *STAGES, *parts], [*experiment.studies, *shipped]
-    for name in experiment.scale_values["resources"]:
-        study, slash, rule = name.rpartition("/")
-        where = f"conf/scale/{experiment.scale}.yaml: resources.{name}"
-        if slash and study not in studies:
-            yield UserError(f"unknown study '{study}'", where=where, remedy=did_you_mean(study, experiment.studies))
-        elif slash and rule not in BY_STUDY:
-            yield UserError(
-                f"'{rule}' is no rule that several studies share", where=where, remedy=did_you_mean(rule, BY_STUDY)
-            )
-        elif not slash and rule not in rules and not (taken_out and not nearest(rule, rules)):
-            yield UserError(
-                f"no scenario needs a workflow rule '{rule}'", where=where, remedy=did_you_mean(rule, rules)
-            )
-
+from schedlab.config.records import NAMES_OF, StudyRecords
+from schedlab.config.variations import Override
 
 SCALE_ORDER = ("smoke", "small", "full", "paper")
-
-
-@dataclass
-class StudyRecords:
-    """The records of one study; `results_version` comes from its code, of which `code` is a hash
-    (records.study_code).
-    """
-
-    settings: dict[str, Any]
-    results_version: int
-    code: str = ""
-    scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
-    policies: dict[str, dict[str, Any]] = field(default_factory=dict)
-    figures: dict[str, dict[str, Any]] = field(default_factory=dict)
-    not_drawn: dict[str, dict[str, Any]] = field(
-        default_factory=dict
-    )  # figures of other scales, or of scenarios that are not here
-    other_scales: dict[tuple[str, str], list[str]] = field(
-        default_factory=dict
-    )  # ("scenario" or "policy", name) -> where it is instead
-
-    def shown_in(self, figure: Mapping[str, Any]) -> list[str]:
-        """Return the scenarios that a figure shows: those that it names and that are here, or all that want to be in
-        such figures.
-        """
-        named = figure["scenarios"] or [
-            name for name, record in self.scenarios.items() if record["in_figures"] == "all"
-        ]
-        return [name for name in named if name in self.scenarios]
 
 
 @dataclass
@@ -198,24 +40,37 @@ class Experiment:
     theme: dict[str, Any]
     studies: dict[str, StudyRecords]
     cache: records.RecordCache
+    variant: str = ""
+    overrides: tuple[Override, ...] = ()
     not_run: list[tuple[str, str, str]] = field(default_factory=list)
-    _known: dict[tuple, Any] = field(default_factory=dict)
+    _known: dict[tuple[Any, ...], Any] = field(default_factory=dict)
 
-    def once(self, key: tuple, make: Callable[[], Any]) -> Any:
+    def once(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         """Return what `make` gave for `key` the first time: an experiment is the view of one moment."""
         if key not in self._known:
             self._known[key] = make()
         return self._known[key]
 
     @property
+    def run(self) -> str:
+        """Name of the run in paths: the scale, and the variant where there is one."""
+        return f"{self.scale}-{self.variant}" if self.variant else self.scale
+
+    @property
+    def options(self) -> str:
+        """What `--config` makes this run of: its scale, and its name and values where it is a variant."""
+        given = f"scale={self.scale}" + (f" variant={self.variant}" if self.variant else "")
+        return given + (f" set={shlex.quote(' '.join(map(str, self.overrides)))}" if self.overrides else "")
+
+    @property
     def results(self) -> str:
-        """Folder of this scale's results, relative to the working directory."""
-        return f"results/{self.scale}"
+        """Folder of this run's results, relative to the working directory."""
+        return f"results/{self.run}"
 
     @property
     def plots(self) -> str:
-        """Folder of this scale's figures."""
-        return f"plots/{self.scale}"
+        """Folder of this run's figures."""
+        return f"plots/{self.run}"
 
     def part_folder(self, study: str, scenario: str, part: str) -> str:
         """Folder of a prepare part's products: the scenario's own, or that of the study for a shared part."""
@@ -278,9 +133,8 @@ class Experiment:
             return known[name]
         for where, what, reason in self.not_run:
             if (where, what) == (study, name):
-                raise UserError(
-                    f"scenario '{name}' cannot run here", where=f"conf/scenario/{study}/{name}.yaml", expected=reason
-                )
+                file = self.studies[study].files["scenario", name]
+                raise UserError(f"scenario '{name}' cannot run here", where=file, expected=reason)
         raise self._unknown("scenario", study, name, known)
 
     def policy(self, study: str, name: str) -> dict[str, Any]:
@@ -306,7 +160,7 @@ class Experiment:
         if scales:
             remedy += f", or ask for results/{scales[0]}/{study}/{below}/... with --config scale={scales[0]}"
         told = f"{what} '{name}' is there at {', '.join(scales) or 'no scale'}, not at {self.scale}"
-        return UserError(told, where=f"conf/{what}/{study}/{name}.yaml: scales", remedy=remedy)
+        return UserError(told, where=f"{self.studies[study].files[what, name]}: scales", remedy=remedy)
 
     def check_figure(self, study: str, name: str) -> None:
         """Raise UserError for an unknown figure, and for one that is not drawn at this scale."""
@@ -320,12 +174,12 @@ class Experiment:
         if self.scale in scales:
             raise UserError(
                 f"figure '{name}' is not drawn",
-                where=f"conf/figure/{study}/{name}.yaml",
+                where=records.files["figure", name],
                 expected="a scenario that runs here",
             )
         remedy = f"ask for plots/{scales[0]}/{study}/{name}.svg with --config scale={scales[0]}" if scales else ""
         what = f"figure '{name}' is drawn at {', '.join(scales) or 'no scale'}, not at {self.scale}"
-        raise UserError(what, where=f"conf/figure/{study}/{name}.yaml: scales", remedy=remedy)
+        raise UserError(what, where=f"{records.files['figure', name]}: scales", remedy=remedy)
 
     def bundles(self, study: str, scenario: str) -> dict[str, list[str]]:
         """Evaluation jobs of a scenario: name -> rules or learned policies scored together in one process."""
@@ -363,30 +217,29 @@ def load(
     find_study: records.FindStudy,
     cache: Path | None = None,
     made: Compositions | None = None,
+    overrides: Sequence[Override] = (),
+    variant: str = "",
 ) -> Experiment:
     """Compose, type and check every file of a configuration folder at one scale. Raises UserErrors with every mistake
     found.
 
     made: compositions to share among loads of one folder at several scales
+    overrides, variant: values of single keys for this run, and the name of the run that has them
     A mistake in config.yaml or in the scale, on which every file builds, is told without what follows from it.
     """
     kept = records.RecordCache(cache)
-    conf = records.ConfigurationFolder(Path(folder), scale, kept, made)
+    conf = records.ConfigurationFolder(Path(folder), scale, kept, made, overrides)
     seed = conf.root_seed()
     loaded, door = _studies(conf, find_study)
     scale_values = conf.scale_values(lambda: {name: door(name) for name in loaded})
     for group in ("scenario", "policy", "figure"):
         _add_records(conf, loaded, door, group)
-    theme = (
-        conf.record("figure", "theme", lambda c: records.theme_record(c, "theme"))
-        if conf.holds("figure/theme.yaml")
-        else {}
+    theme = conf.record("figure", "theme", records.theme_record) if conf.holds("figure/theme.yaml") else {}
+    experiment = Experiment(
+        conf.folder, scale, seed, scale_values, theme or {}, loaded, kept, variant, tuple(overrides)
     )
-    experiment = Experiment(conf.folder, scale, seed, scale_values, theme or {}, loaded, kept)
-    files = {
-        name: {group: option_names(conf.folder / group / name) for group in ("scenario", "policy")} for name in loaded
-    }
-    conf.errors.extend(cross_checks(experiment, files))
+    conf.errors.extend(cross_checks(experiment.studies, scale, scale_values))
+    conf.errors.extend(unused_overrides(experiment.studies, overrides, conf.layout))
     if conf.errors:
         raise UserErrors(conf.errors)
     _restrict(experiment)
@@ -450,9 +303,8 @@ def _studies(
     conf: records.ConfigurationFolder, find_study: records.FindStudy
 ) -> tuple[dict[str, StudyRecords], _Doors]:
     """The studies, without their scenarios, policies and figures, and their doors; mistakes are kept in conf.errors."""
-    settings = {
-        name: conf.record("study", name, partial(records.study_record, name=name)) for name in conf.layout.studies
-    }
+    conf.prepare("study", conf.layout.studies)
+    settings = {name: conf.record("study", name, records.study_record) for name in conf.layout.studies}
     loaded = {name: StudyRecords(record, 0) for name, record in settings.items() if record}
     door = _Doors(loaded, find_study)
     for name in list(loaded):
@@ -471,10 +323,13 @@ def _results_version(door: _Doors, name: str) -> int:
 
 
 def _made(
-    make: Callable[..., dict[str, Any]], option: str, door: _Doors, name: str, composed: Composed
+    make: Callable[..., dict[str, Any]], door: _Doors, name: str, file: str, composed: Composed, option: str
 ) -> dict[str, Any]:
-    """The record of one file, by the door of its study, which is loaded where the record is not in the cache."""
-    return make(composed, option, door(name))
+    """The record of one scenario, policy or figure, by the door of its study, which is loaded where the record is not
+    in the cache.
+    """
+    record = make(composed, option, door(name))
+    return {**record, "file": file, "swept": dict(composed.swept)}
 
 
 def _add_records(
@@ -484,11 +339,19 @@ def _add_records(
     make = getattr(records, f"{group}_record")
     for name, study in loaded.items():
         extra = content_hash([study.settings, study.code])
-        target = {"scenario": study.scenarios, "policy": study.policies, "figure": study.figures}[group]
-        for option in option_names(conf.folder / group / name):
-            record = conf.record(f"{group}/{name}", option, partial(_made, make, option, door, name), extra)
-            if record:
-                target[option] = record
+        target: dict[str, dict[str, Any]] = getattr(study, NAMES_OF[group])
+        files = option_names(conf.folder / group / name)
+        conf.prepare(f"{group}/{name}", files, extra)
+        for file in files:
+            made = conf.records(f"{group}/{name}", file, partial(_made, make, door, name, file), extra)
+            if not made:
+                study.broken[group].append(file)
+            for record in made:
+                own, where = record["name"], f"conf/{group}/{name}/{file}.yaml"
+                if own in target:
+                    first, second = sorted((study.files[group, own], where), key=lambda path: Path(path).stem != own)
+                    conf.errors.append(UserError(f"'{own}' is also in {first}", where=second, remedy="rename it"))
+                target[own], study.files[group, own] = record, where
 
 
 def _restrict(experiment: Experiment) -> None:

@@ -9,24 +9,26 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import schedlab
-from schedlab.config.composition import Composed, Composer, Compositions, Layout
+from schedlab.config.composition import Composed, Composer, Compositions
 from schedlab.config.contract import Study
 from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError, UserErrors, did_you_mean, nearest
 from schedlab.config.files import content_hash, file_hash, write_text
+from schedlab.config.layout import Layout
 from schedlab.config.plugins import class_mistakes, is_file_target
 from schedlab.config.readers import option_names, read_yaml
 from schedlab.config.runtime.provenance import source_hash
-from schedlab.config.schema import NoSettings, Settings, names_within, validate
+from schedlab.config.schema import NoSettings, Settings, merged, names_within, validate
 from schedlab.config.settings import (
     FigureSettings,
     PolicySettings,
@@ -36,8 +38,63 @@ from schedlab.config.settings import (
     StudySettings,
     ThemeSettings,
 )
+from schedlab.config.variations import Override, nested
 
 FindStudy = Callable[[Mapping[str, Any]], Study]  # typed study settings as plain values -> the study's door
+
+
+NAMES_OF = {"scenario": "scenarios", "policy": "policies", "figure": "figures"}
+
+
+class Names(tuple[Any, ...]):
+    """Names that others may refer to. A name that begins as a broken file does counts as known: it may be a member of
+    the family that the file is.
+    """
+
+    broken: tuple[str, ...]
+
+    def __new__(cls, names: Iterable[str], broken: tuple[str, ...]) -> Names:
+        made = super().__new__(cls, names)
+        made.broken = broken
+        return made
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (isinstance(name, str) and name.startswith(self.broken or ("\0",)))
+
+
+@dataclass
+class StudyRecords:
+    """The records of one study; `results_version` comes from its code, of which `code` is a hash
+    (records.study_code).
+    """
+
+    settings: dict[str, Any]
+    results_version: int
+    code: str = ""
+    scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
+    policies: dict[str, dict[str, Any]] = field(default_factory=dict)
+    figures: dict[str, dict[str, Any]] = field(default_factory=dict)
+    not_drawn: dict[str, dict[str, Any]] = field(
+        default_factory=dict
+    )  # figures of other scales, or of scenarios that are not here
+    other_scales: dict[tuple[str, str], list[str]] = field(
+        default_factory=dict
+    )  # ("scenario" or "policy", name) -> where it is instead
+    files: dict[tuple[str, str], str] = field(default_factory=dict)  # (group, name) -> the file that it is in
+    broken: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # group -> files with a mistake
+
+    def known(self, group: str) -> Names:
+        """Return the names of a group, for the checks: those there are, and what a broken file may have made."""
+        return Names((*getattr(self, NAMES_OF[group]), *self.broken[group]), tuple(self.broken[group]))
+
+    def shown_in(self, figure: Mapping[str, Any]) -> list[str]:
+        """Return the scenarios that a figure shows: those that it names and that are here, or all that want to be in
+        such figures.
+        """
+        named = figure["scenarios"] or [
+            name for name, record in self.scenarios.items() if record["in_figures"] == "all"
+        ]
+        return [name for name in named if name in self.scenarios]
 
 
 class RecordCache:
@@ -105,9 +162,17 @@ class ConfigurationFolder:
     the root or the scale cannot be read, on which everything else builds.
     """
 
-    def __init__(self, folder: Path, scale: str, cache: RecordCache, made: Compositions | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        scale: str,
+        cache: RecordCache,
+        made: Compositions | None = None,
+        overrides: Sequence[Override] = (),
+    ) -> None:
         self.folder, self.scale, self.cache = Path(folder), scale, cache
-        self.composer = Composer(folder, scale, made)
+        self.overrides = tuple(overrides)
+        self.composer = Composer(folder, scale, made, self.overrides)
         if not (self.folder / "config.yaml").is_file():
             raise UserError(
                 f"there is no {self.folder.as_posix()}/config.yaml",
@@ -130,7 +195,7 @@ class ConfigurationFolder:
             for name, digest in self.layout.hashes.items()
             if not own(name) and not name.startswith("claims/")
         }
-        self.ground = content_hash([shared, scale, source_hash()])
+        self.ground = content_hash([shared, scale, [override.text for override in self.overrides], source_hash()])
 
     def holds(self, name: str) -> bool:
         """Tell whether there is a file of this name (relative, with its ending)."""
@@ -141,9 +206,14 @@ class ConfigurationFolder:
         with it.
         """
         file = self.folder / "config.yaml"
-        values = self.cache.get(f"root:{self.layout.hashes['config.yaml']}", lambda: read_yaml(file))
+        values = dict(self.cache.get(f"root:{self.layout.hashes['config.yaml']}", lambda: read_yaml(file)))
+        origins = {}
+        for override in self.overrides:
+            if override.keys[0] == "seed":
+                values[".".join(override.keys)] = override.value
+                origins[override.keys] = override.where
         with self._alone():
-            return validate(RootSettings, values, Composed(values, ((file, ()),)).locate).seed
+            return validate(RootSettings, values, Composed(values, ((file, ()),), False, origins).locate).seed
 
     def scale_values(self, doors: Callable[[], Mapping[str, Study]]) -> dict[str, Any]:
         """Return the values of the scale, cached or typed by the studies' doors. Raises UserErrors: files are composed
@@ -151,7 +221,8 @@ class ConfigurationFolder:
         """
         with self._alone():
             return self.cache.get(
-                f"scale:{self.ground}", lambda: scale_settings(self.folder, self.scale, doors(), self.layout.studies)
+                f"scale:{self.ground}",
+                lambda: scale_settings(self.folder, self.scale, doors(), self.layout.studies, self.overrides),
             )
 
     @contextmanager
@@ -162,23 +233,48 @@ class ConfigurationFolder:
         except UserErrors as several:
             raise UserErrors([*self.errors, *several.errors]) from None
 
-    def record(self, group: str, name: str, make: Callable[[Composed], Any], extra: Any = None) -> Any:
-        """Return the record of conf/<group>/<name>.yaml, from the cache or by `make`; None (and an error kept) where it
-        is wrong.
-        """
+    def prepare(self, group: str, names: Iterable[str], extra: Any = None) -> None:
+        """Compose at once those of some files whose records are not in the cache."""
+        new = [
+            name
+            for name in names
+            if f"{group}/{name}.yaml" not in self.layout.broken and not self.cache.has(self._key(group, name, extra))
+        ]
+        if new:
+            self.composer.made.prepare(group, new, self.scale)
+
+    def _key(self, group: str, name: str, extra: Any) -> str:
         file = f"{group}/{name}.yaml"
-        if file in self.layout.broken:
-            return None
-        key = content_hash([self.layout.own_and_bases(file), self.ground, extra])
+        return f"{group}/{name}@{self.scale}:{content_hash([self.layout.own_and_bases(file), self.ground, extra])}"
+
+    def record(self, group: str, name: str, make: Callable[[Composed, str], Any], extra: Any = None) -> Any:
+        """Return the record of conf/<group>/<name>.yaml, which is no family; None where it is wrong."""
+        return next(iter(self.records(group, name, make, extra)), None)
+
+    def records(self, group: str, name: str, make: Callable[[Composed, str], Any], extra: Any = None) -> list[Any]:
+        """Return the record of conf/<group>/<name>.yaml, or those of the members of a family, from the cache or by
+        `make`; none (and the errors kept) where one is wrong.
+        """
+        if f"{group}/{name}.yaml" in self.layout.broken:
+            return []
         try:
-            return self.cache.get(
-                f"{group}/{name}@{self.scale}:{key}", lambda: make(self.composer.compose(group, name))
-            )
+            return self.cache.get(self._key(group, name, extra), lambda: self._made(group, name, make))
         except UserErrors as several:
             self.errors.extend(several.errors)
         except UserError as error:
             self.errors.append(error)
-        return None
+        return []
+
+    def _made(self, group: str, name: str, make: Callable[[Composed, str], Any]) -> list[Any]:
+        found, errors = [], dict[str, UserError]()
+        for member, composed in self.composer.members(group, name):
+            try:
+                found.append(make(composed, member))
+            except UserError as error:
+                errors |= {str(one): one for one in (error.errors if isinstance(error, UserErrors) else (error,))}
+        if errors:
+            raise UserErrors(errors.values())
+        return found
 
 
 def typed(kind: type[Settings], composed: Composed, name: str) -> Any:
@@ -236,14 +332,21 @@ def study_record(composed: Composed, name: str) -> dict[str, Any]:
     return json.loads(typed(StudySettings, composed, name).model_dump_json())
 
 
-def scale_settings(folder: Path, scale: str, studies: Mapping[str, Study], known: Iterable[str]) -> dict[str, Any]:
-    """Check conf/scale/<scale>.yaml against the sections of the studies and return its values. Raises UserErrors.
+def scale_settings(
+    folder: Path, scale: str, studies: Mapping[str, Study], known: Iterable[str], overrides: Sequence[Override] = ()
+) -> dict[str, Any]:
+    """Check conf/scale/<scale>.yaml, with the overrides of this run, against the sections of the studies and return
+    its values. Raises UserErrors.
 
     known: names of all studies of the folder, also of those that cannot be read
     """
     file = folder / "scale" / f"{scale}.yaml"
-    values = read_yaml(file)
-    composed = Composed(values, ((file, ()),))
+    values, origins = read_yaml(file), {}
+    for override in overrides:
+        if override.keys[0] == "scale":
+            values = merged(values, nested(override.keys[1:], override.value))
+            origins[override.keys[1:]] = override.where
+    composed = Composed(values, ((file, ()),), False, origins)
     settings = typed(ScaleSettings, composed, scale)
     errors: list[UserError] = []
     for study, given in settings.studies.items():
@@ -257,7 +360,7 @@ def scale_settings(folder: Path, scale: str, studies: Mapping[str, Study], known
     return json.loads(settings.model_dump_json())
 
 
-def _mistakes(kind: type[Settings], values: Any, composed: Composed, under: tuple) -> tuple[UserError, ...]:
+def _mistakes(kind: type[Settings], values: Any, composed: Composed, under: tuple[Any, ...]) -> tuple[UserError, ...]:
     """Mistakes in a section of a composed file that another section types."""
     try:
         validate(kind, values, lambda path: composed.locate((*under, *path)))
@@ -443,7 +546,7 @@ def _learner(policy: PolicySettings, composed: Composed, study: Study) -> tuple[
     )
 
 
-def _locate_in_phase(composed: Composed, number: int, own: Mapping[str, Any], path: tuple) -> str:
+def _locate_in_phase(composed: Composed, number: int, own: Mapping[str, Any], path: tuple[Any, ...]) -> str:
     """Where a value that a phase learns with stands: among the phase's own, or under `learner`."""
     return composed.locate(("train_on", number, "params", *path) if path and path[0] in own else ("learner", *path))
 

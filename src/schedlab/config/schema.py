@@ -80,7 +80,7 @@ class NoSettings(Settings):
     """A learner, rule or figure without values of its own."""
 
 
-def names_within(settings: Settings, path: tuple = ()) -> Iterator[tuple[tuple, str, str]]:
+def names_within(settings: Settings, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str, str]]:
     """Yield (path, what, name) of every value of a section whose type says what it names (settings.PolicyName,
     ScenarioName).
     """
@@ -98,7 +98,7 @@ def _marks_of_union(annotation: Any) -> list[str]:
     ]
 
 
-def _named(value: Any, what: str, annotation: Any, path: tuple) -> Iterator[tuple[tuple, str, str]]:
+def _named(value: Any, what: str, annotation: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str, str]]:
     if isinstance(value, Settings):
         yield from names_within(value, path)
     elif isinstance(value, tuple):
@@ -126,7 +126,7 @@ def _told_once(kind: type[Settings], items: Iterable[Mapping[str, Any]], values:
         for item in found
         if not (item["loc"] in above and (item["type"].endswith("_type") or item["type"] == "too_short"))
     ]
-    once: dict[tuple, dict[str, Any]] = {}
+    once: dict[tuple[Any, ...], dict[str, Any]] = {}
     for item in found:
         first = once.setdefault(item["loc"], item)
         if first is not item:
@@ -134,7 +134,7 @@ def _told_once(kind: type[Settings], items: Iterable[Mapping[str, Any]], values:
     return list(once.values())
 
 
-def _without_tags(item: Mapping[str, Any], values: Any) -> tuple:
+def _without_tags(item: Mapping[str, Any], values: Any) -> tuple[Any, ...]:
     """The keys of a mistake as they stand in the values; pydantic puts the branches of a union between them."""
     path, here = [], values
     for number, key in enumerate(item["loc"]):
@@ -214,7 +214,7 @@ def _nested(annotation: Any) -> type[Settings] | None:
     return None
 
 
-def _section_at(kind: type[Settings], path: tuple) -> type[Settings] | None:
+def _section_at(kind: type[Settings], path: tuple[Any, ...]) -> type[Settings] | None:
     here: type[Settings] | None = kind
     for key in path:
         if here is None:
@@ -225,12 +225,12 @@ def _section_at(kind: type[Settings], path: tuple) -> type[Settings] | None:
     return here
 
 
-def _fields_at(kind: type[Settings], path: tuple) -> list[str]:
+def _fields_at(kind: type[Settings], path: tuple[Any, ...]) -> list[str]:
     here = _section_at(kind, path)
     return list(here.model_fields) if here else []
 
 
-def _field_doc(kind: type[Settings], path: tuple) -> str:
+def _field_doc(kind: type[Settings], path: tuple[Any, ...]) -> str:
     owner = _section_at(kind, path[:-1]) if path else None
     field = owner.model_fields.get(str(path[-1])) if owner else None
     if field is None and len(path) > 1 and isinstance(path[-1], int):
@@ -238,25 +238,35 @@ def _field_doc(kind: type[Settings], path: tuple) -> str:
     return (field.description or "") if field else ""
 
 
-def parameter_rows(kind: type[Settings], prefix: str = "") -> Iterator[tuple[str, str, str, str, str]]:
+def parameter_rows(
+    kind: type[Settings], prefix: str = "", given: Settings | None = None
+) -> Iterator[tuple[str, str, str, str, str]]:
     """Yield (key, type, default, unit, sentence) of every field in order; sections of one value are spelled out with
     dotted keys.
+
+    given: the section's values where the section around it gives them as a default
     """
     for name, field in kind.model_fields.items():
         if _is_section(field.annotation) and not field.is_required():
-            yield from parameter_rows(cast(type[Settings], field.annotation), f"{prefix}{name}.")
+            default = getattr(given, name) if given else field.get_default(call_default_factory=True)
+            yield from parameter_rows(cast(type[Settings], field.annotation), f"{prefix}{name}.", default)
             continue
         unit = field.json_schema_extra.get("unit", "-") if isinstance(field.json_schema_extra, dict) else "-"
-        default = (
-            "required" if field.is_required() else json.dumps(field.get_default(call_default_factory=True), default=str)
-        )
+        if given is not None:
+            value = getattr(given, name)
+        else:
+            value = None if field.is_required() else field.get_default(call_default_factory=True)
         yield (
             prefix + name,
             type_text(field.annotation) + _bounds(field.metadata),
-            default,
+            "required" if field.is_required() and given is None else json.dumps(value, default=_plain_default),
             str(unit),
             field.description or "",
         )
+
+
+def _plain_default(value: Any) -> Any:
+    return value.model_dump(mode="json") if isinstance(value, Settings) else str(value)
 
 
 def _bounds(checks: Iterable[Any]) -> str:

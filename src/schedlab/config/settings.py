@@ -137,7 +137,7 @@ class FigureSettings(Settings):
     name: str = setting(doc="equal to the file's name", pattern=NAME)
     kind: str = setting(doc="a drawing of the study")
     title: str = setting(doc="heading in the index and the report")
-    caption: str = setting(doc="what is shown; the drawing adds what is seen")
+    caption: str = setting(doc="what is shown, with values of the drawing in braces; the drawing adds what is seen")
     published: str = setting("", doc="the published figure or table that this one answers to")
     scenarios: Names = setting((), doc="scenarios shown; empty: all at this scale whose `in_figures` is `all`")
     policies: Names = setting((), doc="policies and rules shown; empty: all")

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 from schedlab.config.contract import DrawFigure, Drawing, FigureSpec, Study, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import content_hash, read_table, write_json, write_text
-from schedlab.config.parts import read_part
 from schedlab.config.plugins import load_object
+from schedlab.config.runtime.parts import read_part
 from schedlab.config.schema import validate
-from schedlab.config.settings import ThemeSettings
+from schedlab.config.settings import StatisticsSettings, ThemeSettings
 from schedlab.evaluation import tables
 from schedlab.figures import theme
+from schedlab.figures.drawing import undrawn
 from schedlab.figures.index import report_caption
-from schedlab.figures.save import save, undrawn
+from schedlab.figures.save import caption_of, save
 from schedlab.stages import studies
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def draw(part: Path, summary: Path, inputs: Mapping[str, Mapping[str, Path]], ou
         with theme.applied(settings):
             drawing, failed = _draw_one(study, study_tables, spec, out, MARKS.get(values["scale"], ""))
         shown = _shown(study_tables.scores, spec, drawing.left_out)
-        entry = _entry(values, spec, drawing.caption, shown if drawing.of_scores else shown.iloc[:0])
+        entry = _entry(values, spec, caption_of(drawing), shown if drawing.of_scores else shown.iloc[:0])
         write_text(out / f"{spec.name}.rst", report_caption(entry))
         entries.append(entry | {"failed": failed} if failed else entry)
     of_study = {"study": study.name, "question": study.question, "scale": values["scale"]}
@@ -71,7 +72,7 @@ def _draw_one(study: Study, study_tables: StudyTables, spec: FigureSpec, out: Pa
             raise UserError(
                 f"there are no scores of {', '.join(sorted(missing))}", where=f"figure {spec.name}: scenarios"
             )
-        drawing = told_what_is_left_out(drawing_function(study, spec.kind)(study_tables, spec), spec.name)
+        drawing = captioned(drawing_function(study, spec.kind)(study_tables, spec), spec)
         if mark and drawing.of_scores:
             theme.mark(drawing.figure, mark)
         save(drawing, out / spec.name)
@@ -83,18 +84,21 @@ def _draw_one(study: Study, study_tables: StudyTables, spec: FigureSpec, out: Pa
     return drawing, failed
 
 
-def told_what_is_left_out(drawing: Drawing, name: str) -> Drawing:
-    """Return a figure's drawing with a sentence in its caption on the scenarios that are not in it, by reason; the log
-    warns of them.
+def captioned(drawing: Drawing, spec: FigureSpec) -> Drawing:
+    """Return a drawing with the whole caption: the figure's own, the drawing's, and the scenarios that are not in it,
+    by reason; the log warns of them. Raises UserError for a name in the figure's caption that is no value of the
+    drawing.
     """
     reasons: dict[str, list[str]] = {}
     for scenario, why in drawing.left_out.items():
         reasons.setdefault(why, []).append(scenario)
-    if not reasons:
-        return drawing
-    told = "; ".join(f"{', '.join(scenarios)} ({why})" for why, scenarios in reasons.items())
-    log.warning("figure %s does not show %s", name, told)
-    return replace(drawing, caption=f"{drawing.caption} Not shown: {told}.")
+    missing = "; ".join(f"{', '.join(scenarios)} ({why})" for why, scenarios in reasons.items())
+    if missing:
+        log.warning("figure %s does not show %s", spec.name, missing)
+    template = f"{spec.caption} {drawing.caption} [Not shown: {{not_shown}}.]"
+    whole = replace(drawing, caption=template, values={**drawing.values, "not_shown": missing})
+    caption_of(whole, f"figure {spec.name}: caption")
+    return whole
 
 
 def read_tables(
@@ -110,6 +114,7 @@ def read_tables(
         inputs={scenario: {name: Path(path) for name, path in named.items()} for scenario, named in inputs.items()},
         scenarios=part["scenarios"],
         policies=part["policies"],
+        statistics=validate(StatisticsSettings, part.get("statistics") or {}),
     )
 
 
@@ -165,7 +170,7 @@ def _entry(part: Mapping[str, Any], spec: FigureSpec, caption: str, shown: pd.Da
         "config_hash": content_hash(part),
         "rests_on": _sorted(shown["config_hash"]),
         "command": f"snakemake --cores all plots/{part['scale']}/{part['study']}/{spec.name}.svg --config "
-        f"scale={part['scale']}",
+        + part.get("options", f"scale={part['scale']}"),
     }
 
 

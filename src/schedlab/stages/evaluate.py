@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from schedlab.config.contract import Outcome, Policy, PolicySpec, Problem, Split, Study, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.files import content_hash, write_table
-from schedlab.config.parts import read_part
 from schedlab.config.plugins import told_with_place
+from schedlab.config.runtime.parts import read_part
 from schedlab.config.runtime.provenance import write_provenance
 from schedlab.evaluation import tables
 from schedlab.stages import studies

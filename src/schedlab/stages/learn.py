@@ -9,13 +9,14 @@ import logging
 import math
 import shutil
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Unpack
 
 from schedlab.config.contract import CurvePlace, LearnPaths, Scalar
 from schedlab.config.files import content_hash, file_hash, write_bytes, write_text
-from schedlab.config.parts import read_part
 from schedlab.config.plugins import told_with_place
+from schedlab.config.runtime.parts import read_part
 from schedlab.config.runtime.provenance import write_provenance
 from schedlab.evaluation import tables
 from schedlab.learning.devices import described, find_or_processor
@@ -23,6 +24,7 @@ from schedlab.stages import studies
 from schedlab.stages.policies import make_learner, missing_input, policy_spec, policy_stream
 
 log = logging.getLogger(__name__)
+INTEGERS = ("phase", "episode", "update", "decisions", "episodes", "trainings")  # of a point; 0 where not given
 
 
 def learn(
@@ -41,7 +43,7 @@ def learn(
     inputs                  scenario -> input name -> file, of every scenario learned on
     parent                  checkpoint of the policy to start from, or None
     checkpoint, curve       what is made: the policy's file and the table of its learning curve
-    config_copy, provenance copy of the part, and the origin as JSON, beside them
+    config_copy, provenance copy of the part, and the origin (with the budget used) as JSON, in the same folder
     seed                    number of the repetition; its streams are derived from it and the part's root seed
 
     The folder `progress` beside the checkpoint holds what a killed job needs to go on; it is removed at the end, stays
@@ -63,7 +65,7 @@ def learn(
     log.info("learning %s, seed %d, on %s", spec.name, seed, ", ".join(problems))
     with CurveRecorder(paths.progress / "curve.jsonl") as recorder:
         with told_with_place(spec.target, f"learner of '{spec.name}'"):
-            make_learner(study, spec).learn(
+            budget = make_learner(study, spec).learn(
                 problems, spec, policy_stream(values["seed"], "learn", values["study"], seed), paths, recorder
             )
         points = recorder.points()
@@ -81,7 +83,8 @@ def learn(
         tables.build(tables.CURVES, ({"policy": spec.name, "policy_seed": seed, **row} for row in points)),
     )
     write_bytes(config_copy, Path(part).read_bytes())
-    write_provenance(provenance, part_hash, [seed], files, **_device(spec.params.get("device", "cpu")))
+    also = _device(spec.params.get("device", "cpu")) | ({"budget": asdict(budget)} if budget else {})
+    write_provenance(provenance, part_hash, [seed], files, **also)
     shutil.rmtree(paths.progress)
 
 
@@ -130,7 +133,7 @@ class CurveRecorder:
         this process.
         """
         given: Mapping[str, Any] = place
-        row: dict[str, Any] = {name: int(given.get(name, 0)) for name in ("phase", "episode", "update")}
+        row: dict[str, Any] = {name: int(given.get(name, 0)) for name in INTEGERS}
         row |= {
             "step": int(place["step"]),
             "train_scenario": place.get("scenario", ""),

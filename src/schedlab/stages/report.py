@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from schedlab.config.contract import Metric, Study
 from schedlab.config.files import write_text
-from schedlab.config.parts import read_part
+from schedlab.config.runtime.parts import read_part
 from schedlab.config.schema import validate
 from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation import tables

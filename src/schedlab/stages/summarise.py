@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.config.contract import Metric, Study
 from schedlab.config.files import common_schema, content_hash, read_table, table_writer
-from schedlab.config.parts import read_part
+from schedlab.config.runtime.parts import read_part
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings

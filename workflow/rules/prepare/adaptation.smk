@@ -1,4 +1,5 @@
-# Data -> trunk -> simulated adaptations -> one table a scenario. Data and trunks are shared by the scenarios that agree on them.
+# Data -> trunk -> simulated adaptations -> one table a scenario. Data and trunks are shared by the scenarios that agree
+# on them.
 rule check_data:
     input:
         config=results("adaptation/inputs/check_data-{key}/config.yaml"),
@@ -38,7 +39,8 @@ rule train_trunk:
         "../../scripts/train_trunk.py"
 
 
-# Stands for one rule `simulate_adaptation`: a rule each span of replicates, since a rule has one number of outputs (docs/architecture.md).
+# Stands for one rule `simulate_adaptation`: a rule each span of replicates, since a rule has one number of outputs
+# (docs/architecture.md).
 for (first, last), spanned in adaptation_spans().items():
 
     rule:

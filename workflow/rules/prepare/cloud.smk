@@ -1,5 +1,5 @@
-# The checked logs of a training job, where it has any, and its step-time model (both shared by its scenarios); what the best plan reaches
-# in each scenario.
+# The checked logs of a training job, where it has any, and its step-time model (both shared by its scenarios); what the
+# best plan reaches in each scenario.
 rule ingest_logs:
     input:
         config=results("cloud/inputs/ingest_logs-{key}/config.yaml"),

@@ -36,7 +36,7 @@ _IMPORT = re.compile(
 )
 
 
-def compiled(function: Callable | None = None, **options: Any) -> Callable:
+def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Callable[..., Any]:
     """Return `numba.njit` of the function, kept in files under the hash of all sources that it depends on; usable with
     or without options.
 

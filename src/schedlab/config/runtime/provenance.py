@@ -16,7 +16,7 @@ from typing import Any
 
 import schedlab
 from schedlab.config.files import content_hash, file_hash, write_json
-from schedlab.config.parts import read_part
+from schedlab.config.runtime.parts import read_part
 
 # Names of files and folders that no manifest lists: what differs from run to run, and what is only kept to save time.
 NOT_OUTPUTS = ("*provenance.json", "manifest.json", ".*", "progress", "store", "logs", "benchmarks", "*.log", "*.tsv")

@@ -1,0 +1,202 @@
+"""Frozen parts: for each stage the values that it reads, as a YAML file that is an input of its workflow rule.
+
+A file is written only where its text differs, so an unchanged configuration reruns nothing. A part holds everything
+that decides the results below it: the values themselves, the study's results version, and under `upstream` the hashes
+of the parts that made its inputs. So results never depend on when a file was written, and a policy is not learned again
+because a table was made again with the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from schedlab.config.data_paths import find_resource
+from schedlab.config.experiment import Experiment
+from schedlab.config.files import content_hash, write_text_if_changed
+from schedlab.config.plugins import is_file_target, target_file
+from schedlab.config.runtime.parts import dump
+
+# of a record: what only the checks read, and files, whose digests are frozen
+UNFROZEN = ("scales", "where", "names", "files", "file", "swept")
+
+
+def frozen_parts(experiment: Experiment) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (path relative to the working directory, values) of every part of the experiment, shared ones once."""
+    seen: set[str] = set()
+    for study, records in experiment.studies.items():
+        for scenario, record in records.scenarios.items():
+            for part in record["parts"]:
+                path = experiment.part_file(study, scenario, part)
+                if path not in seen:
+                    seen.add(path)
+                    yield path, experiment.part_values(study, scenario, part)
+            for bundle, names in experiment.bundles(study, scenario).items():
+                yield (
+                    f"{experiment.results}/{study}/{scenario}/config/evaluate-{bundle}.yaml",
+                    evaluate_part(experiment, study, scenario, names),
+                )
+        for policy in experiment.compared_policies(study):
+            yield (
+                f"{experiment.results}/{study}/policies/{policy}/config/learn.yaml",
+                learn_part(experiment, study, policy),
+            )
+        if records.scenarios:
+            yield f"{experiment.results}/{study}/config/summarise.yaml", summarise_part(experiment, study)
+            yield f"{experiment.results}/{study}/config/draw.yaml", draw_part(experiment, study)
+
+
+def write_parts(experiment: Experiment, directory: Path | str = ".") -> int:
+    """Write the frozen parts whose text differs from the file's; returns how many were written.
+
+    A file that is still the one that was written from the same values, by its size and time of change, is not read
+    again.
+    """
+    written = 0
+    for file, values, values_hash in _unlike_their_files(experiment, directory):
+        written += write_text_if_changed(file, dump(values))
+        experiment.cache.get(_state(file, values_hash), lambda: True)
+    experiment.cache.save(prune=True)
+    return written
+
+
+def differs(experiment: Experiment, directory: Path | str = ".") -> bool:
+    """Tell whether some frozen part is missing or has another text than its file."""
+    changed = _unlike_their_files(experiment, directory)
+    return any(not file.is_file() or file.read_bytes() != dump(values).encode() for file, values, _ in changed)
+
+
+def _unlike_their_files(experiment: Experiment, directory: Path | str) -> Iterator[tuple[Path, dict[str, Any], str]]:
+    for path, values in frozen_parts(experiment):
+        file, values_hash = Path(directory) / path, content_hash(values, 32)
+        if not experiment.cache.has(_state(file, values_hash)):
+            yield file, values, values_hash
+
+
+def _state(file: Path, values_hash: str) -> str:
+    try:
+        found = file.stat()
+    except OSError:
+        return f"frozen:{file}:missing"
+    return f"frozen:{file}:{values_hash}:{found.st_size}:{found.st_mtime_ns}"
+
+
+def upstream(experiment: Experiment, study: str, scenario: str) -> dict[str, str]:
+    """Hashes of the parts that make a scenario's inputs."""
+    return {part: experiment.part_hash(study, scenario, part) for part in experiment.scenario(study, scenario)["parts"]}
+
+
+def problem_part(experiment: Experiment, study: str, scenario: str) -> dict[str, Any]:
+    """A scenario as its problem sees it: name, mode, root seed, the study's own slice, and the hashes of its inputs."""
+    record = experiment.scenario(study, scenario)
+    identity = {"name": scenario, "mode": record["mode"], "seed": record["seed"]}
+    return {**identity, **record["problem"], "upstream": upstream(experiment, study, scenario)}
+
+
+def _identity(experiment: Experiment, study: str) -> dict[str, Any]:
+    """Name and version of a study, and where its code is if it is none of the package's."""
+    settings = experiment.studies[study].settings
+    place = {key: settings[key] for key in ("module", "path") if settings.get(key)}
+    return {"study": study, **place, "results_version": experiment.studies[study].results_version}
+
+
+def learn_part(experiment: Experiment, study: str, policy: str) -> dict[str, Any]:
+    """What the learning of one policy reads, all seeds alike; the parent's part is in it by its hash."""
+    record = experiment.policy(study, policy)
+    scenarios = experiment.training_scenarios(study, policy)
+    part = {
+        **_identity(experiment, study),
+        "seed": experiment.seed,
+        "policy": {key: value for key, value in record.items() if key not in UNFROZEN},
+        "problems": {scenario: problem_part(experiment, study, scenario) for scenario in scenarios},
+    }
+    if record["parent"]:
+        part["parent_hash"] = learn_hash(experiment, study, record["parent"])
+    if code := _own_code(experiment, record["target"]):
+        part["code"] = code
+    if record["files"]:
+        part["files"] = {name: experiment.digest(str(find_resource(name).absolute())) for name in record["files"]}
+    return part
+
+
+def learn_hash(experiment: Experiment, study: str, policy: str) -> str:
+    """Hash of the part that one policy is learned from."""
+    return experiment.once(("learn", study, policy), lambda: content_hash(learn_part(experiment, study, policy)))
+
+
+def _own_code(experiment: Experiment, target: str) -> str | None:
+    """SHA-256 of the file of a user's own class, so that an edit of it counts like one of the configuration; None for
+    other targets.
+    """
+    return experiment.digest(str(target_file(target).absolute())) if is_file_target(target) else None
+
+
+def evaluate_part(experiment: Experiment, study: str, scenario: str, names: list[str]) -> dict[str, Any]:
+    """What one evaluation job of a scenario reads: the problem, and the rules or policies of its bundle."""
+    record = experiment.scenario(study, scenario)
+    rules = {rule["name"]: rule for rule in record["rules"]}
+    policies = []
+    for name in names:
+        if name in rules:
+            target = rules[name]["target"] or name
+            policies.append({"kind": "rule", "mode": record["mode"], "trained_on": "", **rules[name], "target": target})
+            if code := _own_code(experiment, target):
+                policies[-1]["code"] = code
+            continue
+        policy = experiment.policy(study, name)
+        keep = ("name", "kind", "mode", "target", "params", "seeds")
+        trained_on = trained_on_text(experiment, study, name)
+        learned = {"trained_on": trained_on, "learn_hash": learn_hash(experiment, study, name)}
+        policies.append({**{key: policy[key] for key in keep}, **learned})
+    return {
+        **_identity(experiment, study),
+        "seed": experiment.seed,
+        "scenario": scenario,
+        "problem": problem_part(experiment, study, scenario),
+        "policies": policies,
+    }
+
+
+def trained_on_text(experiment: Experiment, study: str, policy: str) -> str:
+    """The scenarios of a policy's phases in order, its ancestors' first: 'late > middle+early'."""
+    record = experiment.policy(study, policy)
+    phases = ["+".join(phase["scenarios"]) for phase in record["train_on"]]
+    before = [trained_on_text(experiment, study, record["parent"])] if record["parent"] else []
+    return " > ".join([*before, *phases])
+
+
+def summarise_part(experiment: Experiment, study: str) -> dict[str, Any]:
+    """What the summary of a study reads: its scenarios with their evaluation jobs, and the statistics."""
+    records = experiment.studies[study]
+    return {
+        **_identity(experiment, study),
+        "seed": experiment.seed,
+        "statistics": records.settings["statistics"],
+        "scenarios": {scenario: experiment.bundles(study, scenario) for scenario in records.scenarios},
+        "policies": {
+            policy: experiment.policy(study, policy)["seeds"] for policy in experiment.compared_policies(study)
+        },
+    }
+
+
+def draw_part(experiment: Experiment, study: str) -> dict[str, Any]:
+    """What the figures of a study read: their own values, the theme, and what each scenario and policy is."""
+    records = experiment.studies[study]
+    figures = []
+    for record in records.figures.values():
+        figure = {key: value for key, value in record.items() if key not in UNFROZEN}
+        figure["scenarios"] = records.shown_in(record)
+        if record["files"]:
+            figure["files"] = {name: experiment.digest(str(find_resource(name).absolute())) for name in record["files"]}
+        figures.append(figure)
+    return {
+        **_identity(experiment, study),
+        "scale": experiment.run,
+        **({"options": experiment.options} if experiment.variant else {}),
+        "theme": experiment.theme,
+        "statistics": records.settings["statistics"],
+        "figures": figures,
+        "scenarios": {scenario: problem_part(experiment, study, scenario) for scenario in records.scenarios},
+        "policies": {policy: learn_part(experiment, study, policy) for policy in experiment.compared_policies(study)},
+    }

@@ -1,0 +1,225 @@
+"""Variations of a configuration file: families, which a file states, and overrides, which a run states.
+
+A family is one file of conf/scenario/ or conf/policy/ that stands for several scenarios or policies:
+
+    sweep: {jobs.interarrival.value: [50, 200]}     # a member for each value; several keys give every combination
+    for_each: [uniform, tight]                      # a member for each entry, which `${each}` stands for
+    for_each: {uniform: {}, tight: {scales: [full, paper]}}    # and what is different in a member
+
+A member is called `<file>-<value>`, an entry's underscores written as dashes, or as `name` says where that holds
+`${each}`. A file with both has a member for each pair, and `each` is the two joined by a dash.
+
+An override sets one key of the composition for one run. Hydra's grammar reads its value:
+
+    scenario.ramp.uniform.jobs.interarrival.value=500      a scenario, policy or figure of a study
+    learner.ramp.afterstate.hidden=32                      any other file, in whatever builds on it
+    scale.studies.ramp.training_episodes=100               the scale
+    seed=7                                                 the root seed
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from schedlab.config.errors import UserError
+
+FAMILY_KEYS = ("sweep", "for_each")
+IN_STUDY = ("scenario", "policy", "figure")  # groups whose files belong to a study
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Member:
+    """One member of a family: what `${each}` stands for, the keys it sets with the keys of the file that hold their
+    values, and the values of the swept keys alone.
+    """
+
+    each: str = ""
+    values: dict[Path, Any] = field(default_factory=dict)
+    origins: dict[Path, str] = field(default_factory=dict)
+    swept: dict[str, Any] = field(default_factory=dict)
+
+    def __or__(self, other: Member) -> Member:
+        return Member(
+            "-".join(filter(None, (self.each, other.each))),
+            self.values | other.values,
+            self.origins | other.origins,
+            self.swept | other.swept,
+        )
+
+
+def is_family(values: Mapping[str, Any]) -> bool:
+    """Tell whether a composed file is a family."""
+    return any(values.get(key) is not None for key in FAMILY_KEYS)
+
+
+def members_of(values: Mapping[str, Any], where: str) -> list[Member]:
+    """Return the members of a composed file in the order of its lists. where: the file, for mistakes.
+
+    Raises UserError for a list that makes no members.
+    """
+    made = [Member()]
+    if (entries := values.get("for_each")) is not None:
+        made = [one | other for one, other in itertools.product(made, _entries(entries, f"{where}: for_each"))]
+    if (swept := values.get("sweep")) is not None:
+        if not isinstance(swept, Mapping) or not swept:
+            raise _mistake(swept, f"{where}: sweep", "keys of the file with lists of values")
+        for key, listed in swept.items():
+            made = [one | other for one in made for other in _swept(str(key), listed, f"{where}: sweep.{key}")]
+    names = [member.each for member in made]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UserError(f"two members would be called '{twice}'", where=where, remedy="remove one of them")
+    return made
+
+
+def _entries(entries: Any, where: str) -> Iterator[Member]:
+    """The members of `for_each`, a list of names or a mapping of names to values."""
+    if isinstance(entries, list):
+        entries = dict.fromkeys(entries)
+    if not isinstance(entries, Mapping) or not entries:
+        raise _mistake(entries, where, "a list of names, or a mapping of names to values")
+    for name, own in entries.items():
+        if own is not None and not isinstance(own, Mapping):
+            raise _mistake(own, f"{where}.{name}", "keys of the file with their values")
+        leaves = dict(_leaves(own or {}, ()))
+        yield Member(str(name), leaves, {path: ".".join(("for_each", str(name), *path)) for path in leaves})
+
+
+def _leaves(values: Mapping[str, Any], under: Path) -> Iterator[tuple[Path, Any]]:
+    for key, value in values.items():
+        path = (*under, *str(key).split("."))
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, path)
+        else:
+            yield path, value
+
+
+def _swept(key: str, listed: Any, where: str) -> Iterator[Member]:
+    """The members of one swept key."""
+    if not isinstance(listed, list) or not listed:
+        raise _mistake(listed, where, "a list of values")
+    path = tuple(key.split("."))
+    for value in listed:
+        if not isinstance(value, bool | int | float | str):
+            raise UserError(
+                "a member cannot be named by such a value",
+                where=where,
+                expected="numbers, words, true or false",
+                remedy="use for_each: {<name>: {<key>: <value>}}",
+            )
+        yield Member(value_text(value), {path: value}, {path: f"sweep.{key}"}, {key: value})
+
+
+def value_text(value: Any) -> str:
+    """Return a value as it stands in a name: 50.0 is 50, true is true."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) and value == float(f"{value:g}") else str(value)
+
+
+def _mistake(value: Any, where: str, expected: str) -> UserError:
+    return UserError(f"it is {value!r}"[:80], where=where, expected=expected)
+
+
+@dataclass(frozen=True)
+class Override:
+    """One key with its value. `keys`: its dotted parts, such as ("scenario", "ramp", "uniform", "seed")."""
+
+    text: str
+    keys: tuple[str, ...]
+    value: Any
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def where(self) -> str:
+        """The place that a mistake in this value is reported at."""
+        return f"set: {self.text}"
+
+    def below(self, group: str, names: Iterable[str]) -> tuple[str, ...] | None:
+        """Return the keys that it sets within a file of the group ("scenario/ramp") of one of these names; None where
+        it sets none of them. A name may hold dots.
+        """
+        above = tuple(group.split("/"))
+        if self.keys[: len(above)] != above:
+            return None
+        rest = ".".join(self.keys[len(above) :])
+        for name in sorted(names, key=len, reverse=True):
+            if rest.startswith(f"{name}."):
+                return tuple(rest[len(name) + 1 :].split("."))
+        return None
+
+
+def assignments(text: str | Sequence[str]) -> list[str]:
+    """Return the assignments of a text, which spaces and commas outside brackets and quotes separate; of a list each
+    entry is one.
+    """
+    if not isinstance(text, str):
+        return [str(entry) for entry in text]
+    found, depth, quote = [""], 0, ""
+    for letter in text:
+        if quote or letter in "'\"":
+            quote = "" if letter == quote else quote or letter
+        else:
+            depth += (letter in "([{") - (letter in ")]}")
+        if letter in " ,\n" and not depth and not quote:
+            found.append("")
+        else:
+            found[-1] += letter
+    return list(filter(None, found))
+
+
+def of_scenario(study: str, name: str, words: Sequence[str]) -> list[Override]:
+    """Return the overrides that a command's words KEY=VALUE make of keys of a scenario. Raises UserError."""
+    return parsed([f"scenario.{study}.{name}.{word}" for word in words])
+
+
+def overlay(values: Mapping[str, Any]) -> list[Override]:
+    """Return the overrides of nested values, as a file for `--configfile` holds them."""
+    return [Override(f"{'.'.join(keys)}={value_text(value)}", keys, value) for keys, value in _leaves(dict(values), ())]
+
+
+def nested(keys: Sequence[str], value: Any) -> Any:
+    """Return a value below its keys: ("a", "b"), 1 gives {"a": {"b": 1}}."""
+    return {keys[0]: nested(keys[1:], value)} if keys else value
+
+
+def parsed(texts: Sequence[str]) -> list[Override]:
+    """Return overrides of one value each. Raises UserError for a text that is none."""
+    return [Override(text, keys, values[0]) for text in texts for keys, values in [_parsed(text, several=False)]]
+
+
+def swept(text: str) -> list[Override]:
+    """Return the overrides of a sweep, `KEY=VALUE,VALUE,...`, one for each value. Raises UserError."""
+    keys, values = _parsed(text, several=True)
+    return [Override(f"{'.'.join(keys)}={value}", keys, value) for value in values]
+
+
+def _parsed(text: str, several: bool) -> tuple[tuple[str, ...], list[Any]]:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.core.override_parser.types import OverrideType
+    from hydra.errors import HydraException
+
+    option = "sweep" if several else "set"
+    expected = f"KEY=VALUE{',VALUE' if several else ''}, such as scenario.ramp.uniform.seed=7{',8' if several else ''}"
+    try:
+        override = OverridesParser.create().parse_overrides([text])[0]
+        values = list(override.sweep_iterator()) if override.is_sweep_override() else [override.value()]
+    except HydraException as error:
+        what = str(error).splitlines()[0] if str(error) else "it cannot be read"
+        raise UserError(what, where=f"{option}: {text}", expected=expected) from None
+    keys = tuple(override.key_or_group.split("."))
+    if (
+        "=" not in text
+        or override.type not in (OverrideType.CHANGE, OverrideType.ADD, OverrideType.FORCE_ADD)
+        or not all(keys)
+    ):
+        raise UserError("it sets no value", where=f"{option}: {text}", expected=expected)
+    if len(values) > 1 and not several:
+        remedy = f'for a run of each value: sweep="{text}"; for a list: {".".join(keys)}=[...]'
+        raise UserError("it has several values", where=f"{option}: {text}", expected=expected, remedy=remedy)
+    return keys, values
