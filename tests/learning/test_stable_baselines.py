@@ -144,12 +144,22 @@ def test_same_seed_same_bytes_and_an_interrupted_job_goes_on(algorithm, tmp_path
         assert seen == whole[1]
 
 
+def test_all_phases_and_validation_count_in_the_budget(tmp_path):
+    def spent(folder, **more):
+        _, points = short("a2c", tmp_path / folder, 36, 24, **more)
+        places = [dict(place) for (_, place) in points]
+        return max(place["decisions"] for place in places), max(place["episodes"] for place in places)
+
+    assert spent("plain") == (60, 3 * (4 + 2))  # three environments, episodes of three decisions
+    assert spent("validated", validate_every=12, validation_units=2) == (60 + 5 * 2 * 3, 18)
+
+
 def test_progress_of_another_job_or_damaged_is_not_taken_up(tmp_path):
     whole, _ = short("dqn", tmp_path / "whole", seed=1)
     short("dqn", tmp_path / "cut", seed=2)
     checkpoint, _ = short("dqn", tmp_path / "cut", seed=1)
     assert checkpoint.read_bytes() == whole.read_bytes()
-    (tmp_path / "cut/progress/stable_baselines.zip").write_bytes(b"half a zi")
+    (tmp_path / "cut/progress/learning.zip").write_bytes(b"half a zi")
     checkpoint, _ = short("dqn", tmp_path / "cut", seed=1)
     assert checkpoint.read_bytes() == whole.read_bytes()
 
@@ -371,14 +381,14 @@ ERRORS = [
     (
         "maskable_ppo",
         Several(lambda: NoMask(MaskedBandit())),
-        r"toy.yaml: learner.name: scenario 'one' tells no action masks",
+        r"toy.yaml: learner.name: scenario 'one' has no action masks",
     ),
     (
         "dqn",
         Several(Target),
         r"toy.yaml: learner.name: dqn cannot choose 1 values of float32 of scenario 'one'; expected numbered",
     ),
-    ("maskable_ppo", Several(Target), r"toy.yaml: learner.name: scenario 'one' tells no action masks"),
+    ("maskable_ppo", Several(Target), r"toy.yaml: learner.name: scenario 'one' has no action masks"),
     (
         "ddpg",
         Several(Balance),

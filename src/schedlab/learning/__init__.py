@@ -1,1 +1,1 @@
-"""Learning that knows no study: seeding, checkpoints, resuming, stock algorithms."""
+"""Learning that knows no study: the resumable job and its budget, checkpoints, policy gradients, imitation, memory."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from schedlab.config.readers import read_array, read_members
 if TYPE_CHECKING:
     from torch import nn
 
+Arrays = Mapping[str, np.ndarray]
 _META = "meta.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold: members carry no clock
 
@@ -95,6 +96,11 @@ def read_progress(path: Path, kind: str, digest: str) -> Checkpoint | None:
     return kept if kept.meta.get("digest") == digest else None
 
 
+def grouped(groups: Mapping[str, Arrays]) -> dict[str, np.ndarray]:
+    """Return the arrays of several groups in one mapping, named `group/name` as `Checkpoint.group` reads them."""
+    return {f"{group}/{name}": array for group, arrays in groups.items() for name, array in arrays.items()}
+
+
 def module_arrays(module: nn.Module) -> dict[str, np.ndarray]:
     """Return a module's parameters and buffers as arrays by name."""
     return {name: tensor.detach().cpu().numpy().copy() for name, tensor in module.state_dict().items()}
@@ -125,39 +131,3 @@ def load_module(module: nn.Module, arrays: Mapping[str, np.ndarray], where: Path
                 f"'{name}' holds values that are not finite", where=str(where), expected="finite parameters"
             )
     module.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
-
-
-_KIND = "finished-step"
-Arrays = Mapping[str, np.ndarray]
-
-
-class FinishedSteps:
-    """Results of steps, each in a file of its own that is written once; what lies there is read and not made again.
-
-    digest: hash of all that determines the job. random: the stream that steps draw from; it goes on as if a step that
-      is read had drawn.
-    """
-
-    def __init__(self, folder: Path, digest: str, random: np.random.Generator) -> None:
-        self.folder, self.digest, self._random = folder, digest, random
-
-    def __call__(self, name: str, make: Callable[[], Arrays]) -> Arrays:
-        """Return the arrays of the step `name`, which stands for it within the job: those kept, or else those that
-        `make` returns.
-        """
-        file = self.folder / f"{name}.zip"
-        kept = read_progress(file, _KIND, self.digest)
-        if kept is not None:
-            self._random.bit_generator.state = kept.meta["random"]
-            return kept.arrays
-        arrays = make()
-        write_checkpoint(
-            file, {"kind": _KIND, "digest": self.digest, "random": self._random.bit_generator.state}, arrays
-        )
-        return arrays
-
-
-def make_again(name: str, make: Callable[[], Arrays]) -> Arrays:
-    """Return what `make` does, for a job that keeps nothing."""
-    del name
-    return make()

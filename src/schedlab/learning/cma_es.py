@@ -12,6 +12,8 @@ from math import log, sqrt
 
 import numpy as np
 
+STATE = ("mean", "covariance", "step_path", "path", "step", "generation")
+
 
 class CmaEs:
     """A search for the lowest value of a function of `mean.size` numbers.
@@ -67,20 +69,13 @@ class CmaEs:
 
     def state(self) -> dict[str, np.ndarray]:
         """Return all that changes, as arrays by name."""
-        return {
-            "mean": self.mean,
-            "covariance": self.covariance,
-            "step_path": self.step_path,
-            "path": self.path,
-            "step": np.array(self.step),
-            "generation": np.array(self.generation),
-        }
+        return {name: np.array(getattr(self, name)) for name in STATE}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from what `state` returned."""
-        self.mean, self.covariance = np.array(state["mean"]), np.array(state["covariance"])
-        self.step_path, self.path = np.array(state["step_path"]), np.array(state["path"])
-        self.step, self.generation = float(state["step"]), int(state["generation"])
+        for name in STATE:
+            setattr(self, name, np.array(state[name]))
+        self.step, self.generation = float(self.step), int(self.generation)
 
     def _decompose(self) -> tuple[np.ndarray, np.ndarray]:
         """Return (square roots of the eigenvalues, eigenvectors) of the covariance."""

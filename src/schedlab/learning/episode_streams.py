@@ -28,14 +28,19 @@ class Finished:
     length: int
 
 
-def sum_of_rewards(env: gym.Env, policy: Policy, seed: int) -> float:
-    """Return the sum of the rewards of the episode that begins with a seed, under a policy."""
-    (observation, _), total, over = env.reset(seed=seed), 0.0, False
+def play(env: gym.Env, policy: Policy, unit: Unit) -> tuple[float, int]:
+    """Return the sum of the rewards, and the decisions, of a unit's episode under a policy."""
+    policy.reset(unit)
+    (observation, _), total, decisions, over = env.reset(seed=unit.seed), 0.0, 0, False
     while not over:
-        mask = env.get_wrapper_attr("action_masks")() if env.has_wrapper_attr("action_masks") else None
-        observation, reward, terminated, truncated, _ = env.step(policy.act(observation, mask))
-        total, over = total + float(reward), terminated or truncated
-    return total
+        observation, reward, terminated, truncated, _ = env.step(policy.act(observation, mask_of(env)))
+        total, decisions, over = total + float(reward), decisions + 1, terminated or truncated
+    return total, decisions
+
+
+def mask_of(env: gym.Env) -> np.ndarray | None:
+    """Return True for each action that is valid now, None where the environment has no masks."""
+    return env.get_wrapper_attr("action_masks")() if env.has_wrapper_attr("action_masks") else None
 
 
 @dataclass
@@ -93,16 +98,24 @@ def stepped(problem: Problem, unit: Unit, seed: int) -> gym.Env:
     return env
 
 
+def not_repeated(stream: EpisodeStream, episode: int) -> RuntimeError:
+    """Return the error for an environment that a resumed job cannot use."""
+    scenario, unit = stream.unit_of(episode)
+    fault = "the environment does not repeat an episode from its seed and actions"
+    return RuntimeError(f"scenario {scenario}, unit {unit.id}: {fault}")
+
+
 class StreamEnv(gym.Env):
     """Runs the episodes of a stream that it draws at each reset; seeds given from outside do not count. Info is
     empty.
     """
 
     def __init__(
-        self, stream: EpisodeStream, reward_scale: float, observation_space: gym.Space, action_space: gym.Space
+        self, stream: EpisodeStream, reward_scale: float, spaces: tuple[gym.Space[Any], gym.Space[Any]] | None = None
     ) -> None:
         self.stream, self.reward_scale = stream, reward_scale
-        self.observation_space, self.action_space = observation_space, action_space
+        if spaces is not None:
+            self.observation_space, self.action_space = spaces
         self.number, self.total = -1, 0.0
         self.actions: list[np.ndarray] = []
         self._place: tuple[str, Unit] | None = None
@@ -111,7 +124,7 @@ class StreamEnv(gym.Env):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin the stream's next episode."""
         del seed, options
-        return self._begin(self.stream.next_number()), {}
+        return self.begin(self.stream.next_number()), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take an action in the episode."""
@@ -130,14 +143,15 @@ class StreamEnv(gym.Env):
 
     def take_up(self, number: int, actions: np.ndarray) -> Any:
         """Bring the episode `number` to where these actions led, and return what is observed there."""
-        observation = self._begin(number)
+        observation = self.begin(number)
         for action in actions:
             self.actions.append(np.array(action))
             observation, reward, _, _, _ = self.env.step(action)
             self.total += float(reward)
         return observation
 
-    def _begin(self, number: int) -> Any:
+    def begin(self, number: int) -> Any:
+        """Begin the episode of a number, and return what is observed."""
         if self._place is not None:
             self.stream.give_back(*self._place, self.env)
         self.number, self.actions, self.total = number, [], 0.0

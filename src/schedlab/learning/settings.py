@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
+from typing import Any, TypeVar
 
-from schedlab.config.contract import Phase
+from schedlab.config.contract import Phase, PolicySpec
 from schedlab.config.errors import UserError
-from schedlab.config.schema import Settings, setting
+from schedlab.config.schema import Settings, setting, validate
 from schedlab.config.settings import LONGEST, PhaseSettings
 
 
@@ -27,10 +28,26 @@ class ValidationSettings(Settings):
 
 
 def fixed_mistakes(fixed: Set[str], phases: Sequence[Phase | PhaseSettings]) -> Iterator[UserError]:
-    """Yield the values of phases that would change the policy itself, at their keys; a study's `check_policy` tells
-    them before a run.
+    """Yield the values of phases that would change the policy itself, at their keys; a study's `check_policy`
+    reports them before a run.
     """
     for number, phase in enumerate(phases):
         for key in sorted(phase.params.keys() & fixed):
             where, remedy = f"train_on.{number}.params.{key}", "set it for the whole policy, under learner"
             yield UserError(f"'{key}' cannot change between phases", where=where, remedy=remedy)
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def phase_settings(
+    kind: type[S], spec: PolicySpec, mistakes: Callable[[S, Sequence[Phase]], Iterator[UserError]]
+) -> list[S]:
+    """Return the values of each phase of a policy. Raises UserError for the first of `mistakes` in its phases."""
+
+    def locate(path: tuple[Any, ...]) -> str:
+        return f"{spec.name}.yaml: learner.{'.'.join(map(str, path))}"
+
+    for error in mistakes(validate(kind, spec.params, locate), spec.train_on):
+        raise UserError(error.what, where=f"{spec.name}.yaml: {error.where}", remedy=error.remedy)
+    return [validate(kind, {**spec.params, **phase.params}, locate) for phase in spec.train_on]

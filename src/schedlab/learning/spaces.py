@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from schedlab.config.contract import Problem, Split
 from schedlab.config.errors import UserError
@@ -11,7 +11,7 @@ from schedlab.config.errors import UserError
 if TYPE_CHECKING:
     import gymnasium as gym
 
-    Spaces = tuple[gym.Space, gym.Space]  # of observations, of actions
+    Spaces = tuple[gym.Space[Any], gym.Space[Any]]  # of observations, of actions
 
 ANY_SPLIT: tuple[Split, ...] = ("test", "validation", "train")
 
@@ -33,7 +33,7 @@ def first_environment(scenario: str, problem: Problem, splits: tuple[Split, ...]
     return env
 
 
-def told(space: gym.Space, bounds: bool = False) -> str:
+def told(space: gym.Space[Any], bounds: bool = False) -> str:
     """Return what a space holds, in words that are equal where a policy fits both; `bounds`: of vectors as well."""
     import gymnasium as gym
 

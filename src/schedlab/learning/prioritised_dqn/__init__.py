@@ -1,1 +1,1 @@
-"""DQN with prioritised replay and several actors (Ape-X): settings, learner, actors, replay memory."""
+"""DQN with prioritised replay and several actors (Ape-X): settings, learner, actors."""

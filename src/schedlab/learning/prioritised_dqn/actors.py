@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from schedlab.config.contract import Problem, Unit
+from schedlab.config.contract import Problem
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import derive_seed, generator
-from schedlab.learning.episode_streams import EpisodeStream, Finished
+from schedlab.learning.episode_streams import EpisodeStream, Finished, StreamEnv, mask_of, not_repeated
 from schedlab.learning.prioritised_dqn.settings import PrioritisedDQNSettings
 from schedlab.learning.seeding import use_one_thread
 
@@ -67,58 +67,47 @@ class Actor:
     ) -> None:
         self.number, self.settings, self._new_window = number, settings, window
         own = derive_seed(seed, "actor", number)
-        self.stream, self.random = EpisodeStream(problems, scenarios, own), generator(own, "exploration")
-        self._place: tuple[str, Unit] | None = None
-        self.env: Any = None
-        self._begin(self.stream.next_number())
+        self.env = StreamEnv(EpisodeStream(problems, scenarios, own), settings.reward_scale)
+        self.random = generator(own, "exploration")
+        self._begin(self.env.stream.next_number())
 
     def play(self, values: Values, epsilon: float) -> Round:
         """Take the decisions of a round."""
         rows: Rows = []
         for _ in range(self.settings.train_freq):
             if self._over:
-                self._begin(self.stream.next_number())
+                self._begin(self.env.stream.next_number())
             rows += self._step(self._choose(values, epsilon))
-        finished, self.stream.finished = self.stream.finished, []
+        finished, self.env.stream.finished = self.env.stream.finished, []
         return Round(self.number, rows, finished)
 
     def state(self) -> dict[str, Any]:
         """Return what `restore` takes, as plain values."""
         return {
-            "following": self.stream.following,
-            "episode": self._episode,
-            "actions": self._actions,
+            "following": self.env.stream.following,
+            "episode": self.env.number,
+            "actions": [int(action) for action in self.env.actions],
             "random": self.random.bit_generator.state,
             "seen": self._seen(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state: its episode is taken up by taking the same actions again. Raises RuntimeError where it
+        """Go on from a state: its episode is resumed by taking the same actions again. Raises RuntimeError where it
         does not repeat.
         """
-        self.stream.following = state["following"]
+        stream = self.env.stream
+        stream.following = state["following"]
         self._begin(state["episode"])
         for action in state["actions"]:
             self._step(action)
-        self.stream.finished = []
+        stream.finished = []
         self.random.bit_generator.state = state["random"]
         if self._seen() != state["seen"]:
-            scenario, unit = self.stream.unit_of(self._episode)
-            raise RuntimeError(
-                f"scenario {scenario}, unit {unit.id}: the environment does not repeat an episode from its seed and "
-                "actions"
-            )
+            raise not_repeated(stream, self.env.number)
 
     def _begin(self, episode: int) -> None:
-        if self._place is not None:
-            self.stream.give_back(*self._place, self.env)
-        self._episode, self._total, self._over = episode, 0.0, False
-        self._actions: list[int] = []
-        self._place = self.stream.unit_of(episode)
-        self.env = self.stream.borrow(*self._place)
-        self._window = self._new_window()
-        self._observation, _ = self.env.reset(seed=derive_seed(self.stream.seed, "episode", episode))
-        self._mask = self._valid()
+        self._observation, self._over = self.env.begin(episode), False
+        self._window, self._mask = self._new_window(), self._valid()
 
     def _choose(self, values: Values, epsilon: float) -> int:
         if self.random.random() < epsilon:
@@ -128,24 +117,17 @@ class Actor:
 
     def _step(self, action: int) -> Rows:
         before = self._observation
-        self._actions.append(action)
         self._observation, reward, terminated, truncated, _ = self.env.step(action)
         self._mask, self._over = self._valid(), terminated or truncated
-        self._total += float(reward)
-        if self._over:
-            assert self._place is not None
-            self.stream.finished.append(Finished(self._place[0], self._total, len(self._actions)))
-        scaled = float(reward) * self.settings.reward_scale
-        return self._window.add(before, action, scaled, self._observation, self._mask, terminated, self._over)
+        return self._window.add(before, action, reward, self._observation, self._mask, terminated, self._over)
 
     def _valid(self) -> np.ndarray:
-        if self.settings.keep_to_masks and self.env.has_wrapper_attr("action_masks"):
-            return np.array(self.env.get_wrapper_attr("action_masks")(), dtype=bool)
-        return np.ones(int(self.env.action_space.n), dtype=bool)
+        mask = mask_of(self.env.env) if self.settings.keep_to_masks else None
+        return np.ones(int(self.env.env.action_space.n), dtype=bool) if mask is None else np.array(mask, dtype=bool)
 
     def _seen(self) -> list[float]:
         sums = [zlib.crc32(np.ascontiguousarray(array).tobytes()) for array in parts(self._observation).values()]
-        return [*sums, self._total]
+        return [*sums, self.env.total]
 
 
 class Actors:

@@ -6,7 +6,7 @@ each one's own pace: every actor takes some decisions with the parameters at a r
 gradient steps on what was there before. So the same seed gives the same bytes for a number of actors, over however many
 processes they are spread, interrupted or not.
 
-All of the method stands here but the buffer (prioritised_replay.py); actors play in prioritised_dqn_actors.py.
+The memory is in learning/replay_memory.py; actors play in actors.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -24,33 +23,35 @@ import numpy as np
 import torch
 from torch import nn
 
-from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Problem, Unit
+from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec, Problem, Unit
 from schedlab.config.errors import UserError
-from schedlab.config.files import content_hash, file_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
-from schedlab.learning.activations import ACTIVATIONS
 from schedlab.learning.adam import Adam
 from schedlab.learning.checkpoints import (
     Checkpoint,
+    grouped,
     load_module,
     module_arrays,
     read_checkpoint,
-    read_progress,
     write_checkpoint,
 )
-from schedlab.learning.episode_streams import Finished, stepped, sum_of_rewards
+from schedlab.learning.episode_streams import Finished
+from schedlab.learning.job import LearningJob, Pace
+from schedlab.learning.networks import ACTIVATIONS, layers
 from schedlab.learning.prioritised_dqn.actors import WHOLE, Actor, ActorProcesses, Actors, Rows, parts
-from schedlab.learning.prioritised_dqn.replay import PrioritisedReplay
-from schedlab.learning.prioritised_dqn.settings import PrioritisedDQNSettings, of_policy, phase_settings
+from schedlab.learning.prioritised_dqn.settings import PrioritisedDQNSettings, of_policy, phase_mistakes
+from schedlab.learning.replay_memory import PrioritisedReplay
 from schedlab.learning.seeding import torch_stream, use_one_thread
+from schedlab.learning.settings import phase_settings
 from schedlab.learning.spaces import ANY_SPLIT, common_spaces, first_environment, require_spaces, told, told_spaces
+from schedlab.learning.validation import Validation, record_finished
 
-KIND, PROGRESS = "prioritised-dqn", "prioritised-dqn-progress"
-MakeReader = Callable[[Any, gym.Space], nn.Module]  # (settings, observation space) -> module with `features_dim`
+KIND = "prioritised-dqn"
+MakeReader = Callable[[Any, gym.Space[Any]], nn.Module]  # (settings, observation space) -> module with `features_dim`
 
 
-def vector_reader(settings: PrioritisedDQNSettings, space: gym.Space) -> nn.Module:
+def vector_reader(settings: PrioritisedDQNSettings, space: gym.Space[Any]) -> nn.Module:
     """Return what takes a vector as it is. Raises UserError for observations in parts: they need a reader of the
     study's own.
     """
@@ -77,10 +78,10 @@ class QNetwork(nn.Module):
         super().__init__()
         self.reader, self._in_parts = reader, in_parts
         activation = ACTIVATIONS[settings.activation]
-        self.shared, width = _layers(reader.features_dim, settings.net_arch, activation)
-        self.advantage, self.value = _head(width, settings.head_arch, actions, activation), None
-        if settings.dueling:
-            self.value = _head(width, settings.head_arch, 1, activation)
+        self.shared = layers(reader.features_dim, settings.net_arch, None, activation)
+        width = settings.net_arch[-1] if settings.net_arch else reader.features_dim
+        self.advantage = layers(width, settings.head_arch, actions, activation)
+        self.value = layers(width, settings.head_arch, 1, activation) if settings.dueling else None
 
     def forward(self, observations: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """Return the values for observations by their parts' names."""
@@ -96,18 +97,6 @@ class QNetwork(nn.Module):
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Take parameters by name. Raises UserError where they are of another network or not finite."""
         load_module(self, arrays, "the learner's parameters")
-
-
-def _layers(width: int, sizes: Sequence[int], activation: type[nn.Module]) -> tuple[nn.Sequential, int]:
-    modules: list[nn.Module] = []
-    for size in sizes:
-        modules, width = [*modules, nn.Linear(width, size), activation()], size
-    return nn.Sequential(*modules), width
-
-
-def _head(width: int, sizes: Sequence[int], out: int, activation: type[nn.Module]) -> nn.Sequential:
-    hidden, width = _layers(width, sizes, activation)
-    return hidden.append(nn.Linear(width, out))
 
 
 def tensors(columns: Mapping[str, np.ndarray], group: str) -> dict[str, torch.Tensor]:
@@ -187,114 +176,121 @@ class NStep:
         return whole
 
 
-@dataclass(frozen=True)
-class Job:
-    """What a learning job is given: values of each phase, what each phase learns on (`seen`), spaces, and parameters to
-    begin with.
+class Rounds:
+    """The phases of a job, each with a fresh optimiser and memory. An update is a round, in which actors decide and the
+    learner takes gradient steps; between rounds it records and validates.
+
+    seen        what each phase learns on, by scenario
+    parameters  those kept so far, by name; kept_step: the step of their phase that they come from
     """
 
-    settings: Sequence[PrioritisedDQNSettings]
-    seen: Sequence[Mapping[str, Problem]]
-    network: Callable[[], QNetwork]
-    spec: PolicySpec
-    seed: int
-    curve: Curve
-    paths: LearnPaths
-    start: Mapping[str, np.ndarray]
+    def __init__(
+        self,
+        job: LearningJob,
+        settings: Sequence[PrioritisedDQNSettings],
+        seen: Sequence[Mapping[str, Problem]],
+        network: Callable[[], QNetwork],
+    ) -> None:
+        self.job, self.of_phase, self.seen, self.network = job, settings, seen, network
+        parent = job.parent()
+        self.parameters: dict[str, np.ndarray] = parent.group("policy") if parent else {}
+        self.kept_step = 0
+        self.actors: Any = None
 
-    def digest(self) -> str:
-        """Hash of all that determines the job, so that progress of another one is not taken up; units and inputs are
-        the stage's care.
-        """
-        phases = [[list(phase.scenarios), phase.steps] for phase in self.spec.train_on]
-        values = [of_policy(each) for each in self.settings]
-        return content_hash([KIND, values, phases, self.seed, file_hash(self.paths.start) if self.paths.start else ""])
-
-
-class Run:
-    """One learning job. `parameters`: those kept so far, by name; `kept_step`: the step of their phase that they come
-    from.
-    """
-
-    def __init__(self, job: Job) -> None:
-        self.job, self.digest = job, job.digest()
-        self.parameters, self.kept_step = dict(job.start), 0
-        self.progress = job.paths.progress / "prioritised_dqn.zip"
-
-    def learn(self) -> tuple[dict[str, np.ndarray], int]:
-        """Go on from where an interrupted job of the same values was; return the parameters kept and the step they were
-        kept at.
-        """
-        kept, first = read_progress(self.progress, PROGRESS, self.digest), 0
-        if kept is not None:
-            first, self.kept_step, self.parameters = kept.meta["phase"], kept.meta["kept_step"], kept.group("policy")
-        for number in range(first, len(self.job.settings)):
-            with torch_stream(derive_seed(self.job.seed, "phase", number), "prioritised-dqn"):
-                phase = LearningPhase(self, number)
-                try:
-                    self.parameters, self.kept_step = phase.learn(kept if number == first else None)
-                finally:
-                    phase.close()
-            self.save(number + 1, None, {f"policy/{name}": array for name, array in self.parameters.items()})
-        return self.parameters, self.kept_step
-
-    def save(self, phase: int, at: Mapping[str, Any] | None, arrays: Mapping[str, np.ndarray]) -> None:
-        """Write the state that an interrupted job goes on from; `at`: where in the phase, None before its begin."""
-        meta = {"kind": PROGRESS, "digest": self.digest, "phase": phase, "kept_step": self.kept_step, "at": at}
-        write_checkpoint(self.progress, meta, arrays)
-
-
-class LearningPhase:
-    """A phase: rounds of acting and learning, a fresh optimiser and buffer, and what is recorded, validated and saved
-    between rounds.
-    """
-
-    def __init__(self, run: Run, number: int) -> None:
-        self.run, self.number, job = run, number, run.job
-        self.settings, self.phase, self.problems = job.settings[number], job.spec.train_on[number], job.seen[number]
-        settings, seed = self.settings, derive_seed(job.seed, "phase", number)
-        self.online, self.target = job.network(), job.network()
-        if run.parameters:
-            load_module(self.online, run.parameters, job.paths.start or run.progress)
+    def begin(self, phase: int) -> Pace:
+        """Make networks, memory and actors."""
+        self.settings, problems, of_phase = self.of_phase[phase], self.seen[phase], self.job.spec.train_on[phase]
+        settings, seed, self.steps = self.settings, derive_seed(self.job.seed, "phase", phase), of_phase.steps
+        with torch_stream(seed, "prioritised-dqn"):
+            self.online, self.target = self.network(), self.network()
+        if self.parameters:
+            load_module(self.online, self.parameters, self.job.paths.start or self.job.progress)
         self.target.load_state_dict(self.online.state_dict())
         self.optimizer = Adam(self.online.parameters(), settings.learning_rate)
         self.replay = PrioritisedReplay(settings.buffer_size, settings.alpha, settings.eps)
         self.random = generator(seed, "replay")
         window = partial(NStep, settings.n_steps, settings.gamma)
         make = partial(
-            Actor, settings=settings, window=window, problems=self.problems, scenarios=self.phase.scenarios, seed=seed
+            Actor, settings=settings, window=window, problems=problems, scenarios=of_phase.scenarios, seed=seed
         )
         if settings.processes == 1:
-            self.actors: Any = Actors(make, range(settings.actors), self.online.values)
+            self.actors = Actors(make, range(settings.actors), self.online.values)
         else:
-            self.actors = ActorProcesses(make, settings.actors, settings.processes, job.network)
-        self.step = self.updates = self.ended = self.recorded = self.validated = self.saved = 0
+            self.actors = ActorProcesses(make, settings.actors, settings.processes, self.network)
+        self.step_number = self.updates = self.ended = self.recorded = self.validated = 0
         self.sums = [0.0, 0.0, 0]  # since the last point of the curves: losses, values, gradient steps
         self.finished: list[Finished] = []
-        self.best: dict[str, np.ndarray] = {}
-        self.best_score, self.best_step = -math.inf, 0
-        self.envs: dict[tuple[str, str], gym.Env] = {}
+        self.validation = Validation(self.job, problems, of_phase.scenarios, settings)
+        each = settings.actors * settings.train_freq
+        return Pace(-(-self.steps // each), -(-settings.save_every // each))
 
-    def learn(self, kept: Checkpoint | None) -> tuple[dict[str, np.ndarray], int]:
-        """Return the parameters kept, by name, and their step."""
-        if kept is not None and kept.meta["at"] is not None:
-            self._restore(kept)
-        while self.step < self.phase.steps:
-            self._round()
-            self._between(over=self.step >= self.phase.steps)
-        last = self.number == len(self.run.job.settings) - 1
-        return (self.best, self.best_step) if last and self.best else (module_arrays(self.online), self.step)
+    def step(self, phase: int, update: int) -> None:
+        """Make a round, then record and validate where it is time."""
+        del phase, update
+        settings = self.settings
+        self._round()
+        over = self.step_number >= self.steps
+        self._require_finite(self.sums[0])
+        if over or self.step_number - self.recorded >= settings.record_every:
+            self._record()
+        if settings.validate_every and (over or self.step_number - self.validated >= settings.validate_every):
+            policy = QPolicy(self.online, settings.keep_to_masks)
+            self.validation.judge(policy, lambda: module_arrays(self.online), self._place())
+            self.validated = self.step_number
+
+    def end(self, phase: int) -> None:
+        """Keep the last parameters, or after the last phase those that were best on validation."""
+        self.close()
+        best = self.validation if phase == len(self.of_phase) - 1 else None
+        self.parameters = best.best if best and best.best else module_arrays(self.online)
+        self.kept_step = best.best_step if best and best.best else self.step_number
 
     def close(self) -> None:
         """End the actors' processes."""
-        self.actors.close()
+        if self.actors is not None:
+            self.actors.close()
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return networks, optimiser, memory, actors and counters."""
+        meta = {
+            "kept_step": self.kept_step,
+            "counters": [self.step_number, self.updates, self.ended, self.recorded, self.validated],
+            "sums": self.sums,
+            "finished": [[episode.scenario, episode.total, episode.length] for episode in self.finished],
+            "validation": self.validation.state(),
+            "random": self.random.bit_generator.state,
+            "actors": self.actors.states(),
+        }
+        groups = {
+            "online": module_arrays(self.online),
+            "target": module_arrays(self.target),
+            "adam": self.optimizer.arrays(),
+            "replay": self.replay.arrays(),
+            "policy": self.parameters,
+            "best": self.validation.best,
+        }
+        return meta, grouped(groups)
+
+    def load(self, kept: Checkpoint) -> None:
+        """Put back what `state` returned."""
+        meta = kept.meta
+        load_module(self.online, kept.group("online"), kept.path)
+        load_module(self.target, kept.group("target"), kept.path)
+        self.optimizer.load(kept.group("adam"))
+        self.replay.load(kept.group("replay"))
+        self.random.bit_generator.state = meta["random"]
+        self.actors.restore(meta["actors"])
+        self.step_number, self.updates, self.ended, self.recorded, self.validated = meta["counters"]
+        self.sums, self.finished = list(meta["sums"]), [Finished(*values) for values in meta["finished"]]
+        self.validation.load(meta["validation"], kept.group("best"))
+        self.kept_step, self.parameters = meta["kept_step"], kept.group("policy")
 
     def _round(self) -> None:
         """Actors decide while the learner learns from what came before; then the buffer gets what they found."""
         settings = self.settings
-        epsilons = [share_of_random_actions(settings, actor, self.step) for actor in range(settings.actors)]
+        epsilons = [share_of_random_actions(settings, actor, self.step_number) for actor in range(settings.actors)]
         self.actors.begin(module_arrays(self.online) if settings.processes > 1 else {}, epsilons)
-        if self.step >= settings.learning_starts and len(self.replay):
+        if self.step_number >= settings.learning_starts and len(self.replay):
             for _ in range(settings.gradient_steps):
                 self._update()
         rows = []
@@ -302,21 +298,23 @@ class LearningPhase:
             rows += played.rows
             self.finished += played.finished
             self.ended += len(played.finished)
-        before, self.step = self.step, self.step + settings.actors * settings.train_freq
+            self.job.budget.episodes += len(played.finished)
+        before, self.step_number = self.step_number, self.step_number + settings.actors * settings.train_freq
+        self.job.budget.decisions += self.step_number - before
         if rows:
             columns = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
             with torch.no_grad():
                 _, wrong = errors(self.online, self.target, columns, settings.double)
             self._require_finite(float(wrong.abs().sum()))
             self.replay.add(columns, wrong.numpy())
-        if self.step // settings.target_update_interval > before // settings.target_update_interval:
+        if self.step_number // settings.target_update_interval > before // settings.target_update_interval:
             self.target.load_state_dict(self.online.state_dict())
 
     def _update(self) -> None:
         """Take a gradient step on decisions drawn by their errors, the Huber loss weighted against how often they are
         drawn.
         """
-        settings, gone = self.settings, min(self.step / self.phase.steps, 1.0)
+        settings, gone = self.settings, min(self.step_number / self.steps, 1.0)
         places, weights, columns = self.replay.draw(
             self.random, settings.batch_size, settings.beta + gone * (settings.final_beta - settings.beta)
         )
@@ -333,108 +331,29 @@ class LearningPhase:
         self.updates += 1
         self.sums = [self.sums[0] + float(loss.detach()), self.sums[1] + float(found.detach().mean()), self.sums[2] + 1]
 
-    def _between(self, over: bool) -> None:
-        settings = self.settings
-        self._require_finite(self.sums[0])
-        if over or self.step - self.recorded >= settings.record_every:
-            self._record()
-        if settings.validate_every and (over or self.step - self.validated >= settings.validate_every):
-            self._validate()
-        if not over and self.step - self.saved >= settings.save_every:
-            self._save()
-
     def _require_finite(self, total: float) -> None:
         if not math.isfinite(total):
             raise UserError(
-                f"errors of the network are not finite after {self.step} steps",
-                where=f"{self.run.job.spec.name}.yaml: learner.learning_rate",
+                f"errors of the network are not finite after {self.step_number} steps",
+                where=f"{self.job.spec.name}.yaml: learner.learning_rate",
                 expected="learning that does not diverge",
                 remedy="lower the learning rate or scale the rewards down",
             )
 
-    def _place(self, scenario: str = "") -> dict[str, Any]:
-        return {
-            "step": self.step,
-            "episode": self.ended,
-            "update": self.updates,
-            "phase": self.number,
-            "scenario": scenario,
-        }
+    def _place(self) -> dict[str, Any]:
+        return {"step": self.step_number, "episode": self.ended, "update": self.updates}
 
     def _record(self) -> None:
-        """Give out means since the last point: of the episodes that ended, of loss and value."""
+        """Record means since the last point: of the episodes that ended, of loss and value."""
         finished, self.finished = self.finished, []
-        for scenario in dict.fromkeys(episode.scenario for episode in finished):
-            mine = [episode for episode in finished if episode.scenario == scenario]
-            self.run.job.curve("return", float(np.mean([episode.total for episode in mine])), **self._place(scenario))
-            self.run.job.curve(
-                "episode_length", float(np.mean([episode.length for episode in mine])), **self._place(scenario)
-            )
+        record_finished(self.job, finished, self._place())
         (loss, value, count), self.sums = self.sums, [0.0, 0.0, 0]
-        if count:
-            self.run.job.curve("loss", loss / count, **self._place())
-            self.run.job.curve("value", value / count, **self._place())
-        shares = [share_of_random_actions(self.settings, actor, self.step) for actor in range(self.settings.actors)]
-        self.run.job.curve("exploration_rate", float(np.mean(shares)), **self._place())
-        self.recorded = self.step
-
-    def _validate(self) -> None:
-        """Score the greedy policy on validation units; keep its parameters where it is better than before."""
-        policy, scores = QPolicy(self.online, self.settings.keep_to_masks), []
-        for scenario in self.phase.scenarios:
-            units = list(self.problems[scenario].units("validation"))
-            if not units:
-                where, remedy = f"{self.run.job.spec.name}.yaml: learner.validate_every", "set it to 0"
-                raise UserError(f"scenario '{scenario}' has no validation units", where=where, remedy=remedy)
-            count = min(self.settings.validation_units or len(units), len(units))
-            chosen = [units[place * len(units) // count] for place in range(count)]
-            scores.append(float(np.mean([self._total(policy, scenario, unit) for unit in chosen])))
-            self.run.job.curve("return", scores[-1], **self._place(scenario), split="validation")
-        if (score := float(np.mean(scores))) > self.best_score:
-            self.best, self.best_score, self.best_step = module_arrays(self.online), score, self.step
-        self.validated = self.step
-
-    def _total(self, policy: QPolicy, scenario: str, unit: Unit) -> float:
-        if (scenario, unit.id) not in self.envs:
-            self.envs[scenario, unit.id] = stepped(self.problems[scenario], unit, unit.seed)
-        return sum_of_rewards(self.envs[scenario, unit.id], policy, unit.seed)
-
-    def _save(self) -> None:
-        self.saved = self.step
-        at = {
-            "counters": [self.step, self.updates, self.ended, self.recorded, self.validated, self.saved],
-            "sums": self.sums,
-            "finished": [[episode.scenario, episode.total, episode.length] for episode in self.finished],
-            "best": [self.best_score if self.best else 0.0, self.best_step],
-            "random": self.random.bit_generator.state,
-            "actors": self.actors.states(),
-        }
-        groups = {
-            "online": module_arrays(self.online),
-            "target": module_arrays(self.target),
-            "adam": self.optimizer.arrays(),
-            "replay": self.replay.arrays(),
-            "policy": self.run.parameters,
-            "best": self.best,
-        }
-        self.run.save(
-            self.number,
-            at,
-            {f"{group}/{name}": array for group, arrays in groups.items() for name, array in arrays.items()},
-        )
-
-    def _restore(self, kept: Checkpoint) -> None:
-        at = kept.meta["at"]
-        load_module(self.online, kept.group("online"), kept.path)
-        load_module(self.target, kept.group("target"), kept.path)
-        self.optimizer.load(kept.group("adam"))
-        self.replay.load(kept.group("replay"))
-        self.random.bit_generator.state = at["random"]
-        self.actors.restore(at["actors"])
-        self.step, self.updates, self.ended, self.recorded, self.validated, self.saved = at["counters"]
-        self.sums, self.finished = list(at["sums"]), [Finished(*values) for values in at["finished"]]
-        self.best, (score, self.best_step) = kept.group("best"), at["best"]
-        self.best_score = score if self.best else -math.inf
+        shares = [
+            share_of_random_actions(self.settings, actor, self.step_number) for actor in range(self.settings.actors)
+        ]
+        values = {"loss": loss / count, "value": value / count} if count else {}
+        self.job.record({**values, "exploration_rate": float(np.mean(shares))}, **self._place())
+        self.recorded = self.step_number
 
 
 class QPolicy:
@@ -474,14 +393,14 @@ class PrioritisedDQNLearner:
 
     def learn(
         self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> None:
-        """Learn phase after phase and write the parameters that are kept.
+    ) -> Budget:
+        """Learn phase after phase, write the parameters that are kept, and return the budget used.
 
         Raises UserError where actions are not numbered, scenarios do not fit one another, a scenario has nothing to
         step or to validate on, a phase changes the policy itself, and where learning diverges.
         """
         use_one_thread()
-        settings = phase_settings(self.settings, spec)
+        settings = phase_settings(self.settings, spec, phase_mistakes)
         seen = [
             {name: self.seen(problems[name], own) for name in phase.scenarios}
             for own, phase in zip(settings, spec.train_on, strict=True)
@@ -491,12 +410,16 @@ class PrioritisedDQNLearner:
         if not isinstance(spaces[1], gym.spaces.Discrete) or spaces[1].start != 0:
             what, first = f"a Q-network cannot choose {told(spaces[1])}", next(iter(envs))
             raise UserError(what, where=f"scenario {first}", expected="actions numbered from 0")
-        start = read_checkpoint(paths.start, KIND).group("policy") if paths.start is not None else {}
-        run = Run(Job(settings, seen, partial(self._network, settings[0], spaces), spec, seed, curve, paths, start))
-        parameters, kept = run.learn()
+        job = LearningJob(KIND, [of_policy(each) for each in settings], spec, seed, paths, curve)
+        rounds = Rounds(job, settings, seen, partial(self._network, settings[0], spaces))
+        try:
+            job.run(rounds)
+        finally:
+            rounds.close()
         whole = of_policy(validate(self.settings, spec.params))
-        meta = {"kind": KIND, "settings": whole, "kept_step": kept, **told_spaces(spaces)}
-        write_checkpoint(paths.checkpoint, meta, {f"policy/{name}": array for name, array in parameters.items()})
+        meta = {"kind": KIND, "settings": whole, "kept_step": rounds.kept_step, **told_spaces(spaces)}
+        write_checkpoint(paths.checkpoint, meta, grouped({"policy": rounds.parameters}))
+        return job.budget
 
     def load(self, checkpoint: Path, problem: Problem) -> QPolicy:
         """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
@@ -520,7 +443,7 @@ class PrioritisedDQNLearner:
         del settings
         return problem
 
-    def _network(self, settings: PrioritisedDQNSettings, spaces: tuple[gym.Space, gym.Space]) -> QNetwork:
+    def _network(self, settings: PrioritisedDQNSettings, spaces: tuple[gym.Space[Any], gym.Space[Any]]) -> QNetwork:
         reader = self.make_reader(settings, spaces[0])
         return QNetwork(
             reader, int(cast(gym.spaces.Discrete, spaces[1]).n), settings, isinstance(spaces[0], gym.spaces.Dict)

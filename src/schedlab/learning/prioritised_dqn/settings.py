@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import model_validator
 
-from schedlab.config.contract import Phase, PolicySpec
+from schedlab.config.contract import Phase
 from schedlab.config.errors import UserError
-from schedlab.config.schema import Settings, setting, validate
+from schedlab.config.schema import Settings, setting
 from schedlab.config.settings import LONGEST, MOST, PhaseSettings
 from schedlab.learning.settings import ValidationSettings, fixed_mistakes
 from schedlab.learning.stock.settings import LARGEST_BUFFER, Layers, Schedule
@@ -110,17 +110,6 @@ def phase_mistakes(learner: Settings, phases: Sequence[Phase | PhaseSettings]) -
     if isinstance(learner, PrioritisedDQNSettings):
         added = type(learner).model_fields.keys() - PrioritisedDQNSettings.model_fields.keys() - learner.PHASE_KEYS
         yield from fixed_mistakes(NETWORK | added, phases)
-
-
-def phase_settings(kind: type[PrioritisedDQNSettings], spec: PolicySpec) -> list[PrioritisedDQNSettings]:
-    """Return the values of each phase of a policy. Raises UserError where a phase changes the policy itself."""
-
-    def locate(path: tuple) -> str:
-        return f"{spec.name}.yaml: learner.{'.'.join(map(str, path))}"
-
-    for error in phase_mistakes(validate(kind, spec.params, locate), spec.train_on):
-        raise UserError(error.what, where=f"{spec.name}.yaml: {error.where}", remedy=error.remedy)
-    return [validate(kind, {**spec.params, **phase.params}, locate) for phase in spec.train_on]
 
 
 def of_policy(settings: PrioritisedDQNSettings) -> dict[str, Any]:

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Problem
+from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec, Problem
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
-from schedlab.learning.checkpoints import load_module, read_checkpoint, write_checkpoint
+from schedlab.learning.checkpoints import grouped, load_module, read_checkpoint, write_checkpoint
+from schedlab.learning.job import LearningJob
 from schedlab.learning.seeding import use_one_thread
+from schedlab.learning.settings import phase_settings
 from schedlab.learning.spaces import ANY_SPLIT, common_spaces, first_environment, require_spaces, told_spaces
 from schedlab.learning.stock.policy import (
     MakePolicy,
@@ -26,7 +28,7 @@ from schedlab.learning.stock.policy import (
     layered_policy,
     policy_parts,
 )
-from schedlab.learning.stock.run import Job, Run
+from schedlab.learning.stock.run import Setup, StockLearning
 from schedlab.learning.stock.settings import ALGORITHM_SETTINGS, StockSettings, phase_mistakes
 
 if TYPE_CHECKING:
@@ -59,8 +61,9 @@ class StableBaselinesLearner:
 
     def learn(
         self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> None:
-        """Learn phase after phase, each with a fresh optimiser (and buffer), and write the parameters that are kept.
+    ) -> Budget:
+        """Learn phase after phase, each with a fresh optimiser (and buffer), write the parameters that are kept, and
+        return the budget used.
 
         Raises UserError where the algorithm cannot choose the actions, a mask is missing, scenarios do not fit one
         another, a scenario has nothing to step or nothing to validate on, a phase changes the policy itself, and where
@@ -68,35 +71,25 @@ class StableBaselinesLearner:
         """
         use_one_thread()
         where = f"{spec.name}.yaml: learner"
-        settings = self._phase_settings(spec)
+        settings = phase_settings(self.settings, spec, phase_mistakes)
         seen = {scenario: self.seen(problem, settings[0]) for scenario, problem in problems.items()}
         envs = {scenario: first_environment(scenario, problem, ("train",)) for scenario, problem in seen.items()}
         for scenario, env in envs.items():
             masked = env.has_wrapper_attr("action_masks")
             check_actions(self.algorithm, env.action_space, masked, f"{where}.name", scenario)
         spaces = common_spaces(envs)
-        start = read_checkpoint(paths.start, KIND).group("policy") if paths.start is not None else {}
-        padding = _padding(next(iter(envs.values())))
-        first = partial(self.first_parameters, seen, spaces, validate(self.settings, spec.params), seed)
-        job = Job(
-            self.algorithm,
-            self.make_policy,
-            settings,
-            problems,
-            spec,
-            seed,
-            spaces,
-            curve,
-            paths,
-            start,
-            self.seen,
-            first,
-            padding,
+        job = LearningJob(
+            KIND, [self.algorithm, [each.model_dump(mode="json") for each in settings]], spec, seed, paths, curve
         )
-        parameters, kept = Run(job).learn()
+        first = partial(self.first_parameters, seen, spaces, validate(self.settings, spec.params), job)
+        padding = _padding(next(iter(envs.values())))
+        setup = Setup(self.algorithm, self.make_policy, settings, problems, spaces, self.seen, first, padding)
+        learning = StockLearning(job, setup)
+        job.run(learning)
         whole = validate(self.settings, spec.params).model_dump(mode="json")
-        meta = {"kind": KIND, "algorithm": self.algorithm, "settings": whole, "kept_step": kept, **told_spaces(spaces)}
-        write_checkpoint(paths.checkpoint, meta, {f"policy/{name}": array for name, array in parameters.items()})
+        meta = {"kind": KIND, "algorithm": self.algorithm, "settings": whole, "kept_step": learning.kept_step}
+        write_checkpoint(paths.checkpoint, meta | told_spaces(spaces), grouped({"policy": learning.parameters}))
+        return job.budget
 
     def load(self, checkpoint: Path, problem: Problem) -> StockPolicy:
         """Return the learned policy. Raises UserError where it was learned by another algorithm or for other
@@ -126,28 +119,22 @@ class StableBaselinesLearner:
         return problem
 
     def first_parameters(
-        self, problems: Mapping[str, Problem], spaces: tuple[gym.Space, gym.Space], settings: StockSettings, seed: int
+        self,
+        problems: Mapping[str, Problem],
+        spaces: tuple[gym.Space[Any], gym.Space[Any]],
+        settings: StockSettings,
+        job: LearningJob,
     ) -> Mapping[str, np.ndarray]:
         """Return parameters to begin with where no parent gives any, by name; empty: those that the seed gives. For a
-        study's learner.
+        study's learner, which derives them from the job's seed and counts what they need in its budget.
         """
-        del problems, spaces, settings, seed
+        del problems, spaces, settings, job
         return {}
 
     @property
     def make_policy(self) -> MakePolicy:
         """The study's hook, or fully connected layers."""
         return layered_policy if self._make_policy is None else self._make_policy
-
-    def _phase_settings(self, spec: PolicySpec) -> list[StockSettings]:
-        """The values of each phase; UserError where one would change the policy itself."""
-
-        def locate(path: tuple) -> str:
-            return f"{spec.name}.yaml: learner.{'.'.join(map(str, path))}"
-
-        for error in phase_mistakes(validate(self.settings, spec.params, locate), spec.train_on):
-            raise UserError(error.what, where=f"{spec.name}.yaml: {error.where}", remedy=error.remedy)
-        return [validate(self.settings, {**spec.params, **phase.params}, locate) for phase in spec.train_on]
 
 
 def _padding(env: gym.Env) -> np.ndarray | None:

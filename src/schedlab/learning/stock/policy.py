@@ -17,8 +17,8 @@ from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings
 from schedlab.config.seeds import generator
-from schedlab.learning.activations import ACTIVATIONS
 from schedlab.learning.adam import TorchAdam
+from schedlab.learning.networks import ACTIVATIONS
 from schedlab.learning.seeding import torch_stream
 from schedlab.learning.spaces import told
 from schedlab.learning.stock.settings import OnPolicySettings, StockSettings
@@ -32,10 +32,14 @@ ALGORITHMS: dict[str, type[BaseAlgorithm]] = {
 }
 # A policy class, or the library's name of one, and the keywords it is made with.
 PolicyParts = tuple[str | type[BasePolicy], dict[str, Any]]
-MakePolicy = Callable[[Any, gym.Space, gym.Space], PolicyParts]  # (settings, observation space, action space) -> parts
+MakePolicy = Callable[
+    [Any, gym.Space[Any], gym.Space[Any]], PolicyParts
+]  # (settings, observation space, action space) -> parts
 
 
-def layered_policy(settings: StockSettings, observation_space: gym.Space, action_space: gym.Space) -> PolicyParts:
+def layered_policy(
+    settings: StockSettings, observation_space: gym.Space[Any], action_space: gym.Space[Any]
+) -> PolicyParts:
     """Return Stable-Baselines3's policy of fully connected layers for any of the algorithms' settings."""
     del action_space
     name = "MultiInputPolicy" if isinstance(observation_space, gym.spaces.Dict) else "MlpPolicy"
@@ -49,7 +53,7 @@ def layered_policy(settings: StockSettings, observation_space: gym.Space, action
 
 
 def policy_parts(
-    algorithm: str, make: MakePolicy, settings: Settings, spaces: tuple[gym.Space, gym.Space]
+    algorithm: str, make: MakePolicy, settings: Settings, spaces: tuple[gym.Space[Any], gym.Space[Any]]
 ) -> PolicyParts:
     """Return the policy's class and keywords, names resolved; DDPG has one critic, which only its algorithm would add.
 
@@ -63,13 +67,13 @@ def policy_parts(
     return policy_class, given | keywords
 
 
-def build_policy(parts: PolicyParts, spaces: tuple[gym.Space, gym.Space]) -> BasePolicy:
+def build_policy(parts: PolicyParts, spaces: tuple[gym.Space[Any], gym.Space[Any]]) -> BasePolicy:
     """Return a policy that only acts, with arbitrary parameters, outside of any random stream."""
     with torch_stream(0, "stable-baselines", "build"):
         return fresh_policy(parts, spaces)
 
 
-def fresh_policy(parts: PolicyParts, spaces: tuple[gym.Space, gym.Space]) -> BasePolicy:
+def fresh_policy(parts: PolicyParts, spaces: tuple[gym.Space[Any], gym.Space[Any]]) -> BasePolicy:
     """Return a policy without an optimiser, whose first parameters are drawn from torch's generator as it stands."""
     policy_class, keywords = parts
     make: Any = policy_class
@@ -149,35 +153,19 @@ class StockPolicy:
         return np.clip(drawn.reshape(space.shape), space.low, space.high)
 
 
-def check_actions(algorithm: str, action: gym.Space, masked: bool, where: str, scenario: str) -> None:
-    """Raise UserError where an algorithm cannot choose these actions; `masked`: the environment tells masks."""
-    discrete = isinstance(action, gym.spaces.Discrete)
-    if algorithm == "maskable_ppo" and not masked:
-        what, remedy = f"scenario '{scenario}' tells no action masks", "use ppo"
-        raise UserError(what, where=where, expected="an environment with action_masks()", remedy=remedy)
-    if algorithm in ("dqn", "maskable_ppo") and not discrete:
-        remedy = "use ppo, a2c or ddpg"
-        raise UserError(
-            f"{algorithm} cannot choose {told(action)} of scenario '{scenario}'",
-            where=where,
-            expected="numbered actions",
-            remedy=remedy,
-        )
-    if algorithm == "ddpg" and not isinstance(action, gym.spaces.Box):
-        remedy = "use ppo, maskable_ppo, a2c or dqn"
-        raise UserError(
-            f"ddpg cannot choose {told(action)} of scenario '{scenario}'",
-            where=where,
-            expected="actions that are vectors",
-            remedy=remedy,
-        )
-    if not (isinstance(action, gym.spaces.Discrete) and action.start == 0) and not isinstance(action, gym.spaces.Box):
-        raise UserError(
-            f"no stock learner chooses {told(action)} of scenario '{scenario}'",
-            where=where,
-            expected="actions numbered from 0, or vectors",
-        )
-    if isinstance(action, gym.spaces.Box) and not (np.isfinite(action.low).all() and np.isfinite(action.high).all()):
-        raise UserError(
-            f"the actions of scenario '{scenario}' have no bounds", where=where, expected="vectors within finite bounds"
-        )
+def check_actions(algorithm: str, action: Any, masked: bool, where: str, scenario: str) -> None:
+    """Raise UserError where an algorithm cannot choose these actions; `masked`: the environment has masks."""
+    discrete, box = isinstance(action, gym.spaces.Discrete), isinstance(action, gym.spaces.Box)
+    numbered, here = discrete and action.start == 0, f"scenario '{scenario}'"
+    unbounded = box and not (np.isfinite(action.low).all() and np.isfinite(action.high).all())
+    needs_numbers, cannot = algorithm in ("dqn", "maskable_ppo"), f"cannot choose {told(action)} of {here}"
+    vectors, any_of = "actions that are vectors", "actions numbered from 0, or vectors"
+    for wrong, what, expected, remedy in (
+        (algorithm == "maskable_ppo" and not masked, f"{here} has no action masks", "action_masks()", "use ppo"),
+        (needs_numbers and not discrete, f"{algorithm} {cannot}", "numbered actions", "use ppo, a2c or ddpg"),
+        (algorithm == "ddpg" and not box, f"ddpg {cannot}", vectors, "use ppo, maskable_ppo, a2c or dqn"),
+        (not numbered and not box, f"a stock learner {cannot}", any_of, ""),
+        (unbounded, f"the actions of {here} have no bounds", "vectors within finite bounds", ""),
+    ):
+        if wrong:
+            raise UserError(what, where=where, expected=expected, remedy=remedy)

@@ -1,5 +1,9 @@
 """What a job of Stable-Baselines3 is made of between two updates, as plain values and arrays: nothing is pickled, no
 clock is read.
+
+Stable-Baselines3's own `save` pickles, and its `load` resets the environments, so that a resumed job would not end with
+the same bytes. Therefore the counters and last observations are read and set by their private names. Where a release
+renames one, taking a state fails with AttributeError, and the tests of interrupted jobs with it.
 """
 
 from __future__ import annotations
@@ -14,8 +18,8 @@ import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from schedlab.config.seeds import derive_seed
-from schedlab.learning.checkpoints import Checkpoint, load_module, module_arrays
-from schedlab.learning.episode_streams import StreamEnv
+from schedlab.learning.checkpoints import Checkpoint, grouped, load_module, module_arrays
+from schedlab.learning.episode_streams import StreamEnv, not_repeated
 from schedlab.learning.seeding import torch_stream
 
 COUNTERS = (
@@ -59,9 +63,8 @@ def take_state(model: BaseAlgorithm) -> tuple[dict[str, Any], dict[str, np.ndarr
         "totals": [env.total for env in _environments(model)],
         "problems": {},
     }
-    arrays: dict[str, Any] = {f"policy/{name}": array for name, array in module_arrays(model.policy).items()}
-    for name, optimizer in _optimizers(model).items():
-        arrays |= {f"{name}/{key}": array for key, array in optimizer_arrays(optimizer).items()}
+    groups = {name: optimizer_arrays(optimizer) for name, optimizer in _optimizers(model).items()}
+    arrays: dict[str, Any] = grouped({"policy": module_arrays(model.policy), **groups})
     arrays |= {"random/numpy": keys, "random/torch": torch.get_rng_state().numpy().copy()}
     arrays |= {"episode_starts": model._last_episode_starts}
     arrays |= _named("observation", model._last_obs)
@@ -165,7 +168,4 @@ def _fill(target: Any, source: Any) -> None:
 def _require_equal(found: Any, wanted: Any, number: int, env: StreamEnv) -> None:
     pairs = [(found[key], wanted[key]) for key in wanted] if isinstance(wanted, Mapping) else [(found, wanted)]
     if not all(np.array_equal(here, there[number]) for here, there in pairs):
-        scenario, unit = env.stream.unit_of(env.number)
-        raise RuntimeError(
-            f"scenario {scenario}, unit {unit.id}: the environment does not repeat an episode from its seed and actions"
-        )
+        raise not_repeated(env.stream, env.number)

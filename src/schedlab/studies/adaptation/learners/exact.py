@@ -4,29 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
-from schedlab.config.contract import Curve, LearnPaths, PolicySpec
+from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec
 from schedlab.config.schema import validate
 from schedlab.learning.adam import Adam
+from schedlab.learning.job import LearningJob
+from schedlab.learning.policy_gradient import descend
 from schedlab.learning.seeding import use_one_thread
+from schedlab.learning.settings import phase_settings
 from schedlab.studies.adaptation.learners.network_policy import (
+    POLICY_KIND,
     Batch,
     NetworkPolicy,
     batches_of,
     greedy_sequences,
     groups_of,
     load_policy,
-    phase_settings,
     save_network,
     start_network,
 )
 from schedlab.studies.adaptation.learners.policy_network import PolicyNetwork
-from schedlab.studies.adaptation.learners.settings import ExactSettings
+from schedlab.studies.adaptation.learners.settings import ExactSettings, network_mistakes
+from schedlab.studies.adaptation.learners.trainings import Trainings
 from schedlab.studies.adaptation.problem import AdaptationProblem
+
+_CURVES = ("objective", "reward", "accuracy", "probability_best", "regret")
 
 
 class ExactLearner:
@@ -34,16 +39,24 @@ class ExactLearner:
 
     def learn(
         self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> None:
-        """Learn phase after phase and write the final parameters; an interrupted job (seconds) starts again."""
+    ) -> Budget:
+        """Learn phase after phase and write the final parameters; an interrupted job (seconds) starts again.
+
+        Returns the budget used: every training of the tables, and no episode.
+        """
         use_one_thread()
         settings = validate(ExactSettings, spec.params)
+        of_phase = phase_settings(ExactSettings, spec, network_mistakes)
         network, encoding = start_network(settings, problems, seed, paths)
-        for number, phase in enumerate(spec.train_on):
-            of_phase = phase_settings(ExactSettings, spec, phase)
-            batches = batches_of(groups_of(problems, phase.scenarios, settings.slope), encoding)
-            _Phase(network, batches, of_phase, curve, number).run(phase.steps)
+        job, trainings = LearningJob(POLICY_KIND, {}, spec, seed, paths, curve), Trainings(problems)
+        for job.phase, phase in enumerate(spec.train_on):
+            groups = groups_of(problems, phase.scenarios, settings.slope)
+            for group in groups:
+                trainings.look_up(group.scenario, group.rows, np.arange(group.reward.size))
+            job.budget.trainings = trainings.count
+            _Phase(network, batches_of(groups, encoding), of_phase[job.phase], job).run(phase.steps)
         save_network(paths, settings, network, encoding, problems)
+        return job.budget
 
     def load(self, checkpoint: Path, problem: AdaptationProblem) -> NetworkPolicy:
         """Return the learned policy."""
@@ -51,10 +64,8 @@ class ExactLearner:
 
 
 class _Phase:
-    def __init__(
-        self, network: PolicyNetwork, batches: list[Batch], settings: ExactSettings, curve: Curve, number: int
-    ) -> None:
-        self.network, self.batches, self.settings, self.curve, self.number = network, batches, settings, curve, number
+    def __init__(self, network: PolicyNetwork, batches: list[Batch], settings: ExactSettings, job: LearningJob) -> None:
+        self.network, self.batches, self.settings, self.job = network, batches, settings, job
         self.optimizer = Adam(network.parameters(), settings.learning_rate)
         self.scaled = [
             torch.from_numpy(np.stack([_scaled(group.reward) for group in batch.groups])) for batch in batches
@@ -69,9 +80,7 @@ class _Phase:
                 best, kept = reached, {name: value.clone() for name, value in self.network.state_dict().items()}
             if sure or update == updates:
                 break
-            self.optimizer.zero_grad()
-            loss.backward()
-            self.optimizer.step()
+            descend(self.optimizer, loss)
         if not sure:
             self.network.load_state_dict(kept)
 
@@ -92,20 +101,19 @@ class _Phase:
         return torch.cat(losses).mean(), float(np.concatenate(reached).mean()), sure
 
     def _record(self, update: int, batch: Batch, chances: np.ndarray, chosen: np.ndarray) -> None:
+        """Record a point of each scenario, the mean of its groups."""
         if update % self.settings.record_every:
             return
+        points: dict[str, list[tuple[float, ...]]] = {}
         for group, share, greedy in zip(batch.groups, chances, chosen, strict=True):
-            best = int(group.reward.argmax())
-            points = {"objective": share @ group.reward, "reward": group.reward[greedy]}
-            points |= {
-                "accuracy": group.accuracy[greedy],
-                "probability_best": share[best],
-                "regret": group.reward[best] - group.reward[greedy],
-            }
-            for metric, value in points.items():
-                if np.isfinite(value):
-                    at: dict[str, Any] = {"step": update, "update": update, "phase": self.number}
-                    self.curve(metric, float(value), scenario=group.scenario, **at)
+            best, reward = int(group.reward.argmax()), group.reward[greedy]
+            regret = group.reward[best] - reward
+            values = share @ group.reward, reward, group.accuracy[greedy], share[best], regret
+            points.setdefault(group.scenario, []).append(values)
+        for scenario, found in points.items():
+            means = zip(_CURVES, np.mean(found, axis=0), strict=True)
+            finite = {metric: value for metric, value in means if np.isfinite(value)}
+            self.job.record(finite, step=update, update=update, scenario=scenario)
 
 
 def _loss(whole: torch.Tensor, scaled: torch.Tensor, weight: float) -> torch.Tensor:

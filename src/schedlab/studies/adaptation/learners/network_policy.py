@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 
-from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.contract import LearnPaths
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.schema import validate
 from schedlab.learning.checkpoints import Checkpoint, load_module, module_arrays, read_checkpoint, write_checkpoint
 from schedlab.studies.adaptation.decisions import ActByDeciding, Decision, check_actions
 from schedlab.studies.adaptation.learners.encoders import Encoding, vocabulary_of
@@ -29,10 +28,12 @@ _PARENT = "parent/"  # in front of the names of the parameters that learning sta
 class Group:
     """Units of one scenario that the policy cannot tell apart (same times left), and the mean of their results.
 
-    decisions: one for each prefix; reward and accuracy: (sequences,), accuracy NaN where the table has none.
+    rows: the units' positions in the scenario's view; decisions: one for each prefix; reward and accuracy:
+    (sequences,), accuracy NaN where the table has none.
     """
 
     scenario: str
+    rows: np.ndarray
     tree: DecisionTree
     decisions: tuple[Decision, ...]
     reward: np.ndarray
@@ -63,7 +64,7 @@ def _groups(name: str, problem: AdaptationProblem, slope: bool) -> list[Group]:
         same = np.flatnonzero((looks == looks[first]).all(1))
         reward = seen.reward[same].mean(0)
         known = np.full(len(reward), np.nan) if accuracy is None else accuracy[same].mean(0)
-        groups.append(Group(name, problem.tree, problem.decisions(int(rows[first])), reward, known))
+        groups.append(Group(name, rows[same], problem.tree, problem.decisions(int(rows[first])), reward, known))
     return groups
 
 
@@ -122,18 +123,6 @@ class NetworkPolicy(ActByDeciding):
         with torch.no_grad():
             logits = self.network(Inputs(self.encoding([decision])))[0]
         return logits.double().softmax(-1).numpy()
-
-
-S = TypeVar("S", bound=NetworkSettings)
-
-
-def phase_settings(kind: type[S], spec: PolicySpec, phase: Phase) -> S:
-    """Return the learner's settings in a phase; UserError where the phase would change the network itself."""
-    if fixed := sorted(phase.params.keys() & NetworkSettings.model_fields.keys()):
-        remedy = "set it for the whole policy, under learner"
-        what = f"'{fixed[0]}' cannot change between phases"
-        raise UserError(what, where=f"policy {spec.name}: train_on", remedy=remedy)
-    return validate(kind, {**spec.params, **phase.params})
 
 
 def start_network(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from schedlab.config.contract import Curve, LearnPaths, PolicySpec
+from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
@@ -30,6 +31,11 @@ def _trained_on(problems: Mapping[str, AdaptationProblem], spec: PolicySpec) -> 
     return {name: problems[name].view.subset(problems[name].rows("train")).reward for name in names}
 
 
+def _all_looked_up(rewards: Mapping[str, np.ndarray]) -> Budget:
+    """The budget of a learner that looks up every training of the tables."""
+    return Budget(trainings=sum(reward.size for reward in rewards.values()))
+
+
 def _one_tree(problems: list[AdaptationProblem]) -> DecisionTree:
     trees = {problem.tree for problem in problems}
     if len(trees) != 1:
@@ -44,16 +50,18 @@ class ConstantLearner:
 
     def learn(
         self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> None:
+    ) -> Budget:
         """Write the best constant sequence; nothing is random."""
         del seed
         validate(NoSettings, spec.params)
         rewards = _trained_on(problems, spec)
         mean = np.mean([reward.mean(0) for reward in rewards.values()], axis=0)
         best = int(mean.argmax())
+        budget = _all_looked_up(rewards)
         for name, reward in rewards.items():
-            curve("reward", float(reward.mean(0)[best]), step=0, scenario=name)
+            curve("reward", float(reward.mean(0)[best]), step=0, scenario=name, trainings=budget.trainings)
         _write_sequence(paths.checkpoint, problems[next(iter(rewards))].tree, best)
+        return budget
 
     def load(self, checkpoint: Path, problem: AdaptationProblem) -> SequencePolicy:
         """Return the policy that takes the learned sequence."""
@@ -67,20 +75,30 @@ class BanditLearner(ConstantLearner):
 
     def learn(
         self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> None:
-        """Pull arms, each on a training unit drawn at random; write the arm with the best mean."""
+    ) -> Budget:
+        """Pull arms, each on a training unit drawn at random; write the arm with the best mean.
+
+        A pull is an episode; the same sequence on the same unit is one training, however often it is pulled.
+        """
         validate(BanditSettings, spec.params)
         rewards = _trained_on(problems, spec)
         arms = _Arms(next(iter(rewards.values())).shape[1], generator(seed, "bandit"))
+        tree = problems[spec.train_on[0].scenarios[0]].tree
+        seen, budget = {name: np.zeros(reward.shape, bool) for name, reward in rewards.items()}, Budget()
         for number, phase in enumerate(spec.train_on):
             settings = validate(BanditSettings, {**spec.params, **phase.params})
-            units = [row for name in phase.scenarios for row in rewards[name]]
-            seen = np.array([arms.pull(units, settings.exploration) for _ in range(phase.steps)])
-            for first in range(0, len(seen), settings.record_every):
-                some = seen[first : first + settings.record_every]
-                at: dict[str, Any] = dict.fromkeys(("step", "episode", "update"), first + len(some))
-                curve("reward", float(some.mean()), phase=number, scenario="+".join(phase.scenarios), **at)
-        _write_sequence(paths.checkpoint, problems[spec.train_on[0].scenarios[0]].tree, arms.best())
+            units = [pair for name in phase.scenarios for pair in zip(rewards[name], seen[name], strict=True)]
+            for first in range(0, phase.steps, settings.record_every):
+                count = min(settings.record_every, phase.steps - first)
+                pulled = [arms.pull(units, settings.exploration) for _ in range(count)]
+                budget.episodes += count
+                budget.decisions += count * tree.decisions
+                budget.trainings = sum(int(looked_up.sum()) for looked_up in seen.values())
+                at: dict[str, Any] = dict.fromkeys(("step", "episode", "update"), first + count)
+                at |= {"phase": number, "scenario": "+".join(phase.scenarios)}
+                curve("reward", float(np.mean(pulled)), **at, **asdict(budget))
+        _write_sequence(paths.checkpoint, tree, arms.best())
+        return budget
 
 
 class _Arms:
@@ -91,15 +109,19 @@ class _Arms:
         self.order = stream.permutation(arms)
         self.low, self.high = np.inf, -np.inf
 
-    def pull(self, units: list[np.ndarray], exploration: float) -> float:
-        """Choose an arm, look its reward up on a unit drawn at random, remember and return it."""
+    def pull(self, units: list[tuple[np.ndarray, np.ndarray]], exploration: float) -> float:
+        """Choose an arm, look its reward up on a unit drawn at random, mark, remember and return it.
+
+        units: (rewards, whether they were looked up), each (sequences,).
+        """
         pulls = int(self.count.sum())
         if pulls < len(self.count):
             arm = int(self.order[pulls])
         else:
             width = np.sqrt(2 * np.log(pulls) / self.count)
             arm = int((self.total / self.count + exploration * max(self.high - self.low, 0.0) * width).argmax())
-        reward = float(units[self.stream.integers(len(units))][arm])
+        rewards, looked_up = units[self.stream.integers(len(units))]
+        reward, looked_up[arm] = float(rewards[arm]), True
         self.count[arm] += 1
         self.total[arm] += reward
         self.low, self.high = min(self.low, reward), max(self.high, reward)
@@ -116,22 +138,25 @@ class NearestLearner:
 
     def learn(
         self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> None:
+    ) -> Budget:
         """Write the times and best sequences; nothing is random."""
         del seed
         validate(NoSettings, spec.params)
         known: list[dict[str, Any]] = []
-        for name, reward in _trained_on(problems, spec).items():
+        rewards = _trained_on(problems, spec)
+        budget = _all_looked_up(rewards)
+        for name, reward in rewards.items():
             problem, mean = problems[name], reward.mean(0)
             best = int(mean.argmax())
             start = float(problem.view.time_left[list(problem.rows("train")), 0].mean())
             part, sequence = start / problem.setup.total_time, problem.tree.sequences[best]
             known.append({"part_left": part, "sequence": sequence, "scenario": name})
-            curve("reward", float(mean[best]), step=0, scenario=name)
+            curve("reward", float(mean[best]), step=0, scenario=name, trainings=budget.trainings)
         tree = _one_tree([problems[entry["scenario"]] for entry in known])
         write_checkpoint(
             paths.checkpoint, {"kind": _NEAREST, "actions": tree.actions, "decisions": tree.decisions, "known": known}
         )
+        return budget
 
     def load(self, checkpoint: Path, problem: AdaptationProblem) -> NearestPolicy:
         """Return the policy that looks its scenario up by time."""

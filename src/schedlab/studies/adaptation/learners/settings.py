@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from schedlab.config.contract import Phase
+from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, Settings, setting
-from schedlab.config.settings import LONGEST
+from schedlab.config.settings import LONGEST, PhaseSettings
+from schedlab.learning.settings import fixed_mistakes
 from schedlab.studies.adaptation.learners.encoders import SHIPPED_VOCABULARY
 
 WIDEST = 4096  # numbers of a layer of the policy network
@@ -77,6 +81,12 @@ class ReinforceSettings(NetworkSettings):
     save_every: int = setting(
         2000, doc="episodes between two checkpoints of the progress", unit="episodes", gt=0, le=LONGEST
     )
+
+
+def network_mistakes(learner: Settings, phases: Sequence[Phase | PhaseSettings]) -> Iterator[UserError]:
+    """Yield the values of phases that would change the network itself."""
+    if isinstance(learner, NetworkSettings):
+        yield from fixed_mistakes(NetworkSettings.model_fields.keys(), phases)
 
 
 class BanditSettings(Settings):

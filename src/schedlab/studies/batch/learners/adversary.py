@@ -19,12 +19,13 @@ import numpy as np
 import torch
 from torch import nn
 
+from schedlab.config.contract import Budget
 from schedlab.config.seeds import derive_seed, generator
-from schedlab.learning.checkpoints import load_module, module_arrays
+from schedlab.learning.checkpoints import Checkpoint, grouped, load_module, module_arrays
+from schedlab.learning.networks import layers
 from schedlab.learning.seeding import torch_stream
 from schedlab.learning.stock.state import load_optimizer, optimizer_arrays
 from schedlab.studies.batch.learners.cloning import choices
-from schedlab.studies.batch.learners.networks import layers
 
 if TYPE_CHECKING:
     from schedlab.studies.batch.env.env import BatchEnv
@@ -75,31 +76,27 @@ class Adversary:
     def take_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return (values, arrays) of what was learned; the expert's decisions are derived from the seed again."""
         values = {"seed": self.seed, "decisions": self.decisions, "random": self._rng.bit_generator.state}
-        arrays = {f"own/{number}": decision for number, decision in enumerate(self._own)}
+        groups = {"own": {str(number): decision for number, decision in enumerate(self._own)}}
         if self.network is not None:
-            arrays |= {f"network/{name}": array for name, array in module_arrays(self.network).items()}
-            arrays |= {f"optimizer/{name}": array for name, array in optimizer_arrays(self._optimizer).items()}
-        return values, arrays
+            groups |= {"network": module_arrays(self.network), "optimizer": optimizer_arrays(self._optimizer)}
+        return values, grouped(groups)
 
     def put_state(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Be as `take_state` told."""
         self.seed, self.decisions = values["seed"], values["decisions"]
         self._rng.bit_generator.state = values["random"]
-        parts: dict[str, dict[str, np.ndarray]] = {"own": {}, "network": {}, "optimizer": {}}
-        for key, array in arrays.items():
-            part, _, name = key.partition("/")
-            parts[part][name] = array
-        self._own = [parts["own"][str(number)] for number in range(len(parts["own"]))]
-        self.network = None
-        if parts["network"]:
+        kept = Checkpoint({}, arrays)
+        own = kept.group("own")
+        self._own, self.network = [own[str(number)] for number in range(len(own))], None
+        if parameters := kept.group("network"):
             self._begin()
-            load_module(self.network, parts["network"], "the adversary")
-            load_optimizer(self._optimizer, parts["optimizer"])
+            load_module(self.network, parameters, "the adversary")
+            load_optimizer(self._optimizer, kept.group("optimizer"))
 
     def _begin(self) -> None:
         settings = self.settings
         shown = choices(
-            [self.problem], settings.expert_rules, settings.expert_windows, derive_seed(self.seed, "expert")
+            [self.problem], settings.expert_rules, settings.expert_windows, derive_seed(self.seed, "expert"), Budget()
         )
         env: Any = self.problem.env(self.problem.units("train")[0], 0).unwrapped
         self._expert = torch.from_numpy(np.stack([describe(env.layout, *each) for each in zip(*shown, strict=True)]))

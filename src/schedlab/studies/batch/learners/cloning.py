@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from schedlab.config.contract import Budget
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import generator
 from schedlab.learning.checkpoints import module_arrays
+from schedlab.learning.imitation import Decided, demonstrated, fit
+from schedlab.learning.job import LearningJob
 from schedlab.learning.seeding import torch_stream
 from schedlab.learning.stock.policy import fresh_policy
 from schedlab.studies.batch.env.settings import EnvironmentSettings
@@ -32,35 +36,34 @@ def cloned_parameters(
     problems: Sequence[TrainingProblem],
     spaces: tuple[gym.Space, gym.Space],
     settings: BatchMaskablePPOSettings,
-    seed: int,
+    job: LearningJob,
 ) -> dict[str, np.ndarray]:
     """Return the parameters, by name, of a policy that was shown a rule's choices; the value network is fresh."""
     rule = str(settings.clone_rule)
     require_rule(rule, "learner.clone_rule")
-    shown = choices(problems, (rule,), settings.clone_windows, seed)
+    shown = choices(problems, (rule,), settings.clone_windows, job.seed, job.budget)
     observations, masks, chosen = (torch.from_numpy(each) for each in shown)
-    with torch_stream(seed, "batch", "clone"):
+    with torch_stream(job.seed, "batch", "clone"):
         policy = fresh_policy(queue_policy(settings, *spaces), spaces)
-        optimizer = torch.optim.Adam(policy.action_net.parameters(), lr=settings.clone_rate)
-        for _ in range(settings.clone_passes):
-            for part in torch.randperm(len(chosen)).split(MINIBATCH):
-                scores = policy.action_net(policy.mlp_extractor.forward_actor(observations[part]))
-                loss = torch.nn.functional.cross_entropy(scores.masked_fill(~masks[part], -1e8), chosen[part])
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
+
+        def loss_of(part: torch.Tensor, number: int) -> torch.Tensor:
+            del number
+            scores = policy.action_net(policy.mlp_extractor.forward_actor(observations[part]))
+            return torch.nn.functional.cross_entropy(scores.masked_fill(~masks[part], -1e8), chosen[part])
+
+        fit(policy.action_net.parameters(), loss_of, len(chosen), settings.clone_passes, MINIBATCH, settings.clone_rate)
     return module_arrays(policy)
 
 
 def choices(
-    problems: Sequence[TrainingProblem], rules: Sequence[str], windows: int, seed: int
+    problems: Sequence[TrainingProblem], rules: Sequence[str], windows: int, seed: int, budget: Budget
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return what a rule saw (n, size), was allowed (n, 128) and chose (n,) where it had a choice in training windows.
 
-    Of several rules the one of the lowest mean bounded slowdown on the window.
+    Of several rules the one of the lowest mean bounded slowdown on the window. All decisions count in the budget.
     """
     rng = generator(seed, "batch", "clone-windows")
-    found: list[tuple[Any, Any, int]] = []
+    found: list[Decided] = []
     for number in range(windows):
         problem = problems[number % len(problems)]
         units = problem.units("train")
@@ -69,18 +72,14 @@ def choices(
         observation, info = env.reset(seed=int(rng.integers(2**31)))
         jobs = problem.problem.jobs.take(slice(info["start"], info["start"] + info["jobs"]))
         scores = priority(_best(rules, env), jobs)
-        over = False
-        while not over:
-            mask = env.action_masks()
-            row = _first_row(env, scores, mask)
-            if mask.sum() > 1:
-                found.append((observation, mask, row))
-            observation, _, over, _, _ = env.step(row)
+        decided = demonstrated(env, observation, partial(_first_row, env, scores))
+        budget.decisions += len(decided)
+        found += [each for each in decided if each.mask.sum() > 1]
     if not found:
         raise UserError(
             f"{', '.join(rules)} never had a choice", where="the training windows", expected="windows whose jobs wait"
         )
-    observations, masks, rows = zip(*found, strict=True)
+    observations, masks, rows, _ = zip(*found, strict=True)
     return np.stack(observations), np.stack(masks), np.array(rows, dtype=np.int64)
 
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import torch
 from torch import nn
 from torch.nn import functional
 
+from schedlab.learning.networks import layers
 from schedlab.studies.batch.env.layouts import Layout
 
 EXCLUDED = -1e6  # added to what a row without a job scores, as published: it is never chosen
@@ -59,15 +59,6 @@ def _real(layout: Layout, rows: torch.Tensor) -> torch.Tensor:
     if layout.name == "rlscheduler":
         return (rows[:, :, 0] > 0) | (rows[:, :, -1] > 0)  # a job's `fits` is above 0; the no-op's wait is
     return rows[:, :, layout.columns.index("job")] != 0
-
-
-def layers(inputs: int, hidden: Sequence[int], outputs: int) -> nn.Sequential:
-    """Return fully connected layers with ReLU between them."""
-    sizes = (inputs, *hidden)
-    parts: list[nn.Module] = []
-    for before, after in pairwise(sizes):
-        parts += [nn.Linear(before, after), nn.ReLU(inplace=True)]
-    return nn.Sequential(*parts, nn.Linear(sizes[-1], outputs))
 
 
 class RowNetwork(nn.Module):

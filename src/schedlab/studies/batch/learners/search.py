@@ -7,21 +7,21 @@ by the mean and the mean logarithm, against the rules and the untrained planner:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Split
+from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec, Split
 from schedlab.config.errors import UserError
-from schedlab.config.files import content_hash, file_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.evaluation.job_metrics import bounded_slowdown
-from schedlab.learning.checkpoints import read_progress, write_checkpoint
+from schedlab.learning.checkpoints import Checkpoint, grouped
 from schedlab.learning.cma_es import CmaEs
+from schedlab.learning.job import LearningJob, Pace
 from schedlab.studies.batch.jobs import SHORT
 from schedlab.studies.batch.learners.policy_files import load_priority, save_priority
 from schedlab.studies.batch.learners.search_settings import (
@@ -35,31 +35,32 @@ from schedlab.studies.batch.rules import NAMES, PLAN, PLANNER, LinearPriority
 from schedlab.studies.batch.simulator.simulate import Priorities
 
 Candidate = Priorities
-_PROGRESS = "batch-search-progress"
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows of one or several problems: (problem, first job) each."""
+    """Windows of one or several problems: (problem, first job) each; what is played on them counts in the budget."""
 
     places: tuple[tuple[BatchProblem, int], ...]
+    budget: Budget
 
     def bsld(self, policy: Candidate) -> np.ndarray:
         """Return the mean bounded slowdown of each window (windows,) under a policy."""
+        self.budget.decisions += sum(problem.scenario.windows.length for problem, _ in self.places)
         return np.array([_window_bsld(problem, policy, start) for problem, start in self.places])
 
 
-def drawn_windows(problems: Sequence[BatchProblem], count: int, rng: np.random.Generator) -> Windows:
+def drawn_windows(problems: Sequence[BatchProblem], count: int, rng: np.random.Generator, budget: Budget) -> Windows:
     """Return `count` windows of the training parts, their starts drawn uniformly, the problems taking turns."""
     places = []
     for number in range(count):
         problem = problems[number % len(problems)]
         first, last = _range(problem, "train")
         places.append((problem, int(rng.integers(first, last + 1))))
-    return Windows(tuple(places))
+    return Windows(tuple(places), budget)
 
 
-def spread_windows(problems: Sequence[BatchProblem], split: Split, stride: int, most: int) -> Windows:
+def spread_windows(problems: Sequence[BatchProblem], split: Split, stride: int, most: int, budget: Budget) -> Windows:
     """Return windows of a part, `stride` jobs apart, thinned evenly to at most `most` for each problem."""
     places = []
     for problem in problems:
@@ -68,7 +69,7 @@ def spread_windows(problems: Sequence[BatchProblem], split: Split, stride: int, 
         if len(starts) > most:
             starts = starts[np.linspace(0, len(starts) - 1, most).astype(int)]
         places += [(problem, int(start)) for start in starts]
-    return Windows(tuple(places))
+    return Windows(tuple(places), budget)
 
 
 def log_ratios(values: np.ndarray, reference: np.ndarray) -> tuple[float, float]:
@@ -110,34 +111,20 @@ class PriorityLearner:
 
 
 class EvolutionLearner(PriorityLearner):
-    """Searches from each start in turn; goes on after an interruption from the last generation that was finished."""
+    """Searches from each start in turn; resumes after the last generation that was finished."""
 
     def learn(
         self, problems: Mapping[str, BatchProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> None:
-        """Search phase after phase, each beginning where the one before ended, and write the candidate that is kept."""
-        kept: Candidate | None = load_priority(paths.start) if paths.start else None
+    ) -> Budget:
+        """Search phase after phase, each beginning where the one before ended, write the candidate that is kept, and
+        return the budget used.
+        """
         settings = [validate(EvolutionSettings, {**spec.params, **phase.params}) for phase in spec.train_on]
-        digest = progress_digest(spec, settings, seed, paths.start)
-        for number, phase in enumerate(spec.train_on):
-            own = [problems[name] for name in phase.scenarios]
-            progress = paths.progress / f"search-{number}.zip"
-            search = _Search(own, settings[number], seed, number, curve, progress, digest)
-            kept = search.run(phase.steps, kept)
-        assert kept is not None
-        save_priority(paths.checkpoint, kept, **search.about(kept))
-
-
-def progress_digest(spec: PolicySpec, settings: Sequence[CandidateSettings], seed: int, start: Path | None) -> str:
-    """Return the hash of all that determines a search but its inputs, so that progress of another is not resumed.
-
-    settings: values of each phase      start: the parent's file
-    """
-    phases = [
-        [list(phase.scenarios), phase.steps, own.model_dump(mode="json")]
-        for phase, own in zip(spec.train_on, settings, strict=True)
-    ]
-    return content_hash([phases, seed, file_hash(start) if start else ""])
+        job = LearningJob("batch-search", [each.model_dump(mode="json") for each in settings], spec, seed, paths, curve)
+        search = Search(job, problems, settings, load_priority(paths.start) if paths.start else None)
+        job.run(search)
+        save_priority(paths.checkpoint, search.best, **search.about())
+        return job.budget
 
 
 class ChosenRuleLearner(PriorityLearner):
@@ -145,17 +132,19 @@ class ChosenRuleLearner(PriorityLearner):
 
     def learn(
         self, problems: Mapping[str, BatchProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> None:
-        """Choose on the scenarios of the phase. Nothing is drawn."""
-        del seed
+    ) -> Budget:
+        """Choose on the scenarios of the phase and return the budget used. Nothing is drawn."""
         (phase,) = spec.train_on
         settings = validate(ChosenRuleSettings, {**spec.params, **phase.params})
-        judge = Judge([problems[name] for name in phase.scenarios], settings)
+        job = LearningJob("batch-rule", settings.model_dump(mode="json"), spec, seed, paths, curve)
+        judge = Judge([problems[name] for name in phase.scenarios], settings, job.budget)
         rule = best_rule(CORRECT_RULES, judge.rules, settings.criterion)
         for number, name in enumerate(CORRECT_RULES):
-            curve("avg_bsld", float(judge.rules[name].mean()), step=number, split="validation")
-            curve("log_avg_bsld", float(np.log(judge.rules[name]).mean()), step=number, split="validation")
+            found = judge.rules[name]
+            values = {"avg_bsld": float(found.mean()), "log_avg_bsld": float(np.log(found).mean())}
+            job.record(values, step=number, split="validation")
         save_priority(paths.checkpoint, rule, criterion=settings.criterion)
+        return job.budget
 
 
 class Judge:
@@ -164,9 +153,10 @@ class Judge:
     rules: rule -> mean bounded slowdown of each validation window
     """
 
-    def __init__(self, problems: Sequence[BatchProblem], settings: CandidateSettings) -> None:
-        self.validation = spread_windows(problems, "validation", settings.stride, settings.most_windows)
-        self.training = spread_windows(problems, "train", settings.stride, settings.most_windows)
+    def __init__(self, problems: Sequence[BatchProblem], settings: CandidateSettings, budget: Budget) -> None:
+        self.problems = problems
+        self.validation = spread_windows(problems, "validation", settings.stride, settings.most_windows, budget)
+        self.training = spread_windows(problems, "train", settings.stride, settings.most_windows, budget)
         self.rules = {rule: self.validation.bsld(rule) for rule in CORRECT_RULES}
         self.rule = best_rule(CORRECT_RULES, self.rules, "log")
         self._reference = self.rules[self.rule], self.training.bsld(self.rule)
@@ -183,146 +173,151 @@ def merit(figures: np.ndarray) -> float:
     return float(figures[4:].sum())
 
 
-def record_ratios(curve: Curve, figures: np.ndarray, **place: Any) -> None:
-    """Add a candidate's ratios to the rule on validation and training windows to the curves."""
+def record_ratios(job: LearningJob, figures: np.ndarray, step: int) -> None:
+    """Record a candidate's ratios to the rule on validation and training windows."""
     splits: tuple[tuple[Split, np.ndarray], ...] = (("validation", figures[:2]), ("train", figures[2:4]))
     for split, (mean, logarithm) in splits:
-        curve("ratio_to_rule", float(np.exp(mean)), split=split, **place)
-        curve("geometric_ratio_to_rule", float(np.exp(logarithm)), split=split, **place)
+        values = {"ratio_to_rule": float(np.exp(mean)), "geometric_ratio_to_rule": float(np.exp(logarithm))}
+        job.record(values, step=step, split=split)
 
 
-def tell_generation(
-    strategy: CmaEs, points: np.ndarray, values: np.ndarray, curve: Curve, step: int, **place: Any
+def make_generation(
+    job: LearningJob,
+    judge: Judge,
+    count: int,
+    strategy: CmaEs,
+    names: tuple[str | int, ...],
+    step: int,
+    candidate_of: Callable[[np.ndarray], Candidate],
+    fitness: Callable[[np.ndarray, np.ndarray], float] = lambda values, reference: sum(log_ratios(values, reference)),
 ) -> None:
-    """Give a search the values of its points, and add their mean and the lowest to the curves."""
+    """Make a generation of a search, all points on the same `count` training windows, and record mean and lowest value.
+
+    names: of the generation's random streams. fitness: of a point, from its windows' mean bounded slowdowns and the
+    rule's; lower is better.
+    """
+    rng = generator(job.seed, *names, "windows")
+    windows = drawn_windows(judge.problems, count, rng, job.budget)
+    points = strategy.ask(generator(job.seed, *names, "points"))
+    reference = windows.bsld(judge.rule)
+    values = np.array([fitness(windows.bsld(candidate_of(point)), reference) for point in points])
+    job.budget.episodes += (1 + len(points)) * len(windows.places)
     strategy.tell(points, values)
-    curve("fitness", float(values.mean()), step=step, update=strategy.generation, **place)
-    curve("best_fitness", float(values.min()), step=step, update=strategy.generation, **place)
+    found = {"fitness": float(values.mean()), "best_fitness": float(values.min())}
+    job.record(found, step=step, update=strategy.generation)
 
 
-@dataclass
-class _Tried:
-    """The candidates so far: weights (k, 12) of searches, and the figures (k, 6) of each."""
+class Search:
+    """Searches from several starts, each a number of generations; an update is a generation.
 
-    weights: np.ndarray
-    figures: np.ndarray
-
-    def add(self, weights: np.ndarray, figures: np.ndarray) -> None:
-        self.weights, self.figures = np.vstack([self.weights, weights]), np.vstack([self.figures, figures])
-
-
-class _Search:
-    """One phase: searches from several starts, each a number of generations."""
+    kept     what the last phase kept, or the parent; None: nothing yet
+    best     the best candidate of the phase that ended last
+    weights  (k, 12) of the candidates of this phase so far; figures: (k, 6) of each
+    """
 
     def __init__(
         self,
-        problems: Sequence[BatchProblem],
-        settings: EvolutionSettings,
-        seed: int,
-        phase: int,
-        curve: Curve,
-        progress: Path,
-        digest: str,
+        job: LearningJob,
+        problems: Mapping[str, BatchProblem],
+        settings: Sequence[EvolutionSettings],
+        kept: Candidate | None,
     ) -> None:
-        self.problems, self.settings, self.seed, self.phase, self.curve = problems, settings, seed, phase, curve
-        self.progress, self.digest = progress, digest
-        self.judge = Judge(problems, settings)
+        self.job, self.all_problems, self.of_phase, self.kept = job, problems, settings, kept
 
-    def run(self, generations: int, kept: Candidate | None) -> Candidate:
-        """Return the best of what was found, of `kept`, and of what needs no search."""
-        starts = [(start, again) for start in self._starts(kept) for again in range(self.settings.restarts)]
-        tried = _Tried(np.empty((0, len(NAMES))), np.empty((0, 6)))
-        done, state = self._resume(tried)
+    def begin(self, phase: int) -> Pace:
+        """Take what the last phase kept, and plan the generations of each start."""
+        if phase:
+            self.kept = load_priority(self._kept_file(phase - 1))
+        self.settings, of_phase = self.of_phase[phase], self.job.spec.train_on[phase]
+        self.problems = [self.all_problems[name] for name in of_phase.scenarios]
+        self.judge = Judge(self.problems, self.settings, self.job.budget)
+        self.weights, self.figures = np.empty((0, len(NAMES))), np.empty((0, 6))
+        steps, longer = of_phase.steps, self.settings.longer_without_plans
+        self.generations = []  # (start, repetition, generation, step of its curve, whether it is the last of its start)
+        starts = [(start, again) for start in self._starts() for again in range(self.settings.restarts)]
         for number, (start, again) in enumerate(starts):
-            if number < done:
-                continue
-            strategy, used, origin = self._strategy(start, kept)
-            if state:
-                strategy.restore(state)
-                state = {}
-            longer = self.settings.longer_without_plans
-            count = generations if used.size == len(NAMES) else generations * longer
-            for generation in range(strategy.generation, count):
-                step, last = number * generations * longer + generation + 1, generation + 1 == count
-                self._advance(strategy, used, origin, (start, again), step)
-                if (generation + 1) % self.settings.check_every == 0 or last:
-                    self._check(tried, _spread(strategy.mean, used, origin), step)
-                self._save(tried, number + last, {} if last else strategy.state())
-        return self._keep(tried, kept)
+            _, used, _ = self._strategy(start)
+            count = steps if used.size == len(NAMES) else steps * longer
+            for each in range(count):
+                self.generations.append((start, again, each, number * steps * longer + each + 1, each + 1 == count))
+        return Pace(len(self.generations), 1)
 
-    def about(self, kept: Candidate) -> dict[str, Any]:
+    def step(self, phase: int, update: int) -> None:
+        """Make one generation, and judge the mean of the search where it is time."""
+        start, again, generation, step, last = self.generations[update]
+        if generation == 0:
+            self.strategy, self.used, self.origin = self._strategy(start)
+        names = ("batch", "evolution", phase, start, again, generation)
+        count, weighed = self.settings.windows, self._weighed
+        make_generation(self.job, self.judge, count, self.strategy, names, step, weighed, self._fitness)
+        if (generation + 1) % self.settings.check_every == 0 or last:
+            candidate = self._weighed(self.strategy.mean)
+            figures = self.judge.figures(candidate)
+            self.weights = np.vstack([self.weights, candidate.weights])
+            self.figures = np.vstack([self.figures, figures])
+            record_ratios(self.job, figures, step)
+
+    def end(self, phase: int) -> None:
+        """Keep the best of what was found, of what was kept, and of what needs no search."""
+        found: list[tuple[np.ndarray, Candidate]] = [
+            (figures, LinearPriority(weights)) for weights, figures in zip(self.weights, self.figures, strict=True)
+        ]
+        found += [(self.judge.figures(candidate), candidate) for candidate in self._untrained()]
+        self.figures_of_best, self.best = min(found, key=lambda entry: merit(entry[0]))
+        save_priority(self._kept_file(phase), self.best)
+
+    def _kept_file(self, phase: int) -> Path:
+        return self.job.paths.progress / f"kept-{phase}.zip"
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return the candidates so far, and the search that runs."""
+        search = self.strategy.state() if self.job.update else {}
+        return {}, {"weights": self.weights, "figures": self.figures, **grouped({"search": search})}
+
+    def load(self, kept: Checkpoint) -> None:
+        """Put back what `state` returned."""
+        self.weights, self.figures = kept.arrays["weights"], kept.arrays["figures"]
+        if self.job.update:
+            self.strategy, self.used, self.origin = self._strategy(self.generations[self.job.update - 1][0])
+            self.strategy.restore(kept.group("search"))
+
+    def about(self) -> dict[str, Any]:
         """Return what the policy's file says of how it was found."""
         names = ("validation_mean", "validation_log", "training_mean", "training_log", "both_mean", "both_log")
-        figures = self.judge.figures(kept)
-        return {"against": self.judge.rule, "log_ratios": dict(zip(names, figures.tolist(), strict=True))}
+        ratios = dict(zip(names, self.figures_of_best.tolist(), strict=True))
+        return {"against": self.judge.rule, "log_ratios": ratios}
 
-    def _starts(self, kept: Candidate | None) -> tuple[str, ...]:
-        return ("kept",) if isinstance(kept, LinearPriority) else self.settings.starts
+    def _starts(self) -> tuple[str, ...]:
+        return ("kept",) if isinstance(self.kept, LinearPriority) else self.settings.starts
 
-    def _strategy(self, start: str, kept: Candidate | None) -> tuple[CmaEs, np.ndarray, np.ndarray]:
+    def _strategy(self, start: str) -> tuple[CmaEs, np.ndarray, np.ndarray]:
         """(search, the features that it weighs, the weights that it begins at)."""
         settings, plans = self.settings, start in ("zero", "planner")
         origin = np.zeros(len(NAMES))
         if start == "planner":
             origin = PLANNER.weights
-        elif isinstance(kept, LinearPriority):
-            origin, plans = kept.weights, kept.plans
+        elif isinstance(self.kept, LinearPriority):
+            origin, plans = self.kept.weights, self.kept.plans
         used = np.arange(len(NAMES) if plans else PLAN)
         largest = max(1.0, float(np.abs(origin).max()))
         step = settings.step_zero if start in ("linear", "zero") else settings.step_planner * largest
         return CmaEs(origin[used], step, settings.population), used, origin
 
-    def _advance(
-        self, strategy: CmaEs, used: np.ndarray, origin: np.ndarray, search: tuple[str, int], step: int
-    ) -> None:
-        """One generation: all points on the same windows, drawn anew."""
-        names = ("batch", "evolution", self.phase, *search, strategy.generation)
-        windows = drawn_windows(self.problems, self.settings.windows, generator(self.seed, *names, "windows"))
-        points = strategy.ask(generator(self.seed, *names, "points"))
-        reference = windows.bsld(self.judge.rule)
-        values = np.array([self._fitness(windows, _spread(point, used, origin), reference) for point in points])
-        tell_generation(strategy, points, values, self.curve, step, phase=self.phase)
-
-    def _fitness(self, windows: Windows, weights: np.ndarray, reference: np.ndarray) -> float:
-        values = windows.bsld(LinearPriority(weights))
+    def _fitness(self, values: np.ndarray, reference: np.ndarray) -> float:
         mean, logarithm = log_ratios(values, reference)
         kinds = {"mean": mean, "log": logarithm, "both": mean + logarithm, "ratio": float((values / reference).mean())}
         return kinds[self.settings.fitness]
 
-    def _check(self, tried: _Tried, weights: np.ndarray, step: int) -> None:
-        figures = self.judge.figures(LinearPriority(weights))
-        tried.add(weights, figures)
-        record_ratios(self.curve, figures, step=step, phase=self.phase)
-
-    def _keep(self, tried: _Tried, kept: Candidate | None) -> Candidate:
-        searched = zip(tried.weights, tried.figures, strict=True)
-        best: list[tuple[float, Candidate]] = [(merit(each), LinearPriority(weights)) for weights, each in searched]
-        best += [(merit(self.judge.figures(candidate)), candidate) for candidate in self._untrained(kept)]
-        return min(best, key=lambda entry: entry[0])[1]
-
-    def _untrained(self, kept: Candidate | None) -> Iterator[Candidate]:
-        if kept is not None:
-            yield kept
+    def _untrained(self) -> Iterator[Candidate]:
+        if self.kept is not None:
+            yield self.kept
         if "rules" in self.settings.candidates:
             yield from CORRECT_RULES
         if "planner" in self.settings.candidates:
             yield PLANNER
 
-    def _resume(self, tried: _Tried) -> tuple[int, dict[str, np.ndarray]]:
-        """(searches that are finished, state of the interrupted one), where there is progress to resume."""
-        saved = read_progress(self.progress, _PROGRESS, self.digest)
-        if saved is None:
-            return 0, {}
-        tried.weights, tried.figures = saved.arrays["weights"], saved.arrays["figures"]
-        return saved.meta["finished"], saved.group("search")
-
-    def _save(self, tried: _Tried, finished: int, state: Mapping[str, np.ndarray]) -> None:
-        arrays = {"weights": tried.weights, "figures": tried.figures}
-        arrays |= {f"search/{name}": value for name, value in state.items()}
-        write_checkpoint(self.progress, {"kind": _PROGRESS, "digest": self.digest, "finished": finished}, arrays)
-
-
-def _spread(point: np.ndarray, used: np.ndarray, origin: np.ndarray) -> np.ndarray:
-    weights = np.array(origin)
-    weights[used] = point
-    return weights
+    def _weighed(self, point: np.ndarray) -> LinearPriority:
+        """The priority of all weights, from those that the search weighs."""
+        weights = np.array(self.origin)
+        weights[self.used] = point
+        return LinearPriority(weights)

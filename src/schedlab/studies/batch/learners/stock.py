@@ -12,6 +12,7 @@ import numpy as np
 from schedlab.config.contract import Unit
 from schedlab.config.schema import validate
 from schedlab.learning.checkpoints import read_checkpoint
+from schedlab.learning.job import LearningJob
 from schedlab.learning.stock.learner import StableBaselinesLearner
 from schedlab.studies.batch.env.layouts import layout_seen
 from schedlab.studies.batch.env.settings import EnvironmentSettings
@@ -39,12 +40,12 @@ class BatchStockLearner(StableBaselinesLearner):
         return TrainingProblem(problem, settings, weights=self.algorithm == "ddpg")
 
     def first_parameters(
-        self, problems: Mapping[str, Any], spaces: tuple[gym.Space, gym.Space], settings: Any, seed: int
+        self, problems: Mapping[str, Any], spaces: tuple[gym.Space, gym.Space], settings: Any, job: LearningJob
     ) -> Mapping[str, np.ndarray]:
         """Return parameters that repeat a rule's choices, where the settings name one."""
         if getattr(settings, "clone_rule", None) is None:
             return {}
-        return cloned_parameters(list(problems.values()), spaces, settings, seed)
+        return cloned_parameters(list(problems.values()), spaces, settings, job)
 
     def load(self, checkpoint: Path, problem: Any) -> Any:
         """Return the learned policy, with what it wants to see."""

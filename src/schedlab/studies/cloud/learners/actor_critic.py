@@ -15,10 +15,10 @@ import torch
 from torch import nn
 
 from schedlab.learning.adam import Adam
-from schedlab.learning.checkpoints import load_module, module_arrays
-from schedlab.learning.reinforce import entropy
+from schedlab.learning.checkpoints import Checkpoint, grouped, load_module, module_arrays
+from schedlab.learning.policy_gradient import descend, entropy
+from schedlab.learning.replay_memory import ReplayMemory
 from schedlab.learning.seeding import torch_stream
-from schedlab.studies.cloud.learners.common import descend
 from schedlab.studies.cloud.learners.settings import DROPOUT, PASSES, MultiPolicySettings
 
 LEAST = 1e-12  # probability whose logarithm is taken for those of invalid actions, which are 0
@@ -62,43 +62,6 @@ def uncertainty(actor: nn.Sequential, seen: np.ndarray, mask: np.ndarray, seed: 
     return float(drawn.std(dim=0, correction=0).mean())
 
 
-class Memory:
-    """A ring of decisions: observation, mask, action and reward, the next observation and mask, end of job."""
-
-    NAMES = ("seen", "masks", "actions", "rewards", "seen_next", "masks_next", "done")
-
-    def __init__(self, size: int) -> None:
-        self.size, self.count = size, 0
-        self.rings: dict[str, np.ndarray] = {}
-
-    def add(self, **new: np.ndarray) -> None:
-        """Take in decisions, (N, ...) each, over the oldest ones."""
-        number = len(new["rewards"])
-        places = (self.count + np.arange(number)) % self.size
-        for name in self.NAMES:
-            if name not in self.rings:
-                self.rings[name] = np.zeros((self.size, *new[name].shape[1:]), new[name].dtype)
-            self.rings[name][places] = new[name]
-        self.count += number
-
-    def draw(self, number: int, rng: np.random.Generator) -> dict[str, torch.Tensor]:
-        """Return decisions drawn with replacement."""
-        places = rng.integers(min(self.count, self.size), size=number)
-        return {name: torch.from_numpy(ring[places]) for name, ring in self.rings.items()}
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return what it holds, to be stored."""
-        filled = min(self.count, self.size)
-        return {"count": np.array(self.count)} | {name: ring[:filled] for name, ring in self.rings.items()}
-
-    def load(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Put stored decisions back."""
-        self.rings = {name: np.zeros((self.size, *arrays[name].shape[1:]), arrays[name].dtype) for name in self.NAMES}
-        for name, ring in self.rings.items():
-            ring[: len(arrays[name])] = arrays[name]
-        self.count = int(arrays["count"])
-
-
 class ActorCritic:
     """The agent of one preference: actor, critic, their targets and optimisers, memory, number of resets."""
 
@@ -106,7 +69,7 @@ class ActorCritic:
         self.sizes, self.settings, self.seed, self.preference = sizes, settings, seed, preference
         self.actor = build_network(sizes, settings.hidden, seed, "actor", preference)
         self.actor_target = build_network(sizes, settings.hidden, seed, "actor", preference).train(False)
-        self.memory = Memory(settings.buffer)
+        self.memory = ReplayMemory(settings.buffer)
         self.resets = 0
         self._draw_critic()
         self.of_actor = Adam(self.actor.parameters(), settings.lr_actor)
@@ -141,7 +104,7 @@ class ActorCritic:
         Returns the critic's loss. left: share of the actor's learning rate and of the weight of its entropy that is
           left.
         """
-        batch = self.memory.draw(self.settings.batch, rng)
+        batch = {name: torch.from_numpy(rows) for name, rows in self.memory.draw(rng, self.settings.batch).items()}
         self.of_actor.learning_rate = self.settings.lr_actor * left
         with torch_stream(self.seed, "dropout", self.preference, stream):
             loss = self._learn_critic(batch)
@@ -187,22 +150,16 @@ class ActorCritic:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return all that learning goes on from, by name."""
-        found = {
-            f"{part}/{name}": array for part in NETWORKS for name, array in module_arrays(getattr(self, part)).items()
-        }
-        for part in ("of_actor", "of_critic", "memory"):
-            found |= {f"{part}/{name}": array for name, array in getattr(self, part).arrays().items()}
-        return found | {"resets": np.array(self.resets)}
+        parts = {part: module_arrays(getattr(self, part)) for part in NETWORKS}
+        parts |= {part: getattr(self, part).arrays() for part in ("of_actor", "of_critic", "memory")}
+        return {**grouped(parts), "resets": np.array(self.resets)}
 
     def load(self, arrays: Mapping[str, np.ndarray], where: str) -> None:
         """Put stored values back."""
         self.resets = int(arrays["resets"])
         self._draw_critic()
-        parts: dict[str, dict[str, np.ndarray]] = {}
-        for name, array in arrays.items():
-            part, _, rest = name.partition("/")
-            parts.setdefault(part, {})[rest] = array
+        kept = Checkpoint({}, arrays)
         for part in NETWORKS:
-            load_module(getattr(self, part), parts[part], where)
+            load_module(getattr(self, part), kept.group(part), where)
         for part in ("of_actor", "of_critic", "memory"):
-            getattr(self, part).load(parts[part])
+            getattr(self, part).load(kept.group(part))

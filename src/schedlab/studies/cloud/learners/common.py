@@ -1,18 +1,19 @@
-"""What the study's own learners share: spaces that agree, the preferences to learn, gradient steps."""
+"""What the study's own learners share: spaces that agree, preferences to learn, and environments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError
-from schedlab.learning.adam import Adam
 from schedlab.learning.checkpoints import Checkpoint, read_checkpoint
+from schedlab.studies.cloud.learners.exploration import committed_actions
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
+from schedlab.studies.cloud.replay.vector import CloudReplayVectorEnv
 
 
 def problem_sizes(problem: CloudProblem) -> list[int]:
@@ -39,13 +40,6 @@ def require_learned(preference: str, known: Iterable[str]) -> None:
         raise UserError(what, where="learned policy", expected=f"one of {', '.join(known)}")
 
 
-def descend(optimizer: Adam, loss: torch.Tensor) -> None:
-    """Take a gradient step."""
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-
-
 def trained_preferences(problems: Mapping[str, CloudProblem]) -> tuple[list[int], list[str]]:
     """Return sizes as problem_sizes does, and the preferences of all training units in their order.
 
@@ -63,3 +57,15 @@ def trained_preferences(problems: Mapping[str, CloudProblem]) -> tuple[list[int]
     if not wanted:
         raise UserError("no run to learn on", where=f"scenario {first}: replicates.train", expected="1 or more")
     return common, list(wanted)
+
+
+def environments(problems: Mapping[str, CloudProblem], count: int) -> Callable[[str, str], CloudReplayVectorEnv]:
+    """Return (scenario, preference) -> `count` episodes side by side, made when first asked for and kept."""
+    return cache(lambda scenario, preference: CloudReplayVectorEnv(problems[scenario].replay, count, preference))
+
+
+def committed_choices(env: CloudReplayVectorEnv, targets: np.ndarray) -> np.ndarray:
+    """Return the numbers of the actions, (N,), that the first N episodes take straight on to their targets."""
+    here = env.here[: len(targets)]
+    straight = committed_actions(env.replay.lattice, here, targets, env.replay.allowed[here])
+    return np.searchsorted(env.actions, straight)

@@ -8,7 +8,6 @@ reach less (self-imitation learning, Oh et al., ICML 2018).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -102,7 +101,3 @@ class BestEpisodes:
         chosen = np.argsort(-values, kind="stable")[: self.most]
         own = new.take(chosen.tolist())
         self.add(Episodes(own.observations, own.masks, own.actions, np.tile(values[chosen], (len(own.returns), 1))))
-
-    def load(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Put stored episodes back."""
-        self.kept = Episodes(**arrays) if arrays else None

@@ -17,7 +17,7 @@ import numpy as np
 from schedlab.studies.cloud.model.allocation import Allocation
 from schedlab.studies.cloud.model.analyser import OfflineDataAnalyzer
 from schedlab.studies.cloud.model.fit import fit
-from schedlab.studies.cloud.model.goodput import CORE_EXPONENT, StepParameters
+from schedlab.studies.cloud.model.step_time import CORE_EXPONENT, StepParameters
 from schedlab.studies.cloud.problem import CloudProblem
 from schedlab.studies.cloud.replay.env import weights_of
 from schedlab.studies.cloud.replay.replay import SECONDS, Replay, make_replay

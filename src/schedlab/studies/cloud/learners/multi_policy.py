@@ -14,21 +14,25 @@ from typing import Any
 import numpy as np
 import torch
 
-from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Unit
-from schedlab.config.files import content_hash
+from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec, Unit
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
-from schedlab.learning.checkpoints import load_module, module_arrays, read_checkpoint, read_progress, write_checkpoint
+from schedlab.learning.checkpoints import Checkpoint, grouped, load_module, module_arrays, write_checkpoint
+from schedlab.learning.job import Learning, LearningJob, Pace
 from schedlab.learning.seeding import use_one_thread
 from schedlab.studies.cloud.learners.actor_critic import ActorCritic, build_network, probabilities, uncertainty
-from schedlab.studies.cloud.learners.common import read_policy, require_learned, trained_preferences
-from schedlab.studies.cloud.learners.exploration import committed_actions
+from schedlab.studies.cloud.learners.common import (
+    committed_choices,
+    environments,
+    read_policy,
+    require_learned,
+    trained_preferences,
+)
 from schedlab.studies.cloud.learners.settings import MultiPolicySettings
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
 from schedlab.studies.cloud.replay.sla import ITEMS
-from schedlab.studies.cloud.replay.vector import CloudReplayVectorEnv
 
-KIND, PROGRESS = "cloud-multi-policy", "cloud-multi-policy-progress"
+KIND = "cloud-multi-policy"
 SEVERE = 0.3  # severity above which a violated item makes a critic's reset more likely
 MOST_VIOLATED = 2  # more violated items call for the balanced policy
 NEAR = 0.8  # share of a limit from which `sla_first` cares for it
@@ -87,27 +91,23 @@ class MultiPolicyLearner:
 
     def learn(
         self, problems: Mapping[str, CloudProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> None:
-        """Learn phase after phase and write the actors.
+    ) -> Budget:
+        """Learn phase after phase, write the actors and return the budget used.
 
         Raises UserError where scenarios differ in their spaces or have no training unit.
         """
         use_one_thread()
-        run = _Run(problems, spec, seed, paths)
-        run.learn()
-        for point in run.points:
-            curve(**point)
-        meta = {"kind": KIND, "hidden": run.settings.hidden, "sizes": list(run.sizes), "choice": run.settings.choice}
-        meta |= {
-            "preferences": sorted(run.agents),
-            "resets": {name: agent.resets for name, agent in run.agents.items()},
-        }
-        arrays = {
-            f"{key}/{name}": array
-            for key, agent in run.agents.items()
-            for name, array in module_arrays(agent.actor).items()
-        }
-        write_checkpoint(paths.checkpoint, meta, arrays)
+        settings = validate(MultiPolicySettings, spec.params)
+        job = LearningJob(KIND, settings.model_dump(), spec, seed, paths, curve)
+        learning = _Learning(job, problems, settings)
+        job.run(learning)
+        agents = learning.agents
+        meta = {"kind": KIND, "hidden": settings.hidden, "sizes": list(learning.sizes), "choice": settings.choice}
+        meta |= {"preferences": sorted(agents), "resets": {name: agent.resets for name, agent in agents.items()}}
+        write_checkpoint(
+            paths.checkpoint, meta, grouped({name: module_arrays(agent.actor) for name, agent in agents.items()})
+        )
+        return job.budget
 
     def load(self, checkpoint: Path, problem: CloudProblem) -> MultiPolicy:
         """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
@@ -119,130 +119,97 @@ class MultiPolicyLearner:
         return MultiPolicy(actors, problem.component_names(), kept.meta["choice"])
 
 
-class _Run:
-    """One learning job: an agent a preference, and the points of its curves so far."""
+class _Learning(Learning):
+    """An agent for each preference. An update is a round: episodes of each agent, then its gradient steps."""
 
-    def __init__(self, problems: Mapping[str, CloudProblem], spec: PolicySpec, seed: int, paths: LearnPaths) -> None:
-        self.settings = validate(MultiPolicySettings, spec.params)
-        self.problems, self.spec, self.seed, self.progress = problems, spec, seed, paths.progress / "multi_policy.zip"
+    def __init__(self, job: LearningJob, problems: Mapping[str, CloudProblem], settings: MultiPolicySettings) -> None:
+        self.job, self.problems, self.settings = job, problems, settings
         self.sizes, wanted = trained_preferences(problems)
-        if self.settings.choice == "balanced" and "balanced" in wanted:
+        if settings.choice == "balanced" and "balanced" in wanted:
             wanted = ["balanced"]
-        self.severities = [
-            n for n, name in enumerate(next(iter(problems.values())).component_names()) if name.endswith("_severity")
-        ]
-        self.agents = {name: ActorCritic((self.sizes[0], self.sizes[1]), self.settings, seed, name) for name in wanted}
-        if paths.start is not None:
-            parent = read_checkpoint(paths.start, KIND)
+        components = next(iter(problems.values())).component_names()
+        self.severities = [n for n, name in enumerate(components) if name.endswith("_severity")]
+        self.agents = {name: ActorCritic((self.sizes[0], self.sizes[1]), settings, job.seed, name) for name in wanted}
+        if parent := job.parent():
             for name, agent in self.agents.items():
                 for network in (agent.actor, agent.actor_target):
-                    load_module(network, parent.group(name), paths.start)
-        self.envs: dict[tuple[str, str], CloudReplayVectorEnv] = {}
-        self.points: list[dict[str, Any]] = []
-        self.phase = self.round = 0
-        values = {"params": self.settings.model_dump(), "phases": [str(phase) for phase in spec.train_on], "seed": seed}
-        self.digest = content_hash(values)
+                    load_module(network, parent.group(name), parent.path)
+        self.env = environments(problems, settings.episodes_per_round)
 
-    def learn(self) -> None:
-        """Go on from where an interrupted job of the same values was, to the end of the last phase."""
-        self._resume()
-        for number in range(self.phase, len(self.spec.train_on)):
-            phase = self.spec.train_on[number]
-            rounds = -(-phase.steps // self.settings.episodes_per_round)
-            while self.round < rounds:
-                scenario = phase.scenarios[self.round % len(phase.scenarios)]
-                for preference, agent in self.agents.items():
-                    self._round(number, scenario, preference, agent, 1.0 - self.round / rounds)
-                self.round += 1
-                if self.round % self.settings.save_every == 0:
-                    self._save()
-            self.phase, self.round = number + 1, 0
+    def begin(self, phase: int) -> Pace:
+        """Go on with the agents as they are."""
+        self.rounds = -(-self.job.spec.train_on[phase].steps // self.settings.episodes_per_round)
+        return Pace(self.rounds, self.settings.save_every)
 
-    def _round(self, phase: int, scenario: str, preference: str, agent: ActorCritic, left: float) -> None:
-        """Episodes side by side with one agent, then its gradient steps; `left`: share of the phase that is left."""
+    def step(self, phase: int, update: int) -> None:
+        """Make a round of each agent."""
+        scenarios = self.job.spec.train_on[phase].scenarios
+        for preference, agent in self.agents.items():
+            self._round(phase, update, scenarios[update % len(scenarios)], preference, agent)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return all of the agents."""
+        return {}, grouped({name: agent.arrays() for name, agent in self.agents.items()})
+
+    def load(self, kept: Checkpoint) -> None:
+        """Put back what `state` returned."""
+        for name, agent in self.agents.items():
+            agent.load(kept.group(name), str(kept.path))
+
+    def _round(self, phase: int, number: int, scenario: str, preference: str, agent: ActorCritic) -> None:
+        """Episodes side by side with one agent, then its gradient steps."""
         settings = self.settings
-        rng = generator(derive_seed(self.seed, "phase", phase, "round", self.round, preference), "round")
+        rng = generator(derive_seed(self.job.seed, "phase", phase, "round", number, preference), "round")
         objective, violated = self._collect(scenario, preference, agent, rng)
-        first = self.round * settings.gradient_steps
+        first = number * settings.gradient_steps
         losses, resets = [], agent.resets
         for step in range(first, first + settings.gradient_steps):
             if step and step % settings.reset_interval == 0:
                 agent.maybe_reset(violated, rng)
-            losses.append(agent.learn(rng, step, left))
-        if self.round % settings.record_every == 0:
-            episode = (self.round + 1) * settings.episodes_per_round
-            place = {
-                "step": episode,
-                "episode": episode,
-                "update": self.round + 1,
-                "phase": phase,
-                "scenario": scenario,
-            }
-            found = {"objective": objective, "critic loss": float(np.mean(losses))}
-            found |= {
-                "critic resets": float(agent.resets),
+            losses.append(agent.learn(rng, step, 1.0 - number / self.rounds))
+        if number % settings.record_every == 0:
+            found = {
+                "objective": objective,
+                "critic loss": float(np.mean(losses)),
+                "critic resets": agent.resets,
                 "violated": violated,
-                "reset now": float(agent.resets > resets),
+                "reset now": agent.resets > resets,
             }
-            self.points += [
-                {"metric": f"{name} {preference}", "value": value, **place} for name, value in found.items()
-            ]
+            values = {f"{name} {preference}": value for name, value in found.items()}
+            episode = (number + 1) * settings.episodes_per_round
+            self.job.record(values, step=episode, episode=episode, update=number + 1, scenario=scenario)
 
     def _collect(
         self, scenario: str, preference: str, agent: ActorCritic, rng: np.random.Generator
     ) -> tuple[float, float]:
         """Run episodes into memory; return the actor's mean objective and its severely violated items."""
         settings = self.settings
-        if (scenario, preference) not in self.envs:
-            self.envs[scenario, preference] = CloudReplayVectorEnv(
-                self.problems[scenario].replay, settings.episodes_per_round, preference
-            )
-        env = self.envs[scenario, preference]
+        env = self.env(scenario, preference)
         committed = round(settings.committed * settings.episodes_per_round)
-        grid = env.replay.lattice
-        targets = rng.integers(len(grid), size=committed)
+        targets = rng.integers(len(env.replay.lattice), size=committed)
         seen, _ = env.reset(seed=int(rng.integers(2**31)))
         total = np.zeros(env.num_envs)
         for interval in range(env.replay.intervals):
             masks = env.action_masks()
             actions = agent.act(seen, masks, rng)
             if committed:
-                here = env.here[:committed]
-                straight = committed_actions(grid, here, targets, env.replay.allowed[here])
-                actions[:committed] = np.searchsorted(env.actions, straight)
+                actions[:committed] = committed_choices(env, targets)
             after, rewards, ended, _, final = env.step(actions)
             last = interval == env.replay.intervals - 1
             following = np.stack(list(final["final_obs"])) if last else after
-            agent.memory.add(
-                seen=seen,
-                masks=masks,
-                actions=actions.astype(np.int64),
-                rewards=rewards.astype(np.float32),
-                seen_next=following.astype(np.float32),
-                masks_next=masks if last else env.action_masks(),
-                done=ended.astype(np.float32),
-            )
+            decisions = {
+                "seen": seen,
+                "masks": masks,
+                "actions": actions.astype(np.int64),
+                "rewards": rewards.astype(np.float32),
+                "seen_next": following.astype(np.float32),
+                "masks_next": masks if last else env.action_masks(),
+                "done": ended.astype(np.float32),
+            }
+            agent.memory.add(decisions)
             total += rewards
             seen = after
+        self.job.budget.decisions += env.num_envs * env.replay.intervals
+        self.job.budget.episodes += env.num_envs
         severe = (following[committed:, self.severities] > SEVERE).sum(axis=1)
         return float(-total[committed:].mean()), float(severe.mean())
-
-    def _save(self) -> None:
-        meta = {
-            "kind": PROGRESS,
-            "digest": self.digest,
-            "phase": self.phase,
-            "round": self.round,
-            "points": self.points,
-        }
-        arrays = {
-            f"{name}/{key}": array for name, agent in self.agents.items() for key, array in agent.arrays().items()
-        }
-        write_checkpoint(self.progress, meta, arrays)
-
-    def _resume(self) -> None:
-        kept = read_progress(self.progress, PROGRESS, self.digest)
-        if kept is not None:
-            for name, agent in self.agents.items():
-                agent.load(kept.group(name), str(self.progress))
-            self.phase, self.round, self.points = kept.meta["phase"], kept.meta["round"], list(kept.meta["points"])

@@ -9,7 +9,8 @@ Source: R. Williams 1992; specification of the study cloud, A9, A14 (1) and B4.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,18 +18,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Unit
+from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec, Unit
 from schedlab.config.errors import UserError
-from schedlab.config.files import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.adam import Adam
-from schedlab.learning.checkpoints import load_module, module_arrays, read_checkpoint, read_progress, write_checkpoint
-from schedlab.learning.reinforce import entropy
+from schedlab.learning.checkpoints import Checkpoint, grouped, load_module, module_arrays, write_checkpoint
+from schedlab.learning.job import LearningJob, Pace
+from schedlab.learning.networks import layers
+from schedlab.learning.policy_gradient import descend, discounted, entropy, masked_log_probabilities, of_actions
 from schedlab.learning.seeding import torch_stream, use_one_thread
 from schedlab.studies.cloud.learners.chebyshev import Distance, ends_of
-from schedlab.studies.cloud.learners.common import descend, read_policy, require_learned, trained_preferences
-from schedlab.studies.cloud.learners.exploration import BestEpisodes, Branches, Episodes, committed_actions
+from schedlab.studies.cloud.learners.common import (
+    committed_choices,
+    environments,
+    read_policy,
+    require_learned,
+    trained_preferences,
+)
+from schedlab.studies.cloud.learners.exploration import BestEpisodes, Branches, Episodes
 from schedlab.studies.cloud.learners.initialisation import guides
 from schedlab.studies.cloud.learners.settings import ReinforceSettings
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
@@ -38,24 +46,14 @@ from schedlab.studies.cloud.replay.vector import CloudReplayVectorEnv
 if TYPE_CHECKING:
     from torch import nn
 
-KIND, PROGRESS = "cloud-reinforce", "cloud-reinforce-progress"
+KIND = "cloud-reinforce"
 SURE = math.log(0.9)  # an imitated action that is as probable will be taken
 
 
 def build_network(observation: int, actions: int, hidden: int, seed: int, preference: str) -> nn.Sequential:
-    """Return the network of a preference: two hidden layers; its first parameters hang from seed and name."""
+    """Return the network of a preference: two hidden layers; its first parameters derive from seed and name."""
     with torch_stream(seed, "network", preference):
-        layers = (
-            torch.nn.Linear(observation, hidden),
-            torch.nn.Linear(hidden, hidden),
-            torch.nn.Linear(hidden, actions),
-        )
-    return torch.nn.Sequential(layers[0], torch.nn.ReLU(), layers[1], torch.nn.ReLU(), layers[2])
-
-
-def masked_logs(logits: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
-    """Return log-probabilities; those of invalid actions (mask False) are very low."""
-    return torch.log_softmax(torch.where(masks, logits, torch.full_like(logits, -1e9)), dim=-1)
+        return layers(observation, (hidden, hidden), actions)
 
 
 class PreferencePolicy:
@@ -74,7 +72,7 @@ class PreferencePolicy:
     def act(self, observation: np.ndarray, mask: np.ndarray) -> int:
         """Return the most probable action that the mask allows."""
         logits = self.network(torch.from_numpy(observation)[None])
-        return int(masked_logs(logits, torch.from_numpy(mask)[None])[0].argmax())
+        return int(masked_log_probabilities(logits, torch.from_numpy(mask)[None])[0].argmax())
 
 
 class ReinforceLearner:
@@ -82,18 +80,20 @@ class ReinforceLearner:
 
     def learn(
         self, problems: Mapping[str, CloudProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> None:
-        """Learn phase after phase, each with a fresh Adam, and write the final parameters.
+    ) -> Budget:
+        """Learn phase after phase, each with a fresh Adam, write the final parameters and return the budget used.
 
         Raises UserError where scenarios differ in their spaces or have no training unit.
         """
         use_one_thread()
-        run = _Run(problems, spec, seed, paths)
-        run.learn()
-        for point in run.points:
-            curve(**point)
-        meta = {"kind": KIND, "hidden": run.settings.hidden, "sizes": run.sizes, "preferences": sorted(run.networks)}
-        write_checkpoint(paths.checkpoint, meta, run.arrays())
+        settings = validate(ReinforceSettings, spec.params)
+        job = LearningJob(KIND, settings.model_dump(), spec, seed, paths, curve)
+        learning = _Learning(job, problems, settings)
+        job.run(learning, len(learning.legs))
+        sizes, networks = learning.sizes, learning.networks
+        meta = {"kind": KIND, "hidden": settings.hidden, "sizes": sizes, "preferences": sorted(networks)}
+        write_checkpoint(paths.checkpoint, meta, learning.parameters())
+        return job.budget
 
     def load(self, checkpoint: Path, problem: CloudProblem) -> PreferencePolicy:
         """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
@@ -105,133 +105,131 @@ class ReinforceLearner:
         return PreferencePolicy(networks)
 
 
-class _Run:
-    """One learning job: networks and optimisers by preference, and the points of its curves so far."""
+class _Learning:
+    """Networks and optimisers by preference. A phase is learned in one leg, or in two where distances need the ends."""
 
-    def __init__(self, problems: Mapping[str, CloudProblem], spec: PolicySpec, seed: int, paths: LearnPaths) -> None:
-        self.settings = validate(ReinforceSettings, spec.params)
-        self.problems, self.spec, self.seed, self.progress = problems, spec, seed, paths.progress / "reinforce.zip"
+    def __init__(self, job: LearningJob, problems: Mapping[str, CloudProblem], settings: ReinforceSettings) -> None:
+        self.job, self.problems, self.settings, spec = job, problems, settings, job.spec
         self.sizes, wanted = trained_preferences(problems)
         observed, actions = self.sizes
-        hidden = self.settings.hidden
-        self.networks = {name: build_network(observed, actions, hidden, seed, name) for name in wanted}
-        if paths.start is not None:
-            parent = read_checkpoint(paths.start, KIND)
+        self.networks = {name: build_network(observed, actions, settings.hidden, job.seed, name) for name in wanted}
+        if parent := job.parent():
             for name, network in self.networks.items():
-                load_module(network, parent.group(name), paths.start)
-        self.envs: dict[tuple[str, str], CloudReplayVectorEnv] = {}
-        self.points: list[dict[str, Any]] = []
-        self.best: dict[str, BestEpisodes] = {}
-        self.guides = {
-            name: guides(problem, self.settings.initialisation).targets for name, problem in problems.items()
-        }
-        self.ends = ends_of(wanted) if self.settings.scalarisation == "chebyshev" else ()
+                load_module(network, parent.group(name), parent.path)
+        self.env = environments(problems, settings.episodes_per_update)
+        self.best = defaultdict[str, BestEpisodes](lambda: BestEpisodes(settings.imitated))  # by scenario, preference
+        found = {name: guides(problem, settings.initialisation) for name, problem in problems.items()}
+        self.guides = {name: guide.targets for name, guide in found.items()}
+        job.budget.decisions += sum(guide.intervals for guide in found.values())  # of probes
+        self.ends = ends_of(wanted) if settings.scalarisation == "chebyshev" else ()
         if self.ends and len(spec.train_on) > 1:
-            what, remedy = "distances of two phases have ends of their own and cannot be compared", "learn in one phase"
-            raise UserError(
-                what, where=f"{spec.name}.yaml: train_on, learner.scalarisation", expected="one phase", remedy=remedy
+            where, what = (
+                f"{spec.name}.yaml: train_on, learner.scalarisation",
+                "distances of two phases differ in their ends",
             )
-        self.distances: dict[str, Distance] = {}
-        self.phase = self.update = 0
-        self.optimizers = self._fresh()
-        values = {"params": self.settings.model_dump(), "phases": [str(phase) for phase in spec.train_on], "seed": seed}
-        self.digest = content_hash(values)
-
-    def learn(self) -> None:
-        """Go on from where an interrupted job of the same values was, to the end of the last phase."""
-        self._resume()
-        legs = self._legs()
-        for leg in range(self.phase, len(legs)):
-            number, preferences = legs[leg]
-            phase = self.spec.train_on[number]
-            updates = -(-phase.steps // self.settings.episodes_per_update)
-            while self.update < updates:
-                scenario = phase.scenarios[self.update % len(phase.scenarios)]
-                for preference in preferences:
-                    self._step(number, scenario, preference, 1.0 - self.update / updates)
-                self.update += 1
-                if self.update % self.settings.save_every == 0:
-                    self._save()
-            self._distil(phase.scenarios, preferences)
-            self.phase, self.update = leg + 1, 0
-            self.optimizers = self._fresh()
-            self.distances.clear()
-
-    def _legs(self) -> list[tuple[int, list[str]]]:
-        """The number of each phase with its preferences; with distances twice, the ends first."""
+            raise UserError(what, where=where, expected="one phase", remedy="learn in one phase")
         groups = [list(self.networks)]
         if self.ends:
             groups = [list(self.ends), [name for name in self.networks if name not in self.ends]]
-        return [(number, group) for number in range(len(self.spec.train_on)) for group in groups]
+        self.legs = [(phase, group) for phase in range(len(spec.train_on)) for group in groups]
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return the parameters of all networks by `preference/name`."""
-        return {
-            f"{key}/{name}": array
-            for key, network in self.networks.items()
-            for name, array in module_arrays(network).items()
-        }
-
-    def _fresh(self) -> dict[str, Adam]:
-        return {
+    def begin(self, phase: int) -> Pace:
+        """Begin a leg with fresh optimisers."""
+        self.optimizers = {
             name: Adam(network.parameters(), self.settings.learning_rate) for name, network in self.networks.items()
         }
+        self.distances: dict[str, Distance] = {}
+        steps = self.job.spec.train_on[self.legs[phase][0]].steps
+        self.updates = -(-steps // self.settings.episodes_per_update)
+        return Pace(self.updates, self.settings.save_every)
 
-    def _env(self, scenario: str, preference: str) -> CloudReplayVectorEnv:
-        if (scenario, preference) not in self.envs:
-            replay = self.problems[scenario].replay
-            self.envs[scenario, preference] = CloudReplayVectorEnv(
-                replay, self.settings.episodes_per_update, preference
-            )
-        return self.envs[scenario, preference]
+    def step(self, phase: int, update: int) -> None:
+        """Make an update of each preference of the leg."""
+        number, preferences = self.legs[phase]
+        scenarios = self.job.spec.train_on[number].scenarios
+        for preference in preferences:
+            self._step(number, update, scenarios[update % len(scenarios)], preference)
 
-    def _step(self, phase: int, scenario: str, preference: str, left: float) -> None:
-        """One gradient step of one preference, and those of imitation; `left`: share of the phase that is left."""
-        names = ("phase", phase, "update", self.update, preference)
-        settings, network, optimizer = self.settings, self.networks[preference], self.optimizers[preference]
+    def end(self, phase: int) -> None:
+        """Imitate each preference's best episode alone: of several at once, networks learn a mixture."""
+        number, preferences = self.legs[phase]
+        for preference in preferences:
+            network = self.networks[preference]
+            optimizer = Adam(network.parameters(), self.settings.learning_rate)
+            scenarios = self.job.spec.train_on[number].scenarios
+            best = [kept.take([0]) for scenario in scenarios if (kept := self.best[f"{scenario} {preference}"].kept)]
+            for _ in range(self.settings.distilled if best else 0):
+                chosen = [_logs(network, of) for of in best]
+                if min(float(of.detach().min()) for of in chosen) > SURE:
+                    break
+                descend(optimizer, -torch.stack([of.mean() for of in chosen]).mean())
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return all parameters, the optimisers' memories and the best episodes."""
+        groups = {f"optimizer {name}": optimizer.arrays() for name, optimizer in self.optimizers.items()}
+        kept = {name: best.kept.arrays() for name, best in self.best.items() if best.kept is not None}
+        groups |= {f"best {name}": arrays for name, arrays in kept.items()}
+        return {"best": list(kept)}, self.parameters() | grouped(groups)
+
+    def load(self, kept: Checkpoint) -> None:
+        """Put back what `state` returned."""
+        for name, network in self.networks.items():
+            load_module(network, kept.group(name), kept.path)
+            self.optimizers[name].load(kept.group(f"optimizer {name}"))
+        for name in kept.meta["best"]:
+            self.best[name].kept = Episodes(**kept.group(f"best {name}"))
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Return the parameters of all networks by `preference/name`."""
+        return grouped({name: module_arrays(network) for name, network in self.networks.items()})
+
+    def _step(self, phase: int, update: int, scenario: str, preference: str) -> None:
+        """One gradient step of one preference, and those of imitation."""
+        left = 1.0 - update / self.updates  # share of the phase
+        names = ("phase", phase, "update", update, preference)
+        seed, settings = derive_seed(self.job.seed, *names), self.settings
+        network, optimizer = self.networks[preference], self.optimizers[preference]
         committed = round(settings.committed * settings.episodes_per_update)
-        targets = generator(derive_seed(self.seed, *names), "targets").integers(
-            len(self.problems[scenario].replay.lattice), size=committed
-        )
+        targets = generator(seed, "targets").integers(len(self.problems[scenario].replay.lattice), size=committed)
         if preference in self.guides[scenario]:
             targets[: (committed + 1) // 2] = self.guides[scenario][preference]
-        sample = partial(sample_episodes, self._env(scenario, preference), network)
         far, branches = self._distance(scenario, preference), None
-        if far and committed and (best := self._kept(scenario, preference)):
-            branches = Branches.drawn(best, committed // 2, generator(derive_seed(self.seed, *names), "branches"))
-        seen, reached = sample(derive_seed(self.seed, *names), targets, settings.gamma, branches)
-        if phase == self.update == 0 and committed and preference in self.guides[scenario]:
+        if far and committed and (best := self.best[f"{scenario} {preference}"].kept):
+            branches = Branches.drawn(best, committed // 2, generator(seed, "branches"))
+        seen, reached = self._sampled(scenario, preference, seed, targets, branches)
+        if phase == update == 0 and committed and preference in self.guides[scenario]:
             self._warm(seen.take([0]), network, optimizer)
-            seen, reached = sample(derive_seed(self.seed, *names, "warm"), targets, settings.gamma)
+            seen, reached = self._sampled(scenario, preference, derive_seed(self.job.seed, *names, "warm"), targets)
         if far:
             seen.returns = np.tile(-far(reached), (len(seen.returns), 1))
         own = seen.take(slice(committed, None))
         baseline = own.returns.mean(axis=1, keepdims=True)
         scale = float(np.sqrt(np.mean((own.returns - baseline) ** 2))) or 1.0
-        logs = masked_logs(network(torch.from_numpy(own.observations)), torch.from_numpy(own.masks))
+        logs = _all_logs(network, own)
         advantages = torch.from_numpy(((own.returns - baseline) / scale).astype(np.float32))
-        loss = -(_chosen(logs, own.actions) * advantages).mean() - settings.entropy * left * entropy(logs).mean()
+        chosen = of_actions(logs, torch.from_numpy(own.actions))
         optimizer.learning_rate = settings.learning_rate * left
-        descend(optimizer, loss)
+        descend(optimizer, -(chosen * advantages).mean() - settings.entropy * left * entropy(logs).mean())
         if settings.imitated and settings.imitations:
-            kept = self._best(scenario, preference).add(seen)
+            kept = self.best[f"{scenario} {preference}"].add(seen)
             for other in self.networks if far else ():
                 if other != preference and (of_other := self._distance(scenario, other)):
-                    self._best(scenario, other).add_shared(seen, -of_other(reached))
+                    self.best[f"{scenario} {other}"].add_shared(seen, -of_other(reached))
             self._imitate(kept, baseline, scale, network, optimizer)
-        if self.update % settings.record_every == 0:
-            episode = (self.update + 1) * settings.episodes_per_update
-            place = {
-                "step": episode,
-                "episode": episode,
-                "update": self.update + 1,
-                "phase": phase,
-                "scenario": scenario,
-            }
-            kind = "distance" if far else "objective"
-            self.points.append({"metric": f"{kind} {preference}", "value": float(-own.returns[0].mean()), **place})
-            greedy = self._greedy(scenario, preference).objective()
-            self.points.append({"metric": f"greedy objective {preference}", "value": greedy, **place})
+        if update % settings.record_every == 0:
+            values = {f"{'distance' if far else 'objective'} {preference}": float(-own.returns[0].mean())}
+            values[f"greedy objective {preference}"] = self._greedy(scenario, preference).objective()
+            episode = (update + 1) * settings.episodes_per_update
+            self.job.record(values, step=episode, episode=episode, update=update + 1, phase=phase, scenario=scenario)
+
+    def _sampled(
+        self, scenario: str, preference: str, seed: int, targets: np.ndarray, branches: Branches | None = None
+    ) -> tuple[Episodes, np.ndarray]:
+        """Sample episodes (sample_episodes) and count them."""
+        env = self.env(scenario, preference)
+        self.job.budget.decisions += env.num_envs * env.replay.intervals
+        self.job.budget.episodes += env.num_envs
+        return sample_episodes(env, self.networks[preference], seed, targets, self.settings.gamma, branches)
 
     def _distance(self, scenario: str, preference: str) -> Callable[[np.ndarray], np.ndarray] | None:
         """The distance that a preference learns, from where the ends' policies are now; None: its weighted sum."""
@@ -244,15 +242,14 @@ class _Run:
 
     def _warm(self, guided: Episodes, network: nn.Sequential, optimizer: Adam) -> None:
         """Imitate the first committed episode, which goes to where the initialisation points."""
-        seen, masks = torch.from_numpy(guided.observations), torch.from_numpy(guided.masks)
         for _ in range(self.settings.warm_start):
-            descend(optimizer, -_chosen(masked_logs(network(seen), masks), guided.actions).mean())
+            descend(optimizer, -_logs(network, guided).mean())
 
     def _greedy(self, scenario: str, preference: str) -> CloudReplayEnv:
         """The environment after an episode of most probable actions."""
         problem, policy = self.problems[scenario], PreferencePolicy({preference: self.networks[preference]})
         env, over = CloudReplayEnv(problem.replay, preference), False
-        observation, _ = env.reset(seed=derive_seed(self.seed, "greedy") % 2**31)
+        observation, _ = env.reset(seed=derive_seed(self.job.seed, "greedy") % 2**31)
         while not over:
             observation, _, done, cut, _ = env.step(policy.act(observation, env.action_masks()))
             over = done or cut
@@ -262,63 +259,19 @@ class _Run:
         self, best: Episodes, baseline: np.ndarray, scale: float, network: nn.Sequential, optimizer: Adam
     ) -> None:
         """Raise the chances of the best episodes' actions where they return more than the policy's own."""
-        seen, masks = torch.from_numpy(best.observations), torch.from_numpy(best.masks)
         gains = torch.from_numpy(np.clip((best.returns - baseline) / scale, 0.0, 1.0).astype(np.float32))
         for _ in range(self.settings.imitations):
-            descend(optimizer, -(_chosen(masked_logs(network(seen), masks), best.actions) * gains).mean())
+            descend(optimizer, -(_logs(network, best) * gains).mean())
 
-    def _distil(self, scenarios: Sequence[str], preferences: Sequence[str]) -> None:
-        """Imitate each preference's best episode alone: of several at once, networks learn a mixture."""
-        for preference in preferences:
-            network, optimizer = (
-                self.networks[preference],
-                Adam(self.networks[preference].parameters(), self.settings.learning_rate),
-            )
-            best = [kept.take([0]) for scenario in scenarios if (kept := self._kept(scenario, preference))]
-            for _ in range(self.settings.distilled if best else 0):
-                chosen = [self._logs(network, of) for of in best]
-                if min(float(of.detach().min()) for of in chosen) > SURE:
-                    break
-                descend(optimizer, -torch.stack([of.mean() for of in chosen]).mean())
 
-    def _logs(self, network: nn.Sequential, of: Episodes) -> torch.Tensor:
-        """The log-probabilities of the episodes' actions."""
-        return _chosen(masked_logs(network(torch.from_numpy(of.observations)), torch.from_numpy(of.masks)), of.actions)
+def _all_logs(network: nn.Sequential, of: Episodes) -> torch.Tensor:
+    """The log-probabilities of all actions in the states of episodes, (E, N, actions)."""
+    return masked_log_probabilities(network(torch.from_numpy(of.observations)), torch.from_numpy(of.masks))
 
-    def _kept(self, scenario: str, preference: str) -> Episodes | None:
-        """The best episodes seen; none where none are to be imitated."""
-        best = self.best.get(f"{scenario} {preference}")
-        return best.kept if best else None
 
-    def _best(self, scenario: str, preference: str) -> BestEpisodes:
-        return self.best.setdefault(f"{scenario} {preference}", BestEpisodes(self.settings.imitated))
-
-    def _save(self) -> None:
-        meta = {
-            "kind": PROGRESS,
-            "digest": self.digest,
-            "phase": self.phase,
-            "update": self.update,
-            "points": self.points,
-        }
-        arrays = self.arrays()
-        for name, optimizer in self.optimizers.items():
-            arrays |= {f"optimizer {name}/{key}": array for key, array in optimizer.arrays().items()}
-        for name, best in self.best.items():
-            if best.kept is not None:
-                arrays |= {f"best {name}/{key}": array for key, array in best.kept.arrays().items()}
-        write_checkpoint(self.progress, meta, arrays)
-
-    def _resume(self) -> None:
-        kept = read_progress(self.progress, PROGRESS, self.digest)
-        if kept is not None:
-            for name, network in self.networks.items():
-                load_module(network, kept.group(name), self.progress)
-                self.optimizers[name].load(kept.group(f"optimizer {name}"))
-            for name in {key.split("/")[0].removeprefix("best ") for key in kept.arrays if key.startswith("best ")}:
-                self.best[name] = BestEpisodes(self.settings.imitated)
-                self.best[name].load(kept.group(f"best {name}"))
-            self.phase, self.update, self.points = kept.meta["phase"], kept.meta["update"], list(kept.meta["points"])
+def _logs(network: nn.Sequential, of: Episodes) -> torch.Tensor:
+    """The log-probabilities of the actions taken, (E, N)."""
+    return of_actions(_all_logs(network, of), torch.from_numpy(of.actions))
 
 
 def sample_episodes(
@@ -334,19 +287,18 @@ def sample_episodes(
     The same ones for the same seed and parameters. Also returns their time (s) and cost ($), (N, 2). Returns are
     discounted by gamma; branches: courses that the last of the committed episodes follow first.
     """
-    rng, grid, committed = generator(seed, "actions"), env.replay.lattice, len(targets)
+    rng, committed = generator(seed, "actions"), len(targets)
     observation, _ = env.reset(seed=derive_seed(seed, "episodes") % 2**31)
     kept: tuple[list[np.ndarray], ...] = ([], [], [], [])
     for interval in range(env.replay.intervals):
         mask = env.action_masks()
         with torch.no_grad():
-            chances = masked_logs(network(torch.from_numpy(observation)), torch.from_numpy(mask)).double().exp().numpy()
+            logs = masked_log_probabilities(network(torch.from_numpy(observation)), torch.from_numpy(mask))
+        chances = logs.double().exp().numpy()
         drawn = rng.random((env.num_envs, 1)) * chances.sum(axis=1, keepdims=True)
         actions = (drawn < chances.cumsum(axis=1)).argmax(axis=1)
         if committed:
-            here = env.here[:committed]
-            straight = committed_actions(grid, here, targets, env.replay.allowed[here])
-            actions[:committed] = np.searchsorted(env.actions, straight)
+            actions[:committed] = committed_choices(env, targets)
         if branches is not None:
             actions[:committed] = branches.followed(interval, actions[:committed])
         for values, value in zip(kept[:3], (observation, mask, actions), strict=True):
@@ -357,16 +309,3 @@ def sample_episodes(
     ended = final["final_info"]["scores"]
     reached = np.stack([ended["time"], ended["cost"]], axis=1)
     return Episodes(observations, masks, actions, discounted(rewards, gamma)), reached
-
-
-def _chosen(logs: torch.Tensor, actions: np.ndarray) -> torch.Tensor:
-    """The log-probabilities of the actions taken."""
-    return logs.gather(-1, torch.from_numpy(actions)[..., None])[..., 0]
-
-
-def discounted(rewards: np.ndarray, gamma: float) -> np.ndarray:
-    """Return G_t = r_t + gamma G_(t+1) along the first axis, float64."""
-    found, ahead = np.zeros_like(rewards), np.zeros(rewards.shape[1:])
-    for place in range(len(rewards) - 1, -1, -1):
-        ahead = found[place] = rewards[place] + gamma * ahead
-    return found

@@ -116,6 +116,11 @@ class MultiPolicySettings(Settings):
 
 PASSES, DROPOUT = 20, 0.1  # of Monte-Carlo dropout (specification, A9)
 STOCK = ("ppo", "maskable_ppo", "a2c", "dqn")  # of Stable-Baselines3 and sb3-contrib
+LEARNERS = {
+    "reinforce": "schedlab.studies.cloud.learners.reinforce:ReinforceLearner",
+    "multi_policy": "schedlab.studies.cloud.learners.multi_policy:MultiPolicyLearner",
+    **{name: f"schedlab.learning.stock.learner:LEARNERS[{name}]" for name in STOCK},
+}
 LEARNER_SETTINGS: dict[str, type[Settings]] = {
     "reinforce": ReinforceSettings,
     "multi_policy": MultiPolicySettings,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +12,8 @@ import torch
 from torch import nn
 
 from schedlab.config.seeds import derive_seed, generator
+from schedlab.learning.networks import layers
+from schedlab.learning.policy_gradient import masked_log_probabilities
 from schedlab.learning.seeding import torch_stream
 from schedlab.studies.hetero.env.env import HeteroEnv
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR
@@ -58,14 +61,8 @@ def parts_of(names: Sequence[str]) -> torch.Tensor:
     return torch.tensor([[float(part in parts) for parts in made_of] for part in sorted(set().union(*made_of))])
 
 
-def log_probabilities(logits: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
-    """Return the log-probability of each action (n, actions); a masked one has a probability of 0."""
-    return torch.where(masks, logits, torch.finfo(logits.dtype).min).log_softmax(-1)
-
-
 def _head(hidden: int, outputs: int) -> nn.Sequential:
-    layers = [part for _ in range(LAYERS) for part in (nn.Linear(hidden, hidden), nn.LeakyReLU(SLOPE))]
-    return nn.Sequential(*layers, nn.Linear(hidden, outputs))
+    return layers(hidden, (hidden,) * LAYERS, outputs, partial(nn.LeakyReLU, SLOPE))
 
 
 @dataclass
@@ -114,7 +111,7 @@ class Episodes:
 def probabilities(network: AgentNetwork, observation: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """Return the probability of each action, (actions,) float64; that of a masked one is 0."""
     logits = network(torch.from_numpy(observation)[None])[0]
-    return log_probabilities(logits, torch.from_numpy(mask)[None])[0].double().exp().numpy()
+    return masked_log_probabilities(logits, torch.from_numpy(mask)[None])[0].double().exp().numpy()
 
 
 def draw(chances: np.ndarray, rng: np.random.Generator) -> int:

@@ -16,15 +16,30 @@ from typing import Any
 import numpy as np
 import torch
 
-from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Problem, Split, Unit
+from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec, Problem, Split, Unit
 from schedlab.config.errors import UserError
-from schedlab.config.files import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.adam import Adam
-from schedlab.learning.checkpoints import load_module, module_arrays, read_checkpoint, read_progress, write_checkpoint
-from schedlab.learning.reinforce import entropy
+from schedlab.learning.checkpoints import (
+    Checkpoint,
+    grouped,
+    load_module,
+    module_arrays,
+    read_checkpoint,
+    write_checkpoint,
+)
+from schedlab.learning.job import LearningJob, Pace
+from schedlab.learning.policy_gradient import (
+    descend,
+    discounted,
+    entropy,
+    masked_log_probabilities,
+    of_actions,
+    standardised,
+)
 from schedlab.learning.seeding import use_one_thread
+from schedlab.learning.spaces import common_spaces
 from schedlab.studies.hetero.env.env import HeteroEnv
 from schedlab.studies.hetero.learners.compiled_episodes import CompiledEpisodes
 from schedlab.studies.hetero.learners.networks import (
@@ -34,28 +49,12 @@ from schedlab.studies.hetero.learners.networks import (
     Sampler,
     build_network,
     draw,
-    log_probabilities,
     probabilities,
 )
 from schedlab.studies.hetero.learners.settings import PUBLISHED, ActorCriticSettings, PolicyGradientSettings
 
 __all__ = ["PUBLISHED", "AgentPolicy", "PolicyGradientLearner", "PolicyGradientSettings"]
-_KIND, _PROGRESS = "hetero-policy-gradient", "hetero-policy-gradient-progress"
-
-
-def discounted(rewards: Sequence[float], gamma: float) -> np.ndarray:
-    """Return G_t = r_t + gamma G_(t+1), (decisions,) float64."""
-    found, ahead = np.zeros(len(rewards)), 0.0
-    for place in range(len(rewards) - 1, -1, -1):
-        ahead = found[place] = rewards[place] + gamma * ahead
-    return found
-
-
-def standardised(values: np.ndarray) -> np.ndarray:
-    """Return values less their mean, by their unbiased standard deviation; a single value as it is."""
-    if len(values) < 2:
-        return values
-    return (values - values.mean()) / (values.std(ddof=1) + np.finfo(np.float32).eps)
+_KIND = "hetero-policy-gradient"
 
 
 def less_workload_mean(records: Sequence[EpisodeRecord], returns: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -85,9 +84,9 @@ def loss_of(network: AgentNetwork, records: Sequence[EpisodeRecord], settings: P
     returns = torch.from_numpy(joined.astype(np.float32))
     observations, masks, actions = _joined(records)
     logits, values = network(observations)
-    logs = log_probabilities(logits, masks)
+    logs = masked_log_probabilities(logits, masks)
     advantages = returns if values is None else returns - values.detach()
-    loss = -(logs.gather(1, actions[:, None])[:, 0] * advantages).sum()
+    loss = -(of_actions(logs, actions) * advantages).sum()
     if values is not None:
         loss = loss + torch.nn.functional.smooth_l1_loss(values, returns, reduction="sum")
     if settings.entropy:
@@ -124,37 +123,30 @@ class PolicyGradientLearner:
 
     def learn(
         self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> None:
-        """Learn phase after phase, each with a fresh Adam, and write the final parameters.
+    ) -> Budget:
+        """Learn phase after phase, each with a fresh Adam, write the final parameters and return the budget used.
 
         Raises UserError where a scenario has no environment or training unit, or other sizes than the first.
         """
         use_one_thread()
         settings = validate(self._kind, spec.params)
         envs = {scenario: _environments(scenario, problem) for scenario, problem in problems.items()}
-        shapes = {scenario: _shape(some[0]) for scenario, some in envs.items()}
-        first, shape = next(iter(shapes.items()))
-        for scenario, found in shapes.items():
-            if found != shape:
-                what = f"{found[0]} numbers are observed and {found[1]} actions offered"
-                expected = f"{shape[0]} and {shape[1]}, as in scenario {first}"
-                raise UserError(what, where=f"scenario {scenario}", expected=expected)
-        names = envs[first][0].action_names
+        common_spaces({scenario: some[0] for scenario, some in envs.items()})
+        env = next(iter(envs.values()))[0]
+        shape, names = _shape(env), env.action_names
         network = build_network(shape[0], names, settings.hidden, settings.critic, seed, settings.head)
-        if paths.start is not None:
-            load_module(network, read_checkpoint(paths.start, _KIND).group("network"), paths.start)
+        job = LearningJob(_KIND, settings.model_dump(), spec, seed, paths, curve)
+        if parent := job.parent():
+            load_module(network, parent.group("network"), parent.path)
         samplers: dict[str, Sequence[Sampler]] = {}
         for scenario, some in envs.items():
             kind = partial(CompiledEpisodes, where=f"scenario {scenario}") if settings.compiled else Episodes
             samplers[scenario] = [kind(env) for env in some]
-        run = _Run(network, settings, samplers, spec, seed, paths.progress / "policy_gradient.zip")
-        run.learn()
-        for point in run.points:
-            curve(**point)
+        job.run(_Learning(job, network, settings, samplers))
         meta = {"kind": _KIND, "observation": shape[0], "actions": shape[1]}
         meta |= {"hidden": settings.hidden, "critic": settings.critic, "head": settings.head, "acting": settings.acting}
-        arrays = {f"network/{name}": array for name, array in module_arrays(network).items()}
-        write_checkpoint(paths.checkpoint, meta, arrays)
+        write_checkpoint(paths.checkpoint, meta, grouped({"network": module_arrays(network)}))
+        return job.budget
 
     def load(self, checkpoint: Path, problem: Problem) -> AgentPolicy:
         """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
@@ -168,104 +160,79 @@ class PolicyGradientLearner:
 
 
 @dataclass
-class _Run:
-    """One learning job. `points` are those of its curves so far, as keywords."""
+class _Learning:
+    """The network with its optimiser, and the mean of its parameters over the updates at the end of a phase."""
 
+    job: LearningJob
     network: AgentNetwork
     settings: PolicyGradientSettings
     samplers: Mapping[str, Sequence[Sampler]]
-    spec: PolicySpec
-    seed: int
-    progress: Path
 
-    def __post_init__(self) -> None:
-        self.points: list[dict[str, Any]] = []
-        self.phase = self.update = self.averaged = 0
-        self.mean: dict[str, np.ndarray] = {}
-        phases, params = [str(phase) for phase in self.spec.train_on], self.settings.model_dump()
-        self.digest = content_hash({"params": params, "phases": phases, "seed": self.seed})
+    def begin(self, phase: int) -> Pace:
+        """Begin with a fresh optimiser."""
         self.optimizer = Adam(self.network.parameters(), self.settings.learning_rate)
+        self.averaged, self.mean = 0, dict[str, np.ndarray]()
+        steps = self.job.spec.train_on[phase].steps
+        return Pace(-(-steps // self.settings.episodes_per_update), self.settings.save_every)
 
-    def learn(self) -> None:
-        """Go on from where an interrupted job of the same values was, to the end of the last phase."""
-        self._resume()
-        for number in range(self.phase, len(self.spec.train_on)):
-            phase = self.spec.train_on[number]
-            updates = -(-phase.steps // self.settings.episodes_per_update)
-            while self.update < updates:
-                left = phase.steps - self._episode()
-                self._step(number, phase.scenarios, min(self.settings.episodes_per_update, left))
-                if self.update > updates * (1 - self.settings.average):
-                    self._add_to_mean()
-                if self.update % self.settings.save_every == 0:
-                    self._save()
-            if self.averaged:
-                load_module(self.network, self.mean, self.progress)
-            self.phase, self.update, self.averaged = number + 1, 0, 0
-            self.optimizer = Adam(self.network.parameters(), self.settings.learning_rate)
+    def step(self, phase: int, update: int) -> None:
+        """Sample episodes and take a gradient step."""
+        settings, of_phase = self.settings, self.job.spec.train_on[phase]
+        begin = update * settings.episodes_per_update
+        numbers = range(begin, min(begin + settings.episodes_per_update, of_phase.steps))
+        choices = [(scenario, sampler) for scenario in of_phase.scenarios for sampler in self.samplers[scenario]]
+        turn = [update] * len(numbers) if settings.standardise == "workload" else numbers
+        chosen = [choices[number % len(choices)] for number in turn]
+        seed = derive_seed(self.job.seed, "phase", phase)
+        records = [one.sample(self.network, seed, number) for (_, one), number in zip(chosen, numbers, strict=True)]
+        loss = loss_of(self.network, records, settings)
+        descend(self.optimizer, loss)
+        self.job.budget.decisions += sum(len(record.actions) for record in records)
+        self.job.budget.episodes += len(records)
+        if update % settings.record_every == 0:
+            for scenario in dict.fromkeys(name for name, _ in chosen):
+                mine = [record for (name, _), record in zip(chosen, records, strict=True) if name == scenario]
+                self._record(update + 1, scenario, mine, float(loss.detach()))
+        updates = -(-of_phase.steps // settings.episodes_per_update)
+        if update + 1 > updates * (1 - settings.average):
+            self._add_to_mean()
 
-    def _episode(self) -> int:
-        return self.update * self.settings.episodes_per_update
+    def end(self, phase: int) -> None:
+        """Keep the mean parameters where settings ask for them."""
+        del phase
+        if self.averaged:
+            load_module(self.network, self.mean, "the mean of the last updates")
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return the parameters, their mean and the optimiser's memory."""
+        groups = {"network": module_arrays(self.network), "optimizer": self.optimizer.arrays(), "mean": self.mean}
+        return {"averaged": self.averaged}, grouped(groups)
+
+    def load(self, kept: Checkpoint) -> None:
+        """Put back what `state` returned."""
+        load_module(self.network, kept.group("network"), kept.path)
+        self.optimizer.load(kept.group("optimizer"))
+        self.averaged, self.mean = kept.meta["averaged"], kept.group("mean")
 
     def _add_to_mean(self) -> None:
-        """Take the parameters into their mean over the updates at the end of a phase."""
         self.averaged += 1
         now = module_arrays(self.network)
         kept = self.mean if self.averaged > 1 else now
         self.mean = {name: kept[name] + (now[name] - kept[name]) / self.averaged for name in now}
 
-    def _step(self, phase: int, scenarios: Sequence[str], count: int) -> None:
-        choices = [(scenario, sampler) for scenario in scenarios for sampler in self.samplers[scenario]]
-        numbers = range(self._episode(), self._episode() + count)
-        turn = [self.update] * count if self.settings.standardise == "workload" else numbers
-        chosen = [choices[number % len(choices)] for number in turn]
-        seed = derive_seed(self.seed, "phase", phase)
-        records = [one.sample(self.network, seed, number) for (_, one), number in zip(chosen, numbers, strict=True)]
-        loss = loss_of(self.network, records, self.settings)
-        self.optimizer.zero_grad()
-        loss.backward()
-        self.optimizer.step()
-        self.update += 1
-        if (self.update - 1) % self.settings.record_every == 0:
-            for scenario in dict.fromkeys(name for name, _ in chosen):
-                mine = [record for (name, _), record in zip(chosen, records, strict=True) if name == scenario]
-                self._record(phase, scenario, mine, float(loss.detach()))
-
-    def _record(self, phase: int, scenario: str, records: Sequence[EpisodeRecord], loss: float) -> None:
-        """Note mean return and loss, and each action's share and its probability in the states met."""
-        done = self._episode()
-        place: dict[str, Any] = {
-            "step": done,
-            "episode": done,
-            "update": self.update,
-            "phase": phase,
-            "scenario": scenario,
-        }
+    def _record(self, update: int, scenario: str, records: Sequence[EpisodeRecord], loss: float) -> None:
+        """Record mean return and loss, and each action's share and its probability in the states met."""
+        done = update * self.settings.episodes_per_update
         values = {"return": float(np.mean([sum(record.rewards) for record in records])), "loss": loss}
         names = self.samplers[scenario][0].action_names
         observations, masks, actions = _joined(records)
         with torch.no_grad():
-            chances = log_probabilities(self.network(observations)[0], masks).double().exp().mean(0).tolist()
+            logs = masked_log_probabilities(self.network(observations)[0], masks)
         shares = (torch.bincount(actions, minlength=len(names)).double() / len(actions)).tolist()
+        chances = logs.double().exp().mean(0).tolist()
         values |= {f"probability {name}": chance for name, chance in zip(names, chances, strict=True)}
         values |= {f"share {name}": share for name, share in zip(names, shares, strict=True)}
-        self.points += [{"metric": metric, "value": value, **place} for metric, value in values.items()]
-
-    def _save(self) -> None:
-        meta: dict[str, Any] = {"kind": _PROGRESS, "digest": self.digest, "points": self.points}
-        meta |= {"phase": self.phase, "update": self.update, "averaged": self.averaged}
-        arrays = {f"network/{name}": array for name, array in module_arrays(self.network).items()}
-        arrays |= {f"optimizer/{name}": array for name, array in self.optimizer.arrays().items()}
-        arrays |= {f"mean/{name}": array for name, array in self.mean.items()}
-        write_checkpoint(self.progress, meta, arrays)
-
-    def _resume(self) -> None:
-        kept = read_progress(self.progress, _PROGRESS, self.digest)
-        if kept is not None:
-            load_module(self.network, kept.group("network"), self.progress)
-            self.optimizer.load(kept.group("optimizer"))
-            self.phase, self.update, self.averaged = (kept.meta[key] for key in ("phase", "update", "averaged"))
-            self.points, self.mean = list(kept.meta["points"]), kept.group("mean")
+        self.job.record(values, step=done, episode=done, update=update, scenario=scenario)
 
 
 def _joined(records: Sequence[EpisodeRecord]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

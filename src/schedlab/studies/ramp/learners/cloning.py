@@ -12,8 +12,10 @@ import numpy as np
 import torch
 
 from schedlab.config.seeds import derive_seed
-from schedlab.learning.adam import TorchAdam
 from schedlab.learning.checkpoints import module_arrays
+from schedlab.learning.imitation import Decided, demonstrated, fit
+from schedlab.learning.job import LearningJob
+from schedlab.learning.policy_gradient import discounted
 from schedlab.learning.seeding import torch_stream
 from schedlab.learning.stock.policy import PolicyParts, fresh_policy
 from schedlab.studies.ramp.learners.afterstate.learner import Training
@@ -31,63 +33,67 @@ def cloned_parameters(
     spaces: tuple[gym.Space, gym.Space],
     parts: PolicyParts,
     settings: RampMaskablePPOSettings,
-    seed: int,
+    job: LearningJob,
 ) -> dict[str, np.ndarray]:
     """Return the parameters of a policy that was shown an expert's decisions and what they returned, by name."""
-    observations, masks, actions, returns = decisions(seen, settings, seed)
-    with torch_stream(seed, "ramp", "clone"):
+    observations, masks, actions, returns = decisions(seen, settings, job)
+    with torch_stream(job.seed, "ramp", "clone"):
         policy = fresh_policy(parts, spaces)
-        optimiser = TorchAdam(policy.parameters(), lr=settings.clone_rate)
-        steps = settings.clone_passes * -(-len(actions) // MINIBATCH)
-        schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, steps)
-        for _ in range(settings.clone_passes):
-            for part in torch.randperm(len(actions)).split(MINIBATCH):
-                values, chances, _ = policy.evaluate_actions(
-                    _taken(observations, part), actions[part], action_masks=masks[part]
-                )
-                loss = settings.vf_coef * ((values.flatten() - returns[part]) ** 2).mean() - chances.mean()
-                optimiser.zero_grad()
-                loss.backward()
-                torch.nn.utils.clip_grad_norm_(policy.parameters(), settings.max_grad_norm)
-                optimiser.step()
-                schedule.step()
+
+        def loss_of(part: torch.Tensor, number: int) -> torch.Tensor:
+            del number
+            values, chances, _ = policy.evaluate_actions(
+                _taken(observations, part), actions[part], action_masks=masks[part]
+            )
+            return settings.vf_coef * ((values.flatten() - returns[part]) ** 2).mean() - chances.mean()
+
+        fit(
+            policy.parameters(),
+            loss_of,
+            len(actions),
+            settings.clone_passes,
+            MINIBATCH,
+            settings.clone_rate,
+            final_rate=0.0,
+            max_grad_norm=settings.max_grad_norm,
+        )
     return module_arrays(policy)
 
 
 def decisions(
-    seen: SeenProblem, settings: RampMaskablePPOSettings, seed: int
+    seen: SeenProblem, settings: RampMaskablePPOSettings, job: LearningJob
 ) -> tuple[Any, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return observations, masks (n, actions), an expert's actions (n,) and discounted returns (n,) of episodes."""
+    """Return observations, masks (n, actions), an expert's actions (n,) and discounted returns (n,) of episodes.
+
+    What the expert itself uses to learn, and its episodes here, count in the job's budget.
+    """
     problem = seen.problem
-    training = Training(problem, settings.expert, derive_seed(seed, "ramp", "expert"), lambda *_, **__: None)
+    training = Training(problem, settings.expert, derive_seed(job.seed, "ramp", "expert"), _unrecorded, job.budget)
+    training.resume_steps(job)
     kept, _ = training.run(settings.expert_episodes)
     unit = seen.units("train")[0]
-    expert = AfterstatePolicy(kept, training.tables, training.outlook, derive_seed(seed, "ramp", "expert acting"))
+    expert = AfterstatePolicy(kept, training.tables, training.outlook, derive_seed(job.seed, "ramp", "expert acting"))
     env = seen.env(unit, 0)
-    found: list[tuple[Any, np.ndarray, int]] = []
-    returns: list[float] = []
+    found: list[Decided] = []
+    returns: list[np.ndarray] = []
     for number in range(settings.clone_episodes):
-        observation, _ = env.reset(seed=derive_seed(seed, "ramp", "clone", number))
+        observation, _ = env.reset(seed=derive_seed(job.seed, "ramp", "clone", number))
         expert.reset(unit)
-        rewards, over = [], False
-        while not over:
-            mask = env.action_masks()
-            action = expert.decide(env.simulation, mask)
-            found.append((observation, mask, action))
-            observation, reward, over, _, _ = env.step(action)
-            rewards.append(settings.reward_scale * reward)
-        total = 0.0
-        for place in reversed(range(len(rewards))):
-            total = rewards[place] + settings.gamma * total
-            rewards[place] = total
-        returns += rewards
-    observations, masks, actions = zip(*found, strict=True)
+        decided = demonstrated(env, observation, lambda mask: expert.decide(env.simulation, mask))
+        job.budget.decisions += len(decided)
+        found += decided
+        returns.append(discounted([settings.reward_scale * each.reward for each in decided], settings.gamma))
+    observations, masks, actions, _ = zip(*found, strict=True)
     return (
         _stacked(observations),
         torch.from_numpy(np.stack(masks)),
         torch.tensor(actions),
-        torch.tensor(returns, dtype=torch.float32),
+        torch.from_numpy(np.concatenate(returns).astype(np.float32)),
     )
+
+
+def _unrecorded(metric: str, value: float, **place: Any) -> None:
+    """The curves of a policy do not hold those of its expert."""
 
 
 def _stacked(observations: tuple[Any, ...]) -> Any:

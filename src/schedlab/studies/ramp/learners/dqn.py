@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from schedlab.config.contract import Curve, LearnPaths, PolicySpec, Unit
+from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec, Unit
 from schedlab.config.schema import validate
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.learning.prioritised_dqn.learner import PrioritisedDQNLearner, QPolicy, vector_reader
@@ -26,11 +26,13 @@ class RampDQNLearner(PrioritisedDQNLearner):
     def __init__(self) -> None:
         super().__init__(RampDQNSettings, _reader)
 
-    def learn(self, problems: Mapping[str, Any], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+    def learn(
+        self, problems: Mapping[str, Any], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> Budget:
         """Learn as in any study. Raises UserError where graphs would have to be those of several scenarios."""
         settings: Any = validate(self.settings, spec.params)
         require_one_scenario(problems, spec, settings)
-        super().learn(problems, spec, seed, paths, curve)
+        return super().learn(problems, spec, seed, paths, curve)
 
     def seen(self, problem: Any, settings: Any) -> Any:
         """Return the problem as these settings have it."""

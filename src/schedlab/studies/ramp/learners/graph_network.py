@@ -24,7 +24,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import MessagePassing, global_mean_pool
 from torch_geometric.utils import add_self_loops, degree
 
-from schedlab.learning.activations import ACTIVATIONS
+from schedlab.learning.networks import ACTIVATIONS
 from schedlab.studies.ramp.env.observation import GraphFeatures
 from schedlab.studies.ramp.learners.settings import GraphNetworkSettings
 

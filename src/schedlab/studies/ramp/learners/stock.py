@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from schedlab.config.contract import Curve, LearnPaths, Outcome, Policy, PolicySpec, Split, Unit
+from schedlab.config.contract import Budget, Curve, LearnPaths, Outcome, Policy, PolicySpec, Split, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
 from schedlab.learning.checkpoints import read_checkpoint
+from schedlab.learning.job import LearningJob
 from schedlab.learning.stock.learner import StableBaselinesLearner
 from schedlab.learning.stock.policy import layered_policy, policy_parts
 from schedlab.studies.ramp.env.encoder import ObservationEncoder
@@ -38,20 +39,22 @@ class RampStockLearner(StableBaselinesLearner):
     def __init__(self, algorithm: str) -> None:
         super().__init__(algorithm, STOCK_SETTINGS[algorithm], _network)
 
-    def learn(self, problems: Mapping[str, Any], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+    def learn(
+        self, problems: Mapping[str, Any], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> Budget:
         """Learn as every stock learner. Raises UserError for graphs or an expert of several scenarios."""
         settings: Any = validate(self.settings, spec.params)
         require_one_scenario(problems, spec, settings)
-        super().learn(problems, spec, seed, paths, curve)
+        return super().learn(problems, spec, seed, paths, curve)
 
     def first_parameters(
-        self, problems: Mapping[str, Any], spaces: tuple[gym.Space, gym.Space], settings: Any, seed: int
+        self, problems: Mapping[str, Any], spaces: tuple[gym.Space, gym.Space], settings: Any, job: LearningJob
     ) -> Mapping[str, np.ndarray]:
         """Return parameters that repeat an expert's decisions, where the settings ask for them."""
         if not getattr(settings, "clone_episodes", 0):
             return {}
         parts = policy_parts(self.algorithm, self.make_policy, settings, spaces)
-        return cloned_parameters(next(iter(problems.values())), spaces, parts, settings, seed)
+        return cloned_parameters(next(iter(problems.values())), spaces, parts, settings, job)
 
     def seen(self, problem: Any, settings: Any) -> Any:
         """Return the problem as these settings have it."""

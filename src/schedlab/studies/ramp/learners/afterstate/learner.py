@@ -12,17 +12,19 @@ from pathlib import Path
 
 import numpy as np
 
-from schedlab.config.contract import Curve, LearnPaths, PolicySpec
+from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec
 from schedlab.config.errors import UserError
-from schedlab.config.files import content_hash
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
-from schedlab.learning.checkpoints import Arrays, FinishedSteps, make_again
+from schedlab.learning.checkpoints import Arrays
 from schedlab.learning.cma_es import CmaEs
+from schedlab.learning.job import LearningJob
+from schedlab.studies.ramp.learners.afterstate.fitting import Fit, fit_network
 from schedlab.studies.ramp.learners.afterstate.kernel import Network, play_linear, summary_size
 from schedlab.studies.ramp.learners.afterstate.measures import linear_actions, measures
 from schedlab.studies.ramp.learners.afterstate.policy import (
     FUTURES,
+    KIND,
     AfterstatePolicy,
     Candidate,
     learned_for,
@@ -30,7 +32,7 @@ from schedlab.studies.ramp.learners.afterstate.policy import (
     play,
     save,
 )
-from schedlab.studies.ramp.learners.afterstate.values import Fit, Returns, collect, fit_network, ridge, stack
+from schedlab.studies.ramp.learners.afterstate.values import Returns, collect, ridge, stack
 from schedlab.studies.ramp.learners.settings import AfterstateSettings
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.simulator.compiled import draw_futures, episode_arrivals, fixed_table
@@ -45,26 +47,23 @@ class AfterstateLearner:
 
     def learn(
         self, problems: Mapping[str, RampProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> None:
-        """Learn on the scenario of the only phase and write the candidate that validation chooses. Raises UserError."""
+    ) -> Budget:
+        """Learn on the scenario of the only phase, write the candidate that validation chooses, and return the budget
+        used. Raises UserError.
+        """
         if len(spec.train_on) != 1 or len(spec.train_on[0].scenarios) != 1 or paths.start is not None:
             what = "tables of durations hold one scenario"
             raise UserError(what, where=f"{spec.name}.yaml: train_on", expected="one phase, one scenario")
         phase = spec.train_on[0]
         settings = validate(AfterstateSettings, {**spec.params, **phase.params})
         problem = problems[phase.scenarios[0]]
-        study = Training(problem, settings, seed, curve)
-        study.keep_steps(
-            paths.progress / "afterstate", content_hash([settings.model_dump(mode="json"), phase.steps, seed])
-        )
-        kept, blocking = study.run(phase.steps)
-        save(
-            paths.checkpoint,
-            kept,
-            study.tables.actions,
-            learned_for(problem.simulation),
-            validation_blocking_rate=blocking,
-        )
+        job = LearningJob(KIND, settings.model_dump(mode="json"), spec, seed, paths, curve)
+        training = Training(problem, settings, seed, job.point, job.budget)
+        training.resume_steps(job)
+        kept, blocking = training.run(phase.steps)
+        learned = learned_for(problem.simulation)
+        save(paths.checkpoint, kept, training.tables.actions, learned, validation_blocking_rate=blocking)
+        return job.budget
 
     def load(self, checkpoint: Path, problem: RampProblem) -> AfterstatePolicy:
         """Return the learned policy. Raises UserError where it was learned for another cluster or other graphs."""
@@ -74,10 +73,15 @@ class AfterstateLearner:
 
 
 class Training:
-    """One learning job: episodes by name, candidates, and how often each blocks on the validation episodes."""
+    """Episodes by name, candidates, and how often each blocks on the validation episodes.
 
-    def __init__(self, problem: RampProblem, settings: AfterstateSettings, seed: int, curve: Curve) -> None:
-        self.problem, self.settings, self.seed, self.curve = problem, settings, seed, curve
+    budget  what is used: all decisions of episodes that choose or train, imagined ones too; training episodes
+    """
+
+    def __init__(
+        self, problem: RampProblem, settings: AfterstateSettings, seed: int, curve: Curve, budget: Budget
+    ) -> None:
+        self.problem, self.settings, self.seed, self.curve, self.budget = problem, settings, seed, curve, budget
         self.tables, self.outlook = problem.compiled
         self.stop = problem.scenario.episodes.end
         self._random = generator(seed, "ramp", "rollout starts")
@@ -89,11 +93,11 @@ class Training:
             self._episode(derive_seed(root, "ramp", "choosing", number))
             for number in range(settings.validation_episodes)
         ]
-        self._step: Callable[[str, Callable[[], Arrays]], Arrays] = make_again
+        self._step: Callable[[str, Callable[[], Arrays]], Arrays] = lambda name, make: make()
 
-    def keep_steps(self, folder: Path, digest: str) -> None:
-        """Keep what takes long in a folder, and go on from what an interrupted job of the same digest left there."""
-        self._step = FinishedSteps(folder, digest, self._random)
+    def resume_steps(self, job: LearningJob) -> None:
+        """Keep the result of each long step with the job's progress, and use those that are kept there."""
+        self._step = partial(job.once, self._random)
 
     def _number(self, name: str, make: Callable[[], float]) -> float:
         return float(self._step(name, lambda: {"number": np.array(make())})["number"])
@@ -145,18 +149,17 @@ class Training:
         """The share of all arrivals that is decided on and not accepted; `play` gives an episode's accepted jobs."""
         arrived = sum(episode.arrived for episode in episodes)
         decided = sum(len(episode.times) for episode in episodes)
+        self.budget.decisions += decided
+        self.budget.episodes += 0 if episodes is self._validation else len(episodes)
         return decided / arrived - sum(map(play, episodes)) / arrived
 
     def _collect(self, base: Candidate, arrivals: Arrivals, samples: int) -> tuple[Returns, float]:
-        return collect(
-            self.tables,
-            self.outlook,
-            base.rollouts(self._futures, self.settings.horizon),
-            arrivals,
-            self.stop,
-            self._random,
-            samples,
+        rollouts = base.rollouts(self._futures, self.settings.horizon)
+        returns, accepted, imagined = collect(
+            self.tables, self.outlook, rollouts, arrivals, self.stop, self._random, samples
         )
+        self.budget.decisions += imagined
+        return returns, accepted
 
     def _trial(self, base: np.ndarray) -> float:
         """How often a base's rollouts block."""
@@ -238,6 +241,8 @@ class Training:
 
     def _decide(self, base: Candidate, arrivals: Arrivals, samples: int, place: int) -> Arrays:
         returns, accepted = self._collect(base, arrivals, samples)
+        self.budget.decisions += len(arrivals.times)
+        self.budget.episodes += 1
         self.curve("blocking_rate", (len(arrivals.times) - accepted) / arrivals.arrived, step=place, split="train")
         return vars(returns)
 

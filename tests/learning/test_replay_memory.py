@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from schedlab.learning.prioritised_dqn.replay import PrioritisedReplay, SumTree
+from schedlab.learning.replay_memory import PrioritisedReplay, ReplayMemory, SumTree
 
 PRIORITIES = st.lists(st.integers(0, 20), min_size=1, max_size=40).filter(any)
 
@@ -106,3 +106,12 @@ def test_state_is_put_back(count):
 def test_more_than_the_buffer_holds_is_refused():
     with pytest.raises(ValueError, match="5 decisions at once, room for 4"):
         filled(priorities=(1.0,) * 5)
+
+
+def test_the_uniform_memory_keeps_the_newest():
+    memory, other = ReplayMemory(3), ReplayMemory(3)
+    for value in (1.0, 2.0, 3.0, 4.0):
+        memory.add({"rewards": np.array([value])})
+    other.load(memory.arrays())
+    draws = [each.draw(np.random.default_rng(0), 50)["rewards"].tolist() for each in (memory, other)]
+    assert draws[0] == draws[1] and set(draws[0]) == {2.0, 3.0, 4.0}

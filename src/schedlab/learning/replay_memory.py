@@ -1,7 +1,7 @@
-"""A replay buffer that is drawn from in proportion to errors, over a sum tree.
+"""Replay memories: the last decisions in a ring, drawn uniformly, or in proportion to errors over a sum tree.
 
-Source: Schaul et al. 2016, "Prioritized experience replay", arXiv:1511.05952, the proportional variant (section 3.3,
-  appendix B.2.1).
+Source of the second: Schaul et al. 2016, "Prioritized experience replay", arXiv:1511.05952, the proportional variant
+  (section 3.3, appendix B.2.1).
 """
 
 from __future__ import annotations
@@ -53,31 +53,23 @@ class SumTree:
         return nodes - self._first
 
 
-class PrioritisedReplay:
-    """The last decisions, as columns of equal length; a decision is drawn with a probability that goes with (|error| +
-    eps)^alpha.
+class ReplayMemory:
+    """The last decisions, as columns of equal length; the oldest make room.
 
-    capacity  decisions kept; the oldest makes room
+    capacity  decisions kept
     """
 
-    def __init__(self, capacity: int, alpha: float, eps: float) -> None:
-        self.capacity, self.alpha, self.eps = capacity, alpha, eps
-        self._tree = SumTree(capacity)
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
         self._columns: dict[str, np.ndarray] = {}
         self._next = self._size = 0
 
     def __len__(self) -> int:
         return self._size
 
-    def add(self, columns: Mapping[str, np.ndarray], errors: np.ndarray) -> None:
-        """Append decisions (the first call tells columns and their shapes) with errors. Raises ValueError for more than
-        it can hold.
-        """
-        count = len(errors)
-        if count > self.capacity:
-            raise ValueError(f"{count} decisions at once, room for {self.capacity}")
-        if count == 0:
-            return
+    def add(self, columns: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Append decisions, (n, ...) each, and return their places (int64); the first call fixes columns and shapes."""
+        count = len(next(iter(columns.values())))
         if not self._columns:
             self._columns = {
                 name: np.zeros((self.capacity, *rows.shape[1:]), rows.dtype) for name, rows in columns.items()
@@ -86,10 +78,50 @@ class PrioritisedReplay:
         for name, rows in columns.items():
             self._columns[name][places] = rows
         self._next, self._size = (self._next + count) % self.capacity, min(self._size + count, self.capacity)
-        self.set_errors(places, errors)
+        return places
+
+    def at(self, places: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the decisions at places, by column."""
+        return {name: rows[places] for name, rows in self._columns.items()}
+
+    def draw(self, random: np.random.Generator, count: int) -> dict[str, np.ndarray]:
+        """Return decisions drawn uniformly with replacement, by column."""
+        return self.at(random.integers(self._size, size=count))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return all that it holds as arrays by name."""
+        columns = {f"columns/{name}": rows[: self._size] for name, rows in self._columns.items()}
+        return {"next": np.array(self._next), "size": np.array(self._size), **columns}
+
+    def load(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Put back what `arrays` returned."""
+        self._size, self._next = int(arrays["size"]), int(arrays["next"])
+        for name, rows in arrays.items():
+            if name.startswith("columns/"):
+                column = np.zeros((self.capacity, *rows.shape[1:]), rows.dtype)
+                column[: self._size] = rows
+                self._columns[name.removeprefix("columns/")] = column
+
+
+class PrioritisedReplay:
+    """A memory from which a decision is drawn with a probability proportional to (|error| + eps)^alpha."""
+
+    def __init__(self, capacity: int, alpha: float, eps: float) -> None:
+        self.memory, self.alpha, self.eps = ReplayMemory(capacity), alpha, eps
+        self._tree = SumTree(capacity)
+
+    def __len__(self) -> int:
+        return len(self.memory)
+
+    def add(self, columns: Mapping[str, np.ndarray], errors: np.ndarray) -> None:
+        """Append decisions with errors. Raises ValueError for more than the memory can hold."""
+        if len(errors) > self.memory.capacity:
+            raise ValueError(f"{len(errors)} decisions at once, room for {self.memory.capacity}")
+        if len(errors):
+            self.set_errors(self.memory.add(columns), errors)
 
     def set_errors(self, places: np.ndarray, errors: np.ndarray) -> None:
-        """Tell how wrong decisions were estimated (float, either sign)."""
+        """Set how wrong the estimates of decisions are (float, either sign)."""
         self._tree.set(places, (np.abs(np.asarray(errors, dtype=float)) + self.eps) ** self.alpha)
 
     def draw(
@@ -97,30 +129,23 @@ class PrioritisedReplay:
     ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         """Draw decisions, one from each of `count` equal parts of the sum of priorities.
 
-        Returns places (int64), importance weights (float32: (size x probability)^-beta over the largest in the buffer),
+        Returns places (int64), importance weights (float32: (size x probability)^-beta over the largest in the memory),
         columns.
         """
         total = self._tree.total
         places = self._tree.find((np.arange(count) + random.random(count)) * (total / count))
         priorities = self._tree.get(places)
-        known = self._tree.get(np.arange(self._size))
+        known = self._tree.get(np.arange(len(self)))
         least = float(known[known > 0].min())
         weights = (priorities / least) ** -beta
-        return places, weights.astype(np.float32), {name: rows[places] for name, rows in self._columns.items()}
+        return places, weights.astype(np.float32), self.memory.at(places)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return all that it holds as arrays by name."""
-        priorities = self._tree.get(np.arange(self._size))
-        state = {"priorities": priorities, "next": np.array(self._next)}
-        return state | {f"columns/{name}": rows[: self._size] for name, rows in self._columns.items()}
+        return {"priorities": self._tree.get(np.arange(len(self))), **self.memory.arrays()}
 
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Put back what `arrays` returned."""
-        self._size, self._next = len(arrays["priorities"]), int(arrays["next"])
-        for name, rows in arrays.items():
-            if name.startswith("columns/"):
-                column = np.zeros((self.capacity, *rows.shape[1:]), rows.dtype)
-                column[: self._size] = rows
-                self._columns[name.removeprefix("columns/")] = column
-        if self._size:
-            self._tree.set(np.arange(self._size), arrays["priorities"])
+        self.memory.load(arrays)
+        if len(self):
+            self._tree.set(np.arange(len(self)), arrays["priorities"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from schedlab.learning.reinforce import MovingMean, cooled, entropy, normalised
+from schedlab.learning.policy_gradient import MovingMean, cooled, entropy, normalised
 from schedlab.learning.seeding import torch_stream
 
 

@@ -1,0 +1,131 @@
+"""One learning job: its phases and updates, the budget used, the points of its curves, and the file that an interrupted
+job resumes from.
+
+Everything a learner draws derives from its seed and from counters (phase, update, episode), so a job that is killed at
+any update and started again ends with the same bytes, the same curve and the same budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple, Protocol, Unpack
+
+import numpy as np
+
+from schedlab.config.contract import Budget, Curve, CurvePlace, LearnPaths, PolicySpec
+from schedlab.config.files import content_hash, file_hash
+from schedlab.learning.checkpoints import Arrays, Checkpoint, read_checkpoint, read_progress, write_checkpoint
+
+
+class Pace(NamedTuple):
+    """The updates of a phase, and the updates between two states that an interrupted job resumes from."""
+
+    updates: int
+    save_every: int
+
+
+class Learning(Protocol):
+    """What a job runs: the state of a learner between two updates, and the functions that change it."""
+
+    def begin(self, phase: int) -> Pace:
+        """Prepare a phase (optimisers, memories) and return how long it takes."""
+
+    def step(self, phase: int, update: int) -> None:
+        """Make one update; the count starts at 0 in each phase."""
+
+    def end(self, phase: int) -> None:
+        """Finish a phase after its last update; by default nothing is left to do."""
+        del phase
+
+    def state(self) -> tuple[Mapping[str, Any], Arrays]:
+        """Return (JSON values, arrays by name) of all that changes from update to update."""
+
+    def load(self, kept: Checkpoint) -> None:
+        """Put back what `state` returned; the phase has begun before."""
+
+
+class LearningJob:
+    """The job of one policy and seed.
+
+    kind    the kind of policy that is learned; names the form of the progress
+    values  JSON values of the settings that determine the result; scenarios, steps, seed and parent are added here, and
+            progress with other values is not resumed (units and inputs are checked by the stage)
+    """
+
+    def __init__(self, kind: str, values: Any, spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve) -> None:
+        self.kind, self.spec, self.seed, self.paths, self.curve = kind, spec, seed, paths, curve
+        phases = [[list(phase.scenarios), phase.steps] for phase in spec.train_on]
+        self.digest = content_hash([kind, values, phases, seed, file_hash(paths.start) if paths.start else ""])
+        self.progress = paths.progress / "learning.zip"
+        self.phase = self.update = 0
+        self.budget = Budget()
+
+    def parent(self) -> Checkpoint | None:
+        """Return the policy that learning starts from. Raises UserError where it is missing or of another kind."""
+        return read_checkpoint(self.paths.start, self.kind) if self.paths.start is not None else None
+
+    def run(self, learning: Learning, phases: int | None = None) -> None:
+        """Go through all phases (by default those of the policy), from where an interrupted job was."""
+        kept, count = self.resume(), len(self.spec.train_on) if phases is None else phases
+        while self.phase < count:
+            pace = learning.begin(self.phase)
+            if kept is not None:
+                learning.load(kept)
+                self._set_budget(kept)  # without what `begin` has counted a second time
+                kept = None
+            elif self.phase:
+                self.save(*learning.state())
+            while self.update < pace.updates:
+                learning.step(self.phase, self.update)
+                self.update += 1
+                if self.update % pace.save_every == 0:
+                    self.save(*learning.state())
+            learning.end(self.phase)
+            self.phase, self.update = self.phase + 1, 0
+
+    def point(self, metric: str, value: float, **place: Unpack[CurvePlace]) -> None:
+        """Add a point to the curves, with the phase that runs and the budget used so far."""
+        whole: Any = {"phase": self.phase, **place, **asdict(self.budget)}
+        self.curve(metric, float(value), **whole)
+
+    def record(self, values: Mapping[str, float], **place: Unpack[CurvePlace]) -> None:
+        """Add a point of each metric at one place."""
+        for metric, value in values.items():
+            self.point(metric, value, **place)
+
+    def resume(self) -> Checkpoint | None:
+        """Return the last state saved by an interrupted job of the same values, whose phase, update and budget are
+        taken over; None where there is none or it is damaged.
+        """
+        kept = read_progress(self.progress, f"{self.kind}-progress", self.digest)
+        if kept is not None:
+            self.phase, self.update = kept.meta["job"]
+            self._set_budget(kept)
+        return kept
+
+    def save(self, meta: Mapping[str, Any], arrays: Arrays) -> None:
+        """Write the state that an interrupted job resumes from."""
+        about = {"kind": f"{self.kind}-progress", "digest": self.digest, "budget": asdict(self.budget)}
+        write_checkpoint(self.progress, {**meta, **about, "job": [self.phase, self.update]}, arrays)
+
+    def once(self, random: np.random.Generator, name: str, make: Callable[[], Arrays]) -> Arrays:
+        """Return what `make` returns, from the step's file where an interrupted job has made it already.
+
+        random: the stream that steps draw from; after a step that was read it stands where the step left it.
+        """
+        file, kind = self.paths.progress / "steps" / f"{name}.zip", f"{self.kind}-step"
+        kept = read_progress(file, kind, self.digest)
+        if kept is not None:
+            random.bit_generator.state = kept.meta["random"]
+            self._set_budget(kept)
+            return kept.arrays
+        arrays = make()
+        meta = {"kind": kind, "digest": self.digest, "budget": asdict(self.budget)}
+        write_checkpoint(file, {**meta, "random": random.bit_generator.state}, arrays)
+        return arrays
+
+    def _set_budget(self, kept: Checkpoint) -> None:
+        """Take a stored budget over, for all who count in this one."""
+        for name, used in kept.meta["budget"].items():
+            setattr(self.budget, name, used)
