@@ -20,7 +20,14 @@ from matplotlib.text import Text
 
 from schedlab.config.contract import Drawing, Metric
 from schedlab.config.settings import ThemeSettings
-from schedlab.figures import helpers, theme
+from schedlab.figures import theme
+from schedlab.figures.captions import filled
+from schedlab.figures.order import policy_order, ranked
+from schedlab.figures.panels.axes import axis_label, direct_labels, legend_outside, log_ticks, spread
+from schedlab.figures.panels.bars import grouped_bars
+from schedlab.figures.panels.cells import heat_map
+from schedlab.figures.panels.curves import learning_curve, running_mean
+from schedlab.figures.panels.points import UNCERTAINTY, explain_uncertainty, points_with_uncertainty
 from schedlab.figures.save import save
 
 COST = Metric("mean_cost", "s", "lower", label="mean cost")
@@ -94,15 +101,15 @@ def test_ink_is_readable_on_every_ground(colour: tuple[float, float, float]) -> 
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=30), st.integers(1, 40))
 def test_running_mean_by_loops(values: list[float], window: int) -> None:
     expected = [np.mean(values[max(0, i + 1 - window) : i + 1]) for i in range(len(values))]
-    assert helpers.running_mean(values, window) == pytest.approx(expected, abs=1e-9)
-    both = helpers.running_mean(np.array([values, values]), window)
+    assert running_mean(values, window) == pytest.approx(expected, abs=1e-9)
+    both = running_mean(np.array([values, values]), window)
     assert both.shape == (2, len(values))
     assert both[1] == pytest.approx(expected, abs=1e-9)
 
 
 @given(st.lists(st.floats(0, 1), max_size=12), st.floats(0.01, 0.3))
 def test_labels_are_moved_apart_and_no_more(heights: list[float], distance: float) -> None:
-    moved = helpers.spread(heights, distance)
+    moved = spread(heights, distance)
     gaps = np.diff(np.sort(moved))
     assert (gaps >= distance - 1e-9).all()
     if (np.diff(np.sort(heights)) >= distance).all():
@@ -112,21 +119,40 @@ def test_labels_are_moved_apart_and_no_more(heights: list[float], distance: floa
 
 
 def test_axis_labels_have_units() -> None:
-    assert helpers.axis_label(COST) == "mean cost (s)"
-    assert helpers.axis_label(Metric("share_met", "-", "higher")) == "share met"
+    assert axis_label(COST) == "mean cost (s)"
+    assert axis_label(Metric("share_met", "-", "higher")) == "share met"
 
 
 def test_policy_order_follows_the_direction() -> None:
     table = pd.concat([rows(), rows(scenario="t", value=[3.0, 5.0]), rows(scenario="u", value=[9.0, 5.0])])
-    assert helpers.policy_order(table, COST) == ["a", "b"]
-    assert helpers.policy_order(table, Metric("mean_cost", "s", "higher")) == ["b", "a"]
+    assert policy_order(table, COST) == ["a", "b"]
+    assert policy_order(table, Metric("mean_cost", "s", "higher")) == ["b", "a"]
+
+
+def test_oracles_lead_no_order() -> None:
+    values, kinds = {"a": 2.0, "b": 2.0, "bound": 1.0}, {"a": "rule", "b": "learned", "bound": "oracle"}
+    assert ranked(values, "lower") == ["bound", "a", "b"]
+    assert ranked(values, "lower", kinds) == ["a", "b"]
+    assert ranked(values, "higher", kinds) == ["a", "b"]
+    assert ranked({"bound": 1.0}, "lower", kinds) == ["bound"]
+
+
+@pytest.mark.usefixtures("themed")
+def test_bars_are_means_with_the_range_of_the_seeds() -> None:
+    _, axes = theme.new_figure()
+    groups = {"one": {"a": np.array([1.0, 3.0]), "b": np.array([2.0])}, "two": {"b": np.array([4.0])}}
+    grouped_bars(axes, groups, {"a": "red", "b": "blue"})
+    assert [bar.get_height() for bar in axes.patches] == [2.0, 2.0, 4.0]
+    (line,) = axes.get_lines()
+    assert list(line.get_ydata()) == [1.0, 3.0]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["one", "two"]
 
 
 @pytest.mark.usefixtures("themed")
 def test_intervals_are_bars_and_ranges_thin_lines() -> None:
     figure, axes = theme.new_figure()
     table = rows()
-    helpers.points_with_uncertainty(axes, table, ["a", "b", "c"], theme.styles_of(table))
+    points_with_uncertainty(axes, table, ["a", "b", "c"], theme.styles_of(table))
     bar, point, line, other = axes.get_lines()
     assert list(bar.get_xdata()) == [0.5, 1.5]
     assert list(line.get_xdata()) == [1.0, 4.0]
@@ -135,9 +161,9 @@ def test_intervals_are_bars_and_ranges_thin_lines() -> None:
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", "c"]
     assert [text.get_text() for text in axes.texts] == ["not run"]
     assert axes.get_ylim()[0] > axes.get_ylim()[1], "first on top"
-    sentence = helpers.explain_uncertainty(figure, table)
-    assert "95 % interval" in sentence
-    assert "too few for an interval" in sentence
+    found = explain_uncertainty(figure, table, 0.5)
+    assert found["interval"].startswith("50 % interval") and found["range"]
+    assert filled(UNCERTAINTY, found).count(".") == 2
     assert len(figure.legends[0].get_texts()) == 2
 
 
@@ -147,7 +173,7 @@ def test_learning_curve_shows_mean_and_range() -> None:
     points = pd.DataFrame(
         {"policy_seed": [0, 0, 0, 1, 1], "step": [0, 10, 20, 0, 10], "value": [1.0, 2.0, 3.0, 3.0, 4.0]}
     )
-    helpers.learning_curve(axes, points, theme.policy_styles({"a": "learned"})["a"], label="a")
+    learning_curve(axes, points, theme.policy_styles({"a": "learned"})["a"], label="a")
     (line,) = axes.get_lines()
     assert line.get_xydata().tolist() == [[0, 2], [10, 3]], "a place that one seed has not reached is not drawn"
     assert len(axes.collections) == 1
@@ -157,7 +183,7 @@ def test_learning_curve_shows_mean_and_range() -> None:
 def test_heat_map_writes_its_numbers() -> None:
     _, axes = theme.new_figure()
     table = pd.DataFrame([[0.0, -0.001], [np.nan, -1.5]], index=["r1", "r2"], columns=["c1", "c2"])
-    helpers.heat_map(axes, table, label="gain (s)")
+    heat_map(axes, table, label="gain (s)")
     assert [text.get_text() for text in axes.texts] == ["0.00", "0.00", "\N{MINUS SIGN}1.50"]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["c1", "c2"]
     assert axes.figure.axes[1].get_ylabel() == "gain (s)"
@@ -168,7 +194,7 @@ def test_direct_labels_do_not_overlap() -> None:
     figure, axes = theme.new_figure()
     for number in range(4):
         axes.plot([0, 1], [0, 1 + 0.001 * number], label=f"policy {number}")
-    helpers.direct_labels(axes)
+    direct_labels(axes)
     figure.draw_without_rendering()
     boxes = sorted((Text.get_window_extent(text) for text in axes.texts), key=lambda box: box.y0)
     assert [text.get_text() for text in axes.texts] == [f"policy {number}" for number in range(4)]
@@ -182,7 +208,7 @@ def test_legend_names_each_policy_once() -> None:
     for axes in panels:
         axes.plot([0, 1], label="a")
         axes.plot([1, 0], label="b")
-    helpers.legend_outside(figure)
+    legend_outside(figure)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
 
 
@@ -190,7 +216,9 @@ DRAW = """
 import sys
 from schedlab.config.contract import Drawing
 from schedlab.config.settings import ThemeSettings
-from schedlab.figures import helpers, theme
+from schedlab.figures import theme
+from schedlab.figures.panels.axes import direct_labels
+from schedlab.figures.panels.cells import heat_map
 from schedlab.figures.save import save
 import pandas as pd
 with theme.applied(ThemeSettings(dpi=50)):
@@ -198,8 +226,8 @@ with theme.applied(ThemeSettings(dpi=50)):
     for name, style in theme.policy_styles({"a": "learned", "b": "rule", "c": "oracle"}).items():
         left.plot([0, 1, 2], [1, ord(name) % 7, 2], label=name, **style.line())
     left.fill_between([0, 1], [0, 1], [1, 2], alpha=0.2)
-    helpers.heat_map(right, pd.DataFrame([[1.0, 2.0]]), label="x (s)")
-    helpers.direct_labels(left)
+    heat_map(right, pd.DataFrame([[1.0, 2.0]]), label="x (s)")
+    direct_labels(left)
     save(Drawing(figure, "What is   seen."), sys.argv[1] + "/figure")
 """
 
@@ -240,7 +268,7 @@ def test_logarithmic_axes_have_plain_numbers_and_more_of_them_where_values_lie_c
     axes.plot([low, high], [0, 1])
     axes.set_xscale("log")
     axes.set_xlim(low, high)
-    helpers.log_ticks(axes.xaxis, low, high)
+    log_ticks(axes.xaxis, low, high)
     figure.draw_without_rendering()
     shown = [
         text.get_text()

@@ -1,1 +1,1 @@
-"""Drawing that knows no study: theme, helpers, files and their index."""
+"""Drawing that knows no study: theme, panels, captions, files and their index."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from schedlab.config.contract import Drawing
 from schedlab.config.files import atomic_path, write_text
-from schedlab.figures import theme
+from schedlab.figures.captions import filled
 
 # No date, and no version of the drawing software in files that would otherwise not change with it.
 METADATA = {
@@ -29,7 +29,7 @@ def save(drawing: Drawing, path: Path | str) -> list[Path]:
     targets = [path.with_name(f"{path.name}.{ending}") for ending in METADATA]
     save_as(drawing, targets)
     caption = path.with_name(f"{path.name}.txt")
-    write_text(caption, textwrap.fill(" ".join(drawing.caption.split()), 100) + "\n")
+    write_text(caption, textwrap.fill(caption_of(drawing), 100, break_on_hyphens=False) + "\n")
     return [*targets, caption]
 
 
@@ -61,18 +61,8 @@ def _nothing_collected() -> Iterator[None]:
             gc.enable()
 
 
-LETTERS_IN_A_LINE = 90
-MOST_LINES = 12
-
-
-def undrawn(title: str, reason: str) -> Drawing:
-    """Return a picture, in the theme applied, of the words that a figure could not be drawn, and why; its caption says
-    the same.
+def caption_of(drawing: Drawing, where: str = "") -> str:
+    """Return the caption of a drawing with its values in it, in one line of single spaces. Raises UserError, which
+    names `where`, for a name that is not among the values.
     """
-    said = f"This figure could not be drawn: {' '.join(reason.split())}"
-    figure, axes = theme.new_figure(height_mm=60)
-    axes.set_axis_off()
-    lines = textwrap.wrap(said, LETTERS_IN_A_LINE, max_lines=MOST_LINES, placeholder=" ...")
-    axes.set_title(title, parse_math=False)
-    axes.text(0.0, 0.9, "\n".join(lines), transform=axes.transAxes, va="top", color=theme.INK, parse_math=False)
-    return Drawing(figure, said)
+    return " ".join(filled(drawing.caption, drawing.values, where).split())

@@ -130,10 +130,11 @@ def new_figure(
     return figure, figure.subplots(rows, columns, **subplots)
 
 
-def new_grid(
+def new_panels(
     count: int, most: int, *, row_mm: float, around_mm: float, **subplots: Any
-) -> tuple[Figure, list[list[Axes]]]:
-    """Return a figure with `count` panels in as few rows as hold them, at most `most` in a row, and the panels by row.
+) -> tuple[Figure, list[Axes], list[list[Axes]]]:
+    """Return a figure with `count` panels in as few rows as hold them, at most `most` in a row, the panels, and the
+    panels by row.
 
     row_mm, around_mm  height of a row, and of what stands above and below all rows (titles, legend)
     subplots           keywords of `Figure.subplots`; width_ratios are left out where there are several rows
@@ -147,7 +148,8 @@ def new_grid(
         axes.remove()
     for axes in grid.flat[max(0, count - columns) : count]:
         axes.tick_params(labelbottom=True)  # the last of its column, also where the row below ends before it
-    return figure, [list(grid.flat[start : min(start + columns, count)]) for start in range(0, count, columns)]
+    panels = list(grid.flat[:count])
+    return figure, panels, [panels[start : start + columns] for start in range(0, count, columns)]
 
 
 def mark(figure: Figure, words: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from schedlab.config.contract import Metric
-from schedlab.figures import helpers
+from schedlab.figures.captions import number_text
 
 LARGER_UNITS = {
     "s": ((3600.0, "h"), (60.0, "min")),
@@ -23,10 +23,25 @@ class Scaled:
     label: str
     unit: str
 
+    def of(self, value: float) -> Amount:
+        """Return a value (in the original unit) for a caption."""
+        return Amount(float(value), self)
+
     def text(self, value: float) -> str:
         """Return a value (in the original unit) as text with the unit."""
-        number = helpers.number_text(value / self.size, "{:.3g}" if abs(value / self.size) < 1000 else "{:.0f}")
+        number = number_text(value / self.size, "{:.3g}" if abs(value / self.size) < 1000 else "{:.0f}")
         return f"{number} {self.unit}".rstrip(" -")
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A value in its original unit that is written in one of its size."""
+
+    value: float
+    scale: Scaled
+
+    def __str__(self) -> str:
+        return self.scale.text(self.value)
 
 
 def scaled(metric: Metric, largest: float) -> Scaled:

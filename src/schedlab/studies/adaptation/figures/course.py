@@ -13,7 +13,10 @@ from matplotlib.axes import Axes
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
 from schedlab.config.files import read_table
-from schedlab.figures import helpers, theme
+from schedlab.figures import theme
+from schedlab.figures.drawing import settings_of
+from schedlab.figures.panels.axes import axis_label, key, legend_outside, name_rows, shared_xlabel
+from schedlab.figures.panels.cells import heat_map
 from schedlab.figures.theme import GRID, INK, MUTED
 from schedlab.studies.adaptation.figures import data
 from schedlab.studies.adaptation.figures.data import Shown
@@ -21,56 +24,67 @@ from schedlab.studies.adaptation.figures.settings import MovesSettings, TrunkSet
 from schedlab.studies.adaptation.simulator.ranking import reliability
 
 SURE = 0.9  # mean probability of the action taken from which a mark is filled
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
+DECISIONS = (
+    "Decisions that grow, of those with more than {half:g} s left and of the later ones (in brackets the smallest "
+    "probability of an action taken): {policies:{name} {early:.0%} and {late:.0%} ({sure:.2f})}."
+)
+TRUNK = (
+    "The best sequence gains over doing nothing, in {quantity}: {gains:{gain:.3f}[ {unit}] from {start:g} s}. "
+    "[The curve begins with the last epoch before growth is possible ({begins:g} s) and shows single epochs of the "
+    "first replicate of each job; an end, and so the dashed line, is a mean over the last {window:epoch|epochs} and "
+    "all replicates, so the curve need not end on it.]"
+)
+MOVES = (
+    "Left, best: {moves} ({best:.3f}[ {unit}]; {deepest:.3f}[ {unit}] by deepening alone, {none:.3f}[ {unit}] without "
+    "growth[; standard deviation of a mean {noise:.3f}[ {unit}]][{unclear}, so growth is not shown to help]). Right: "
+    "of {growing} sequences that grow, {stay} end better than no growth where the resources stay, {back} where they "
+    "are taken away. Each is compared with no growth in the same case (dashed: {stay_none:.3f}[ {unit}] and "
+    "{back_none:.3f}[ {unit}]), which is not the same number twice, since the way back gives a network soft targets "
+    "even if it has not grown."
+)
 
 
 def draw_decisions(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Time left against action, a panel a policy; area: share of seeds and replicates; filled: it was sure."""
     scenarios, unlike = data.alike(data.scenarios_of(tables, spec), lambda found: found.action_names, "other actions")
-    names = data.policies(tables, spec)
-    actions = scenarios[0].action_names
+    names, actions = data.policies(tables, spec), scenarios[0].action_names
     decisions = max(scenario.problem.tree.decisions for scenario in scenarios)
     rows = tables.details["decisions"]
     of_scenarios = rows["scenario"].isin([scenario.name for scenario in scenarios])
     rows = rows[of_scenarios & (rows["split"] == "test") & rows["policy"].isin(names)]
-    most = 2 if len(names) > 1 else 1
-    figure, lines = theme.new_grid(
-        len(names), most, row_mm=14 + 9 * len(actions), around_mm=20, sharey=True, sharex=True
-    )
-    for axes, name in zip(data.flat(lines), names, strict=True):
-        _decision_panel(axes, rows[rows["policy"] == name], decisions)
+    rows = rows.assign(sure=_probability(rows))
+    row_mm, most = 14 + 9 * len(actions), 2 if len(names) > 1 else 1
+    figure, panels, lines = theme.new_panels(len(names), most, row_mm=row_mm, around_mm=20, sharey=True, sharex=True)
+    for axes, name in zip(panels, names, strict=True):
+        _decision_panel(axes, rows[rows["policy"] == name], decisions, len(actions))
         axes.set_title(name, fontsize="medium")
     for line in lines:
         line[0].set(ylabel="action taken")
-    first = lines[0][0]
-    first.set_yticks(range(len(actions)), actions)
-    first.set(ylim=(len(actions) - 0.5, -0.5), xlim=(1.06 * rows["time_left"].max(), 0))
-    helpers.shared_xlabel(lines[-1], "time left when the decision is taken (s)")
-    helpers.legend_outside(figure, _decision_keys(decisions), columns=max(decisions, 3))
-    return Drawing(figure, data.caption(spec.caption, _decisions_caption(rows, names, actions)), left_out=unlike)
+    name_rows(panels[0], actions)
+    panels[0].set_xlim(1.06 * rows["time_left"].max(), 0)
+    shared_xlabel(lines[-1], "time left when the decision is taken (s)")
+    legend_outside(figure, _decision_keys(decisions), columns=max(decisions, 3))
+    half, found = rows["time_left"].max() / 2, {}
+    for name in names:
+        some = rows[rows["policy"] == name]
+        grows, early = some["action"] < len(actions) - 1, some["time_left"] > half
+        found[name] = {"early": grows[early].mean(), "late": grows[~early].mean(), "sure": some["sure"].min()}
+    return Drawing(figure, DECISIONS, {"half": half, "policies": found}, left_out=unlike)
 
 
-def _decision_panel(axes: Axes, rows: pd.DataFrame, decisions: int) -> None:
+def _decision_panel(axes: Axes, rows: pd.DataFrame, decisions: int, actions: int) -> None:
     """A mark a decision, action and time left; each decision has a lane, shape and colour within an action's row."""
-    rows = rows.assign(sure=_probability(rows))
     runs = rows.groupby("scenario")[["policy_seed", "unit"]].apply(lambda some: len(some.drop_duplicates()))
     for number in range(decisions):
-        some = (
-            rows[rows["decision"] == number]
-            .groupby(["scenario", "action", "time_left"])["sure"]
-            .agg(["size", "mean"])
-            .reset_index()
-        )
-        share = (some["size"] / some["scenario"].map(runs)).to_numpy()
+        some = rows[rows["decision"] == number].groupby(["scenario", "action", "time_left"])["sure"]
+        marks = some.agg(["size", "mean"]).reset_index()
+        share = (marks["size"] / marks["scenario"].map(runs)).to_numpy()
         lane, colour = 0.27 * (number - (decisions - 1) / 2), theme.colour(number)
-        faces = np.where(some["mean"] >= SURE, colour, "white")
-        look: dict[str, Any] = {
-            "marker": theme.LEARNED_MARKERS[number],
-            "linewidths": 0.9,
-            "facecolors": faces,
-            "edgecolors": colour,
-        }
-        axes.scatter(some["time_left"], some["action"] + lane, s=_area(share), zorder=3, **look)
-    for line in range(int(rows.filter(like="probability_").notna().any().sum()) - 1):
+        look: dict[str, Any] = {"marker": theme.LEARNED_MARKERS[number], "linewidths": 0.9, "edgecolors": colour}
+        faces = np.where(marks["mean"] >= SURE, colour, "white")
+        axes.scatter(marks["time_left"], marks["action"] + lane, s=_area(share), facecolors=faces, zorder=3, **look)
+    for line in range(actions - 1):
         axes.axhline(line + 0.5, color=GRID, linewidth=0.5)
     axes.tick_params(axis="y", length=0)
     axes.grid(True, axis="x")
@@ -89,61 +103,56 @@ def _probability(rows: pd.DataFrame) -> np.ndarray:
 
 
 def _decision_keys(decisions: int) -> list[Any]:
-    ordinals = ["first", "second", "third", "fourth", "fifth", "sixth"]
     numbers, sizes = [], []
     for number in range(decisions):
-        mark, colour = theme.LEARNED_MARKERS[number], theme.colour(number)
-        label = f"{ordinals[number]} decision"
-        numbers.append(data.key(marker=mark, color=colour, linestyle="none", markersize=5.5, label=label))
-    marks = (
-        ("all seeds and replicates", 1.0, MUTED),
-        ("a third of them", 1 / 3, MUTED),
-        (f"probability below {SURE:g}", 1.0, "white"),
-    )
-    for label, share, inside in marks:
-        look: dict[str, Any] = {"marker": "o", "color": MUTED, "markerfacecolor": inside, "linestyle": "none"}
-        sizes.append(data.key(markersize=_area(share) ** 0.5, label=label, **look))
-    return [key for pair in zip_longest(numbers, sizes) for key in pair if key]  # a legend fills its columns one by one
-
-
-def _decisions_caption(rows: pd.DataFrame, names: Sequence[str], actions: Sequence[str]) -> str:
-    """For each policy: how often it grows early and late, and how sure it is at least."""
-    half = rows["time_left"].max() / 2
-    told = []
-    for name in names:
-        some = rows[rows["policy"] == name]
-        grows = some["action"] < len(actions) - 1
-        early, late = (float(grows[part].mean()) for part in (some["time_left"] > half, some["time_left"] <= half))
-        told.append(f"{name} {early:.0%} and {late:.0%} ({_probability(some).min():.2f})")
-    what = f"Decisions that grow, of those with more than {half:g} s left and of the later ones"
-    return f"{what} (in brackets the smallest probability of an action taken): {'; '.join(told)}."
+        look: dict[str, Any] = {"marker": theme.LEARNED_MARKERS[number], "color": theme.colour(number)}
+        numbers.append(key(f"{ORDINALS[number]} decision", linestyle="none", markersize=5.5, **look))
+    unsure = f"probability below {SURE:g}"
+    for label, share in (("all seeds and replicates", 1.0), ("a third of them", 1 / 3), (unsure, 1.0)):
+        look = {"marker": "o", "color": MUTED, "markerfacecolor": "white" if label == unsure else MUTED}
+        sizes.append(key(label, linestyle="none", markersize=_area(share) ** 0.5, **look))
+    return [entry for pair in zip_longest(numbers, sizes) for entry in pair if entry]  # a legend fills its columns
 
 
 def draw_trunk(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Results against pinned time: the trunk, when each scenario starts, and what its sequences lead to.
 
     The curve of the trunk needs the input `trunk` of a scenario; without it, starts and ends alone are drawn. It begins
-    with the last
-    epoch before the first start: what was before would squeeze all that follows.
+    with the last epoch before the first start: what was before would squeeze all that follows.
     """
     scenarios, unlike = data.alike(
         data.scenarios_of(tables, spec), lambda found: tables.inputs[found.name].get("trunk"), "another trunk"
     )
-    columns = helpers.settings_of(spec, TrunkSettings).columns or (scenarios[0].column,)
+    columns = settings_of(spec, TrunkSettings).columns or (scenarios[0].column,)
     trunk = _trunk(tables, scenarios)
-    beside = 2 if len(scenarios) < 8 else 1
-    figure, lines = theme.new_grid(len(columns), beside, row_mm=62, around_mm=16)
-    for axes, column in zip(data.flat(lines), columns, strict=True):
-        if trunk is not None:
-            for _, job in trunk.groupby("job"):
-                look: dict[str, Any] = {"color": INK, "linewidth": 1.0, "marker": ".", "markersize": 2.5, "zorder": 3}
-                axes.plot(job["ends"].to_numpy(), job[column].to_numpy(), **look)
+    across = 2 if len(scenarios) < 8 else 1
+    figure, panels, _ = theme.new_panels(len(columns), across, row_mm=62, around_mm=16)
+    curve: dict[str, Any] = {"color": INK, "linewidth": 1.0, "marker": "."}
+    for axes, column in zip(panels, columns, strict=True):
+        for _, job in trunk.groupby("job") if trunk is not None else ():
+            axes.plot(job["ends"].to_numpy(), job[column].to_numpy(), markersize=2.5, zorder=3, **curve)
         _starts(axes, scenarios, column)
-        axes.set(
-            xlabel="pinned time since the start of training (s)", ylabel=helpers.axis_label(data.QUANTITIES[column])
-        )
-    helpers.legend_outside(figure, _trunk_keys(trunk is not None), columns=2)
-    return Drawing(figure, data.caption(spec.caption, _trunk_caption(scenarios, columns[0], trunk)), left_out=unlike)
+        axes.set(xlabel="pinned time since the start of training (s)", ylabel=axis_label(data.QUANTITIES[column]))
+    keys = [] if trunk is None else [key("no growth, epoch by epoch", markersize=3, **curve)]
+    keys.append(key(_NEVER_ENDS, color=MUTED, marker="D", markersize=3.5, **data.DASHED))
+    keys.append(key("ends of all sequences that start here", color=theme.colour(0), **_BAR))
+    keys.append(key("best of them by what is rewarded", color=theme.colour(0), **_STAR))
+    legend_outside(figure, keys, columns=2)
+    quantity = data.QUANTITIES[columns[0]]
+    facts = {
+        "quantity": quantity.label,
+        "gains": [{"gain": _gain(found, columns[0]), "start": found.start} for found in scenarios],
+        "unit": data.unit_of(quantity),
+        "begins": None if trunk is None else float(trunk["ends"].min()),
+        "window": scenarios[0].window,
+    }
+    return Drawing(figure, TRUNK, facts, left_out=unlike)
+
+
+def _gain(scenario: Shown, column: str) -> float:
+    """What the best sequence gains over doing nothing in a column, in its direction."""
+    values, sign = scenario.mean(column), 1 if data.QUANTITIES[column].better == "higher" else -1
+    return sign * float(values[scenario.best] - values[scenario.nothing])
 
 
 def _trunk(tables: StudyTables, scenarios: Sequence[Shown]) -> pd.DataFrame | None:
@@ -152,11 +161,9 @@ def _trunk(tables: StudyTables, scenarios: Sequence[Shown]) -> pd.DataFrame | No
     if not paths:
         return None
     trunk = read_table(paths[0])
-    trunk = trunk.assign(
-        ends=trunk["time_left"].max() - trunk["time_left"] + trunk["train_seconds"] + trunk["eval_seconds"]
-    )
-    before = trunk["ends"][trunk["ends"] <= min(scenario.start for scenario in scenarios)]
-    return trunk[trunk["ends"] >= before.max()] if len(before) else trunk
+    ends = trunk["time_left"].max() - trunk["time_left"] + trunk["train_seconds"] + trunk["eval_seconds"]
+    before = ends[ends <= min(scenario.start for scenario in scenarios)]
+    return trunk.assign(ends=ends)[ends >= (before.max() if len(before) else -np.inf)]
 
 
 def _starts(axes: Axes, scenarios: Sequence[Shown], column: str) -> None:
@@ -184,68 +191,42 @@ _BAR: dict[str, Any] = {"linewidth": 4, "alpha": 0.35, "solid_capstyle": "butt"}
 _NEVER_ENDS = "end without growth: mean of all replicates and their range"
 
 
-def _trunk_keys(with_trunk: bool) -> list[Any]:
-    keys = [data.key(color=INK, linewidth=1.0, marker=".", markersize=3, label="no growth, epoch by epoch")]
-    keys = keys if with_trunk else []
-    keys.append(data.key(color=MUTED, marker="D", markersize=3.5, label=_NEVER_ENDS, **data.DASHED))
-    keys.append(data.key(color=theme.colour(0), label="ends of all sequences that start here", **_BAR))
-    keys.append(data.key(color=theme.colour(0), label="best of them by what is rewarded", **_STAR))
-    return keys
-
-
-def _trunk_caption(scenarios: Sequence[Shown], column: str, trunk: pd.DataFrame | None) -> str:
-    quantity = data.QUANTITIES[column]
-    sign = 1 if quantity.better == "higher" else -1
-    gains = []
-    for scenario in scenarios:
-        gain = sign * float(scenario.mean(column)[scenario.best] - scenario.mean(column)[scenario.nothing])
-        gains.append(f"{data.amount(gain, quantity.unit)} from {scenario.start:g} s")
-    told = ", ".join(gains)
-    gained = f"The best sequence gains over doing nothing, in {quantity.label}: {told}."
-    if trunk is None:
-        return gained
-    window = scenarios[0].window
-    last = "the last epoch" if window == 1 else f"the last {window} epochs"
-    return (
-        f"{gained} The curve begins with the last epoch before growth is possible ({trunk['ends'].min():g} s) and "
-        "shows single epochs of the first replicate of each job; an end, and so the dashed line, is a mean over "
-        f"{last} and all replicates, so the curve need not end on it."
-    )
-
-
 def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Left: two moves that may widen as well as deepen. Right: sequences with resources kept and taken away.
 
     `kept` starts like `down`, without the way back; nothing is done at decisions that `down` has not.
     """
-    settings = helpers.settings_of(spec, MovesSettings)
+    settings = settings_of(spec, MovesSettings)
     widen, down, kept = data.scenarios_of(tables, spec, (settings.widen, settings.down, settings.kept))
     if widen.problem.tree.decisions != 2:
         where = f"figure {spec.name}: params.widen"
         what = f"{widen.name} has {widen.problem.tree.decisions} decisions"
         raise UserError(what, where=where, expected="a scenario with two")
     quantity = data.one_quantity([widen, down, kept], spec)
-    figure, panels = theme.new_figure(1, 2, height_mm=86, width_ratios=[1.05, 1])
-    actions = widen.action_names
-    square = widen.mean().reshape(len(actions), len(actions))
+    figure, (left, right) = theme.new_figure(1, 2, height_mm=86, width_ratios=[1.05, 1])
+    actions, label = widen.action_names, axis_label(quantity)
+    square = pd.DataFrame(widen.mean().reshape(len(actions), len(actions)), actions, actions)
     colours = data.HIGH_IS_GOOD if quantity.better == "higher" else data.LOW_IS_GOOD
-    helpers.heat_map(
-        panels[0],
-        pd.DataFrame(square, actions, actions),
-        form="{:.3f}",
-        label=helpers.axis_label(quantity),
-        colours=colours,
+    heat_map(left, square, form="{:.3f}", label=label, colours=colours)
+    left.set(title=f"{widen.label}: means of {widen.replicates} replicates", xlabel="second move", ylabel="first move")
+    left.tick_params(axis="x", rotation=30)
+    stay, back = _both(down, kept)
+    sides = (
+        (stay, "resources stay", theme.colour(0), "o", -0.14),
+        (back, "resources are taken away", theme.colour(3), "D", 0.14),
     )
-    panels[0].set(
-        title=f"{widen.label}: means of {widen.replicates} replicates", xlabel="second move", ylabel="first move"
-    )
-    panels[0].tick_params(axis="x", rotation=30)
-    _dumbbells(panels[1], down, kept)
-    panels[1].set(
-        title=f"{down.label}: taken away at {down.problem.setup.downs[0]:g} s", xlabel=helpers.axis_label(quantity)
-    )
-    helpers.legend_outside(figure, _moves_keys(), columns=3)
-    return Drawing(figure, f"{spec.caption} {_moves_caption(widen, down, kept)}")
+    keys = []
+    for values, name, colour, marker, shift in sides:
+        _dumbbells(right, values, shift, colour, marker)
+        right.axvline(values.mean(0)[down.nothing], color=colour, **data.DASHED, zorder=1)
+        look: dict[str, Any] = {"marker": marker, "color": colour, "linewidth": 0.6, "markersize": 4}
+        keys.append(key(f"{name} (line: replicates)", **look))
+    name_rows(right, [", ".join(down.moves(name)) for name in down.sequences], below=0.6, above=0.6)
+    right.grid(True, axis="x")
+    right.set(title=f"{down.label}: taken away at {down.problem.setup.downs[0]:g} s", xlabel=label)
+    legend_outside(figure, [*keys, key("no growth, in either case", color=MUTED, **data.DASHED)], columns=3)
+    facts = {**_widening(widen), **_way_back(stay.mean(0), back.mean(0), down)}
+    return Drawing(figure, MOVES, facts)
 
 
 def _both(down: Shown, kept: Shown) -> tuple[np.ndarray, np.ndarray]:
@@ -261,52 +242,35 @@ def _both(down: Shown, kept: Shown) -> tuple[np.ndarray, np.ndarray]:
     return kept.values()[np.ix_(rows, columns)], down.values()[own]
 
 
-def _dumbbells(axes: Axes, down: Shown, kept: Shown) -> None:
-    """A row a sequence: its mean with resources kept and taken away, each with the range of its replicates."""
-    stay, back = _both(down, kept)
-    sides = ((stay, theme.colour(0), "o", -0.14), (back, theme.colour(3), "D", 0.14))
-    for values, colour, marker, shift in sides:
-        for row, results in enumerate(values.T):
-            axes.plot([results.min(), results.max()], [row + shift] * 2, color=colour, linewidth=0.6, zorder=2)
-            look: dict[str, Any] = {"color": colour, "markersize": 4, "zorder": 3}
-            axes.plot([results.mean()], [row + shift], marker, **look, **data.EDGE)
-        axes.axvline(values.mean(0)[down.nothing], color=colour, **data.DASHED, zorder=1)
-    axes.set_yticks(range(len(down.sequences)), [", ".join(down.moves(name)) for name in down.sequences])
-    axes.set_ylim(len(down.sequences) - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(True, axis="x")
+def _dumbbells(axes: Axes, values: np.ndarray, shift: float, colour: str, marker: str) -> None:
+    """A row a sequence: its mean with the range of its replicates; values (units, sequences)."""
+    for row, results in enumerate(values.T):
+        axes.plot([results.min(), results.max()], [row + shift] * 2, color=colour, linewidth=0.6, zorder=2)
+        axes.plot([results.mean()], [row + shift], marker, color=colour, markersize=4, zorder=3, **data.EDGE)
 
 
-def _moves_keys() -> list[Any]:
-    looks = (("o", theme.colour(0), "resources stay"), ("D", theme.colour(3), "resources are taken away"))
-    keys = [
-        data.key(marker=marker, color=colour, linewidth=0.6, markersize=4, label=f"{label} (line: replicates)")
-        for marker, colour, label in looks
-    ]
-    return [*keys, data.key(color=MUTED, **data.DASHED, label="no growth, in either case")]
+def _widening(widen: Shown) -> dict[str, Any]:
+    """The best moves, the best that only deepen, and no growth, with the noise of a mean."""
+    values, sign = widen.mean(), 1 if widen.quantity.better == "higher" else -1
+    moves = {place: widen.moves(name) for place, name in enumerate(widen.sequences)}
+    deep = [place for place, names in moves.items() if not any("widen" in name for name in names)]
+    several = widen.replicates > 1
+    noise = reliability(widen.values()).sd_residual / widen.replicates**0.5 if several else None
+    gain = sign * (values[widen.best] - values[widen.nothing])
+    return {
+        "moves": ", then ".join(moves[widen.best]),
+        "best": float(values[widen.best]),
+        "deepest": float(values[max(deep, key=lambda place: sign * values[place])]),
+        "none": float(values[widen.nothing]),
+        "noise": noise,
+        "unclear": noise is not None and bool(gain < 2 * noise),
+        "unit": data.unit_of(widen.quantity),
+    }
 
 
-def _moves_caption(widen: Shown, down: Shown, kept: Shown) -> str:
-    unit, values = widen.quantity.unit, widen.mean()
-    sign = 1 if widen.quantity.better == "higher" else -1
-    deep = [
-        place for place, name in enumerate(widen.sequences) if not any("widen" in move for move in widen.moves(name))
-    ]
-    deepest = max(deep, key=lambda place: sign * values[place])
-    best, only, none = (data.amount(values[place], unit) for place in (widen.best, deepest, widen.nothing))
-    moves = ", then ".join(widen.moves(widen.sequences[widen.best]))
-    told = f"Left, best: {moves} ({best}; {only} by deepening alone, {none} without growth"
-    if widen.replicates > 1:
-        noise = reliability(widen.values()).sd_residual / widen.replicates**0.5
-        told += f"; standard deviation of a mean {data.amount(noise, unit)}"
-        if sign * (values[widen.best] - values[widen.nothing]) < 2 * noise:
-            told += ", so growth is not shown to help"
-    stay, back = (results.mean(0) for results in _both(down, kept))
-    helped = [int((sign * results > sign * results[down.nothing]).sum()) for results in (stay, back)]
-    without = " and ".join(data.amount(results[down.nothing], unit) for results in (stay, back))
-    return (
-        f"{told}). Right: of {len(back) - 1} sequences that grow, {helped[0]} end better than no growth where the "
-        f"resources stay, {helped[1]} where they are taken away. Each is held against no growth in the same case "
-        f"(dashed: {without}), which is not the same number twice, since the way back gives soft targets to a network "
-        "that has not grown as well: its own."
-    )
+def _way_back(stay: np.ndarray, back: np.ndarray, down: Shown) -> dict[str, Any]:
+    """How many sequences end better than no growth in either case; stay, back: means of the sequences."""
+    sign, none = 1 if down.quantity.better == "higher" else -1, down.nothing
+    helped = [int((sign * results > sign * results[none]).sum()) for results in (stay, back)]
+    counts = {"growing": len(back) - 1, "stay": helped[0], "back": helped[1]}
+    return {**counts, "stay_none": float(stay[none]), "back_none": float(back[none])}

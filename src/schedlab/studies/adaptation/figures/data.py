@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
-from matplotlib.lines import Line2D
 
 from schedlab.config.contract import FigureSpec, Metric, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import read_table
 from schedlab.config.schema import Settings
-from schedlab.figures import helpers, theme
+from schedlab.figures import theme
+from schedlab.figures.order import kinds_of
 from schedlab.figures.theme import Style
 from schedlab.studies.adaptation.network.architecture import architecture
 from schedlab.studies.adaptation.parts import scenario_of
@@ -123,21 +123,10 @@ class Shown:
 
 EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}  # of marks that lie on others
 DASHED: dict[str, Any] = {"linewidth": 0.8, "linestyle": (0, (4, 2))}
-
-
-def caption(*texts: str) -> str:
-    """Return sentences, those that are not empty, as one text."""
-    return " ".join(filter(None, texts))
-
-
-def flat(lines: Iterable[Iterable[Axes]]) -> list[Axes]:
-    """Return the panels of a grid, line by line."""
-    return [axes for line in lines for axes in line]
-
-
-def key(**look: Any) -> Line2D:
-    """Return an entry of a legend: a line or mark with its label."""
-    return Line2D([], [], **look)
+REPEATED = (
+    "[{seeds:seed|seeds} a learned policy, {units:test replicate|test replicates} of {blocks:job|jobs}"
+    "[{overlapping}, which is learned on as well][{bare}; below five no interval is given].]"
+)
 
 
 def in_words(name: str) -> str:
@@ -222,15 +211,10 @@ def policies(tables: StudyTables, spec: FigureSpec, among: Iterable[str] = ()) -
     return [name for name in (tuple(among) or spec.policies or sorted(there)) if name in there]
 
 
-def kinds(tables: StudyTables) -> dict[str, str]:
-    """Return the kind of each policy: rule, learned or oracle."""
-    return dict(zip(tables.scores["policy"], tables.scores["kind"], strict=True))
-
-
 def styles(tables: StudyTables, names: Sequence[str]) -> dict[str, Style]:
     """Return the policies' usual looks, with other colours for learned ones that would look alike."""
     everywhere = theme.styles_of(tables.scores)
-    known = kinds(tables)
+    known = kinds_of(tables.scores)
     lines = [(everywhere[name].colour, everywhere[name].dashes) for name in names if known[name] == "learned"]
     if len(set(lines)) == len(lines):
         return {name: everywhere[name] for name in names}
@@ -275,30 +259,16 @@ def chosen_sequences(tables: StudyTables, scenario: str, policy: str) -> dict[st
     return {str(name): float(share) for name, share in shares.items()}
 
 
-def amount(value: float, unit: str, *, signed: bool = False) -> str:
-    """Return a number with its unit for a caption: 0.012 nat."""
-    text = helpers.number_text(value, "{:+.3f}" if signed else "{:.3f}")
-    return f"{text} {unit}" if unit not in ("", "fraction") else text
+def unit_of(quantity: Metric) -> str:
+    """Return the unit of a quantity for a caption; nothing for a fraction."""
+    return "" if quantity.unit == "fraction" else quantity.unit
 
 
-def listed(texts: Sequence[str]) -> str:
-    """Return 'a, b and c'."""
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
-
-
-def repetitions(tables: StudyTables, names: Sequence[str], scenarios: Sequence[Shown]) -> str:
-    """Return how many seeds and replicates a comparison has, and why there is no interval."""
+def repetitions(tables: StudyTables, names: Sequence[str], scenarios: Sequence[Shown]) -> dict[str, Any]:
+    """Return the values of REPEATED: how many seeds and replicates a comparison has, and why there is no interval."""
     rows = tables.summary
     of_scenarios = rows["scenario"].isin([scenario.name for scenario in scenarios])
     rows = rows[of_scenarios & rows["policy"].isin(names) & (rows["split"] == "test")]
-    if rows.empty:
-        return ""
-    seeds, units, blocks = (int(rows[name].max()) for name in ("seeds", "units", "blocks"))
-    text = f"{_count(seeds, 'seed')} a learned policy, {_count(units, 'test replicate')} of {_count(blocks, 'job')}"
-    if all(scenario.problem.units("test")[0].kind == OVERLAPPING for scenario in scenarios):
-        text += ", which is learned on as well"
-    return f"{text}; below five no interval is given." if not np.isfinite(rows["ci_low"]).any() else f"{text}."
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    counts = {name: int(rows[name].max()) if len(rows) else None for name in ("seeds", "units", "blocks")}
+    overlapping = all(scenario.problem.units("test")[0].kind == OVERLAPPING for scenario in scenarios)
+    return {**counts, "overlapping": overlapping, "bare": not np.isfinite(rows["ci_low"]).any()}

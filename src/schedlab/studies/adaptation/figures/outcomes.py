@@ -10,250 +10,230 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
-from schedlab.figures import helpers, theme
+from schedlab.config.contract import Drawing, FigureSpec, StudyTables
+from schedlab.figures import theme
+from schedlab.figures.captions import listed
+from schedlab.figures.drawing import settings_of
+from schedlab.figures.order import kinds_of
+from schedlab.figures.panels.axes import (
+    BETTER,
+    axis_label,
+    key,
+    legend_outside,
+    name_rows,
+    policy_handles,
+    shared_xlabel,
+    short_ticks,
+)
+from schedlab.figures.panels.points import (
+    BAR,
+    THIN,
+    UNCERTAINTY,
+    explain_uncertainty,
+    points_with_uncertainty,
+    span,
+)
 from schedlab.figures.theme import GRID, INK, MUTED, Style
 from schedlab.studies.adaptation.figures import data
-from schedlab.studies.adaptation.figures.data import BEST, NEVER, Shown
+from schedlab.studies.adaptation.figures.data import BEST, NEVER, REPEATED, Shown
 from schedlab.studies.adaptation.figures.settings import FinalSettings, VersusSettings
 
 ROW_MM = 4.6  # height of a policy's row
-ACROSS = 6  # scenarios that fit beside each other as panels
+ACROSS = 6  # scenarios that fit into a row as panels
+VERSUS = (
+    "[No learned policy loses less than {baseline} on average; the closest is {closest} ({least:+.3f}[ {unit}]).] "
+    "[Learned policies that lose less than {baseline} on average: {ahead:{name} ({value:+.3f}[ {unit}])}"
+    "[; {behind} of {learned} learned policies do not].] "
+    "[By more than twice the noise of such a mean difference ({noise:.3f}[ {unit}]): {beyond}.] "
+    "[{unknown}The size of the noise cannot be estimated from one replicate.] "
+    "{baseline} loses {own:.3f}[ {unit}] to the best sequence on average. "
+) + REPEATED
+REGRET = (
+    "Smallest on average: {least} ({regret:.3f}[ {unit}])[; {never} loses {never_regret:.3f}[ {unit}]]. "
+    f"Regrets within one standard deviation of one result (grey) can be luck. {UNCERTAINTY} {REPEATED}"
+)
 
 
 def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Every policy's paired difference in regret to one baseline: over all scenarios first, then in each."""
     scenarios, others = data.alike_rewarded(data.scenarios_of(tables, spec))
-    baseline = helpers.settings_of(spec, VersusSettings).baseline
+    baseline, kinds = settings_of(spec, VersusSettings).baseline, kinds_of(tables.scores)
     names = [name for name in data.policies(tables, spec) if name not in (baseline, BEST)]
-    scenarios, unlike = data.alike(
-        scenarios, lambda found: _compared(tables, found, [*names, baseline]), "compares other policies"
-    )
-    quantity = scenarios[0].quantity
+    scores = tables.scores.groupby("scenario")["policy"]
+    compared = {name: frozenset(policies) & {*names, baseline} for name, policies in scores}
+    scenarios, unlike = data.alike(scenarios, lambda found: compared.get(found.name), "compares other policies")
     losses = data.per_seed(tables, "regret", [*names, baseline], scenarios).dropna()
     reference = losses.loc[baseline].mean(axis=0)
-    means = (losses.drop(index=baseline, level="policy") - reference).mean(axis=1)
-    order = _learned_first(means, data.kinds(tables))
+    differences = losses.drop(index=baseline, level="policy") - reference
+    means = differences.mean(axis=1)
+    by_policy = means.groupby(level="policy").mean()
+    order = sorted(by_policy.index, key=lambda name: (kinds[name] != "learned", by_policy[name], name))
     looks = data.styles(tables, order)
     noises = np.array([data.noise_of(tables, scenario.name) for scenario in scenarios])
-    units = [len(scenario.problem.rows("test")) for scenario in scenarios]
-    spreads = noises * np.sqrt(2 / np.array(units))
+    spreads = noises * np.sqrt(2 / np.array([len(scenario.problem.rows("test")) for scenario in scenarios]))
+    of_mean = float(np.sqrt((spreads**2).sum()) / len(spreads))
     look: dict[str, Any] = {"sharey": True, "sharex": True, "width_ratios": [1.6, *[1] * len(scenarios)]}
-    height = 14 + ROW_MM * len(order)
-    figure, lines = theme.new_grid(len(scenarios) + 1, ACROSS + 1, row_mm=height, around_mm=20, **look)
-    panels = data.flat(lines)
-    _mean_points(panels[0], means, order, looks)
+    row_mm = 14 + ROW_MM * len(order)
+    figure, panels, lines = theme.new_panels(len(scenarios) + 1, ACROSS + 1, row_mm=row_mm, around_mm=20, **look)
+    points_with_uncertainty(panels[0], _ranges(means), order, looks)
     panels[0].set_title(f"mean of all\n{len(scenarios)} scenarios")
     for axes, scenario in zip(panels[1:], scenarios, strict=True):
         rows = data.summary_rows(tables.comparisons, "regret", scenario.name, order)
         rows = rows[rows["baseline"] == baseline].drop_duplicates("policy")
-        rows = rows if len(rows) else _ranges(losses[scenario.name] - reference[scenario.name])
-        helpers.points_with_uncertainty(axes, rows, order, looks)
-        axes.set_title(scenario.tick if len(scenarios) < ACROSS else data.narrow(scenario))
-    of_mean = float(np.sqrt((spreads**2).sum()) / len(spreads))
+        points_with_uncertainty(axes, rows if len(rows) else _ranges(differences[scenario.name]), order, looks)
+        _title(axes, scenario, len(scenarios))
     for axes, spread in zip(panels, [of_mean, *spreads], strict=True):
-        _difference_axes(axes, spread)
-    _finish_rows(lines, order, data.kinds(tables))
-    helpers.shared_xlabel(lines[-1], f"difference to {baseline} in {helpers.axis_label(data.regret_metric(quantity))}")
-    figure.legend(handles=_keys(of_mean), loc="outside lower center", ncols=3)
-    told = _versus_caption(means, order, data.kinds(tables), baseline, quantity, of_mean)
-    mean_loss = data.amount(float(reference.mean()), quantity.unit)
-    mean_loss = f"{baseline} itself loses {mean_loss} to the best sequence on average."
-    texts = [spec.caption, told, mean_loss, data.repetitions(tables, [*order, baseline], scenarios)]
-    return Drawing(figure, data.caption(*texts), left_out=others | unlike)
+        axes.axvline(0, color=INK, linewidth=0.8, zorder=1)
+        if np.isfinite(spread):
+            axes.axvspan(-spread, spread, zorder=0, **GREY)
+    _finish_rows(lines, order, kinds)
+    regret = data.regret_metric(scenarios[0].quantity)
+    shared_xlabel(lines[-1], f"difference to {baseline} in {axis_label(regret)}")
+    keys: list[Any] = [key("lowest to highest seed", color=MUTED, marker="|", **THIN)]
+    if np.isfinite(of_mean):
+        keys.append(Patch(label="noise of such a difference (\N{PLUS-MINUS SIGN}1 s.d.)", **GREY))
+    figure.legend(handles=keys, loc="outside lower center", ncols=3)
+    facts = _verdict({name: float(by_policy[name]) for name in order if kinds[name] == "learned"}, of_mean)
+    facts |= {"baseline": baseline, "own": float(reference.mean()), "unit": data.unit_of(regret)}
+    facts |= data.repetitions(tables, [*order, baseline], scenarios)
+    return Drawing(figure, VERSUS, facts, left_out=others | unlike)
 
 
-def _compared(tables: StudyTables, scenario: Shown, names: Sequence[str]) -> frozenset[str]:
-    """Which of some policies a scenario compares."""
-    return frozenset(tables.scores[tables.scores["scenario"] == scenario.name]["policy"]) & frozenset(names)
-
-
-def _learned_first(means: pd.Series, known: Mapping[str, str]) -> list[str]:
-    """Policies with the learned ones first, each group from best to worst by its mean over seeds."""
-    by_policy = means.groupby(level="policy").mean()
-    return sorted(by_policy.index, key=lambda name: (known[name] != "learned", by_policy[name], name))
+GREY: dict[str, Any] = {"color": GRID, "alpha": 0.55, "linewidth": 0}
 
 
 def _ranges(differences: pd.Series) -> pd.DataFrame:
-    """Mean and range over the seeds of each policy: what is shown where the study compares with another baseline."""
+    """Mean and range over the seeds of each policy: what is shown where there is no interval."""
     rows = differences.groupby(level="policy").agg(["mean", "min", "max"]).reset_index()
     rows = rows.rename(columns={"mean": "difference", "min": "range_low", "max": "range_high"})
     return rows.assign(ci_low=np.nan, ci_high=np.nan)
 
 
-def _mean_points(axes: Axes, means: pd.Series, order: Sequence[str], looks: Mapping[str, Style]) -> None:
-    """A point a policy: its mean over seeds and scenarios; a thin line from its lowest to its highest seed."""
-    for height, name in enumerate(order):
-        seeds, look = means.loc[name].to_numpy(), looks[name]
-        if len(seeds) > 1 and seeds.max() > seeds.min():
-            axes.plot(
-                [seeds.min(), seeds.max()], [height] * 2, color=look.colour, linewidth=0.7, marker="|", markersize=4
-            )
-        axes.plot([seeds.mean()], [height], zorder=3, **look.point())
+def _title(axes: Axes, scenario: Shown, count: int) -> None:
+    axes.set_title(scenario.tick if count < ACROSS else data.narrow(scenario))
 
 
-def _difference_axes(axes: Axes, spread: float) -> None:
-    axes.axvline(0, color=INK, linewidth=0.8, zorder=1)
-    axes.grid(True, axis="x")
-    if np.isfinite(spread):
-        axes.axvspan(-spread, spread, color=GRID, alpha=0.55, linewidth=0, zorder=0)
-
-
-def _finish_rows(lines: Sequence[Sequence[Axes]], order: Sequence[str], known: Mapping[str, str]) -> None:
+def _finish_rows(lines: Sequence[Sequence[Axes]], order: Sequence[str], kinds: Mapping[str, str]) -> None:
     """Names left of each row of panels, a line between learned policies and rules, few ticks, the better side."""
-    lines[0][0].set_yticks(range(len(order)), order)
-    lines[0][0].set_ylim(len(order) - 0.5, -0.5)
-    learned = sum(known[name] == "learned" for name in order)
-    for axes in data.flat(lines):
-        axes.tick_params(axis="y", length=0, labelleft=any(axes is line[0] for line in lines))
-        helpers.short_ticks(axes)
-        if 0 < learned < len(order):
-            axes.axhline(learned - 0.5, color=MUTED, linewidth=0.5, linestyle=(0, (1, 2)))
+    name_rows(lines[0][0], order)
+    learned = sum(kinds[name] == "learned" for name in order)
     for line in lines:
-        line[0].set_xlabel("\N{LEFTWARDS ARROW} better", loc="left")
+        for axes in line:
+            axes.tick_params(axis="y", length=0, labelleft=axes is line[0])
+            short_ticks(axes)
+            if 0 < learned < len(order):
+                axes.axhline(learned - 0.5, color=MUTED, linewidth=0.5, linestyle=(0, (1, 2)))
+        line[0].set_xlabel(BETTER["lower"], loc="left")
         for tick, name in zip(line[0].get_yticklabels(), order, strict=True):
-            tick.set_color(INK if known[name] == "learned" else MUTED)
+            tick.set_color(INK if kinds[name] == "learned" else MUTED)
 
 
-def _keys(spread: float) -> list[Any]:
-    keys: list[Any] = [data.key(color=MUTED, linewidth=0.7, marker="|", markersize=4, label="lowest to highest seed")]
-    if np.isfinite(spread):
-        keys += _grey("noise of such a difference (\N{PLUS-MINUS SIGN}1 s.d.)")
-    return keys
-
-
-def _grey(label: str) -> list[Any]:
-    return [Patch(color=GRID, alpha=0.55, linewidth=0, label=label)]
-
-
-def _versus_caption(
-    means: pd.Series, order: Sequence[str], known: Mapping[str, str], baseline: str, quantity: Metric, spread: float
-) -> str:
-    """Which learned policies lose less than the baseline, and whether the noise allows that statement."""
-    learned = [name for name in order if known[name] == "learned"]
-    if not learned:
-        return ""
-    value = {name: float(means.loc[name].mean()) for name in learned}
-    texts = {name: f"{name} ({data.amount(value[name], quantity.unit, signed=True)})" for name in learned}
-    ahead = [name for name in learned if round(value[name], 3) < 0]
-    if not ahead:
-        return f"No learned policy loses less than {baseline} on average; the closest is {texts[learned[0]]}."
-    told = f"On average {data.listed([texts[name] for name in ahead])} lose less than {baseline}"
-    told = told.replace(" lose ", " loses ") if len(ahead) == 1 else told
-    behind = (
-        f"; {len(learned) - len(ahead)} of {len(learned)} learned policies do not" if len(ahead) < len(learned) else ""
-    )
-    if not np.isfinite(spread):
-        return f"{told}{behind}; how large the noise is cannot be told from one replicate."
-    beyond = [name for name in ahead if value[name] < -2 * spread]
-    size = f"the noise of such a mean difference ({data.amount(spread, quantity.unit)})"
-    none = f"none by more than twice {size}, so none is shown to be better"
-    verdict = f"{data.listed(beyond)} by more than twice {size}" if beyond else none
-    return f"{told}{behind}; {verdict}."
+def _verdict(differences: Mapping[str, float], noise: float) -> dict[str, Any]:
+    """Which learned policies (in order) lose less than the baseline, and whether the noise allows that statement."""
+    ahead = {name: value for name, value in differences.items() if round(value, 3) < 0}
+    beyond = [name for name, value in ahead.items() if value < -2 * noise]
+    closest = next(iter(differences), None) if not ahead else None
+    known = bool(ahead) and bool(np.isfinite(noise))
+    return {
+        "ahead": ahead,
+        "learned": len(differences),
+        "behind": len(differences) - len(ahead) or None,
+        "closest": closest,
+        "least": differences[closest] if closest else None,
+        "noise": noise,
+        "beyond": (listed(beyond) or "none, so none is shown to be better") if known else "",
+        "unknown": bool(ahead) and not known,
+    }
 
 
 def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """The regret of each policy in each scenario, with its interval, or its range where there is none."""
     scenarios, others = data.alike_rewarded(data.scenarios_of(tables, spec))
-    quantity = scenarios[0].quantity
+    kinds = kinds_of(tables.scores)
     names = [name for name in data.policies(tables, spec) if name != BEST]
     losses = data.per_seed(tables, "regret", names, scenarios)
     # a policy that lacks a scenario has none, and stands last
     average = losses.groupby(level="policy").mean().mean(axis=1, skipna=False)
     order = sorted(average.index, key=lambda name: (np.nan_to_num(average[name], nan=np.inf), name))
-    looks = data.styles(tables, order)
-    figure, lines = theme.new_grid(
-        len(scenarios), ACROSS, row_mm=14 + ROW_MM * len(order), around_mm=18, sharey=True, sharex=True
+    looks, row_mm = data.styles(tables, order), 14 + ROW_MM * len(order)
+    figure, panels, lines = theme.new_panels(
+        len(scenarios), ACROSS, row_mm=row_mm, around_mm=18, sharey=True, sharex=True
     )
-    shown_rows = []
-    for axes, scenario in zip(data.flat(lines), scenarios, strict=True):
-        rows = data.summary_rows(tables.summary, "regret", scenario.name, order)
-        helpers.points_with_uncertainty(axes, rows, order, looks)
+    shown = [data.summary_rows(tables.summary, "regret", scenario.name, order) for scenario in scenarios]
+    for axes, scenario, rows in zip(panels, scenarios, shown, strict=True):
+        points_with_uncertainty(axes, rows, order, looks)
         axes.axvline(0, color=INK, linewidth=0.8, zorder=1)
-        axes.axvspan(0, data.noise_of(tables, scenario.name), color=GRID, alpha=0.55, linewidth=0, zorder=0)
-        axes.set_title(scenario.tick if len(scenarios) < ACROSS else data.narrow(scenario))
-        shown_rows.append(rows)
+        axes.axvspan(0, data.noise_of(tables, scenario.name), zorder=0, **GREY)
+        _title(axes, scenario, len(scenarios))
     _finish_rows(lines, order, dict.fromkeys(order, "learned"))
-    helpers.shared_xlabel(lines[-1], helpers.axis_label(data.regret_metric(quantity)))
-    explained = helpers.explain_uncertainty(figure, pd.concat(shown_rows), more=_grey("noise of one result (1 s.d.)"))
-    best = f"Smallest on average: {order[0]} ({data.amount(average[order[0]], quantity.unit)})"
-    never = f"; {NEVER} loses {data.amount(average[NEVER], quantity.unit)}" if NEVER in average else ""
-    noise = "Regrets within one standard deviation of one result (grey) can be luck."
-    texts = [spec.caption, f"{best}{never}.", noise, explained, data.repetitions(tables, order, scenarios)]
-    return Drawing(figure, data.caption(*texts), left_out=others)
+    regret = data.regret_metric(scenarios[0].quantity)
+    shared_xlabel(lines[-1], axis_label(regret))
+    keys, level = [Patch(label="noise of one result (1 s.d.)", **GREY)], tables.statistics.confidence
+    facts: dict[str, Any] = explain_uncertainty(figure, pd.concat(shown), level, more=keys)
+    least = next((name for name in order if kinds[name] != "oracle"), order[0])
+    facts |= {"least": least, "regret": float(average[least]), "unit": data.unit_of(regret)}
+    facts |= {"never": NEVER if NEVER in average else "", "never_regret": average.get(NEVER)}
+    facts |= data.repetitions(tables, order, scenarios)
+    return Drawing(figure, REGRET, facts, left_out=others)
 
 
 def draw_final(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """The final result by scenario: no adaptation, random sequences, policies and the best sequence."""
-    settings = helpers.settings_of(spec, FinalSettings)
-    scenarios = data.scenarios_of(tables, spec)
-    names = data.policies(tables, spec)
+    settings = settings_of(spec, FinalSettings)
+    scenarios, names = data.scenarios_of(tables, spec), data.policies(tables, spec)
     looks = data.styles(tables, names)
     known = {metric.name: metric for metric in data.QUANTITIES.values()}
     metrics = [known[name] for name in settings.metrics]
     figure, panels = theme.new_figure(len(metrics), 1, height_mm=28 + 42 * len(metrics), squeeze=False, sharex=True)
-    texts = []
+    means, drawn = {}, []
     for axes, metric in zip(panels[:, 0], metrics, strict=True):
-        _final_panel(axes, tables, scenarios, names, looks, metric)
+        rows = [data.summary_rows(tables.summary, metric.name, scenario.name, names) for scenario in scenarios]
+        _final_panel(axes, scenarios, rows, names, looks)
+        axes.set_ylabel(axis_label(metric))
         if settings.range and metric.unit == "fraction":
             axes.set_ylim(*settings.range)
-        texts.append(_final_caption(tables, scenarios, names, metric))
+        seeds = data.per_seed(tables, metric.name, names, scenarios).groupby(level="policy").mean()
+        average = seeds.mean(axis=1).dropna().sort_values(ascending=metric.better == "lower", kind="stable")
+        first = "lowest" if metric.better == "lower" else "highest"
+        means[metric.label] = {"first": first, "unit": data.unit_of(metric), "means": average.to_dict()}
+        drawn += rows
     panels[-1, 0].set_xlabel("scenario and time from which growth is possible")
-    helpers.legend_outside(
-        figure, [*helpers.policy_handles(looks, names), *_final_keys(tables, scenarios, names)], columns=4
-    )
-    return Drawing(figure, f"{spec.caption} {' '.join(texts)} {data.repetitions(tables, names, scenarios)}")
+    keys = _final_keys(pd.concat(drawn), tables.statistics.confidence)
+    legend_outside(figure, [*policy_handles(looks, names), *keys], columns=4)
+    caption = "Means: {quantities:{name}, {first} first: {means:{name} {value:.3f}[ {unit}]}}. "
+    facts = {"quantities": means, **data.repetitions(tables, names, scenarios)}
+    return Drawing(figure, caption + REPEATED, facts)
 
 
 def _final_panel(
     axes: Axes,
-    tables: StudyTables,
     scenarios: Sequence[Shown],
+    found: Sequence[pd.DataFrame],
     names: Sequence[str],
     looks: Mapping[str, Style],
-    metric: Metric,
 ) -> None:
-    found = {
-        scenario.name: data.summary_rows(tables.summary, metric.name, scenario.name, names) for scenario in scenarios
-    }
-    for place, scenario in enumerate(scenarios):
-        rows = {row["policy"]: row for _, row in found[scenario.name].iterrows()}
-        for number, name in enumerate(names):
-            if name not in rows:
-                continue
-            row, x = rows[name], place + 0.85 * ((number + 0.5) / len(names) - 0.5)
-            low, high = ("ci_low", "ci_high") if np.isfinite(row["ci_low"]) else ("range_low", "range_high")
-            ends = {"linewidth": 2.2} if low == "ci_low" else {"linewidth": 0.7, "marker": "_", "markersize": 4}
-            if row[high] > row[low]:
-                axes.plot([x, x], [row[low], row[high]], color=looks[name].colour, **ends)
-            axes.plot([x], [row["value"]], zorder=3, **looks[name].point())
+    """A group of upright points a scenario, and a dashed line at the mean without adaptation."""
+    for place, rows in enumerate(found):
+        for row in rows.to_dict("records"):
+            x = place + 0.85 * ((names.index(row["policy"]) + 0.5) / len(names) - 0.5)
+            span(axes, row, x, colour=looks[row["policy"]].colour, upright=True)
+            axes.plot([x], [row["value"]], zorder=3, **looks[row["policy"]].point())
         if place:
             axes.axvline(place - 0.5, color=GRID, linewidth=0.5)
-    never = [float(rows.loc[rows["policy"] == NEVER, "value"].mean()) for rows in found.values()]
-    height = float(np.nanmean(never)) if np.isfinite(never).any() else np.nan
-    axes.axhline(height, color=MUTED, **data.DASHED)
+    never = pd.concat([rows.loc[rows["policy"] == NEVER, "value"] for rows in found])
+    axes.axhline(never.mean(), color=MUTED, **data.DASHED)
     ticks = [scenario.tick if len(scenarios) < ACROSS else data.narrow(scenario) for scenario in scenarios]
     axes.set_xticks(range(len(scenarios)), ticks)
-    axes.set(xlim=(-0.5, len(scenarios) - 0.5), ylabel=helpers.axis_label(metric))
+    axes.set_xlim(-0.5, len(scenarios) - 0.5)
     axes.tick_params(axis="x", length=0)
 
 
-def _final_keys(tables: StudyTables, scenarios: Sequence[Shown], names: Sequence[str]) -> list[Any]:
+def _final_keys(rows: pd.DataFrame, level: float) -> list[Any]:
     """Keys of the dashed line and of the uncertainty: interval or range over seeds."""
-    rows = tables.summary[tables.summary["scenario"].isin([scenario.name for scenario in scenarios])]
-    rows = rows[rows["policy"].isin(names) & (rows["split"] == "test")]
     given = np.isfinite(rows["ci_low"])
-    keys = [data.key(color=MUTED, **data.DASHED, label=f"mean of {NEVER}")]
+    keys = [key(f"mean of {NEVER}", color=MUTED, **data.DASHED)]
     if given.any():
-        keys.append(data.key(color=MUTED, linewidth=2.2, marker="|", label="interval (bootstrap)"))
+        keys.append(key(f"{100 * level:g} % interval (bootstrap)", color=MUTED, **BAR))
     if (~given & (rows["range_high"] > rows["range_low"])).any():
-        keys.append(data.key(color=MUTED, linewidth=0.7, marker="|", markersize=4, label="lowest to highest seed"))
+        keys.append(key("lowest to highest seed", color=MUTED, marker="|", **THIN))
     return keys
-
-
-def _final_caption(tables: StudyTables, scenarios: Sequence[Shown], names: Sequence[str], metric: Metric) -> str:
-    """The mean over the scenarios of each policy, best first."""
-    losses = data.per_seed(tables, metric.name, names, scenarios).groupby(level="policy").mean().mean(axis=1).dropna()
-    order = losses.sort_values(ascending=metric.better == "lower", kind="stable")
-    told = [f"{name} {data.amount(value, metric.unit)}" for name, value in order.items()]
-    return f"Mean {metric.label}, best first: {', '.join(told)}." if told else ""

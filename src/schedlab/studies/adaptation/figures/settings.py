@@ -99,16 +99,16 @@ class MovesSettings(Settings):
     kept: ScenarioName = setting(doc="scenario that starts like it and keeps them")
 
 
-FIGURE_SETTINGS: dict[str, type[Settings]] = {
-    "versus": VersusSettings,
-    "regret": NoSettings,
-    "final": FinalSettings,
-    "sequences": NoSettings,
-    "ranking": RankingSettings,
-    "reliability": ReliabilitySettings,
-    "learning": LearningSettings,
-    "transfer": TransferSettings,
-    "decisions": NoSettings,
-    "trunk": TrunkSettings,
-    "moves": MovesSettings,
+FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that draws it, and its values
+    "versus": ("outcomes", VersusSettings),
+    "regret": ("outcomes", NoSettings),
+    "final": ("outcomes", FinalSettings),
+    "sequences": ("tables", NoSettings),
+    "ranking": ("tables", RankingSettings),
+    "reliability": ("tables", ReliabilitySettings),
+    "learning": ("learning", LearningSettings),
+    "transfer": ("learning", TransferSettings),
+    "decisions": ("course", NoSettings),
+    "trunk": ("course", TrunkSettings),
+    "moves": ("course", MovesSettings),
 }

@@ -16,15 +16,20 @@ import pandas as pd
 
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.seeds import generator
+from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation.statistics import SMALLEST, TIE, Sample, draw_counts, pair, resample, sample, standardised
 
 METRIC = "avg_bsld"
 WORST = 3  # windows left out of the second mean: those in which either policy is worst
-RESAMPLES, CONFIDENCE = 2000, 0.95
+DEFAULT = StatisticsSettings()
 
 
 def comparisons(
-    scores: pd.DataFrame, policy: str, baselines: tuple[str, ...], split: str = "test"
+    scores: pd.DataFrame,
+    policy: str,
+    baselines: tuple[str, ...],
+    split: str = "test",
+    statistics: StatisticsSettings = DEFAULT,
 ) -> Iterator[dict[str, Any]]:
     """Yield one row a scenario and baseline: ratios of mean bounded slowdowns with intervals, from the table of scores.
 
@@ -49,12 +54,17 @@ def comparisons(
         for baseline in baselines:
             if policy in by_policy and baseline in by_policy:
                 head = {"scenario": scenario, "policy": policy, "baseline": baseline}
-                yield head | compare_windows(
-                    by_policy[policy], by_policy[baseline], differing, generator(0, policy, baseline)
-                )
+                pair_of = by_policy[policy], by_policy[baseline]
+                yield head | compare_windows(*pair_of, differing, generator(0, policy, baseline), statistics)
 
 
-def compare_windows(policy: Sample, baseline: Sample, differing: set[str], rng: np.random.Generator) -> dict[str, Any]:
+def compare_windows(
+    policy: Sample,
+    baseline: Sample,
+    differing: set[str],
+    rng: np.random.Generator,
+    statistics: StatisticsSettings = DEFAULT,
+) -> dict[str, Any]:
     """Return the measures of one comparison; `differing` names the windows that count for the share won.
 
     Intervals are over seeds and windows; below five seeds over windows alone, for the mean of these seeds.
@@ -81,13 +91,12 @@ def compare_windows(policy: Sample, baseline: Sample, differing: set[str], rng: 
     if ours.block_count >= SMALLEST:
         if len(ours.seeds) < SMALLEST:
             ours, theirs, logs = (_averaged(side) for side in (ours, theirs, logs))
-        counts = draw_counts(ours, RESAMPLES, rng)
+        counts = draw_counts(ours, statistics.resamples, rng)
         ratios = resample(ours, "mean", counts) / resample(theirs, "mean", counts)
         for name, drawn in (("ratio", ratios), ("geometric_ratio", np.exp(resample(logs, "mean", counts)))):
-            found |= {
-                f"{name}_{end}": float(np.quantile(drawn, q))
-                for end, q in (("low", (1 - CONFIDENCE) / 2), ("high", (1 + CONFIDENCE) / 2))
-            }
+            ends = (1 - statistics.confidence) / 2, (1 + statistics.confidence) / 2
+            low, high = (float(np.quantile(drawn, share)) for share in ends)
+            found |= {f"{name}_low": low, f"{name}_high": high}
     return found
 
 

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
-from schedlab.figures import helpers, theme
-from schedlab.figures.theme import INK, MUTED, Style
+from schedlab.figures import theme
+from schedlab.figures.drawing import left_out, nothing_to_draw, settings_of
+from schedlab.figures.order import kinds_of
+from schedlab.figures.panels.axes import key, legend_outside, policy_handles
+from schedlab.figures.panels.curves import learning_curve, seeds_by_place
+from schedlab.figures.theme import INK, Style
 from schedlab.studies.batch.figures.settings import CurveShown, LearningSettings
 
 DASHED: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (4, 2))}
 MOST_DECADES = 5  # of a logarithmic axis whose numbers are written out
+CAPTION = (
+    "By {counted}: {curves:{title}: "
+    "{policies:{name} [from {first:.3g} to ]{last:.3g} after {steps}[ (seeds {low:.3g} to {high:.3g})]}}."
+)
 
 
 def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -25,47 +31,35 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
     Policies that record none of the curves are not shown; where none does, the figure says so (LearningSettings).
     """
-    settings = helpers.settings_of(spec, LearningSettings)
+    settings = settings_of(spec, LearningSettings)
     rows = tables.curves
     rows = rows[rows["policy"].isin(spec.policies)] if spec.policies else rows
     rows = rows[rows["train_scenario"].isin([*(spec.scenarios or tables.scenarios), ""])]
-    found = {curve: _points(rows, curve) for curve in settings.curves}
-    found = {curve: points for curve, points in found.items() if len(points)}
+    found = {curve: points for curve in settings.curves if len(points := _points(rows, curve))}
     if not found:
-        figure, axes = theme.new_figure(height_mm=20)
-        axes.axis("off")
-        axes.text(0.5, 0.5, "none of these curves is learned at this scale", ha="center", va="center", color=MUTED)
-        return Drawing(figure, f"{spec.caption} None of these curves is learned at this scale.")
-    names = sorted({name for points in found.values() for name in points["policy"]})
-    borders = {name: fresh_starts(of_policy) for name, of_policy in rows.groupby("policy")}
-    kinds = dict.fromkeys(names, "learned") | dict(zip(tables.scores["policy"], tables.scores["kind"], strict=True))
-    looks = theme.policy_styles(kinds)
-    columns = 3 if len(found) != 4 else 2
-    figure, lines = theme.new_grid(len(found), columns, row_mm=52, around_mm=14, sharey=settings.shared)
-    for axes, (curve, points) in zip(chain(*lines), found.items(), strict=True):
-        _panel(axes, curve, points, looks, borders, settings)
-    helpers.legend_outside(figure, _keys(found, looks, borders), columns=3)
-    learned_on = {name for points in found.values() for name in points["train_scenario"]}
-    elsewhere = [] if "" in learned_on else sorted(set(spec.scenarios) - learned_on)
-    missing = dict.fromkeys(elsewhere, "none of these curves was learned there")
-    told = " ".join(_caption_text(curve, points, settings) for curve, points in found.items())
-    return Drawing(figure, f"{spec.caption} {told}", left_out=missing)
-
-
-def _keys(
-    found: Mapping[CurveShown, pd.DataFrame], looks: Mapping[str, Style], borders: Mapping[str, list[int]]
-) -> list[Any]:
-    """A line a policy, or a point where its curves are single points; and what the dashed lines are."""
+        return nothing_to_draw("none of these curves is learned at this scale")
     every = pd.concat(list(found.values()), ignore_index=True)
-    handles = []
-    for name, rows in every.groupby("policy", sort=True):
-        stretches = [
-            stretch for _, curve in rows.groupby(["metric", "split"]) for stretch in _stretches(curve, borders[name])
-        ]
-        longest = max(stretch["step"].nunique() for stretch in stretches)
-        handles += helpers.policy_handles(looks, [name], lines=longest > 1)
+    borders = {name: fresh_starts(of_policy) for name, of_policy in rows.groupby("policy")}
+    looks = theme.policy_styles(dict.fromkeys(every["policy"], "learned") | kinds_of(tables.scores))
+    columns = 3 if len(found) != 4 else 2
+    figure, panels, _ = theme.new_panels(len(found), columns, row_mm=52, around_mm=14, sharey=settings.shared)
+    for axes, (curve, points) in zip(panels, found.items(), strict=True):
+        _panel(axes, curve, points, looks, borders, settings)
+    handles = [_policy_key(name, own, looks, borders[name]) for name, own in every.groupby("policy", sort=True)]
     labels = dict.fromkeys(curve.line_label for curve in found if curve.line is not None and curve.line_label)
-    return handles + [Line2D([], [], label=label, **DASHED) for label in labels]
+    legend_outside(figure, [*handles, *(key(label, **DASHED) for label in labels)], columns=3)
+    curves = [{"title": curve.title, "policies": _ends(points)} for curve, points in found.items()]
+    facts = {"counted": settings.counted, "curves": curves}
+    learned_on = set(every["train_scenario"])
+    missing = {} if "" in learned_on else left_out(spec, learned_on, "none of these curves was learned there")
+    return Drawing(figure, CAPTION, facts, left_out=dict(sorted(missing.items())))
+
+
+def _policy_key(name: str, rows: pd.DataFrame, looks: Mapping[str, Style], borders: list[int]) -> Any:
+    """A line, or a point where all curves of a policy are single points."""
+    curves = rows.groupby(["metric", "split"])
+    longest = max(part["step"].nunique() for _, curve in curves for part in _stretches(curve, borders))
+    return policy_handles(looks, [name], lines=longest > 1)[0]
 
 
 def _points(rows: pd.DataFrame, curve: CurveShown) -> pd.DataFrame:
@@ -81,13 +75,13 @@ def _points(rows: pd.DataFrame, curve: CurveShown) -> pd.DataFrame:
 
 
 def fresh_starts(rows: pd.DataFrame) -> list[int]:
-    """Return the steps at which a policy's learner began anew: those at which its count of updates falls."""
+    """Return the steps at which a policy's learner began afresh: those at which its count of updates falls."""
     updates = rows.groupby("step")["update"].max()
     return [int(step) for step in updates.index[updates.diff() < 0]]
 
 
 def _stretches(rows: pd.DataFrame, borders: list[int]) -> list[pd.DataFrame]:
-    """Cut a curve where its learner began anew, so that no line joins what does not follow from the other."""
+    """Cut a curve where its learner began afresh, so that no line joins what does not follow from the other."""
     places = np.searchsorted(borders, rows["step"].to_numpy(), side="right")
     return [part for _, part in rows.groupby(places)]
 
@@ -107,19 +101,17 @@ def _panel(
     borders: Mapping[str, list[int]],
     settings: LearningSettings,
 ) -> None:
+    exponential = curve.smoothing is not None
     for name, rows in points.groupby("policy", sort=True):
         for stretch in _stretches(rows, borders.get(name, [])):
-            if curve.smoothing is None:
-                helpers.learning_curve(axes, stretch, looks[name], window=settings.window)
-            else:
-                helpers.learning_curve(axes, smoothed(stretch, curve.smoothing), looks[name])
+            shown = smoothed(stretch, curve.smoothing or 0.0) if exponential else stretch
+            learning_curve(axes, shown, looks[name], window=1 if exponential else settings.window)
             if stretch["step"].nunique() == 1:  # of which a line shows nothing
                 axes.plot(stretch["step"].iloc[:1], [stretch["value"].mean()], **looks[name].point())
     if curve.line is not None:
         axes.axhline(curve.line, zorder=1, **DASHED)
-    axes.set_xlabel(settings.counted)
+    axes.set(title=curve.title, xlabel=settings.counted)
     axes.locator_params(axis="x", nbins=3)  # counts of six digits would run into each other
-    axes.set_title(curve.title)
     axes.margins(x=0.02)
     if curve.log:
         axes.set_yscale("log")
@@ -129,20 +121,16 @@ def _panel(
         axes.yaxis.set_minor_formatter("{x:g}" if decades < 1 else "")
 
 
-def _caption_text(curve: CurveShown, points: pd.DataFrame, settings: LearningSettings) -> str:
+def _ends(points: pd.DataFrame) -> dict[str, Any]:
     """First and last value of each policy (mean over seeds) and the range of seeds in the end."""
-    told = []
+    found = {}
     for name, rows in points.groupby("policy", sort=True):
-        grid = rows.pivot_table(index="policy_seed", columns="step", values="value").dropna(axis="columns")
+        grid = seeds_by_place(rows)
         if grid.empty:
             continue
         last = grid.iloc[:, -1]
-        seeds = f" (seeds {_number(last.min())} to {_number(last.max())})" if len(last) > 1 else ""
-        first = f"{_number(grid.iloc[:, 0].mean())} at first, " if len(grid.columns) > 1 else ""
-        told.append(f"{name} {first}{_number(last.mean())} after {grid.columns[-1]}{seeds}")
-    return f"{curve.title[:1].upper()}{curve.title[1:]} by {settings.counted}: {'; '.join(told)}."
-
-
-def _number(value: float) -> str:
-    """Three digits, without an exponent where the number is no longer for it (2150, not 2.15e+03)."""
-    return helpers.number_text(float(f"{value:.3g}"), "{:g}")
+        ends = (float(last.min()), float(last.max())) if len(last) > 1 else (None, None)
+        first = float(grid.iloc[:, 0].mean()) if len(grid.columns) > 1 else None
+        steps = int(grid.columns[-1])
+        found[name] = {"first": first, "last": float(last.mean()), "steps": steps, "low": ends[0], "high": ends[1]}
+    return found

@@ -4,44 +4,70 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
-from schedlab.figures import helpers, theme
+from schedlab.figures import theme
+from schedlab.figures.captions import number_text
+from schedlab.figures.drawing import settings_of
+from schedlab.figures.panels.axes import BETTER, key, legend_outside, name_rows
 from schedlab.figures.theme import INK, MUTED, Style
-from schedlab.studies.batch.figures.comparison import CONFIDENCE, METRIC, comparisons
+from schedlab.studies.batch.figures.comparison import METRIC, comparisons
 from schedlab.studies.batch.figures.settings import RatiosSettings
-from schedlab.studies.batch.figures.windows import label_rows, window_means
+from schedlab.studies.batch.figures.windows import window_means
 
 ROW_MM = 5.6
 MEAN, GEOMETRIC = -0.2, 0.2  # of a row's height: the ratio of the means above, the geometric mean of the ratios below
 FARTHEST = 8.0  # ratio at which a panel ends
 SMALL: dict[str, Any] = {"textcoords": "offset points", "fontsize": "x-small"}
+ROW = (
+    "{policy} (ratio of the means {ratio:.2f}[, {ratio_low:.2f} to {ratio_high:.2f}]; geometric mean "
+    "{geometric_ratio:.2f}[, {geometric_ratio_low:.2f} to {geometric_ratio_high:.2f}]"
+    "[; effect size {standardised_log_ratio:.2f}]"
+    "[; won {win_rate:.0%} of the {windows_differing} of {windows} windows in which policies differ])"
+)
+CAPTION = (
+    "{panels:{scenario} against {against}: lowest is {first:" + ROW + "}[, learned: {learned:" + ROW + "}], "
+    "below 1 with the whole interval by the ratio of the means: {by_ratio}, by the geometric mean: {by_geometric}}. "
+    "[Lines: {level} intervals (bootstrap over windows, and over seeds from five on).][{few}Too few windows for "
+    "intervals.] Effect size: mean over standard deviation of the windows' log ratios. "
+    "[Ratios beyond {farthest:g} stand at the edge.]"
+)
 
 
 def draw_ratios(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A panel a scenario, a row a policy from best to worst geometric mean, a dot a window (RatiosSettings)."""
-    settings = helpers.settings_of(spec, RatiosSettings)
+    settings = settings_of(spec, RatiosSettings)
     names = list(spec.scenarios or sorted(tables.scenarios))
     looks = theme.styles_of(tables.scores)
-    panels = {name: _compared(tables, spec, name, settings) for name in names}
-    rows = max(len(panel.rows) for panel in panels.values())
-    figure, lines = theme.new_grid(len(names), 2, row_mm=15 + ROW_MM * rows, around_mm=12, sharex=True)
-    for axes, panel in zip(chain(*lines), panels.values(), strict=True):
+    compared = [_compared(tables, spec, name, settings) for name in names]
+    row_mm = 15 + ROW_MM * max(len(panel.rows) for panel in compared)
+    figure, panels, lines = theme.new_panels(len(names), 2, row_mm=row_mm, around_mm=12, sharex=True)
+    for axes, panel in zip(panels, compared, strict=True):
         _panel(axes, panel, looks)
     for axes in lines[-1]:
-        axes.set_xlabel("ratio of mean bounded slowdowns   \N{LEFTWARDS ARROW} better")
-    helpers.legend_outside(figure, _keys(), columns=3)
-    return Drawing(
-        figure, f"{spec.caption} {' '.join(_caption_text(panel) for panel in panels.values())} {_explained(panels)}"
-    )
+        axes.set_xlabel(f"ratio of mean bounded slowdowns   {BETTER['lower']}")
+    edge: dict[str, Any] = {"linestyle": "none", "markeredgecolor": INK, "markersize": 4}
+    keys = [
+        key("a test window", marker="|", linestyle="none", color=MUTED, markersize=5),
+        key("ratio of the means", marker="D", color="white", **edge),
+        key("geometric mean of the windows' ratios", marker="o", color=MUTED, **edge),
+    ]
+    legend_outside(figure, keys, columns=3)
+    given = any("ratio_low" in row for panel in compared for row in panel.rows)
+    beyond = any((panel.ratios() > FARTHEST).any().any() for panel in compared)
+    facts = {
+        "panels": [panel.facts() for panel in compared],
+        "level": f"{100 * tables.statistics.confidence:g} %" if given else "",
+        "few": not given,
+        "farthest": FARTHEST if beyond else None,
+    }
+    return Drawing(figure, CAPTION, facts)
 
 
 @dataclass(frozen=True)
@@ -58,9 +84,26 @@ class _Panel:
     means: pd.DataFrame
     learned: frozenset[str]
 
-    @property
-    def against(self) -> str:
-        return self.baseline if self.same == self.baseline else f"{self.baseline} (which is {self.same})"
+    def ratios(self) -> pd.DataFrame:
+        """Return the windows' ratios to the baseline: a row a window, a column a policy."""
+        return self.means.div(self.means[self.baseline], axis=0)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the first row and every learned policy, and who beats the baseline with the whole interval."""
+        bare = dict.fromkeys(("ratio_low", "ratio_high", "geometric_ratio_low", "geometric_ratio_high"))
+        first, *others = [bare | row for row in self.rows]
+        sure = {
+            name: [row["policy"] for row in self.rows if row.get(f"{name}_high", 1.0) < 1] or ["none"]
+            for name in ("ratio", "geometric_ratio")
+        }
+        return {
+            "scenario": self.name,
+            "against": self.baseline if self.same == self.baseline else f"{self.baseline} (which is {self.same})",
+            "first": [first],
+            "learned": [row for row in others if row["policy"] in self.learned],
+            "by_ratio": sure["ratio"],
+            "by_geometric": sure["geometric_ratio"],
+        }
 
 
 def _compared(tables: StudyTables, spec: FigureSpec, name: str, settings: RatiosSettings) -> _Panel:
@@ -73,7 +116,8 @@ def _compared(tables: StudyTables, spec: FigureSpec, name: str, settings: Ratios
     rules, learned = (frozenset(here.loc[here["kind"] == kind, "policy"]) for kind in ("rule", "learned"))
     others = [policy for policy in means if policy not in (baseline, *equal)] or equal
     shown = [policy for policy in spec.policies if policy in means] if spec.policies else others
-    rows = [row for policy in shown if policy != baseline for row in comparisons(here, policy, (baseline,))]
+    pairs = [(policy, (baseline,)) for policy in shown if policy != baseline]
+    rows = [row for pair in pairs for row in comparisons(here, *pair, statistics=tables.statistics)]
     if not rows:
         what, where = f"no policy is compared in {name}", f"figure {spec.name}: policies"
         raise UserError(what, where=where, expected=f"others than {baseline}")
@@ -93,27 +137,25 @@ def _best_rule(compared: pd.DataFrame, scenario: str) -> str:
 
 
 def _panel(axes: Axes, panel: _Panel, looks: Mapping[str, Style]) -> None:
+    ratios = panel.ratios()
     for height, row in enumerate(panel.rows):
-        look = looks[row["policy"]]
-        ratios = (panel.means[row["policy"]] / panel.means[panel.baseline]).dropna().to_numpy()
-        rows = np.full(len(ratios), height)
-        axes.plot(_shown(ratios), rows, "|", color=look.colour, markersize=5, alpha=0.45)
+        look, own = looks[row["policy"]], _shown(ratios[row["policy"]].dropna().to_numpy())
+        axes.plot(own, np.full(len(own), height), "|", color=look.colour, markersize=5, alpha=0.45)
         for name, offset, marker in (("ratio", MEAN, "D"), ("geometric_ratio", GEOMETRIC, "o")):
-            low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
-            if low is not None:
-                ends = _shown([low, high])
+            if row.get(f"{name}_low") is not None:
+                ends = _shown([row[f"{name}_low"], row[f"{name}_high"]])
                 axes.plot(ends, [height + offset] * 2, color=INK, linewidth=1.1, solid_capstyle="butt", zorder=3)
             fill = "white" if marker == "D" else look.colour
             mark: dict[str, Any] = {"markeredgecolor": INK, "markeredgewidth": 0.8, "markersize": 4, "zorder": 4}
             axes.plot([_shown(row[name])], [height + offset], marker, color=fill, **mark)
-        won = "\N{EN DASH}" if row["win_rate"] is None else f"{100 * row['win_rate']:.0f} %"
+        won = "\N{EN DASH}" if row["win_rate"] is None else number_text(row["win_rate"], "{:.0%}")
         axes.annotate(won, (1, height), (3, 0), xycoords=axes.get_yaxis_transform(), va="center", **SMALL)
     axes.annotate("won", (1, 1), (3, 3), xycoords="axes fraction", color=MUTED, **SMALL)
     axes.axvline(1, color=INK, linewidth=0.8, zorder=1)
     axes.set_xscale("log", base=2)
     axes.set_xlim(0.92 / FARTHEST, FARTHEST / 0.92)
     axes.xaxis.set_major_formatter("{x:g}")
-    label_rows(axes, [row["policy"] for row in panel.rows])
+    name_rows(axes, [row["policy"] for row in panel.rows], below=0.6, above=0.6)
     axes.grid(True, axis="x")
     against = panel.same if panel.same == panel.baseline else f"{panel.same}, the chosen rule"
     axes.set_title(f"{panel.name.replace('_', ' ')}\nagainst {against}")  # one line would run into "won"
@@ -122,48 +164,3 @@ def _panel(axes: Axes, panel: _Panel, looks: Mapping[str, Style]) -> None:
 def _shown(ratios: Any) -> Any:
     """Ratios, those beyond a panel at its edge."""
     return np.clip(ratios, 1 / FARTHEST, FARTHEST)
-
-
-def _keys() -> list[object]:
-    edge: dict[str, Any] = {"linestyle": "none", "markeredgecolor": INK, "markersize": 4}
-    return [
-        Line2D([], [], marker="|", linestyle="none", color=MUTED, markersize=5, label="a test window"),
-        Line2D([], [], marker="D", color="white", label="ratio of the means", **edge),
-        Line2D([], [], marker="o", color=MUTED, label="geometric mean of the windows' ratios", **edge),
-    ]
-
-
-def _caption_text(panel: _Panel) -> str:
-    """The first row and every learned policy in words, and who beats the baseline with the whole interval."""
-    told = [f"{panel.name}, against {panel.against}: lowest is {_row_text(panel.rows[0])}"]
-    told += [_row_text(row) for row in panel.rows[1:] if row["policy"] in panel.learned]
-    for name, how in (("ratio", "by the ratio of the means"), ("geometric_ratio", "by the geometric mean")):
-        sure = [row["policy"] for row in panel.rows if row.get(f"{name}_high", 1.0) < 1]
-        told.append(f"below 1 with the whole interval {how}: {', '.join(sure) or 'none'}")
-    return f"{'; '.join(told)}."
-
-
-def _row_text(row: Mapping[str, Any]) -> str:
-    differing = f"{row['windows_differing']} of {row['windows']} windows in which policies differ"
-    won = "" if row["win_rate"] is None else f", won {100 * row['win_rate']:.0f} % of the {differing}"
-    ratio, geometric = (_with_interval(row, name) for name in ("ratio", "geometric_ratio"))
-    numbers = f"ratio of the means {ratio}, geometric mean {geometric}"
-    if (effect := row["standardised_log_ratio"]) is not None:
-        numbers += f", effect size {effect:.2f}"
-    return f"{row['policy']}, {numbers}{won}"
-
-
-def _with_interval(row: Mapping[str, Any], name: str) -> str:
-    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
-    return f"{row[name]:.2f}" + ("" if low is None else f" [{low:.2f}, {high:.2f}]")
-
-
-def _explained(panels: Mapping[str, _Panel]) -> str:
-    rows = [row for panel in panels.values() for row in panel.rows]
-    lines = f" Lines: {100 * CONFIDENCE:g} % intervals (bootstrap over windows, and over seeds from five on)."
-    text = lines.strip() if any("ratio_low" in row for row in rows) else "Too few windows for intervals."
-    text += " Effect size: mean over standard deviation of the windows' log ratios."
-    beyond = any(
-        (panel.means.div(panel.means[panel.baseline], axis=0) > FARTHEST).any().any() for panel in panels.values()
-    )
-    return text + (f" Ratios beyond {FARTHEST:g} stand at the edge." if beyond else "")

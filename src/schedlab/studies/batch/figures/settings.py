@@ -148,16 +148,16 @@ class PublishedSettings(Settings):
     decimals: int = setting(2, doc="decimals of the published values", ge=0, le=6)
 
 
-FIGURE_SETTINGS: dict[str, type[Settings]] = {
-    "device_speed": DeviceSpeedSettings,
-    "decision_latency": DecisionLatencySettings,
-    "windows": WindowsSettings,
-    "ratios": RatiosSettings,
-    "trace": TraceSettings,
-    "learning": LearningSettings,
-    "published": PublishedSettings,
-    "sweep": SweepSettings,
-    "matrix": MatrixSettings,
+FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that draws it, and its values
+    "device_speed": ("speed", DeviceSpeedSettings),
+    "decision_latency": ("speed", DecisionLatencySettings),
+    "windows": ("windows", WindowsSettings),
+    "ratios": ("ratios", RatiosSettings),
+    "trace": ("trace", TraceSettings),
+    "learning": ("learning", LearningSettings),
+    "published": ("published", PublishedSettings),
+    "sweep": ("across", SweepSettings),
+    "matrix": ("across", MatrixSettings),
 }
 
 

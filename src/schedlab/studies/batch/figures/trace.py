@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
 from schedlab.evaluation.job_metrics import bounded_slowdown
-from schedlab.figures import helpers, theme
+from schedlab.figures import theme
+from schedlab.figures.captions import three_digits
+from schedlab.figures.drawing import after_the_first, settings_of
+from schedlab.figures.panels.axes import key, legend_outside, words
+from schedlab.figures.panels.curves import running_mean
 from schedlab.figures.theme import INK, MUTED
 from schedlab.studies.batch.figures.settings import TraceSettings
-from schedlab.studies.batch.figures.windows import three_digits
 from schedlab.studies.batch.jobs import Jobs, jobs_of, machine_of
 from schedlab.studies.batch.metrics import SHORT
 from schedlab.workloads.pictures import log_histogram, size_histogram
@@ -28,7 +30,14 @@ HOUR = 3600.0
 NEAR = 4.0  # ratio to the mean below which a label above a point would lie on the mean's line
 MANY = 1500  # dots above which they are drawn as one picture, so that files stay small
 SHORTEST = 10  # least windows of the moving averages in a trace; averages over longer ones are nearly its mean
-TOP = 0.1  # share of the jobs of the largest bounded slowdowns, whose correlation is told apart
+TOP = 0.1  # share of the jobs of the largest bounded slowdowns, whose correlation is given too
+CAPTION = (
+    "Scenario {scenario}: {jobs} jobs over {days:.0f} days. Slowdowns and waits (a, b) {whose}, {waited} jobs: mean "
+    "{mean:.2f}, median {median:.3g}, 90th percentile {p90:.4g}; {at_once:.0%} waited not at all (not in b)"
+    "[; correlation of wait and slowdown {correlation:.3f} over all jobs[ and {top_correlation:.3f} over the tenth of "
+    "the largest slowdowns]]. Run times: median {run_median:.0f} s, mean {run_mean:.0f} s. Jobs submitted {unit}, from "
+    "{least:.3g} to {most:.3g} over the tenths of the time. Moving averages over {window} jobs."
+)
 
 
 @dataclass(frozen=True)
@@ -46,9 +55,9 @@ class Waited:
         return None if min(np.ptp(values) for values in pair) == 0 else float(np.corrcoef(*pair)[0, 1])
 
 
-def draw_trace_study(tables: StudyTables, spec: FigureSpec) -> Drawing:
+def draw_trace(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Nine panels on the trace of the figure's first scenario: slowdowns, jobs, arrivals. Settings: TraceSettings."""
-    settings = helpers.settings_of(spec, TraceSettings)
+    settings = settings_of(spec, TraceSettings)
     name = (spec.scenarios or sorted(tables.scenarios))[0]
     trace = read_swf(tables.inputs[name]["trace"])
     jobs = jobs_of(trace, machine_of(trace))
@@ -69,10 +78,8 @@ def draw_trace_study(tables: StudyTables, spec: FigureSpec) -> Drawing:
         (panels[2, 2], "i", jobs.procs.astype(float), "processors"),
     ):
         _moving(axes, jobs.submit, values, window, f"{letter}  moving average", label)
-    helpers.legend_outside(figure, _keys(), columns=5)
-    return Drawing(
-        figure, f"{spec.caption} {_caption_text(name, jobs, waited, window)}", left_out=helpers.after_the_first(spec)
-    )
+    legend_outside(figure, _keys(), columns=5)
+    return Drawing(figure, CAPTION, _facts(name, jobs, waited, window), left_out=after_the_first(spec))
 
 
 def recorded_waits(trace: Trace) -> Waited | None:
@@ -89,14 +96,10 @@ def scheduled_waits(tables: StudyTables, spec: FigureSpec, scenario: str, rule: 
     rows = tables.details["jobs"]
     rows = rows[(rows["scenario"] == scenario) & (rows["policy"] == rule) & (rows["split"] == "test")]
     if rows.empty:
-        raise UserError(
-            f"'{rule}' is not scored in {scenario}",
-            where=f"figure {spec.name}: params.rule",
-            expected="one of its rules",
-        )
-    return Waited(
-        rows["wait"].to_numpy(dtype=float), rows["bsld"].to_numpy(dtype=float), f"under {rule} on the test windows"
-    )
+        where = f"figure {spec.name}: params.rule"
+        raise UserError(f"'{rule}' is not scored in {scenario}", where=where, expected="one of its rules")
+    wait, bsld = (rows[name].to_numpy(dtype=float) for name in ("wait", "bsld"))
+    return Waited(wait, bsld, f"under {rule} on the test windows")
 
 
 def percentile_panel(axes: Axes, waited: Waited) -> None:
@@ -108,16 +111,10 @@ def percentile_panel(axes: Axes, waited: Waited) -> None:
         value = np.percentile(ordered, share)
         axes.plot([share], [value], "o", color=INK, markersize=3)
         below = value < mean < NEAR * value  # else the label would lie on the line of the mean
-        axes.annotate(
-            f"{share} %: {three_digits(value)}",
-            (share, value),
-            (-4, -3 if below else 3),
-            textcoords="offset points",
-            ha="right",
-            va="top" if below else "bottom",
-            fontsize="x-small",
-            bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 0.5},
-        )
+        look: dict[str, Any] = {"ha": "right", "va": "top" if below else "bottom", "fontsize": "x-small"}
+        look["bbox"] = {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 0.5}
+        place, text = (-4, -3 if below else 3), f"{share} %: {three_digits(value)}"
+        axes.annotate(text, (share, value), place, textcoords="offset points", **look)
     axes.axhline(mean, color=theme.colour(1), linewidth=0.9)
     axes.set(yscale="log", title="a  bounded slowdown", xlabel="percentile of the jobs", ylabel="bounded slowdown")
 
@@ -127,28 +124,12 @@ def wait_panel(axes: Axes, waited: Waited) -> None:
     shown = waited.wait > 0
     axes.set(title="b  wait and slowdown", xlabel="wait (h)", ylabel="bounded slowdown")
     if not shown.any():  # nothing that a logarithmic axis can hold
-        axes.text(
-            0.5,
-            0.5,
-            "no job waited",
-            transform=axes.transAxes,
-            ha="center",
-            va="center",
-            color=MUTED,
-            fontstyle="italic",
-        )
+        words(axes, "no job waited")
         return
     many = int(shown.sum()) > MANY
     look: dict[str, Any] = {"markersize": 2, "alpha": 0.35} if many else {"markersize": 5, "alpha": 0.6}
-    axes.plot(
-        waited.wait[shown] / HOUR,
-        waited.bsld[shown],
-        ".",
-        color=theme.colour(0),
-        markeredgewidth=0,
-        rasterized=many,
-        **look,
-    )
+    look |= {"color": theme.colour(0), "markeredgewidth": 0, "rasterized": many}
+    axes.plot(waited.wait[shown] / HOUR, waited.bsld[shown], ".", **look)
     axes.set(xscale="log", yscale="log")
     _few_labels(axes, waited.wait[shown])
     axes.xaxis.set_major_formatter("{x:g}")
@@ -200,41 +181,45 @@ def _tenths(axes: Axes, submit: np.ndarray) -> None:
 
 
 def _moving(axes: Axes, submit: np.ndarray, values: np.ndarray, window: int, title: str, label: str) -> None:
-    smooth = helpers.running_mean(values, window)[window - 1 :]
-    axes.plot(
-        (submit[window - 1 :] - submit.min()) / DAY,
-        smooth,
-        color=theme.colour(0),
-        linewidth=0.8,
-        rasterized=len(smooth) > MANY,
-    )
+    smooth = running_mean(values, window)[window - 1 :]
+    days, many = (submit[window - 1 :] - submit.min()) / DAY, len(smooth) > MANY
+    axes.plot(days, smooth, color=theme.colour(0), linewidth=0.8, rasterized=many)
     axes.axhline(values.mean(), color=theme.colour(1), linewidth=0.9)
     axes.set(title=title, xlabel="days since the first job", ylabel=label)
     axes.set_ylim(bottom=0)
 
 
-def _keys() -> list[object]:
+def _keys() -> list[Any]:
     orange: dict[str, Any] = {"color": theme.colour(1), "linewidth": 0.9}
     return [
-        Line2D([], [], label="mean (a, d, h, i)", **orange),
-        Line2D([], [], label="twice the mean (d)", **{**orange, "linestyle": (0, (1.2, 1.2))}),
-        Line2D([], [], color="black", linewidth=0.8, linestyle="--", label="median (d, f)"),
-        Line2D([], [], linestyle="none", marker="D", markersize=3, color=theme.colour(1), label="mean (g)"),
-        Line2D([], [], color=MUTED, linewidth=5, alpha=0.5, label="middle half; lines, 5 to 95 % (g)"),
+        key("mean (a, d, h, i)", **orange),
+        key("twice the mean (d)", **{**orange, "linestyle": (0, (1.2, 1.2))}),
+        key("median (d, f)", color="black", linewidth=0.8, linestyle="--"),
+        key("mean (g)", linestyle="none", marker="D", markersize=3, color=theme.colour(1)),
+        key("middle half; lines, 5 to 95 % (g)", color=MUTED, linewidth=5, alpha=0.5),
     ]
 
 
-def _caption_text(name: str, jobs: Jobs, waited: Waited, window: int) -> str:
-    bsld, run = waited.bsld, jobs.run
-    related = [(waited.correlation(), "all jobs"), (waited.correlation(TOP), "the tenth of the largest slowdowns")]
-    words = [f"{value:.3f} over {what}" for value, what in related if value is not None]
-    means = [part.mean() for part in arrivals_a_day(jobs.submit)]
-    unit = "a day" if np.ptp(jobs.submit) >= 20 * DAY else "an hour"
-    return (
-        f"Scenario {name}: {len(jobs)} jobs over {np.ptp(jobs.submit) / DAY:.0f} days. Slowdowns and waits (a, b) "
-        f"{waited.whose}, {len(bsld)} jobs: mean {bsld.mean():.2f}, median {np.median(bsld):.3g}, 90th "
-        f"percentile {np.percentile(bsld, 90):.4g}; {100 * np.mean(waited.wait == 0):.0f} % waited not at all "
-        f"(not in b){'; correlation of wait and slowdown ' + ' and '.join(words) if words else ''}. Run times: "
-        f"median {np.median(run):.0f} s, mean {run.mean():.0f} s. Jobs submitted {unit}, from {min(means):.3g} "
-        f"to {max(means):.3g} over the tenths of the time. Moving averages over {window} jobs."
-    )
+def _facts(name: str, jobs: Jobs, waited: Waited, window: int) -> dict[str, Any]:
+    """The values of CAPTION."""
+    bsld, run, length = waited.bsld, jobs.run, np.ptp(jobs.submit)
+    arrivals = [part.mean() for part in arrivals_a_day(jobs.submit)]
+    return {
+        "scenario": name,
+        "jobs": len(jobs),
+        "days": length / DAY,
+        "whose": waited.whose,
+        "waited": len(bsld),
+        "mean": bsld.mean(),
+        "median": float(np.median(bsld)),
+        "p90": float(np.percentile(bsld, 90)),
+        "at_once": float(np.mean(waited.wait == 0)),
+        "correlation": waited.correlation(),
+        "top_correlation": waited.correlation(TOP),
+        "run_median": float(np.median(run)),
+        "run_mean": run.mean(),
+        "unit": "a day" if length >= 20 * DAY else "an hour",
+        "least": min(arrivals),
+        "most": max(arrivals),
+        "window": window,
+    }

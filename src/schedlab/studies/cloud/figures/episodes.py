@@ -2,96 +2,86 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
-from schedlab.figures import helpers, theme
+from schedlab.figures import theme
+from schedlab.figures.drawing import nothing_to_draw, settings_of
+from schedlab.figures.panels.axes import legend_outside, shared_xlabel
+from schedlab.figures.panels.cells import cells, colour_bar
+from schedlab.figures.panels.timeline import stacked_areas
 from schedlab.figures.theme import GRID
-from schedlab.studies.cloud.figures.common import episode, learned_name, left_out, nothing, preference_colour
+from schedlab.studies.cloud.figures import data
 from schedlab.studies.cloud.figures.settings import EpisodeSettings, ShownSettings
 from schedlab.studies.cloud.replay.env import weights_of
 from schedlab.studies.cloud.replay.sla import ITEMS
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 RESOURCES = {"gpu_count": "GPUs", "cpu_count": "CPU cores", "memory_gb": "memory (GB)"}
+INTERVAL = "interval of the training"
 PARTS = ("time", "cost", "waste")
-WORDS = {
-    "time": "time",
-    "cost": "cost",
-    "throughput": "throughput",
-    "memory": "memory",
-    "gpu_util": "GPU use",
-    "cpu_util": "CPU use",
-}
+WORDS = {"gpu_util": "GPU use", "cpu_util": "CPU use"}  # of items whose names are no words
 
 
 def draw_allocations(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A column a workload, a row a resource, a line a preference: what the policy holds (ShownSettings)."""
-    settings = helpers.settings_of(spec, ShownSettings)
+    settings = settings_of(spec, ShownSettings)
     shown = _with_episodes(tables, spec, settings.learned, settings.preferences[0])
     if not shown:
-        return nothing(spec, "no policy is learned at this scale")
-    figure, grid = theme.new_figure(
-        len(RESOURCES), len(shown), height_mm=110, squeeze=False, sharex="col", sharey="row"
-    )
-    told = []
+        return nothing_to_draw(data.NOT_LEARNED)
+    rows_and_columns = len(RESOURCES), len(shown)
+    figure, grid = theme.new_figure(*rows_and_columns, height_mm=110, squeeze=False, sharex="col", sharey="row")
+    final = []
     for column, scenario in enumerate(shown):
+        policy = data.learned_name(settings.learned, scenario)
         for place, preference in enumerate(settings.preferences):
-            rows = episode(tables, "allocation_history", scenario, learned_name(settings.learned, scenario), preference)
+            rows = data.episode(tables, "allocation_history", scenario, policy, preference)
             if not len(rows):
                 continue
+            look: dict[str, Any] = {"color": data.preference_colour(preference, place), "linewidth": 1.4}
+            look |= {"linestyle": theme.DASHES[place % len(theme.DASHES)], "label": preference, "where": "mid"}
             for row, name in enumerate(RESOURCES):
-                line = {
-                    "color": preference_colour(preference, place),
-                    "linestyle": theme.DASHES[place % len(theme.DASHES)],
-                    "linewidth": 1.4,
-                }
-                grid[row, column].step(rows["step"] + 1, rows[name], where="mid", label=preference, **line)
-            last = rows.iloc[-1]
-            told.append(f"{scenario} {preference} {last['gpu_count']:g}, {last['cpu_count']:g}, {last['memory_gb']:g}")
+                grid[row, column].step(rows["step"] + 1, rows[name], **look)
+            held = {name: float(rows[name].iloc[-1]) for name in RESOURCES}
+            final.append({"scenario": scenario, "preference": preference, **held})
         grid[0, column].set_title(scenario)
-    for row, label in enumerate(RESOURCES.values()):
-        grid[row, 0].set_ylabel(label)
-        grid[row, 0].set_ylim(bottom=0)
-    helpers.shared_xlabel(list(grid[-1]), "interval of the training")
-    helpers.legend_outside(figure, columns=4)
-    caption = f"{spec.caption} In the end (GPUs, cores, GB): {'; '.join(told)}."
-    return Drawing(figure, caption, left_out=left_out(tables, spec, shown, settings.learned))
+    for axes, label in zip(grid[:, 0], RESOURCES.values(), strict=True):
+        axes.set(ylabel=label)
+        axes.set_ylim(bottom=0)
+    shared_xlabel(list(grid[-1]), INTERVAL)
+    legend_outside(figure, columns=4)
+    held_text = "{scenario} {preference} {gpu_count:g}, {cpu_count:g}, {memory_gb:g}"
+    missing = data.left_out(tables, spec, shown, settings.learned)
+    return Drawing(figure, f"In the end (GPUs, cores, GB): {{final:{held_text}}}.", {"final": final}, left_out=missing)
 
 
 def draw_objective_parts(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a workload: what each interval adds, learned above and static below zero (EpisodeSettings)."""
-    settings = helpers.settings_of(spec, EpisodeSettings)
+    """A column a workload: what each interval adds, learned above and static below it (EpisodeSettings)."""
+    settings = settings_of(spec, EpisodeSettings)
     shown = _with_episodes(tables, spec, settings.learned, settings.preference)
     if not shown:
-        return nothing(spec, "no policy is learned at this scale")
+        return nothing_to_draw(data.NOT_LEARNED)
     figure, grid = theme.new_figure(2, len(shown), height_mm=88, squeeze=False, sharex="col", sharey="col")
-    told = []
+    colours = {name: theme.colour(4 + number) for number, name in enumerate(PARTS)}
+    final = []
     for column, scenario in enumerate(shown):
-        for row, policy in enumerate((learned_name(settings.learned, scenario), settings.baseline)):
-            rows = episode(tables, "performance_metrics", scenario, policy, settings.preference)
-            parts = objective_parts(rows, _references(tables, scenario), settings.preference)
-            below, edges = np.zeros(len(rows)), np.arange(len(rows) + 1) + 0.5
-            for number, name in enumerate(PARTS):
-                above = below + parts[name]  # one area: gaps between bars so narrow come and go with the pixels
-                grid[row, column].stairs(
-                    above, edges, baseline=below, fill=True, color=theme.colour(4 + number), label=name
-                )
-                below = above
-            told.append(f"{scenario} {policy.removesuffix('-' + scenario)} {below.sum():.3f}")
+        for axes, policy in zip(grid[:, column], _pair(settings), strict=True):
+            rows = _episode(tables, "performance_metrics", scenario, policy, settings)
+            parts = objective_parts(rows, data.oracle_of(tables, scenario), settings.preference)
+            stacked_areas(axes, parts, np.arange(len(rows) + 1) + 0.5, colours)
+            total = float(sum(values.sum() for values in parts.values()))
+            final.append({"scenario": scenario, "policy": policy, "objective": total})
         grid[0, column].set_ylim(bottom=0)  # of both rows, once both are drawn
         grid[0, column].set_title(scenario)
     grid[0, 0].set_ylabel("learned\nadded to the objective")
     grid[1, 0].set_ylabel(f"{settings.baseline}\nadded to the objective")
-    helpers.shared_xlabel(list(grid[-1]), "interval of the training")
-    helpers.legend_outside(figure, columns=3)
-    caption = f"{spec.caption} Objective in the end: {'; '.join(told)}."
-    return Drawing(figure, caption, left_out=left_out(tables, spec, shown, settings.learned))
+    shared_xlabel(list(grid[-1]), INTERVAL)
+    legend_outside(figure, columns=3)
+    missing = data.left_out(tables, spec, shown, settings.learned)
+    caption = "Objective in the end: {final:{scenario} {policy} {objective:.3f}}."
+    return Drawing(figure, caption, {"final": final}, left_out=missing)
 
 
 def objective_parts(rows: pd.DataFrame, references: dict[str, Any], preference: str) -> dict[str, np.ndarray]:
@@ -107,53 +97,45 @@ def objective_parts(rows: pd.DataFrame, references: dict[str, Any], preference: 
 
 def draw_service_levels(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A column a workload, learned above, static below: each item's severity over time (EpisodeSettings)."""
-    settings = helpers.settings_of(spec, EpisodeSettings)
+    settings = settings_of(spec, EpisodeSettings)
     shown = _with_episodes(tables, spec, settings.learned, settings.preference)
     if not shown:
-        return nothing(spec, "no policy is learned at this scale")
+        return nothing_to_draw(data.NOT_LEARNED)
     figure, grid = theme.new_figure(2, len(shown), height_mm=88, squeeze=False, sharex="col", sharey=True)
-    told: list[str] = []
-    image: Any = None
+    look: dict[str, Any] = {"cmap": "Blues", "vmin": 0, "vmax": 1, "edgecolors": GRID, "linewidth": 0.3}
+    names, final, image = [WORDS.get(item, item) for item in ITEMS], [], None
     for column, scenario in enumerate(shown):
-        for row, policy in enumerate((learned_name(settings.learned, scenario), settings.baseline)):
-            rows = episode(tables, "sla_metrics", scenario, policy, settings.preference)
+        for axes, policy in zip(grid[:, column], _pair(settings), strict=True):
+            rows = _episode(tables, "sla_metrics", scenario, policy, settings)
             severities = rows[[f"sla_{item}_severity" for item in ITEMS]].to_numpy().T
-            axes = grid[row, column]
-            edges = np.arange(severities.shape[1] + 1) + 0.5
-            image = axes.pcolormesh(
-                edges,
-                np.arange(len(ITEMS) + 1),
-                severities,
-                cmap="Blues",
-                vmin=0,
-                vmax=1,
-                edgecolors=GRID,
-                linewidth=0.3,
-            )
-            axes.set_yticks(np.arange(len(ITEMS)) + 0.5, [WORDS[item] for item in ITEMS])
-            axes.tick_params(length=0)
-            axes.spines[:].set_visible(False)
-            axes.set_ylim(len(ITEMS), 0)
-            met = rows[[f"sla_{item}_met" for item in ITEMS]].iloc[-1].sum()
-            told.append(f"{scenario} {policy.removesuffix('-' + scenario)} {met:.0f}")
+            image = cells(axes, severities, names, edges=np.arange(len(rows) + 1) + 0.5, **look)
+            met = int(rows[[f"sla_{item}_met" for item in ITEMS]].iloc[-1].sum())
+            final.append({"scenario": scenario, "policy": policy, "met": met})
         grid[0, column].set_title(scenario)
     grid[0, 0].set_ylabel("learned")
     grid[1, 0].set_ylabel(settings.baseline)
-    helpers.shared_xlabel(list(grid[-1]), "interval of the training")
-    figure.colorbar(image, ax=grid[:, -1], label="severity (0: met)", aspect=30).outline.set_visible(False)
-    caption = f"{spec.caption} Met in the end, of 6: {'; '.join(told)}."
-    return Drawing(figure, caption, left_out=left_out(tables, spec, shown, settings.learned))
+    shared_xlabel(list(grid[-1]), INTERVAL)
+    colour_bar(grid[:, -1], image, "severity (0: met)")
+    missing = data.left_out(tables, spec, shown, settings.learned)
+    caption = "Met in the end, of {items}: {final:{scenario} {policy} {met}}."
+    return Drawing(figure, caption, {"final": final, "items": len(ITEMS)}, left_out=missing)
+
+
+def _pair(settings: EpisodeSettings) -> tuple[str, str]:
+    """The learned policy, without the scenario that ends its name, and the baseline."""
+    return settings.learned, settings.baseline
+
+
+def _episode(tables: StudyTables, table: str, scenario: str, policy: str, settings: EpisodeSettings) -> pd.DataFrame:
+    """The episode of the learned policy or of the baseline."""
+    name = data.learned_name(policy, scenario) if policy == settings.learned else policy
+    return data.episode(tables, table, scenario, name, settings.preference)
 
 
 def _with_episodes(tables: StudyTables, spec: FigureSpec, learned: str, preference: str) -> list[str]:
     """Scenarios whose learned policy has an episode of a preference."""
-    found = []
-    for scenario in spec.scenarios:
-        rows = episode(tables, "allocation_history", scenario, learned_name(learned, scenario), preference)
-        if rows is not None and len(rows):
-            found.append(scenario)
-    return found
-
-
-def _references(tables: StudyTables, scenario: str) -> dict[str, Any]:
-    return json.loads(tables.inputs[scenario]["oracle"].read_text(encoding="utf-8"))
+    return [
+        name
+        for name in spec.scenarios
+        if len(data.episode(tables, "allocation_history", name, data.learned_name(learned, name), preference))
+    ]

@@ -7,7 +7,7 @@ from schedlab.config.settings import Names, PolicyName
 
 
 class ShownSettings(Settings):
-    """What every figure of the study may be told."""
+    """Policies and preferences that a figure shows."""
 
     learned: str = setting("reinforce", doc="learned policy, without the scenario that ends its name")
     baseline: str = setting("static_start", doc="rule that stands for an allocation that nobody adapts")
@@ -35,25 +35,14 @@ class VariantsSettings(Settings):
     preferences: Names = setting(("balanced", "cost", "time", "resource"), doc="preferences shown", min_length=1)
 
 
-FIGURE_SETTINGS: dict[str, type[Settings]] = {
-    "outcomes": OutcomesSettings,
-    "headline": OutcomesSettings,
-    "allocations": ShownSettings,
-    "objective_parts": EpisodeSettings,
-    "service_levels": EpisodeSettings,
-    "pareto": ShownSettings,
-    "ablations": VariantsSettings,
-    "weights": VariantsSettings,
-    "beginnings": VariantsSettings,
-}
-FIGURES = {
-    "outcomes": "schedlab.studies.cloud.figures.outcomes:draw_outcomes",
-    "headline": "schedlab.studies.cloud.figures.outcomes:draw_headline",
-    "allocations": "schedlab.studies.cloud.figures.episodes:draw_allocations",
-    "objective_parts": "schedlab.studies.cloud.figures.episodes:draw_objective_parts",
-    "service_levels": "schedlab.studies.cloud.figures.episodes:draw_service_levels",
-    "pareto": "schedlab.studies.cloud.figures.pareto:draw_pareto",
-    "ablations": "schedlab.studies.cloud.figures.ablations:draw_ablations",
-    "weights": "schedlab.studies.cloud.figures.ablations:draw_weights",
-    "beginnings": "schedlab.studies.cloud.figures.ablations:draw_beginnings",
+FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that draws it, and its values
+    "outcomes": ("outcomes", OutcomesSettings),
+    "headline": ("outcomes", OutcomesSettings),
+    "allocations": ("episodes", ShownSettings),
+    "objective_parts": ("episodes", EpisodeSettings),
+    "service_levels": ("episodes", EpisodeSettings),
+    "pareto": ("pareto", ShownSettings),
+    "ablations": ("ablations", VariantsSettings),
+    "weights": ("ablations", VariantsSettings),
+    "beginnings": ("ablations", VariantsSettings),
 }

@@ -1,15 +1,21 @@
-"""Figures of learning: return and loss of an episode, and what a policy prefers, agent beside agent."""
+"""Figures of learning: return and loss of an episode, and what a policy prefers, agent next to agent."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
-from schedlab.figures import helpers, theme
+from schedlab.figures import theme
+from schedlab.figures.drawing import after_the_first, settings_of
+from schedlab.figures.panels.axes import shared_xlabel, short_ticks
+from schedlab.figures.panels.curves import BAND, learning_curve
 from schedlab.figures.theme import Style
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR
 from schedlab.studies.hetero.figures import data
@@ -17,76 +23,71 @@ from schedlab.studies.hetero.figures.settings import LearningSettings, Preferenc
 from schedlab.studies.hetero.simulator.core_policies import CORE_POLICIES
 from schedlab.studies.hetero.simulator.resources import JOB_POLICIES
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-
-NAMED = 6  # actions with a line and a label of their own
+NAMED = 6  # actions with a line and a label
 PALE = "#c8c8c8"
 FEW = 12  # points of a line below which each has a dot
 SMOOTH = 20  # a running mean takes this part of all points
 LOSSES = ("loss", "policy_loss")  # what a learner calls what it descends
 CHANCE = "probability "  # begin of the curves that hold an action's probability
+GROUPS = {"pair": "pair", "job": "job policy", "core": "core policy"}
+LINES = "[Lines are means, bands the range of {seeds} seeds.]"
+
+# place of a job policy or core policy among its kind, so that it has one colour everywhere; pairs come after
+_ORDER = {name: number for names in (JOB_POLICIES, CORE_POLICIES) for number, name in enumerate(names)}
 
 
 def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A column an agent: above the return of an episode, below the loss; the mean of the seeds and their range."""
-    window = helpers.settings_of(spec, LearningSettings).window
+    window = settings_of(spec, LearningSettings).window
     agents = _curves(tables, spec)
-    looks, most = theme.styles_of(tables.scores), len(agents)
-    figure, panels = theme.new_figure(2, most, height_mm=95, sharex="col", squeeze=False)
-    told = []
+    looks = theme.styles_of(tables.scores)
+    figure, panels = theme.new_figure(2, len(agents), height_mm=95, sharex="col", squeeze=False)
+    returns = {}
     for column, (agent, rows) in enumerate(agents.items()):
-        above, below = panels[0, column], panels[1, column]
-        returns = rows[rows["metric"] == "return"]
-        _mean_and_range(above, returns, looks[agent], window)
         loss = next(name for name in LOSSES if name in set(rows["metric"]))
-        _mean_and_range(below, rows[rows["metric"] == loss], looks[agent], window)
-        above.set_title(_short(agent, agents))
-        told.append(f"{agent} {_ends(returns, window)}")
-        for axes in (above, below):
+        for axes, metric in zip(panels[:, column], ("return", loss), strict=True):
+            points = rows[rows["metric"] == metric]
+            _mean_and_range(axes, points, looks[agent], window)
             axes.grid(True, axis="y")
-            helpers.short_ticks(axes)
+            short_ticks(axes)
+            if metric == "return":
+                returns[agent] = _ends(points, window)
+        panels[0, column].set_title(_short(agent, agents))
         if column:
-            above.sharey(panels[0, 0])
-            above.tick_params(labelleft=False)
+            panels[0, column].sharey(panels[0, 0])
+            panels[0, column].tick_params(labelleft=False)
     panels[0, 0].set_ylabel("return of an episode")
     panels[1, 0].set_ylabel("loss")
-    helpers.shared_xlabel(panels[1], "episode")
-    seeds = max(rows["policy_seed"].nunique() for rows in agents.values())
-    caption = f"{spec.caption} {_lines(seeds)} Return in the first and in the last points: {'; '.join(told)}."
-    return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
+    shared_xlabel(panels[1], "episode")
+    caption = "Return in the first and in the last points: {returns:{name} {first:.4g} and {last:.4g}}."
+    facts = {"returns": returns, "seeds": _seeds(agents)}
+    return Drawing(figure, f"{LINES} {caption}", facts, left_out=after_the_first(spec))
 
 
 def draw_preferences(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A column an agent, a row a way to group its actions: the probability of each group over the episodes."""
-    settings = helpers.settings_of(spec, PreferencesSettings)
+    settings = settings_of(spec, PreferencesSettings)
     agents = _curves(tables, spec)
-    rows = len(settings.by)
-    looks: dict[str, Any] = {"height_mm": 24 + 38 * rows, "sharex": "col", "sharey": True, "squeeze": False}
-    figure, panels = theme.new_figure(rows, len(agents), **looks)
-    told, most = [], 0.0
+    looks: dict[str, Any] = {"height_mm": 24 + 38 * len(settings.by), "sharex": "col", "sharey": True, "squeeze": False}
+    figure, panels = theme.new_figure(len(settings.by), len(agents), **looks)
+    preferred_last, most = [], 0.0
     for column, (agent, points) in enumerate(agents.items()):
         for axes, by in zip(panels[:, column], settings.by, strict=True):
             places, groups = preferred(points, by)
             preference_lines(axes, places, groups)
             ends = {name: float(values[:, -1].mean()) for name, values in groups.items()}
-            best = max(ends, key=lambda name: ends[name])
+            group = max(ends, key=lambda name: ends[name])
             most = max(most, *(float(values.max()) for values in groups.values()))
-            told.append(f"{agent} {best} {ends[best]:.3g}")
-            helpers.short_ticks(axes)
+            preferred_last.append({"agent": agent, "group": group, "probability": ends[group]})
+            short_ticks(axes)
             axes.grid(True, axis="y")
         panels[0, column].set_title(_short(agent, agents))
     for line, by in zip(panels, settings.by, strict=True):
         line[0].set(ylabel="probability", ylim=(0, min(1.02, 1.2 * most)))
         line[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), title=GROUPS[by], alignment="left")
-    helpers.shared_xlabel(panels[-1], "episode")
-    seeds = max(points["policy_seed"].nunique() for points in agents.values())
-    caption = f"{spec.caption} {_lines(seeds)} Most probable in the end (mean of the seeds): {'; '.join(told)}."
-    return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
-
-
-GROUPS = {"pair": "pair", "job": "job policy", "core": "core policy"}
+    shared_xlabel(panels[-1], "episode")
+    caption = f"{LINES} Most probable in the end (mean of the seeds): {{last:{{agent}} {{group}} {{probability:.3g}}}}."
+    return Drawing(figure, caption, {"last": preferred_last, "seeds": _seeds(agents)}, left_out=after_the_first(spec))
 
 
 def preferred(points: pd.DataFrame, by: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -112,22 +113,15 @@ def preference_lines(axes: Axes, places: np.ndarray, groups: Mapping[str, np.nda
         if named:
             look = {"color": theme.colour(place), "linestyle": theme.DASHES[place % len(theme.DASHES)]}
         if named and len(values) > 1:
-            band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
-            axes.fill_between(places, values.min(axis=0), values.max(axis=0), **band)
+            axes.fill_between(places, values.min(axis=0), values.max(axis=0), color=look["color"], **BAND)
         look["marker"] = "." if len(places) < FEW else ""
         axes.plot(places, values.mean(axis=0), label=name if named else "_others", **look)
 
 
 def episode_axis(axes: Axes, last: int) -> None:
     """Label a horizontal axis of whole episodes from 1 to the last one."""
-    from matplotlib.ticker import MaxNLocator
-
     axes.set(xlabel="episode", xlim=(1, max(2, last)))
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-
-
-# place of a job policy or core policy among its kind, so that it has one colour everywhere; pairs come after
-_ORDER = {name: number for names in (JOB_POLICIES, CORE_POLICIES) for number, name in enumerate(names)}
 
 
 def _curves(tables: StudyTables, spec: FigureSpec) -> dict[str, pd.DataFrame]:
@@ -144,19 +138,20 @@ def _curves(tables: StudyTables, spec: FigureSpec) -> dict[str, pd.DataFrame]:
 
 def _mean_and_range(axes: Axes, points: pd.DataFrame, look: Style, window: int) -> None:
     smooth = window or max(1, points["episode"].nunique() // SMOOTH)
-    helpers.learning_curve(axes, points, look, window=smooth, whole=window > 0, x="episode")
+    learning_curve(axes, points, look, window=smooth, whole=window > 0, x="episode")
 
 
-def _ends(points: pd.DataFrame, window: int) -> str:
-    """Mean of the first and of the last part of a curve, as text."""
+def _ends(points: pd.DataFrame, window: int) -> dict[str, float]:
+    """Mean of the first and of the last part of a curve."""
     means = points.groupby("episode")["value"].mean().sort_index().to_numpy()
     part = window or max(1, len(means) // SMOOTH)
-    first, last = (helpers.number_text(float(values.mean()), "{:.4g}") for values in (means[:part], means[-part:]))
-    return f"{first} and {last}"
+    return {"first": float(means[:part].mean()), "last": float(means[-part:].mean())}
 
 
-def _lines(seeds: int) -> str:
-    return f"Lines are means, bands the range of {seeds} seeds." if seeds > 1 else ""
+def _seeds(agents: Mapping[str, pd.DataFrame]) -> int | None:
+    """How many seeds a band is the range of; None where there is no band."""
+    seeds = max(rows["policy_seed"].nunique() for rows in agents.values())
+    return seeds if seeds > 1 else None
 
 
 def _short(agent: str, agents: Iterable[str]) -> str:

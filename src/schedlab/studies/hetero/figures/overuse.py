@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
-from schedlab.figures import helpers, theme, units
+from schedlab.figures import theme, units
+from schedlab.figures.drawing import after_the_first, settings_of
+from schedlab.figures.panels.axes import legend_outside, policy_handles
+from schedlab.figures.panels.timeline import boxes, means_within
 from schedlab.figures.theme import MUTED
-from schedlab.platforms.hierarchy import read_hierarchy
 from schedlab.studies.hetero.figures import data
 from schedlab.studies.hetero.figures.schedule import BINS, TIME
-from schedlab.studies.hetero.figures.settings import BubblesSettings, OveruseSettings
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
+from schedlab.studies.hetero.figures.settings import WorkloadShownSettings
 
 SEPARATE = 60  # processors at most whose rows have white between them
 LEAST = 5.0  # smallest upper end of the axis of shares, %
-
 LARGEST = 160  # area of the largest bubble, in square points
 COLOURS = {"cores": 1, "memory": 2}  # number of the colour of what was lacking
 FLAT: dict[str, Any] = {"alpha": 0.55, "edgecolor": "white", "linewidth": 0.4}
@@ -32,17 +31,16 @@ Span = tuple[int, float, float]  # processor, start (s), length (s)
 
 def draw_overuse(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """Above, the share of over-subscribed processors, a line a policy; below, a panel a policy with the spans."""
-    settings = helpers.settings_of(spec, OveruseSettings)
-    name = data.scenarios(tables, spec)[0]
-    names, unit = data.policies(tables, spec, [name]), data.unit_shown(tables, spec, name, settings.unit)
-    looks, machine = data.looks(tables, names), read_hierarchy(tables.inputs[name]["resources"])
+    shown = data.workload(tables, spec, settings_of(spec, WorkloadShownSettings).unit)
+    looks, machine, names = shown.looks(), shown.machine(), shown.policies
     processors = sum(len(node.processors) for cluster in machine.clusters for node in cluster.nodes)
-    jobs = {policy: data.detail(tables, "jobs", name, unit, policy) for policy in names}
+    jobs = shown.detail("jobs")
     first = min(float(some["submit"].min()) for some in jobs.values())
-    last = max(float(some["finish"].max()) for some in jobs.values()) - first
-    spans = {policy: _spans(data.detail(tables, "overuse", name, unit, policy), first) for policy in names}
-    scale = units.scaled(TIME, last)
-    rows, ratios = 1 + len(names), [0.8] + [1.0] * len(names)
+    ends = {policy: float(some["finish"].max()) - first for policy, some in jobs.items()}
+    spans = {policy: _spans(rows, first) for policy, rows in shown.detail("overuse").items()}
+    last = max(ends.values())
+    scale, rows = units.scaled(TIME, last), 1 + len(names)
+    ratios = [0.8] + [1.0] * len(names)
     figure, panels = theme.new_figure(rows, 1, height_mm=30 + 40 * rows, sharex=True, height_ratios=ratios)
     for policy in names:
         share_line(panels[0], spans[policy], processors, last, scale.size, looks[policy].line())
@@ -51,21 +49,24 @@ def draw_overuse(tables: StudyTables, spec: FigureSpec) -> Drawing:
         span_rows(axes, spans[policy], processors, scale.size, looks[policy].colour)
         axes.set_title(policy)
     panels[-1].set(xlabel=scale.label, xlim=(0, last / scale.size))
-    helpers.legend_outside(figure, helpers.policy_handles(looks, names, lines=True))
-    ends = {policy: float(some["finish"].max()) - first for policy, some in jobs.items()}
-    told = "; ".join(f"{policy} {_caption(spans[policy], processors, ends[policy], scale)}" for policy in names)
-    caption = f"{spec.caption} Workload {unit} of {name}, {len(jobs[names[0]])} jobs. {told}."
-    return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
+    legend_outside(figure, policy_handles(looks, names, lines=True))
+    found = {
+        policy: {
+            "count": count_oversubscribed(spans[policy]),
+            "share": share_of_time(spans[policy], processors, ends[policy]),
+            "end": scale.of(ends[policy]),
+        }
+        for policy in names
+    }
+    one = "{name} {count} of {processors} processors at some time, {share:.1%} of all processors' time until {end}"
+    facts = {"unit": shown.unit, "scenario": shown.scenario, "jobs": len(jobs[names[0]]), "found": found}
+    facts |= {"processors": processors}
+    caption = f"Workload {{unit}} of {{scenario}}, {{jobs}} jobs. {{found:{one}}}."
+    return Drawing(figure, caption, facts, left_out=after_the_first(spec))
 
 
 def _spans(rows: pd.DataFrame, first: float) -> list[Span]:
     return [(int(row.processor), float(row.start) - first, float(row.duration)) for row in rows.itertuples()]
-
-
-def _caption(spans: Sequence[Span], processors: int, last: float, scale: units.Scaled) -> str:
-    """How many processors were over-subscribed, which part of all processors' time, until when."""
-    share = f"{share_of_time(spans, processors, last):.1%} of all processors' time until {scale.text(last)}"
-    return f"{count_oversubscribed(spans)} of {processors} processors at some time, {share}"
 
 
 def count_oversubscribed(spans: Sequence[Span]) -> int:
@@ -102,33 +103,26 @@ def _counts(spans: Sequence[Span], last: float) -> tuple[np.ndarray, np.ndarray]
 
 def span_rows(axes: Axes, spans: Sequence[Span], processors: int, size: float, colour: str) -> None:
     """Draw a row a processor with a box for each span; size: seconds of a unit of the time axis."""
-    from matplotlib.collections import PolyCollection
-
     half = 0.45 if processors <= SEPARATE else 0.5
-    corners = []
-    for number, start, length in spans:
-        left, right, bottom, top = start / size, (start + length) / size, number - half, number + half
-        corners.append([(left, bottom), (right, bottom), (right, top), (left, top)])
-    axes.add_collection(PolyCollection(corners, facecolors=colour, linewidths=0))
+    places = [(start / size, (start + length) / size, n - half, n + half) for n, start, length in spans]
+    boxes(axes, places, colour, linewidths=0)
     axes.set(ylabel="processor", ylim=(-0.5, processors - 0.5))
-    axes.yaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+    locator: Any = axes.yaxis.get_major_locator()
+    locator.set_params(integer=True)
 
 
 def draw_bubbles(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A panel a policy: the queue, and bubbles whose areas show how often the next job was held back, and why."""
-    settings = helpers.settings_of(spec, BubblesSettings)
-    name = data.scenarios(tables, spec)[0]
-    names, unit = data.policies(tables, spec, [name]), data.unit_shown(tables, spec, name, settings.unit)
-    load = {policy: data.detail(tables, "load", name, unit, policy) for policy in names}
-    held = {policy: data.detail(tables, "refusals", name, unit, policy) for policy in names}
+    shown = data.workload(tables, spec, settings_of(spec, WorkloadShownSettings).unit)
+    load, held, names = shown.detail("load"), shown.detail("refusals"), shown.policies
     first = min(float(some["time"].iloc[0]) for some in load.values())
     last = max(float(some["time"].iloc[-1]) for some in load.values()) - first
     scale, edges = units.scaled(TIME, last), np.linspace(0.0, last, BINS + 1)
-    counts = {}
-    for policy, some in held.items():
-        for lacking in COLOURS:
-            dates = some.loc[some["lacking"] == lacking, "time"].to_numpy() - first
-            counts[policy, lacking] = counts_within(dates, edges)
+    counts = {
+        (policy, lacking): np.histogram(some.loc[some["lacking"] == lacking, "time"].to_numpy() - first, edges)[0]
+        for policy, some in held.items()
+        for lacking in COLOURS
+    }
     most = max((int(found.max()) for found in counts.values()), default=0)
     looks = {"height_mm": 24 + 42 * len(names), "sharex": True, "sharey": True, "squeeze": False}
     figure, panels = theme.new_figure(len(names), 1, **looks)
@@ -142,15 +136,12 @@ def draw_bubbles(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for lacking, colour in COLOURS.items():
         panels[0, 0].scatter([], [], s=40, color=theme.colour(colour), label=f"for lack of {lacking}", **FLAT)
     size_keys(panels[0, 0], most, MUTED)
-    helpers.legend_outside(figure)
-    told = "; ".join(f"{policy} {_reasons(some['lacking'].tolist())}" for policy, some in held.items())
-    caption = f"{spec.caption} Workload {unit} of {name}. Held back: {told}. Bubbles count a sixtieth of the time."
-    return Drawing(figure, caption, left_out=helpers.after_the_first(spec))
-
-
-def counts_within(dates: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Return how many dates lie in each interval between `edges` (n + 1,): (n,)."""
-    return np.histogram(dates, edges)[0]
+    legend_outside(figure)
+    one = "{name} {cores} times for cores and {memory} times for memory"
+    found = {name: {what: int((some["lacking"] == what).sum()) for what in COLOURS} for name, some in held.items()}
+    facts = {"unit": shown.unit, "scenario": shown.scenario, "held": found}
+    caption = f"Workload {{unit}} of {{scenario}}. Held back: {{held:{one}}}. Bubbles count a sixtieth of the time."
+    return Drawing(figure, caption, facts, left_out=after_the_first(spec))
 
 
 def queue_line(axes: Axes, queue: Steps, size: float) -> None:
@@ -166,7 +157,7 @@ def bubbles(
     """Draw a bubble in each interval that counts something, at the queue's mean; `most` has the largest area."""
     found = counts > 0
     if found.any():
-        middles, heights = (edges[1:] + edges[:-1]) / 2 / size, data.means_within(*queue, edges)
+        middles, heights = (edges[1:] + edges[:-1]) / 2 / size, means_within(*queue, edges)
         axes.scatter(middles[found], heights[found], s=LARGEST * counts[found] / most, color=color, zorder=2, **FLAT)
 
 
@@ -175,8 +166,3 @@ def size_keys(axes: Axes, most: int, color: str) -> None:
     for count in dict.fromkeys((1, max(1, most // 4), most)) if most else ():
         label = f"held back {count} time{'s' * (count > 1)}"
         axes.scatter([], [], s=LARGEST * count / most, color=color, label=label, **FLAT)
-
-
-def _reasons(lacking: list[str]) -> str:
-    counts = [f"{lacking.count(what)} times for {what}" for what in COLOURS if what in lacking]
-    return " and ".join(counts) or "never"

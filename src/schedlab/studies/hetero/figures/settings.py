@@ -32,26 +32,16 @@ class MetricsSettings(Settings):
     )
 
 
-class _OneWorkload(Settings):
+class WorkloadShownSettings(Settings):
+    """The figures `course`, `overuse` and `bubbles`."""
+
     unit: str = setting("", doc="workload shown; empty: the first of the test split")
 
 
-class GanttSettings(_OneWorkload):
+class GanttSettings(WorkloadShownSettings):
     """The figure `gantt`."""
 
     labels: bool = setting(False, doc="write the jobs' numbers where they fit")
-
-
-class CourseSettings(_OneWorkload):
-    """The figure `course`."""
-
-
-class OveruseSettings(_OneWorkload):
-    """The figure `overuse`."""
-
-
-class BubblesSettings(_OneWorkload):
-    """The figure `bubbles`."""
 
 
 class PairsSettings(Settings):
@@ -84,13 +74,13 @@ class PreferencesSettings(Settings):
     )
 
 
-FIGURE_SETTINGS: dict[str, type[Settings]] = {
-    "metrics": MetricsSettings,
-    "gantt": GanttSettings,
-    "course": CourseSettings,
-    "overuse": OveruseSettings,
-    "bubbles": BubblesSettings,
-    "pairs": PairsSettings,
-    "learning": LearningSettings,
-    "preferences": PreferencesSettings,
+FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that draws it, and its values
+    "metrics": ("metrics", MetricsSettings),
+    "gantt": ("schedule", GanttSettings),
+    "course": ("schedule", WorkloadShownSettings),
+    "overuse": ("overuse", WorkloadShownSettings),
+    "bubbles": ("overuse", WorkloadShownSettings),
+    "pairs": ("pairs", PairsSettings),
+    "learning": ("learning", LearningSettings),
+    "preferences": ("learning", PreferencesSettings),
 }

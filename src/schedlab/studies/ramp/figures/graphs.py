@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
+from matplotlib.path import Path as Curve
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.schema import validate
-from schedlab.figures import helpers, theme
+from schedlab.figures import theme
+from schedlab.figures.captions import number_text
+from schedlab.figures.drawing import after_the_first, settings_of
+from schedlab.figures.panels.axes import key, legend_outside
+from schedlab.figures.panels.cells import text_table
 from schedlab.figures.theme import GRID, INK, MUTED
 from schedlab.studies.ramp.figures.settings import BetasSettings, GraphsShownSettings
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.graph import TrainingGraph, training_graph
 from schedlab.studies.ramp.graphs.statistics import statistics_table
 from schedlab.studies.ramp.simulator.distributions import DistributionSettings, of_scenario
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 GRAPHS = "graphs"  # name of the input that holds them
 BACKWARD, LANE = -1.0, 0.42  # height of the backward pass below the forward one, and of ops side by side
@@ -29,16 +33,21 @@ WIDTH = 430.0  # points that a drawing is wide
 SHARES = (0.01, 0.1, 1.0)  # of the slowest op's time, whose dots the key shows
 KINDS = 6  # that have a colour of their own
 BINS = 32
+DOT: dict[str, Any] = {"linestyle": "none", "marker": "o"}
+SLOWEST = "Of the time of a step the slowest op takes: {slowest:{kind} {op} of {name} {share:.0%}}."
+UNIT = "Times as the scenario {scenario} counts them: a 1 in a graph file is 1 {unit}."
 COLUMNS = ("run time of an op", "memory of an op", "size of a dep")
 
 
 def draw_graphs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A panel a graph: ops in layers, the forward pass above its mirror; dots as large as the op's share of time."""
-    return drawing_of(graphs_shown(tables, spec), spec.caption, helpers.after_the_first(spec))
+    return drawing_of(graphs_shown(tables, spec), left_out=after_the_first(spec))
 
 
-def drawing_of(graphs: Sequence[TrainingGraph], caption: str, left_out: Mapping[str, str] | None = None) -> Drawing:
-    """Return the drawing of graphs inside an applied theme; left_out: as in Drawing."""
+def drawing_of(
+    graphs: Sequence[TrainingGraph], caption: str = "", left_out: Mapping[str, str] | None = None
+) -> Drawing:
+    """Return the drawing of graphs inside an applied theme; caption: what stands first; left_out: as in Drawing."""
     figure, panels = theme.new_figure(len(graphs), 1, height_mm=12 + 26 * len(graphs), squeeze=False)
     colours = kind_colours(graphs)
     places = [layers(graph) for graph in graphs]
@@ -47,8 +56,9 @@ def drawing_of(graphs: Sequence[TrainingGraph], caption: str, left_out: Mapping[
     for axes, graph, place in zip(panels[:, 0], graphs, places, strict=True):
         _draw_graph(axes, graph, place, largest, colours)
         axes.set_title(f"{graph.name}: {graph.num_ops} ops, {len(graph.edges)} deps")
-    helpers.legend_outside(figure, _kind_keys(colours) + _size_keys(largest), columns=KINDS - 1)
-    return Drawing(figure, f"{caption} {_slowest_text(graphs)}", left_out=left_out or {})
+    legend_outside(figure, _kind_keys(colours) + _size_keys(largest), columns=KINDS - 1)
+    facts = {"slowest": {graph.name: _slowest(graph) for graph in graphs}}
+    return Drawing(figure, f"{caption} {SLOWEST}", facts, left_out=left_out or {})
 
 
 def draw_op_histograms(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -66,14 +76,17 @@ def draw_op_histograms(tables: StudyTables, spec: FigureSpec) -> Drawing:
         panels[-1, column].set_xlabel(f"{what} ({unit})")
         panels[-1, column].set_xscale("log")
         panels[-1, column].minorticks_off()
-    nothing = ", ".join(f"{int((graph.cost == 0).sum())} of {graph.num_ops} in {graph.name}" for graph in graphs)
-    told = f"Dashed: medians of those shown. Not shown, as logarithms have no zero: ops that cost nothing, {nothing}."
-    return Drawing(figure, f"{spec.caption} {told} {_unit_text(tables, spec)}", left_out=helpers.after_the_first(spec))
+    free = [{"graph": g.name, "free": int((g.cost == 0).sum()), "ops": g.num_ops} for g in graphs]
+    caption = (
+        "Dashed: medians of those shown. Not shown, as logarithms have no zero: ops that cost nothing, "
+        f"{{free:{{free}} of {{ops}} in {{graph}}}}. {UNIT}"
+    )
+    return Drawing(figure, caption, {"free": free, **_unit(tables, spec)}, left_out=after_the_first(spec))
 
 
 def draw_graph_table(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A row a graph: ops, deps, sequential time, largest op, memory, depth."""
-    settings = helpers.settings_of(spec, GraphsShownSettings)
+    settings = settings_of(spec, GraphsShownSettings)
     table, unit = statistics_table(graphs_shown(tables, spec), settings.training_steps), _time_unit(tables, spec)
     columns = {
         "ops": table["num_ops"].map("{:d}".format),
@@ -84,34 +97,18 @@ def draw_graph_table(tables: StudyTables, spec: FigureSpec) -> Drawing:
         "largest memory (MB)": (table["max_memory"] / 1e6).map("{:,.1f}".format),
         "depth": table["depth"].map("{:d}".format),
     }
-    figure, axes = theme.new_figure(height_mm=15 + 5 * len(table))
-    axes.set_axis_off()
-    axes.set(xlim=(0, 1), ylim=(len(table) + 0.5, -1.6))
-    ends = np.linspace(0.24, 1.0, len(columns))
-    for row, name in enumerate(table["name"]):
-        axes.text(0, row + 0.5, name, va="center")
-        for end, texts in zip(ends, columns.values(), strict=True):
-            axes.text(end, row + 0.5, texts.iloc[row], va="center", ha="right")
-    for end, heading in zip(ends, columns, strict=True):
-        axes.text(
-            end,
-            -0.2,
-            heading.replace(" (", "\n(").replace("largest ", "largest\n"),
-            va="bottom",
-            ha="right",
-            color=MUTED,
-        )
-    for height in (0, len(table)):
-        axes.axhline(height, color=INK, linewidth=0.6)
-    return Drawing(figure, f"{spec.caption} {_unit_text(tables, spec)}", left_out=helpers.after_the_first(spec))
+    header = ["", *(heading.replace(" (", "\n(").replace("largest ", "largest\n") for heading in columns)]
+    figure = text_table([list(row) for row in zip(table["name"], *columns.values(), strict=True)], header)
+    return Drawing(figure, UNIT, _unit(tables, spec), left_out=after_the_first(spec))
 
 
 def draw_betas(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A line a scenario: the density of the share of its time that a job accepts. Settings: BetasSettings."""
-    settings = helpers.settings_of(spec, BetasSettings)
+    settings = settings_of(spec, BetasSettings)
     names = spec.scenarios or tuple(sorted(tables.scenarios))
     figure, axes = theme.new_figure(width=0.62, height_mm=58)
-    told, drawn = [], set()
+    betas: dict[str, dict[str, float]] = {}
+    drawn = set()
     for name in names:
         for number, found in enumerate(_betas(tables.scenarios, name, spec)):
             label = settings.labels.get(name, name.replace("_", " ")) + (f" ({number + 1})" if number else "")
@@ -120,19 +117,18 @@ def draw_betas(tables: StudyTables, spec: FigureSpec) -> Drawing:
                 continue  # scenarios that differ in something else
             drawn.add(same)
             edges = _edges(found.values)
-            axes.stairs(
-                found.probabilities / np.diff(edges), edges, color=theme.colour(len(told)), label=label, linewidth=1.2
-            )
-            told.append(f"{label} {found.mean:.3f} ({found.std:.3f})")
+            density, colour = found.probabilities / np.diff(edges), theme.colour(len(betas))
+            axes.stairs(density, edges, color=colour, label=label, linewidth=1.2)
+            betas[label] = {"mean": found.mean, "std": found.std}
     axes.set(xlabel="beta: accepted share of the sequential time", ylabel="density", xlim=(0, None), ylim=(0, None))
     axes.grid(True, axis="y")
     axes.legend()
-    return Drawing(figure, f"{spec.caption} Mean (standard deviation): {', '.join(told)}.")
+    return Drawing(figure, "Mean (standard deviation): {betas:{name} {mean:.3f} ({std:.3f})}.", {"betas": betas})
 
 
 def graphs_shown(tables: StudyTables, spec: FigureSpec) -> list[TrainingGraph]:
     """Return the graphs of the figure's first scenario that its values name, or its first ones. Raises UserError."""
-    settings = helpers.settings_of(spec, GraphsShownSettings)
+    settings = settings_of(spec, GraphsShownSettings)
     scenario = _scenario_shown(tables, spec)
     joined = not tables.scenarios[scenario].get("legacy", {}).get("sinks_unjoined", False)
     found = read_graphs(tables.inputs[scenario][GRAPHS])
@@ -154,9 +150,9 @@ def _time_unit(tables: StudyTables, spec: FigureSpec) -> str:
     return str(tables.scenarios[_scenario_shown(tables, spec)].get("jobs", {}).get("time_unit", "s"))
 
 
-def _unit_text(tables: StudyTables, spec: FigureSpec) -> str:
-    name, unit = _scenario_shown(tables, spec), _time_unit(tables, spec)
-    return f"Times as the scenario {name} counts them: a 1 in a graph file is 1 {unit}."
+def _unit(tables: StudyTables, spec: FigureSpec) -> dict[str, str]:
+    """The values of UNIT."""
+    return {"scenario": _scenario_shown(tables, spec), "unit": _time_unit(tables, spec)}
 
 
 def layers(graph: TrainingGraph) -> np.ndarray:
@@ -204,9 +200,6 @@ def dot_sizes(shares: np.ndarray, largest: float) -> np.ndarray:
 def _draw_graph(
     axes: Axes, graph: TrainingGraph, places: np.ndarray, largest: float, colours: Mapping[str, str]
 ) -> None:
-    from matplotlib.collections import PathCollection
-    from matplotlib.path import Path as Curve
-
     wide = max(1.0, 2 * np.abs(places[:, 1]).max())
     forward = np.column_stack([places[:, 0], -BACKWARD / 2 + LANE * places[:, 1] / wide])
     where = np.concatenate([forward, forward * [1, -1]])
@@ -229,45 +222,22 @@ def _draw_graph(
 
 
 def _kind_keys(colours: Mapping[str, str]) -> list[Any]:
-    from matplotlib.lines import Line2D
-
-    named = [*colours.items(), ("other", MUTED)]
-    return [
-        Line2D([], [], linestyle="none", marker="o", markersize=4, color=colour, label=kind) for kind, colour in named
-    ]
+    return [key(kind, markersize=4, color=colour, **DOT) for kind, colour in [*colours.items(), ("other", MUTED)]]
 
 
 def _size_keys(largest: float) -> list[Any]:
-    from matplotlib.lines import Line2D
-
     sizes = dot_sizes(np.array(SHARES), largest) ** 0.5
-    labels = [
-        f"{100 * share:g} %" + (" of the time of the graph's slowest op" if share == SHARES[-1] else "")
-        for share in SHARES
-    ]
-    return [
-        Line2D(
-            [],
-            [],
-            linestyle="none",
-            marker="o",
-            markeredgewidth=0.3,
-            markersize=size,
-            color=MUTED,
-            markeredgecolor="white",
-            label=label,
-        )
-        for size, label in zip(sizes, labels, strict=True)
-    ]
+    labels = [number_text(share, "{:.0%}") for share in SHARES]
+    labels[-1] += " of the time of the graph's slowest op"
+    look: dict[str, Any] = {**DOT, "color": MUTED, "markeredgewidth": 0.3, "markeredgecolor": "white"}
+    return [key(label, markersize=size, **look) for size, label in zip(sizes, labels, strict=True)]
 
 
-def _slowest_text(graphs: Sequence[TrainingGraph]) -> str:
-    told = []
-    for graph in graphs:
-        slowest = int(graph.cost.argmax())
-        share = 100 * graph.cost[slowest] / graph.step_time if graph.step_time else 0.0
-        told.append(f"{graph.kinds[slowest]} {graph.ids[slowest]} of {graph.name} {share:.0f} %")
-    return f"Of the time of a step the slowest op takes: {', '.join(told)}."
+def _slowest(graph: TrainingGraph) -> dict[str, Any]:
+    """The kind and number of the op that takes most time, and its share of the time of a step."""
+    slowest = int(graph.cost.argmax())
+    share = graph.cost[slowest] / graph.step_time if graph.step_time else 0.0
+    return {"kind": graph.kinds[slowest], "op": int(graph.ids[slowest]), "share": float(share)}
 
 
 def _log_bins(columns: Sequence[np.ndarray]) -> np.ndarray:

@@ -1,71 +1,66 @@
-"""Figures of policies: learning against the rules, scores over the best, blocking rates and published ones."""
+"""Figures of policies: learning against the rules, scores relative to the leader, blocking rates and published ones."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
-from schedlab.figures import helpers, theme
-from schedlab.figures.theme import INK
-from schedlab.figures.units import scaled
-from schedlab.studies.ramp.figures.parts import NOT_SCORED, SHORT, family, left_out, nothing_to_draw
+from schedlab.figures import theme
+from schedlab.figures.drawing import left_out, nothing_to_draw, settings_of
+from schedlab.figures.order import kinds_of, ranked
+from schedlab.figures.panels.axes import legend_outside, shared_xlabel
+from schedlab.figures.panels.bars import bar_colours, grouped_bars
+from schedlab.figures.panels.curves import learning_curve
+from schedlab.figures.panels.points import beside_published, published_keys
+from schedlab.studies.ramp.figures import data
 from schedlab.studies.ramp.figures.settings import PairsSettings, ScoresSettings, ValidationSettings
-from schedlab.studies.ramp.scenario import METRICS
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-
-BLOCKING = "blocking_rate"
 ROW_MM, COLUMNS = 5.0, 4
-RING: dict[str, Any] = {"markeredgecolor": INK, "markeredgewidth": 0.8, "markersize": 7}
 LEARNED = "linear values, searched"
-NARROW = SHORT | {"demand_throughput": "throughput"}  # four panels in a line
+NARROW = data.SHORT | {"demand_throughput": "throughput"}  # four panels in a line
+TICKS = NARROW | {data.BLOCKING: "blocking", "jct": "completion"}
 
 
 def draw_validation(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A line a scenario, a panel a measure: validation while a policy learned. Settings: ValidationSettings."""
-    settings = helpers.settings_of(spec, ValidationSettings)
-    metrics = [metric for name in settings.metrics for metric in METRICS if metric.name == name]
+    settings = settings_of(spec, ValidationSettings)
+    metrics = [data.BY_NAME[name] for name in settings.metrics if name in data.BY_NAME]
     curves = tables.curves[tables.curves["metric"].isin(settings.metrics) & (tables.curves["split"] == "validation")]
-    shown = [
-        (name, rows)
-        for name in spec.scenarios
-        if len(rows := curves[curves["policy"] == _learned(settings.policy, name)])
-    ]
+    shown = {name: curves[curves["policy"] == data.learned_name(settings.policy, name)] for name in spec.scenarios}
+    shown = {name: rows for name, rows in shown.items() if len(rows)}
     if not shown:
-        return nothing_to_draw(spec, "no such curve is learned at this scale")
-    figure, lines = theme.new_grid(len(shown) * len(metrics), len(metrics), row_mm=42, around_mm=16)
-    told = []
-    for line, (name, rows) in zip(lines, shown, strict=True):
-        label = settings.labels.get(name, name)
-        bands = {rule: _scores(tables, name, rule, "validation") for rule in settings.baselines}
+        return nothing_to_draw("no such curve is learned at this scale")
+    figure, _, lines = theme.new_panels(len(shown) * len(metrics), len(metrics), row_mm=42, around_mm=16)
+    blocking = {}
+    for line, (name, rows) in zip(lines, shown.items(), strict=True):
         for axes, metric in zip(line, metrics, strict=True):
-            _against_rules(axes, rows[rows["metric"] == metric.name], bands, metric)
+            _against_rules(axes, rows[rows["metric"] == metric.name], tables.scores, name, settings, metric)
+        label = settings.labels.get(name, name)
         line[0].set_ylabel(label)
-        blocking = rows[rows["metric"] == BLOCKING]
-        first, last = (
-            blocking.loc[blocking["step"] == step, "value"].mean()
-            for step in (blocking["step"].min(), blocking["step"].max())
-        )
-        told.append(f"{label} {first:.3f} at first, {last:.3f} after {blocking['step'].max()} generations")
-    helpers.shared_xlabel(lines[-1], "generation")
-    helpers.legend_outside(figure, columns=4)
-    caption = f"{spec.caption} Blocking: {'; '.join(told)}."
-    return Drawing(figure, caption, left_out=left_out(spec, dict(shown), f"no {settings.policy} was learned on it"))
+        means = rows[rows["metric"] == data.BLOCKING].groupby("step")["value"].mean()
+        if len(means):
+            blocking[label] = {"first": means.iloc[0], "last": means.iloc[-1], "generations": int(means.index[-1])}
+    shared_xlabel(lines[-1], "generation")
+    legend_outside(figure, columns=4)
+    caption = "Blocking: {blocking:{name} {first:.3f} at first, {last:.3f} after {generations} generations}."
+    missing = left_out(spec, shown, f"no {settings.policy} was learned on it")
+    return Drawing(figure, caption, {"blocking": blocking}, left_out=missing)
 
 
-def _against_rules(axes: Axes, curve: pd.DataFrame, bands: dict[str, pd.DataFrame], metric: Metric) -> None:
-    """One measure: the curve, and the mean and range of each rule; bands: the rules' scores."""
-    import pandas as pd
-
-    values = {rule: scores.loc[scores["metric"] == metric.name, "value"] for rule, scores in bands.items()}
-    largest = pd.concat([curve["value"], *values.values()]).max()
-    unit = scaled(replace(metric, label=NARROW.get(metric.name, metric.label)), float(largest))
-    helpers.learning_curve(
-        axes, curve.assign(value=curve["value"] / unit.size), theme.Style(theme.colour(0), "o"), label=LEARNED
-    )
+def _against_rules(
+    axes: Axes, curve: pd.DataFrame, scores: pd.DataFrame, scenario: str, settings: ValidationSettings, metric: Metric
+) -> None:
+    """One measure: the curve, and the mean and range of each rule's validation scores."""
+    rows = scores[(scores["scenario"] == scenario) & (scores["split"] == "validation")]
+    rows = rows[rows["metric"] == metric.name]
+    values = {rule: rows.loc[rows["policy"] == rule, "value"] for rule in settings.baselines}
+    unit = data.short_unit(metric, float(pd.concat([curve["value"], *values.values()]).max()), NARROW)
+    style = theme.Style(theme.colour(0), "o")
+    learning_curve(axes, curve.assign(value=curve["value"] / unit.size), style, label=LEARNED)
     for number, (rule, found) in enumerate(values.items()):
         if len(found):
             colour = theme.RULE_GREYS[number % len(theme.RULE_GREYS)]
@@ -76,124 +71,73 @@ def _against_rules(axes: Axes, curve: pd.DataFrame, bands: dict[str, pd.DataFram
     axes.margins(x=0.02)
 
 
-def bar_colours(count: int) -> list[str]:
-    """Return so many colours: those of the theme, each once, then greys."""
-    own = dict.fromkeys(theme.colour(number) for number in range(count))
-    return [*own, *(theme.RULE_GREYS[number % len(theme.RULE_GREYS)] for number in range(count - len(own)))]
-
-
 def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scenario, a bar a policy: best over value, or value over best. Settings: ScoresSettings."""
-    import numpy as np
-
-    settings = helpers.settings_of(spec, ScoresSettings)
-    metrics = [metric for metric in METRICS if metric.name in settings.metrics]
-    panels = [(name, values) for name in spec.scenarios if (values := _values(tables, name, settings.policies))]
-    if not panels:
-        return nothing_to_draw(spec, "no such scenario is run at this scale")
-    colours = dict(zip(settings.policies, bar_colours(len(settings.policies)), strict=True))
-    figure, lines = theme.new_grid(len(panels), 2, row_mm=48, around_mm=14, sharey=True)
-    best = []
-    for axes, (name, values) in zip([axes for line in lines for axes in line], panels, strict=True):
-        width = 0.8 / len(settings.policies)
-        for group, metric in enumerate(metrics):
-            found = {policy: scores[metric.name] for policy, scores in values.items() if metric.name in scores}
-            if not found:  # no policy completed a job
-                continue
-            top = (min if metric.better == "lower" else max)(found.values())
-            for place, policy in enumerate(settings.policies):
-                if policy in found:
-                    score = top / found[policy] if metric.better == "lower" else found[policy] / top
-                    axes.bar(group - 0.4 + (place + 0.5) * width, score, width, color=colours[policy], label=policy)
-        rates = {policy: scores[BLOCKING] for policy, scores in values.items()}
-        leader = min(rates, key=lambda policy: (rates[policy], policy))
-        best.append(f"{settings.labels.get(name, name)} {leader} ({rates[leader]:.3f})")
-        axes.set_xticks(np.arange(len(metrics)), [_short(metric.name) for metric in metrics])
+    """A panel a scenario, a bar a policy: leader over value, or value over leader. Settings: ScoresSettings."""
+    settings = settings_of(spec, ScoresSettings)
+    metrics = [metric for metric in data.BY_NAME.values() if metric.name in settings.metrics]
+    rows = data.with_families(tables.summary)
+    kinds = kinds_of(rows)
+    scores = _means(rows[rows["policy"].isin(settings.policies)], spec)
+    if not scores:
+        return nothing_to_draw(data.NOT_RUN)
+    colours, least = bar_colours(list(settings.policies)), {}
+    figure, panels, lines = theme.new_panels(len(scores), 2, row_mm=48, around_mm=14, sharey=True)
+    for axes, (name, found) in zip(panels, scores.items(), strict=True):
+        groups = {TICKS.get(metric.name, metric.name): _relative(found, metric) for metric in metrics}
+        grouped_bars(axes, groups, colours)
         axes.set_title(settings.labels.get(name, name))
         axes.set_ylim(0, 1.02)
+        rates = found[data.BLOCKING].to_dict()
+        leader = ranked(rates, "lower", kinds)[0]
+        least[settings.labels.get(name, name)] = {"policy": leader, "rate": rates[leader]}
     for line in lines:
         line[0].set_ylabel("score (1: best)")
-    helpers.legend_outside(figure, columns=5)
-    return Drawing(
-        figure, f"{spec.caption} Least blocking: {'; '.join(best)}.", left_out=left_out(spec, dict(panels), NOT_SCORED)
-    )
+    legend_outside(figure, columns=5)
+    missing = left_out(spec, scores, data.NOT_SCORED)
+    return Drawing(figure, "Least blocking: {least:{name} {policy} ({rate:.3f})}.", {"least": least}, left_out=missing)
+
+
+def _relative(found: pd.DataFrame, metric: Metric) -> dict[str, np.ndarray]:
+    """Policy -> its score relative to the leader's in a measure, 1 or less; nothing where no policy has one."""
+    values = found.get(metric.name, pd.Series(dtype=float)).dropna()
+    lower = metric.better == "lower"
+    scores = values.min() / values if lower else values / values.max()
+    return {str(policy): np.array([score]) for policy, score in scores.items()}
 
 
 def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A panel a scenario, a row a policy: blocking rate, the published one as a ring. Settings: PairsSettings."""
-    settings = helpers.settings_of(spec, PairsSettings)
-    panels = [(name, values) for name in spec.scenarios if (values := _values(tables, name, ()))]
-    if not panels:
-        return nothing_to_draw(spec, "no such scenario is run at this scale")
-    order = sorted(
-        {policy for _, values in panels for policy in values}
-        | {policy for rows in settings.published.values() for policy in rows}
-    )
-    first = panels[0][1]
-    order.sort(key=lambda policy: (first.get(policy, {}).get(BLOCKING, 0.0), policy))
-    figure, lines = theme.new_grid(len(panels), COLUMNS, row_mm=18 + ROW_MM * len(order), around_mm=12, sharey=True)
-    told = []
-    for axes, (name, values) in zip([axes for line in lines for axes in line], panels, strict=True):
-        published = settings.published.get(name, {})
-        _pairs(axes, {policy: scores[BLOCKING] for policy, scores in values.items()}, published, order)
-        axes.set_title(settings.labels.get(name, name))
-        both = [abs(values[policy][BLOCKING] - value) for policy, value in published.items() if policy in values]
-        if both:
-            told.append(f"{settings.labels.get(name, name)} {max(both):.3f}")
+    settings = settings_of(spec, PairsSettings)
+    scores = _means(data.with_families(tables.summary), spec)
+    rates = {name: found[data.BLOCKING].to_dict() for name, found in scores.items()}
+    if not rates:
+        return nothing_to_draw(data.NOT_RUN)
+    names = {policy for values in [*rates.values(), *settings.published.values()] for policy in values}
+    first = next(iter(rates.values()))
+    order = sorted(names, key=lambda policy: (first.get(policy, 0.0), policy))
+    row_mm = 18 + ROW_MM * len(order)
+    figure, panels, lines = theme.new_panels(len(rates), COLUMNS, row_mm=row_mm, around_mm=12, sharey=True)
+    distances = {}
+    for axes, (name, ours) in zip(panels, rates.items(), strict=True):
+        published, label = settings.published.get(name, {}), settings.labels.get(name, name)
+        beside_published(axes, order, ours, published, dict.fromkeys(order, theme.colour(0)))
+        axes.set_title(label)
+        axes.grid(True, axis="both", alpha=0.6)
+        both = [abs(ours[policy] - value) for policy, value in published.items() if policy in ours]
+        distances |= {label: max(both)} if both else {}
     for line in lines:
-        helpers.shared_xlabel(line, "blocking rate")
-    helpers.legend_outside(figure, _keys(), columns=2)
-    widest = f" Largest distance of a rule from its published value: {'; '.join(told)}." if told else ""
-    return Drawing(figure, f"{spec.caption}{widest}", left_out=left_out(spec, dict(panels), NOT_SCORED))
+        shared_xlabel(line, "blocking rate")
+    legend_outside(figure, published_keys(theme.colour(0)), columns=2)
+    caption = "[Largest distance of a rule from its published value: {distances:{name} {value:.3f}}.]"
+    return Drawing(figure, caption, {"distances": distances}, left_out=left_out(spec, rates, data.NOT_SCORED))
 
 
-def _pairs(axes: Axes, ours: dict[str, float], published: dict[str, float], order: list[str]) -> None:
-    for height, policy in enumerate(order):
-        if policy in ours:
-            axes.plot([ours[policy]], [height], "o", color=theme.colour(0), markersize=4, markeredgewidth=0, zorder=4)
-        if policy in published:
-            axes.plot([published[policy]], [height], "o", color="none", zorder=3, **RING)
-    axes.set_yticks(range(len(order)), order)
-    axes.set_ylim(len(order) - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(True, axis="both", alpha=0.6)
-    axes.margins(x=0.1)
-
-
-def _keys() -> list[object]:
-    from matplotlib.lines import Line2D
-
-    return [
-        Line2D([], [], linestyle="none", marker="o", color="white", label="published", **RING),
-        Line2D([], [], linestyle="none", marker="o", color=theme.colour(0), label="here", markersize=4),
-    ]
-
-
-def _learned(policy: str, scenario: str) -> str:
-    return f"{policy}-{scenario.replace('_', '-')}"
-
-
-def _scores(tables: StudyTables, scenario: str, policy: str, split: str) -> pd.DataFrame:
-    rows = tables.scores
-    return rows[(rows["scenario"] == scenario) & (rows["policy"] == policy) & (rows["split"] == split)]
-
-
-def _values(tables: StudyTables, scenario: str, policies: tuple[str, ...]) -> dict[str, dict[str, float]]:
-    """Policy (without its scenario) -> measure -> mean on test episodes; of those named, or of all."""
-    rows = tables.summary
-    rows = rows[(rows["scenario"] == scenario) & (rows["split"] == "test")]
-    found: dict[str, dict[str, float]] = {}
-    for policy, metric, value in zip(rows["policy"], rows["metric"], rows["value"], strict=True):
-        name = family(policy, scenario)
-        if not policies or name in policies:
-            found.setdefault(name, {})[metric] = float(value)
-    return {name: scores for name, scores in found.items() if BLOCKING in scores}
-
-
-def _short(metric: str) -> str:
-    return {
-        "blocking_rate": "blocking",
-        "demand_throughput": "throughput",
-        "jct": "completion",
-        "speedup": "speed-up",
-    }.get(metric, metric)
+def _means(summary: pd.DataFrame, spec: FigureSpec) -> dict[str, pd.DataFrame]:
+    """Scenario -> means on test episodes: a row for each policy with a blocking rate, a column a measure."""
+    found: dict[str, Any] = {}
+    for name in spec.scenarios:
+        rows = summary[summary["scenario"] == name]
+        table = rows.pivot_table(index="policy", columns="metric", values="value")
+        if data.BLOCKING in table:
+            found[name] = table[table[data.BLOCKING].notna()]
+    return found

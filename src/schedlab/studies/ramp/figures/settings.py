@@ -83,35 +83,20 @@ class TuningSettings(Settings):
     most: float = setting(1.0, doc="upper end of the shares shown", gt=0, le=1)
 
 
-FIGURE_SETTINGS: dict[str, type[Settings]] = {
-    "graphs": GraphsShownSettings,
-    "op_histograms": GraphsShownSettings,
-    "graph_table": GraphsShownSettings,
-    "betas": BetasSettings,
-    "validation": ValidationSettings,
-    "scores": ScoresSettings,
-    "pairs": PairsSettings,
-    "tuning": TuningSettings,
-    "sweep": SweepSettings,
-    "overheads": OverheadsSettings,
-    "causes": CausesSettings,
-    "characteristics": JobsSettings,
-    "attributes": JobsSettings,
-}
-FIGURES = {
-    "graphs": "schedlab.studies.ramp.figures.graphs:draw_graphs",
-    "op_histograms": "schedlab.studies.ramp.figures.graphs:draw_op_histograms",
-    "graph_table": "schedlab.studies.ramp.figures.graphs:draw_graph_table",
-    "betas": "schedlab.studies.ramp.figures.graphs:draw_betas",
-    "validation": "schedlab.studies.ramp.figures.policies:draw_validation",
-    "scores": "schedlab.studies.ramp.figures.policies:draw_scores",
-    "pairs": "schedlab.studies.ramp.figures.policies:draw_pairs",
-    "tuning": "schedlab.studies.ramp.figures.tuning:draw_tuning",
-    "sweep": "schedlab.studies.ramp.figures.sweeps:draw_sweep",
-    "overheads": "schedlab.studies.ramp.figures.sweeps:draw_overheads",
-    "causes": "schedlab.studies.ramp.figures.jobs:draw_causes",
-    "characteristics": "schedlab.studies.ramp.figures.jobs:draw_characteristics",
-    "attributes": "schedlab.studies.ramp.figures.jobs:draw_attributes",
+FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that draws it, and its values
+    "graphs": ("graphs", GraphsShownSettings),
+    "op_histograms": ("graphs", GraphsShownSettings),
+    "graph_table": ("graphs", GraphsShownSettings),
+    "betas": ("graphs", BetasSettings),
+    "validation": ("policies", ValidationSettings),
+    "scores": ("policies", ScoresSettings),
+    "pairs": ("policies", PairsSettings),
+    "tuning": ("tuning", TuningSettings),
+    "sweep": ("sweeps", SweepSettings),
+    "overheads": ("sweeps", OverheadsSettings),
+    "causes": ("jobs", CausesSettings),
+    "characteristics": ("jobs", JobsSettings),
+    "attributes": ("jobs", JobsSettings),
 }
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
 
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.config.errors import UserError
-from schedlab.figures import helpers, theme
-from schedlab.figures.units import Scaled, scaled
-from schedlab.studies.ramp.figures.parts import MARKERS, NOT_SCORED, SHORT, family, left_out, nothing_to_draw
+from schedlab.figures import theme
+from schedlab.figures.drawing import left_out, nothing_to_draw, settings_of
+from schedlab.figures.panels.axes import legend_outside, shared_xlabel
+from schedlab.figures.panels.curves import sweep_line
+from schedlab.figures.units import scaled
+from schedlab.studies.ramp.figures import data
 from schedlab.studies.ramp.figures.settings import OverheadsSettings, SweepSettings
-from schedlab.studies.ramp.scenario import METRICS
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 AXES = {
     "interarrival": "time between arrivals (s)",
@@ -26,6 +26,12 @@ AXES = {
 MOST_TICKS = 6
 LARGEST_MARKER = 6.5  # points, of the first policy; each further one has a smaller one and lies above
 TIME = Metric("time", "s", "lower")
+SWEEP = (
+    "Blocking rates: {blocking:{name} {first:.2f} at {from:g}, {last:.2f} at {to:g}}. "
+    "Test episodes: {episodes:{count} at {at}}[{bare} (one has no band)]. "
+    "[Arrivals end after {ends:{time} at {at}}.] "
+    "[Without a value, as no job was completed: {lacking:{metric} of {policy} at {at}}.]"
+)
 
 
 def place(scenario: Mapping[str, Any], x: str, where: str = "") -> float:
@@ -41,51 +47,35 @@ def place(scenario: Mapping[str, Any], x: str, where: str = "") -> float:
 
 def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A panel a measure, a line a policy: means of test episodes, bands from the lowest to the highest."""
-    settings = helpers.settings_of(spec, SweepSettings)
-    places = {
-        name: place(tables.scenarios[name], settings.x, f"figure {spec.name}: scenarios") for name in spec.scenarios
-    }
-    metrics = [metric for name in settings.metrics for metric in METRICS if metric.name == name]
+    settings = settings_of(spec, SweepSettings)
+    where = f"figure {spec.name}: scenarios"
+    places = {name: place(tables.scenarios[name], settings.x, where) for name in spec.scenarios}
+    metrics = [data.BY_NAME[name] for name in settings.metrics if name in data.BY_NAME]
     if len(set(places.values())) < 2:
-        return nothing_to_draw(spec, "fewer than two such scenarios are run at this scale")
-    rows = tables.scores[tables.scores["scenario"].isin(places) & (tables.scores["split"] == "test")]
-    policy = [family(name, scenario) for name, scenario in zip(rows["policy"], rows["scenario"], strict=True)]
-    rows = rows.assign(x=rows["scenario"].map(places), policy=policy)
-    figure, lines = theme.new_grid(len(metrics), 3, row_mm=52, around_mm=14)
-    for axes, metric in zip([axes for line in lines for axes in line], metrics, strict=True):
+        return nothing_to_draw("fewer than two such scenarios are run at this scale")
+    rows = data.with_families(tables.scores[tables.scores["scenario"].isin(places)])
+    rows = rows.assign(x=rows["scenario"].map(places))
+    figure, panels, lines = theme.new_panels(len(metrics), 3, row_mm=52, around_mm=14)
+    for axes, metric in zip(panels, metrics, strict=True):
         found = rows[(rows["metric"] == metric.name) & rows["policy"].isin(settings.policies)]
-        unit = scaled(replace(metric, label=SHORT.get(metric.name, metric.label)), float(found["value"].max()))
+        unit = data.short_unit(metric, float(found["value"].max()))
         for number, name in enumerate(settings.policies):
-            _line(axes, found[found["policy"] == name], number, name, unit)
+            values = found[found["policy"] == name].set_index("x")["value"] / unit.size
+            if len(values):  # no marker hides those below it
+                look = {**data.line_look(number), "markersize": max(3.0, LARGEST_MARKER - number)}
+                sweep_line(axes, values, colour=look.pop("color"), label=name, **look)
         axes.set_xscale("log")
         _ticks(axes, sorted(set(places.values())))
         axes.set_title(unit.label)
         axes.set_ylim(bottom=0)
         axes.grid(True, axis="y")
     for line in lines:
-        helpers.shared_xlabel(line, AXES[settings.x])
-    helpers.legend_outside(figure, columns=len(settings.policies))
-    told = [
-        _ends_text(rows, settings),
-        _episodes_text(rows),
-        _lengths_text(tables.scenarios, places),
-        _missing_text(rows, metrics, settings),
-    ]
+        shared_xlabel(line, AXES[settings.x])
+    legend_outside(figure, columns=len(settings.policies))
+    facts = {"blocking": _ends(rows, settings), "lacking": _lacking(rows, settings)}
+    facts |= {**_episodes(rows), "ends": _lengths(tables.scenarios, places)}
     scored = set(rows.loc[rows["policy"].isin(settings.policies), "scenario"])
-    return Drawing(
-        figure, f"{spec.caption} {' '.join(filter(None, told))}", left_out=left_out(spec, scored, NOT_SCORED)
-    )
-
-
-def _line(axes: Axes, rows: pd.DataFrame, number: int, name: str, unit: Scaled) -> None:
-    if rows.empty:
-        return
-    values = rows.groupby("x")["value"].agg(["mean", "min", "max"]) / unit.size
-    colour = theme.colour(number)
-    axes.fill_between(values.index, values["min"], values["max"], color=colour, alpha=0.15, linewidth=0)
-    # none hides those below it
-    marker, size = MARKERS[number % len(MARKERS)], max(3.0, LARGEST_MARKER - number)
-    axes.plot(values.index, values["mean"], color=colour, label=name, marker=marker, markersize=size)
+    return Drawing(figure, SWEEP, facts, left_out=left_out(spec, scored, data.NOT_SCORED))
 
 
 def _ticks(axes: Axes, places: list[float]) -> None:
@@ -99,79 +89,67 @@ def _ticks(axes: Axes, places: list[float]) -> None:
     axes.minorticks_off()
 
 
-def _ends_text(rows: pd.DataFrame, settings: SweepSettings) -> str:
-    """Blocking rates at both ends, by policy."""
-    rates = rows[rows["metric"] == "blocking_rate"].groupby(["policy", "x"])["value"].mean()
-    told = []
+def _ends(rows: pd.DataFrame, settings: SweepSettings) -> dict[str, dict[str, float]]:
+    """Policy -> its blocking rates at both ends of its line."""
+    found = {}
     for name in settings.policies:
-        if name in rates.index.get_level_values("policy"):
-            ends = rates[name].iloc[[0, -1]]
-            told.append(f"{name} {ends.iloc[0]:.2f} at {ends.index[0]:g}, {ends.iloc[1]:.2f} at {ends.index[1]:g}")
-    return f"Blocking rates: {'; '.join(told)}."
+        own = rows[(rows["metric"] == data.BLOCKING) & (rows["policy"] == name)]
+        if len(own):
+            rates = own.groupby("x")["value"].mean()
+            ends = {"from": rates.index[0], "to": rates.index[-1]}
+            found[name] = {"first": rates.iloc[0], "last": rates.iloc[-1], **ends}
+    return found
 
 
-def _episodes_text(rows: pd.DataFrame) -> str:
+def _episodes(rows: pd.DataFrame) -> dict[str, Any]:
     """How many episodes a mean and a band are of; a band of one has no width."""
     counts = rows.groupby("x")["unit"].nunique()
-    shared = ", ".join(f"{count} at {_span(counts.index[counts == count])}" for count in sorted(set(counts)))
-    bare = " (one has no band)" if counts.min() == 1 else ""
-    return f"Test episodes: {shared if counts.nunique() > 1 else counts.iloc[0]}{bare}."
+    shared = [{"count": int(n), "at": _at(counts.index[counts == n])} for n in sorted(set(counts))]
+    return {"episodes": shared, "bare": bool(counts.min() == 1)}
 
 
-def _lengths_text(scenarios: Mapping[str, Mapping[str, Any]], places: Mapping[str, float]) -> str:
+def _lengths(scenarios: Mapping[str, Mapping[str, Any]], places: Mapping[str, float]) -> list[dict[str, Any]]:
     """How long the episodes are, where the scenarios differ in that."""
     ends = {place: scenarios[name].get("episodes", {}).get("end") for name, place in places.items()}
-    if len(set(ends.values())) < 2:
-        return ""
-    told = [
-        f"{scaled(TIME, end).text(end)} at {_span([x for x in sorted(ends) if ends[x] == end])}"
-        for end in sorted(set(ends.values()))
-    ]
-    return f"Arrivals end after {', '.join(told)}."
+    times = sorted(set(ends.values())) if len(set(ends.values())) > 1 else []
+    at = {end: _at(sorted(x for x in ends if ends[x] == end)) for end in times}
+    return [{"time": scaled(TIME, end).of(end), "at": at[end]} for end in times]
 
 
-def _missing_text(rows: pd.DataFrame, metrics: Sequence[Metric], settings: SweepSettings) -> str:
+def _lacking(rows: pd.DataFrame, settings: SweepSettings) -> list[dict[str, str]]:
     """Which points there are none of: a measure of completed jobs of a policy that completed none."""
-    told = []
-    for metric in metrics:
+    found = []
+    for metric in settings.metrics:
         for name in settings.policies:
             own = rows[rows["policy"] == name]
-            if lacking := sorted(set(own["x"]) - set(own.loc[own["metric"] == metric.name, "x"])):
-                told.append(f"{SHORT.get(metric.name, metric.label)} of {name} at {_span(lacking)}")
-    return f"Without a value, as no job was completed: {', '.join(told)}." if told else ""
+            if lacking := sorted(set(own["x"]) - set(own.loc[own["metric"] == metric, "x"])):
+                label = data.SHORT.get(metric, data.BY_NAME[metric].label)
+                found.append({"metric": label, "policy": name, "at": _at(lacking)})
+    return found
 
 
-def _span(places: Iterable[float]) -> str:
+def _at(places: Iterable[float]) -> str:
     return ", ".join(f"{value:g}" for value in places)
 
 
 def draw_overheads(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A line a graph over the scenarios' numbers of workers: share of the time in which flows advance, and speed-up."""
-    settings = helpers.settings_of(spec, OverheadsSettings)
+    settings = settings_of(spec, OverheadsSettings)
     places = {name: place(tables.scenarios[name], "workers") for name in spec.scenarios}
     jobs = tables.details["jobs"]
     jobs = jobs[jobs["scenario"].isin(places) & (jobs["policy"] == settings.policy) & jobs["duration"].notna()]
     if jobs.empty:
-        return nothing_to_draw(spec, "no such scenario is run at this scale")
-    jobs = jobs.assign(
-        x=jobs["scenario"].map(places),
-        overhead=100 * jobs["communication"] / jobs["duration"],
-        gain=jobs["sequential_jct"] / jobs["duration"],
-    )
+        return nothing_to_draw(data.NOT_RUN)
+    shares, gains = 100 * jobs["communication"] / jobs["duration"], jobs["sequential_jct"] / jobs["duration"]
+    jobs = jobs.assign(x=jobs["scenario"].map(places), overhead=shares, gain=gains)
     means = jobs.groupby(["model", "x"])[["overhead", "gain"]].mean()
     figure, (left, right) = theme.new_figure(1, 2, height_mm=70)
-    told = []
+    overheads = {}
     for number, model in enumerate(sorted(jobs["model"].unique())):
-        rows = means.loc[model]
-        look: dict[str, Any] = {
-            "color": theme.colour(number),
-            "marker": MARKERS[number % len(MARKERS)],
-            "markersize": 3.5,
-            "label": model,
-        }
+        rows, look = means.loc[model], {**data.line_look(number), "markersize": 3.5, "label": model}
         left.plot(rows.index, rows["overhead"], **look)
         right.plot(rows.index, rows["gain"], **look)
-        told.append(f"{model} {rows['overhead'].iloc[0]:.0f} to {rows['overhead'].iloc[-1]:.0f} %")
+        overheads[model] = {"first": rows["overhead"].iloc[0], "last": rows["overhead"].iloc[-1]}
     every = sorted(set(places.values()))
     right.plot(every, every, color=theme.MUTED, linewidth=0.8, linestyle=theme.DASHES[1], label="as many as workers")
     for axes, title in ((left, "a  share of the time in which messages travel (%)"), (right, "b  speed-up")):
@@ -183,9 +161,9 @@ def draw_overheads(tables: StudyTables, spec: FigureSpec) -> Drawing:
     left.set_ylim(0, 100)
     right.set_yscale("log", base=2)
     right.set_yticks(every, [f"{value:g}" for value in every])
-    helpers.shared_xlabel([left, right], AXES["workers"])
-    helpers.legend_outside(figure, columns=4)
+    shared_xlabel([left, right], AXES["workers"])
+    legend_outside(figure, columns=4)
+    caption = "From {least:g} to {most:g} workers: {overheads:{name} {first:.0f} to {last:.0f} %}."
+    facts = {"least": every[0], "most": every[-1], "overheads": overheads}
     missing = left_out(spec, set(jobs["scenario"]), f"no job ran under {settings.policy}")
-    return Drawing(
-        figure, f"{spec.caption} From {every[0]:g} to {every[-1]:g} workers: {', '.join(told)}.", left_out=missing
-    )
+    return Drawing(figure, caption, facts, left_out=missing)

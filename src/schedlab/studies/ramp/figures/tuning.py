@@ -9,7 +9,9 @@ import pandas as pd
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError
-from schedlab.figures import helpers, theme
+from schedlab.figures import theme
+from schedlab.figures.drawing import settings_of
+from schedlab.figures.panels.axes import legend_outside, shared_xlabel
 from schedlab.figures.theme import MUTED
 from schedlab.studies.ramp.figures.settings import TuningSettings
 
@@ -22,60 +24,41 @@ def draw_tuning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     Raises UserError where the record has other columns.
     """
     del tables
-    settings = helpers.settings_of(spec, TuningSettings)
+    settings = settings_of(spec, TuningSettings)
     rows = pd.read_csv(find_resource(settings.record), dtype={"configuration": str})
     if list(rows.columns) != COLUMNS:
         raise UserError(f"columns {', '.join(rows.columns)}", where=settings.record, expected=", ".join(COLUMNS))
-    runs, rules = rows[rows["rung"].notna()], rows[rows["rung"].isna()]
+    runs, rules = rows[rows["rung"].notna()], rows[rows["rung"].isna()].set_index("configuration")["blocked"]
     rungs = sorted(runs["rung"].unique())
-    order = [name for rung in reversed(rungs) for name in _from_least(runs[runs["rung"] == rung])]
-    order = list(dict.fromkeys(order))  # the best of the last rung first
-    figure, lines = theme.new_grid(len(rungs), 4, row_mm=60, around_mm=14, sharey=True)
-    for axes, rung in zip([axes for line in lines for axes in line], rungs, strict=True):
+    order = list(dict.fromkeys(name for rung in reversed(rungs) for name in _from_least(runs[runs["rung"] == rung])))
+    figure, panels, lines = theme.new_panels(len(rungs), 4, row_mm=60, around_mm=14, sharey=True)
+    for axes, rung in zip(panels, rungs, strict=True):
         mine = runs[runs["rung"] == rung]
-        for name in reversed([name for name in order if name in set(mine["configuration"])]):
+        for number, name in reversed(list(enumerate(order))):
             curve = mine[mine["configuration"] == name]
-            named = order.index(name) < settings.named
             look: dict[str, Any] = {"color": MUTED, "alpha": 0.5}
-            if named:
-                look = {"color": theme.colour(order.index(name)), "label": name, "zorder": 3}
-            axes.plot(curve["step"] / 1000, curve["blocked"], marker="o", markersize=2.5, **look)
-        for number, (rule, value) in enumerate(zip(rules["configuration"], rules["blocked"], strict=True)):
-            grey = theme.RULE_GREYS[number % len(theme.RULE_GREYS)]
-            axes.axhline(
-                value,
-                color=grey,
-                linewidth=1.0,
-                linestyle=theme.DASHES[1 + number % (len(theme.DASHES) - 1)],
-                label=rule,
-            )
+            if number < settings.named:
+                look = {"color": theme.colour(number), "label": name, "zorder": 3}
+            if len(curve):
+                axes.plot(curve["step"] / 1000, curve["blocked"], marker="o", markersize=2.5, **look)
+        for number, (rule, value) in enumerate(rules.items()):
+            dashes = theme.DASHES[1 + number % (len(theme.DASHES) - 1)]
+            look = {"color": theme.RULE_GREYS[number % len(theme.RULE_GREYS)], "linestyle": dashes}
+            axes.axhline(value, linewidth=1.0, label=rule, **look)
         axes.set_title(f"rung {int(rung)}: {mine['configuration'].nunique()} configurations")
         axes.set_ylim(0, settings.most)
     lines[0][0].set_ylabel("blocked share of decisions")
     for line in lines:
-        helpers.shared_xlabel(line, "thousand decisions")
-    helpers.legend_outside(figure, _once(lines), columns=6)
-    best, last = order[0], runs[runs["rung"] == rungs[-1]]
-    least = last.loc[last["configuration"] == best, "blocked"].min()
-    told = ", ".join(
-        f"{rule} {value:.3f}" for rule, value in zip(rules["configuration"], rules["blocked"], strict=True)
-    )
-    return Drawing(
-        figure, f"{spec.caption} Best at last: configuration {best}, {least:.3f} at its best validation; {told}."
-    )
+        shared_xlabel(line, "thousand decisions")
+    handles = [handle for axes in panels for handle in axes.get_legend_handles_labels()[0]]
+    legend_outside(figure, sorted(handles, key=lambda handle: str(handle.get_label())), columns=6)
+    last = runs[(runs["rung"] == rungs[-1]) & (runs["configuration"] == order[0])]
+    facts = {"configuration": order[0], "blocked": last["blocked"].min(), "rules": rules.to_dict()}
+    caption = "Least in the last rung: configuration {configuration}, {blocked:.3f} in its lowest validation"
+    return Drawing(figure, f"{caption}; {{rules:{{name}} {{value:.3f}}}}.", facts)
 
 
 def _from_least(rows: pd.DataFrame) -> list[str]:
     """Configurations by the least that they blocked."""
     least = rows.groupby("configuration")["blocked"].min().reset_index()
     return least.sort_values(["blocked", "configuration"])["configuration"].tolist()
-
-
-def _once(lines: list[list[Any]]) -> list[object]:
-    """A handle for each label, of configurations in their order and then of rules."""
-    found: dict[str, object] = {}
-    for axes in [axes for line in lines for axes in line][::-1]:
-        handles, labels = axes.get_legend_handles_labels()
-        for handle, label in zip(handles, labels, strict=True):
-            found.setdefault(label, handle)
-    return [found[label] for label in sorted(found)]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Container, Sequence
+from typing import Any
 
-from schedlab.config.contract import Drawing, FigureSpec, StudyTables
+import numpy as np
+import pandas as pd
+
+from schedlab.config.contract import FigureSpec, StudyTables
 from schedlab.figures import theme
-from schedlab.figures.theme import MUTED
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PREFERENCES = ("balanced", "cost", "time", "resource")
+NOT_LEARNED = "no policy is learned at this scale"
 
 
 def learned_name(policy: str, scenario: str) -> str:
@@ -28,14 +29,15 @@ def preference_colour(preference: str, place: int) -> str:
 def preference_scores(tables: StudyTables, scenario: str, policy: str, metric: str) -> pd.DataFrame:
     """Return a metric on test units: a row a seed, a column a preference."""
     rows = tables.scores
-    rows = rows[
-        (rows["scenario"] == scenario)
-        & (rows["policy"] == policy)
-        & (rows["metric"] == metric)
-        & (rows["split"] == "test")
-    ]
+    rows = rows[(rows["scenario"] == scenario) & (rows["policy"] == policy) & (rows["split"] == "test")]
+    rows = rows[rows["metric"] == metric]
     rows = rows.assign(preference=rows["unit"].str.rsplit("-", n=2).str[0])
     return rows.pivot_table(index="policy_seed", columns="preference", values="value", aggfunc="mean")
+
+
+def scored_in(tables: StudyTables, spec: FigureSpec, policy: str) -> str | None:
+    """Return the first scenario of the figure in which a policy was scored; None: in none of them."""
+    return next((name for name in spec.scenarios if len(preference_scores(tables, name, policy, "time"))), None)
 
 
 def left_out(tables: StudyTables, spec: FigureSpec, shown: Container[str], learned: str, *rules: str) -> dict[str, str]:
@@ -53,15 +55,19 @@ def episode(tables: StudyTables, table: str, scenario: str, policy: str, prefere
     """Return the rows of a detail table of one test episode, that of the first seed, by step."""
     rows = tables.details.get(table)
     if rows is None or not len(rows):
-        return rows
+        return pd.DataFrame()
     rows = rows[(rows["scenario"] == scenario) & (rows["policy"] == policy) & (rows["split"] == "test")]
     rows = rows[rows["unit"] == f"{preference}-test-00"]
     return rows[rows["policy_seed"] == rows["policy_seed"].min()].sort_values("step")
 
 
-def nothing(spec: FigureSpec, why: str) -> Drawing:
-    """Return a drawing that says why there is nothing to draw."""
-    figure, axes = theme.new_figure(height_mm=20)
-    axes.axis("off")
-    axes.text(0.5, 0.5, why, ha="center", va="center", color=MUTED)
-    return Drawing(figure, f"{spec.caption} {why[:1].upper()}{why[1:]}.")
+def oracle_of(tables: StudyTables, scenario: str) -> dict[str, Any]:
+    """Return what the oracle found for a scenario: references, objectives by preference, fronts."""
+    return json.loads(tables.inputs[scenario]["oracle"].read_text(encoding="utf-8"))
+
+
+def mean_and_range(values: Sequence[float] | np.ndarray, least: float = 0.0) -> dict[str, float | None]:
+    """Return mean, smallest and largest value; without the latter two where they differ by no more than `least`."""
+    low, high = float(np.min(values)), float(np.max(values))
+    wide = high - low > least
+    return {"mean": float(np.mean(values)), "low": low if wide else None, "high": high if wide else None}

@@ -1,0 +1,38 @@
+"""Orders of policies by what they score; oracles and bounds stand in no order of what is best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
+
+from schedlab.config.contract import Metric
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Better = Literal["lower", "higher"]
+
+
+def kinds_of(table: pd.DataFrame) -> dict[str, str]:
+    """Return policy -> kind (rule, learned, oracle) of a table of scores or a summary."""
+    return dict(zip(table["policy"], table["kind"], strict=True))
+
+
+def policy_order(summary: pd.DataFrame, metric: Metric) -> list[str]:
+    """Return the policies of a summary from best to worst in a metric, by their median rank over the scenarios; ties by
+    name.
+    """
+    rows = summary[summary["metric"] == metric.name]
+    ranks = rows.groupby(["scenario", "split", "mode"])["value"].rank(ascending=metric.better == "lower")
+    medians = ranks.groupby(rows["policy"]).median()
+    return sorted(medians.index, key=lambda name: (medians[name], name))
+
+
+def ranked(values: Mapping[str, float], better: Better, kinds: Mapping[str, str] | None = None) -> list[str]:
+    """Return names from the best value to the worst one, ties by name.
+
+    kinds: policy -> kind; with it, oracles are left out, as long as something else is there
+    """
+    names = [name for name in values if (kinds or {}).get(name) != "oracle"] or list(values)
+    sign = 1 if better == "lower" else -1
+    return sorted(names, key=lambda name: (sign * values[name], name))

@@ -1,0 +1,1 @@
+"""Shared panels: axes with their ticks and legends, points, curves, bars, coloured cells, time lines, tables."""

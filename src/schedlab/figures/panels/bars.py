@@ -1,0 +1,56 @@
+"""Bars: groups of upright bars with the range of the seeds, and rows of stacked parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from schedlab.figures import theme
+from schedlab.figures.panels.axes import name_rows
+from schedlab.figures.theme import INK
+
+Groups = Mapping[str, Mapping[str, np.ndarray]]
+
+
+def grouped_bars(axes: Axes, groups: Groups, colours: Mapping[str, str]) -> None:
+    """Draw a group of bars for each entry: the mean of the values of each label, a thin line from least to largest.
+
+    groups: group -> label -> values (n,), such as one for each seed; a label that a group lacks leaves its place empty
+    colours: label -> colour, in the order of the bars
+    """
+    width = 0.8 / len(colours)
+    for group, values in enumerate(groups.values()):
+        for place, (label, colour) in enumerate(colours.items()):
+            if label not in values:
+                continue
+            heights, x = np.asarray(values[label]), group - 0.4 + (place + 0.5) * width
+            axes.bar(x, heights.mean(), width * 0.92, color=colour, label=label)
+            if np.ptp(heights) > 1e-9:
+                axes.plot([x, x], [heights.min(), heights.max()], color=INK, linewidth=0.8)
+    axes.set_xticks(range(len(groups)), list(groups))
+    axes.tick_params(axis="x", length=0)
+
+
+def stacked_rows(axes: Axes, rows: Mapping[str, Mapping[str, float] | None], colours: Mapping[str, str]) -> None:
+    """Draw a row of parts, one after the other, for each entry, the first on top, and its sum behind it.
+
+    rows: row -> part -> length; None where there is nothing to show. colours: part -> colour
+    """
+    for height, parts in enumerate(rows.values()):
+        start = 0.0
+        for part, length in (parts or {}).items():
+            axes.barh(height, length, left=start, color=colours[part], height=0.7, label=part)
+            start += length
+        text = "not run" if parts is None else f"{start:.3f}"
+        axes.text(start + 0.01, height, text, va="center", color=theme.MUTED)
+    name_rows(axes, list(rows), below=0.6, above=0.6)
+
+
+def bar_colours(labels: list[str]) -> dict[str, str]:
+    """Return a colour for each label: those of the theme, each once, then greys."""
+    count = len(labels)
+    own = dict.fromkeys(theme.colour(number) for number in range(count))
+    greys = [theme.RULE_GREYS[number % len(theme.RULE_GREYS)] for number in range(count - len(own))]
+    return dict(zip(labels, [*own, *greys], strict=True))

@@ -1,0 +1,74 @@
+"""Curves: running means, learning curves of several seeds, lines over a sweep, distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from schedlab.figures.theme import Style
+
+BAND: dict[str, Any] = {"alpha": 0.16, "linewidth": 0}
+
+
+def running_mean(values: Sequence[float] | np.ndarray, window: int) -> np.ndarray:
+    """Return the mean of the last `window` values at each place (fewer at the start), same length; values (..., n)
+    along the last axis.
+    """
+    values = np.asarray(values, dtype=float)
+    if window < 1:
+        raise ValueError("the window of a running mean is at least 1")
+    sums = np.cumsum(values, axis=-1)
+    sums[..., window:] = sums[..., window:] - sums[..., :-window].copy()
+    return sums / np.minimum(np.arange(1, values.shape[-1] + 1), window)
+
+
+def learning_curve(
+    axes: Axes,
+    points: pd.DataFrame,
+    style: Style,
+    *,
+    window: int = 1,
+    whole: bool = False,
+    x: str = "step",
+    label: str = "",
+) -> None:
+    """Draw the mean over seeds of one policy's curve after a running mean, and the range of the seeds as a band.
+
+    points  rows of the curves table of one policy, phase, scenario, split and metric; only places that all seeds
+            reached are drawn
+    whole   draw nothing before the first whole window, where there is one
+    """
+    grid = seeds_by_place(points, x)
+    smooth = running_mean(grid.to_numpy(), window)
+    places = grid.columns.to_numpy()
+    if whole:
+        first = min(window, len(places)) - 1
+        smooth, places = smooth[:, first:], places[first:]
+    if len(grid) > 1:
+        axes.fill_between(places, smooth.min(axis=0), smooth.max(axis=0), color=style.colour, **BAND)
+    axes.plot(places, smooth.mean(axis=0), label=label, **style.line())
+
+
+def seeds_by_place(points: pd.DataFrame, x: str = "step") -> pd.DataFrame:
+    """Return a curve as a row for each seed and a column for each place that all seeds reached."""
+    return points.pivot_table(index="policy_seed", columns=x, values="value", aggfunc="mean").dropna(axis="columns")
+
+
+def sweep_line(axes: Axes, values: pd.Series, *, colour: str, label: str, **look: Any) -> None:
+    """Draw the means of values with the same index (the swept value) as a line, and their ranges as a band."""
+    by_place = values.groupby(level=0).agg(["mean", "min", "max"])
+    if (by_place["max"] > by_place["min"]).any():
+        axes.fill_between(by_place.index, by_place["min"], by_place["max"], color=colour, **BAND)
+    axes.plot(by_place.index, by_place["mean"], color=colour, label=label, **look)
+
+
+def distribution(axes: Axes, values: np.ndarray, **look: Any) -> None:
+    """Draw the share of values that are at most x, over x; nothing where there is no value."""
+    ordered = np.sort(values[np.isfinite(values)])
+    if len(ordered):
+        shares = np.arange(len(ordered) + 1) / len(ordered)
+        axes.step(np.append(ordered, ordered[-1]), shares, where="pre", **look)
