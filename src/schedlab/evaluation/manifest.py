@@ -17,8 +17,8 @@ from typing import Any
 
 from schedlab.config.errors import UserError
 from schedlab.config.files import content_hash, file_hash, write_json
-from schedlab.config.parts import read_part
 from schedlab.config.readers import read_json
+from schedlab.config.runtime.parts import read_part
 from schedlab.config.runtime.provenance import NOT_OUTPUTS, code_and_packages, output_hashes, output_names
 from schedlab.config.schema import Settings, setting, validate
 from schedlab.evaluation.promises import EXACT, LEARNED, of_part, weakest
@@ -287,7 +287,9 @@ class _Study:
             steps.append(self._step(place, [place], config, promise=LEARNED, origin=origin, rests_on=before))
         return steps
 
-    def _scored(self, scenario: str, bundle: str, policies: list[str], inputs: Mapping, learned: Mapping) -> str:
+    def _scored(
+        self, scenario: str, bundle: str, policies: list[str], inputs: Mapping[str, Any], learned: Mapping[str, Any]
+    ) -> str:
         """The step of one evaluation job."""
         place = f"{self.results}/{scenario}/evaluation/{bundle}"
         before = [*inputs[scenario], *(step for policy in policies for step in learned.get(policy, ()))]
@@ -326,7 +328,9 @@ class _Study:
         )
         return name
 
-    def _figures(self, joined: str, inputs: Mapping, learned: Mapping, scored: Mapping[tuple[str, str], str]) -> None:
+    def _figures(
+        self, joined: str, inputs: Mapping[str, Any], learned: Mapping[str, Any], scored: Mapping[tuple[str, str], str]
+    ) -> None:
         """Keep every figure of the study with the files of its drawing."""
         config = f"{self.results}/config/draw.yaml"
         part = self.book.part(config)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.config.errors import UserError
-from schedlab.config.parts import read_part
+from schedlab.config.runtime.parts import read_part
 from schedlab.evaluation.manifest import EnvironmentEntry, FigureEntry, Manifest, StepEntry
 from schedlab.evaluation.promises import EXACT, NOT_COMPARED, disagreement, leaves
 
@@ -313,7 +313,7 @@ def _entries(manifest: Manifest) -> dict[str, Entry]:
     return {**manifest.steps, **manifest.figures}
 
 
-def _pairs(here: Manifest, there: Manifest, *, alone: bool = False) -> Iterator[tuple]:
+def _pairs(here: Manifest, there: Manifest, *, alone: bool = False) -> Iterator[tuple[Any, ...]]:
     """Yield (name, entry here, entry there) of what is in both; with `alone` also of what is in one only, with None."""
     first, second = _entries(here), _entries(there)
     for name in sorted({*first, *second}) if alone else sorted(first.keys() & second.keys()):

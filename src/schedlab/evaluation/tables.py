@@ -65,7 +65,7 @@ CURVES = TableKind(
     "curves",
     _columns(
         "policy policy_seed:integer phase:integer train_scenario step:integer episode:integer update:integer split "
-        "metric value:number"
+        "metric value:number decisions:integer episodes:integer trainings:integer"
     ),
     ("policy", "policy_seed", "phase", "train_scenario", "split", "metric", "step", "episode", "update"),
 )

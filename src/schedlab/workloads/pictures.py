@@ -8,7 +8,8 @@ import numpy as np
 
 from schedlab.config.contract import Drawing
 from schedlab.config.errors import UserError
-from schedlab.figures.theme import MUTED, new_figure
+from schedlab.figures.panels.axes import words
+from schedlab.figures.theme import new_figure
 from schedlab.workloads.statistics import DAY, arrivals, load_over_time, statistics
 from schedlab.workloads.trace import Trace, job_processors
 
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_DIGITS = 24  # of the labels below one panel
+CAPTION = (
+    "{jobs} jobs[ on {processors} processors] over {days:.1f} days[, offered load {load:.3g}]. "
+    "[Run times: median {run_median:.0f} s, mean {run_mean:.0f} s.] Dashed: medians (c, d) and a full machine (f). "
+    "Values of 0 are not shown in c and d."
+)
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
@@ -38,7 +44,9 @@ def draw_trace(trace: Trace) -> Drawing:
     log_histogram(panels[1, 0], runs[runs > 0], "d  run times", "run time (s)", "jobs (%)")
     size_histogram(panels[1, 1], job_processors(trace.jobs))
     _load(panels[1, 2], trace)
-    return Drawing(figure, _caption(trace))
+    found = statistics(trace)
+    run = found["run"] or {"median": None, "mean": None}
+    return Drawing(figure, CAPTION, {**found, "run_median": run["median"], "run_mean": run["mean"]})
 
 
 def _bars(axes: Axes, values: np.ndarray, labels: list[str] | tuple[str, ...]) -> None:
@@ -50,16 +58,7 @@ def _bars(axes: Axes, values: np.ndarray, labels: list[str] | tuple[str, ...]) -
 def _weekdays(axes: Axes, weekdays: np.ndarray | None) -> None:
     axes.set_title("b  arrivals by weekday")
     if weekdays is None:
-        axes.text(
-            0.5,
-            0.5,
-            "the header names no date",
-            transform=axes.transAxes,
-            ha="center",
-            va="center",
-            color=MUTED,
-            fontstyle="italic",
-        )
+        words(axes, "the header names no date")
         axes.set_axis_off()
         return
     _bars(axes, weekdays / weekdays.sum() * 100, WEEKDAYS)
@@ -101,33 +100,8 @@ def size_histogram(axes: Axes, processors: np.ndarray) -> None:
 def _load(axes: Axes, trace: Trace) -> None:
     axes.set(title="f  offered load", xlabel="days since the first job", ylabel="work submitted / machine")
     if trace.processors is None:
-        axes.text(
-            0.5,
-            0.5,
-            "size of the machine unknown",
-            transform=axes.transAxes,
-            ha="center",
-            va="center",
-            color=MUTED,
-            fontstyle="italic",
-        )
+        words(axes, "size of the machine unknown")
         return
     edges, loads = load_over_time(trace, bins=60)
     axes.stairs(loads, (edges - edges[0]) / DAY, fill=True)
     axes.axhline(1, color="black", linewidth=0.8, linestyle="--")
-
-
-def _caption(trace: Trace) -> str:
-    found = statistics(trace)
-    load = "" if found["load"] is None else f", offered load {found['load']:.3g}"
-    run = (
-        ""
-        if found["run"] is None
-        else f" Run times: median {found['run']['median']:.0f} s, mean {found['run']['mean']:.0f} s."
-    )
-    machine = "" if found["processors"] is None else f" on {found['processors']} processors"
-    return (
-        f"{found['jobs']} jobs{machine} over {found['days']:.1f} days{load}.{run} Dashed: medians (c, d) and a full "
-        "machine (f). "
-        "Values of 0 are not shown in c and d."
-    )

@@ -87,7 +87,7 @@ class LocalBus:
         self._limit.start()
 
 
-class _UnloggedMessage(dict):
+class _UnloggedMessage(dict[str, Any]):
     """A message whose text is nothing: PyBatsim makes the text of each for its log, also where nobody reads it, at a
     tenth of its time.
     """

@@ -86,7 +86,7 @@ class RealBatsim:
     def __exit__(self, *_exception: object) -> None:
         self._cleaning.close()
 
-    def _start(self, arguments: list[str]) -> subprocess.Popen:
+    def _start(self, arguments: list[str]) -> subprocess.Popen[bytes]:
         with (self._folder / "log").open("wb") as output:
             return subprocess.Popen(
                 [self._binary, *arguments],

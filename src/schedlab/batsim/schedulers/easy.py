@@ -4,7 +4,7 @@ delay it.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from batsim.batsim import Job
@@ -28,7 +28,7 @@ class Easy(QueueScheduler):
     defaults: ClassVar = {"priority": "fcfs"}
     needs_walltime = "by which EASY backfilling computes the first job's reservation"
 
-    def __init__(self, options: dict | None = None) -> None:
+    def __init__(self, options: dict[str, Any] | None = None) -> None:
         super().__init__(options)
         name = self.options["priority"]
         if name not in PRIORITIES:

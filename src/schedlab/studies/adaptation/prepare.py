@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.config.files import read_table, write_json, write_table
-from schedlab.config.parts import read_part
+from schedlab.config.runtime.parts import read_part
 from schedlab.config.schema import validate
 from schedlab.learning.devices import described, find_device
 from schedlab.studies.adaptation.data import datasets

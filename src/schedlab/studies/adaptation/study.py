@@ -14,9 +14,9 @@ from schedlab.config.files import read_table
 from schedlab.config.schema import Settings, setting
 from schedlab.config.settings import LONGEST, MOST, PolicySettings, Seeds
 from schedlab.studies.adaptation.data.datasets import FORMS, SOURCES, file_sets, mistakes, split_sizes
-from schedlab.studies.adaptation.figures.settings import FIGURE_SETTINGS
+from schedlab.studies.adaptation.figures.settings import FIGURES
 from schedlab.studies.adaptation.learners.encoders import read_vocabulary
-from schedlab.studies.adaptation.learners.settings import LEARNER_SETTINGS, NetworkSettings
+from schedlab.studies.adaptation.learners.settings import LEARNER_SETTINGS, NetworkSettings, network_mistakes
 from schedlab.studies.adaptation.network.architecture import Architecture, architecture, require_fit
 from schedlab.studies.adaptation.parts import (
     problem_values,
@@ -138,10 +138,7 @@ def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserErro
     """Yield what types cannot see in a policy: a phase that changes the network, a missing vocabulary."""
     if not isinstance(learner, NetworkSettings):
         return
-    for number, phase in enumerate(policy.train_on):
-        for key in sorted(phase.params.keys() & NetworkSettings.model_fields.keys()):
-            where, remedy = f"train_on.{number}.params.{key}", "set it for the whole policy, under learner"
-            yield UserError(f"'{key}' cannot change between phases", where=where, remedy=remedy)
+    yield from network_mistakes(learner, policy.train_on)
     if learner.encoder == "vocab":
         try:
             read_vocabulary(learner.vocabulary)
@@ -214,19 +211,7 @@ STUDY = Study(
         "nearest": "schedlab.studies.adaptation.learners.sequence:NearestLearner",
     },
     learner_settings=LEARNER_SETTINGS,
-    figures={
-        "versus": "schedlab.studies.adaptation.figures.outcomes:draw_versus",
-        "regret": "schedlab.studies.adaptation.figures.outcomes:draw_regret",
-        "final": "schedlab.studies.adaptation.figures.outcomes:draw_final",
-        "sequences": "schedlab.studies.adaptation.figures.tables:draw_sequences",
-        "ranking": "schedlab.studies.adaptation.figures.tables:draw_ranking",
-        "reliability": "schedlab.studies.adaptation.figures.tables:draw_reliability",
-        "learning": "schedlab.studies.adaptation.figures.learning:draw_learning",
-        "transfer": "schedlab.studies.adaptation.figures.learning:draw_transfer",
-        "decisions": "schedlab.studies.adaptation.figures.course:draw_decisions",
-        "trunk": "schedlab.studies.adaptation.figures.course:draw_trunk",
-        "moves": "schedlab.studies.adaptation.figures.course:draw_moves",
-    },
+    figures={kind: f"schedlab.studies.adaptation.figures.{file}:draw_{kind}" for kind, (file, _) in FIGURES.items()},
     parts=parts,
     problem_part=problem_values,
     requires=requires,
@@ -238,7 +223,7 @@ STUDY = Study(
     },
     terms=TERMS,
     rule_settings=RULE_SETTINGS,
-    figure_settings=FIGURE_SETTINGS,
+    figure_settings={kind: values for kind, (_, values) in FIGURES.items()},
     check=check,
     check_policy=check_policy,
     policy_files=policy_files,

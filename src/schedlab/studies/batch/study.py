@@ -8,14 +8,14 @@ from typing import Any
 
 from schedlab.config.contract import Part, Problem, Requirement, Study
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.parts import read_part
 from schedlab.config.plugins import load_object
 from schedlab.config.readers import read_json
+from schedlab.config.runtime.parts import read_part
 from schedlab.config.schema import Settings, validate
 from schedlab.config.settings import PolicySettings
 from schedlab.learning.stock.settings import phase_mistakes
 from schedlab.studies.batch.env.settings import EnvironmentSettings
-from schedlab.studies.batch.figures.settings import FIGURE_SETTINGS, figure_files
+from schedlab.studies.batch.figures.settings import FIGURES, figure_files
 from schedlab.studies.batch.learners.search_settings import ChosenRuleSettings, EvolutionSettings, RolloutSettings
 from schedlab.studies.batch.learners.stock_settings import (
     STOCK_SETTINGS,
@@ -154,17 +154,7 @@ STUDY = Study(
         "rollout": RolloutSettings,
         **STOCK_SETTINGS,
     },
-    figures={
-        "device_speed": "schedlab.studies.batch.figures.speed:draw_device_speed",
-        "decision_latency": "schedlab.studies.batch.figures.speed:draw_decision_latency",
-        "windows": "schedlab.studies.batch.figures.windows:draw_windows",
-        "ratios": "schedlab.studies.batch.figures.ratios:draw_ratios",
-        "trace": "schedlab.studies.batch.figures.trace:draw_trace_study",
-        "learning": "schedlab.studies.batch.figures.learning:draw_learning",
-        "published": "schedlab.studies.batch.figures.published:draw_published",
-        "sweep": "schedlab.studies.batch.figures.across:draw_sweep",
-        "matrix": "schedlab.studies.batch.figures.across:draw_matrix",
-    },
+    figures={kind: f"schedlab.studies.batch.figures.{file}:draw_{kind}" for kind, (file, _) in FIGURES.items()},
     parts=parts,
     problem_part=problem_values,
     requires=requires,
@@ -172,7 +162,7 @@ STUDY = Study(
     problem=load_problem,
     details={"jobs": "when each job started, how long it waited, and its slowdown"},
     terms=TERMS,
-    figure_settings=FIGURE_SETTINGS,
+    figure_settings={kind: values for kind, (_, values) in FIGURES.items()},
     figure_files=figure_files,
     check=check,
     check_policy=check_policy,

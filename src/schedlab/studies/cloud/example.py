@@ -9,7 +9,7 @@ import numpy as np
 from schedlab.config.schema import merged, validate
 from schedlab.config.seeds import generator
 from schedlab.studies.cloud.model.allocation import PRICES
-from schedlab.studies.cloud.model.goodput import StepParameters, gradient_time, step_time
+from schedlab.studies.cloud.model.step_time import StepParameters, gradient_time, step_time
 from schedlab.studies.cloud.replay.replay import Replay, make_replay
 from schedlab.studies.cloud.scenario import CloudScenario
 

@@ -12,15 +12,15 @@ from schedlab.config.contract import Part, Requirement, Unit
 from schedlab.config.data_paths import find_data, find_resource
 from schedlab.config.errors import UserError
 from schedlab.config.files import file_hash, read_table, write_json, write_table
-from schedlab.config.parts import read_part
 from schedlab.config.readers import read_json
+from schedlab.config.runtime.parts import read_part
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
 from schedlab.studies.cloud.model.fallback import MeasuredSteps, Scaling
 from schedlab.studies.cloud.model.fit_cores import CORE_TIMES
 from schedlab.studies.cloud.model.fit_report import read_logs, report_of
-from schedlab.studies.cloud.model.goodput import StepModel, StepParameters
 from schedlab.studies.cloud.model.logs import read_table as read_log
+from schedlab.studies.cloud.model.step_time import StepModel, StepParameters
 from schedlab.studies.cloud.problem import UNIT_KIND, CloudProblem
 from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.rules.oracle import best_plan, objective_of_staying

@@ -9,7 +9,7 @@ import numpy as np
 
 from schedlab.config.contract import Metric, Outcome, Policy, Split, Unit
 from schedlab.config.seeds import derive_seed
-from schedlab.studies.cloud.model.goodput import StepModel
+from schedlab.studies.cloud.model.step_time import StepModel
 from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.replay.episode_tables import seen_values, step_tables
 from schedlab.studies.cloud.replay.observe import component_numbers

@@ -11,7 +11,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, section, setting
 from schedlab.config.settings import LONGEST, MOST, ScenarioSettings, Seeds, distinct
 from schedlab.studies.cloud.model.allocation import ResourceConfig
-from schedlab.studies.cloud.model.goodput import PipelineSettings, StepParameters
+from schedlab.studies.cloud.model.step_time import PipelineSettings, StepParameters
 from schedlab.studies.cloud.replay.reward import PREFERENCES, preference_weights
 from schedlab.studies.cloud.replay.sla import SLAConfig
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from schedlab.config.contract import Study
 from schedlab.studies.cloud import prepare
-from schedlab.studies.cloud.figures.settings import FIGURE_SETTINGS, FIGURES
-from schedlab.studies.cloud.learners.settings import LEARNER_SETTINGS, STOCK
+from schedlab.studies.cloud.figures.settings import FIGURES
+from schedlab.studies.cloud.learners.settings import LEARNER_SETTINGS, LEARNERS
 from schedlab.studies.cloud.problem import METRICS
 from schedlab.studies.cloud.replay.episode_tables import STEP_TABLES
 from schedlab.studies.cloud.rules.rules import RULE_SETTINGS, RULES
@@ -19,14 +19,10 @@ STUDY = Study(
     scale=CloudScale,
     metrics=METRICS,
     rules={name: f"schedlab.studies.cloud.rules.rules:RULES[{name}]" for name in RULES},
-    learners={
-        "reinforce": "schedlab.studies.cloud.learners.reinforce:ReinforceLearner",
-        "multi_policy": "schedlab.studies.cloud.learners.multi_policy:MultiPolicyLearner",
-        **{name: f"schedlab.learning.stock.learner:LEARNERS[{name}]" for name in STOCK},
-    },
+    learners=LEARNERS,
     learner_settings=LEARNER_SETTINGS,
-    figures=FIGURES,
-    figure_settings=FIGURE_SETTINGS,
+    figures={kind: f"schedlab.studies.cloud.figures.{file}:draw_{kind}" for kind, (file, _) in FIGURES.items()},
+    figure_settings={kind: values for kind, (_, values) in FIGURES.items()},
     parts=prepare.parts,
     problem_part=prepare.problem_values,
     requires=prepare.requires,

@@ -11,8 +11,8 @@ from typing import Any
 from schedlab.config.contract import Part
 from schedlab.config.errors import UserError
 from schedlab.config.files import atomic_path, write_json
-from schedlab.config.parts import read_part
 from schedlab.config.readers import read_members
+from schedlab.config.runtime.parts import read_part
 from schedlab.config.schema import validate
 from schedlab.platforms import generate
 from schedlab.platforms.hierarchy import read_hierarchy

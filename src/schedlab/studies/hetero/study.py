@@ -10,7 +10,7 @@ from schedlab.config.contract import Problem, Requirement, Study
 from schedlab.learning.stock.settings import phase_mistakes
 from schedlab.studies.hetero import prepare
 from schedlab.studies.hetero.checks import check
-from schedlab.studies.hetero.figures.settings import FIGURE_SETTINGS
+from schedlab.studies.hetero.figures.settings import FIGURES
 from schedlab.studies.hetero.learners.settings import LEARNER_SETTINGS, STOCK
 from schedlab.studies.hetero.outcomes import DETAILS, METRICS
 from schedlab.studies.hetero.problem import HeteroProblem
@@ -18,8 +18,6 @@ from schedlab.studies.hetero.rules import RULE_SETTINGS, RULES, own_rule
 from schedlab.studies.hetero.scenario import RESULTS_VERSION, TERMS, HeteroScale, HeteroScenario
 
 OWN_ROOM, STOCK_ROOM = "schedlab.studies.hetero.learners.policy_gradient", "schedlab.learning.stock.learner"
-DRAWN_IN = {"metrics": "metrics", "gantt": "schedule", "course": "schedule", "overuse": "overuse", "bubbles": "overuse"}
-DRAWN_IN |= {"pairs": "pairs", "learning": "learning", "preferences": "learning"}
 ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
 
 
@@ -59,7 +57,7 @@ STUDY = Study(
     rules={name: f"schedlab.studies.hetero.rules:RULES[{name}]" for name in RULES},
     learners={name: f"{STOCK_ROOM if name in STOCK else OWN_ROOM}:LEARNERS[{name}]" for name in LEARNER_SETTINGS},
     learner_settings=LEARNER_SETTINGS,
-    figures={kind: f"schedlab.studies.hetero.figures.{module}:draw_{kind}" for kind, module in DRAWN_IN.items()},
+    figures={kind: f"schedlab.studies.hetero.figures.{file}:draw_{kind}" for kind, (file, _) in FIGURES.items()},
     parts=prepare.parts,
     problem_part=prepare.problem_values,
     requires=requires,
@@ -69,7 +67,7 @@ STUDY = Study(
     details=DETAILS,
     terms=TERMS,
     rule_settings=RULE_SETTINGS,
-    figure_settings=FIGURE_SETTINGS,
+    figure_settings={kind: values for kind, (_, values) in FIGURES.items()},
     check=check,
     check_policy=lambda policy, learner: phase_mistakes(learner, policy.train_on),
     own_rule=own_rule,

@@ -13,7 +13,7 @@ from schedlab.config.schema import Settings, validate
 from schedlab.config.settings import PolicySettings
 from schedlab.learning.prioritised_dqn import settings as prioritised_dqn_settings
 from schedlab.learning.stock.settings import phase_mistakes
-from schedlab.studies.ramp.figures.settings import FIGURE_SETTINGS, FIGURES, figure_files
+from schedlab.studies.ramp.figures.settings import FIGURES, figure_files
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import ARCHIVE, PART, graph_part, graph_requirements
 from schedlab.studies.ramp.learners.settings import LEARNER_SETTINGS, STOCK_SETTINGS, RampStockSettings
@@ -138,8 +138,8 @@ STUDY = Study(
         **{name: f"schedlab.studies.ramp.learners.stock:LEARNERS[{name}]" for name in STOCK_SETTINGS},
     },
     learner_settings=LEARNER_SETTINGS,
-    figures=FIGURES,
-    figure_settings=FIGURE_SETTINGS,
+    figures={kind: f"schedlab.studies.ramp.figures.{file}:draw_{kind}" for kind, (file, _) in FIGURES.items()},
+    figure_settings={kind: values for kind, (_, values) in FIGURES.items()},
     figure_files=figure_files,
     parts=parts,
     problem_part=problem_values,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from schedlab.config.composition import Composed
+from schedlab.config.composition import Composed, Composer
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.readers import option_names, read_yaml
 from schedlab.config.records import ConfigurationFolder, RecordCache, checked_scenario, policy_record
 from schedlab.config.schema import Settings, validate
+from schedlab.config.variations import Override, of_scenario
 from schedlab.studies.adaptation.scenario import AdaptationScenario
 from schedlab.studies.adaptation.study import STUDY
 
@@ -20,9 +21,13 @@ SCENARIOS, POLICIES = f"scenario/{STUDY_NAME}", f"policy/{STUDY_NAME}"
 S = TypeVar("S", bound=Settings)
 
 
-def load_scenario(folder: str, scale: str, name: str, compat: bool = False) -> AdaptationScenario:
-    """Return a scenario at a scale, in its own mode or (compat) in mode reference. Raises UserError(s)."""
-    composed = compose_file(folder, scale, SCENARIOS, name)
+def load_scenario(
+    folder: str, scale: str, name: str, compat: bool = False, values: Sequence[str] = ()
+) -> AdaptationScenario:
+    """Return a scenario at a scale, with other values of some keys (KEY=VALUE), in its own mode or (compat) in mode
+    reference. Raises UserError(s).
+    """
+    composed = compose_file(folder, scale, SCENARIOS, name, of_scenario(STUDY_NAME, name, values))
     if compat:
         composed = replace(composed, values={**composed.values, "mode": "reference"})
     return checked_scenario(composed, name, STUDY)
@@ -35,7 +40,7 @@ def load_policy(folder: str, scale: str, name: str) -> dict[str, Any]:
 
 def policy_names(folder: str) -> list[str]:
     """Return the names of the learned policies of a configuration folder."""
-    return option_names(Path(folder) / POLICIES)
+    return Composer(folder, "full").names(POLICIES)
 
 
 def load_option(folder: str, group: str, name: str, kind: type[S], changes: Mapping[str, Any] | None = None) -> S:
@@ -49,13 +54,9 @@ def load_option(folder: str, group: str, name: str, kind: type[S], changes: Mapp
     return validate(kind, {**values, **(changes or {})}, Composed(values, ((file, ()),)).locate)
 
 
-def compose_file(folder: str | Path, scale: str, group: str, name: str) -> Composed:
-    """Return conf/<group>/<name>.yaml with everything it builds on. Raises UserError(s)."""
-    conf = ConfigurationFolder(Path(folder), scale, RecordCache(None))
-    names = option_names(conf.folder / group)
-    if name not in names:
-        what = f"there is no {group.split('/')[0]} '{name}'"
-        raise UserError(what, where=f"{Path(folder) / group}", remedy=did_you_mean(name, names))
+def compose_file(folder: str | Path, scale: str, group: str, name: str, overrides: Sequence[Override] = ()) -> Composed:
+    """Return conf/<group>/<name>.yaml, or a member of a family, with everything it builds on. Raises UserError(s)."""
+    conf = ConfigurationFolder(Path(folder), scale, RecordCache(None), overrides=overrides)
     if f"{group}/{name}.yaml" in conf.layout.broken:
         raise UserErrors(conf.errors)
     return conf.composer.compose(group, name)

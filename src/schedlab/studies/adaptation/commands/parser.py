@@ -58,6 +58,7 @@ def _add_run(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser("run", help=about, description=_RUN)
     add, flag = parser.add_argument, _flags(parser)
     add("--scenario", required=True, metavar="NAME", help="a file of conf/scenario/adaptation/")
+    add("values", nargs="*", metavar="KEY=VALUE", help="keys of the scenario with other values, as budget=300")
     who = parser.add_mutually_exclusive_group(required=True)
     who.add_argument("--policy", metavar="P", help="a rule (never, always-0, ...) or a learned policy")
     who.add_argument("--sequence", metavar="003", help="the decisions themselves; the highest digit does nothing")

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     layout = layout_of(arguments.layout)
     if arguments.weights:
         check_path(arguments.weights)  # before hours of training
-    configured = load_scenario(arguments.conf, arguments.scale, arguments.scenario)
+    configured = load_scenario(arguments.conf, arguments.scale, arguments.scenario, values=arguments.values)
     configured = _on_device(configured, configured.training.device, "training.device")
     scenario = _changed(configured, arguments)
     job = scenario.jobs[0] if arguments.job is None else arguments.job
@@ -164,7 +164,7 @@ def _summary(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _changed(scenario: AdaptationScenario, arguments: argparse.Namespace) -> AdaptationScenario:
     if arguments.compat:
-        scenario = load_scenario(arguments.conf, arguments.scale, arguments.scenario, compat=True)
+        scenario = load_scenario(arguments.conf, arguments.scale, arguments.scenario, True, arguments.values)
     if arguments.curves:
         scenario = scenario.model_copy(update={"curves": True})
     return _on_device(

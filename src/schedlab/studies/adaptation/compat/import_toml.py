@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from schedlab.config.composition import Composer
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.files import write_text
-from schedlab.config.readers import option_names, read_yaml
+from schedlab.config.readers import option_names
 from schedlab.config.records import policy_record, scenario_record
 from schedlab.studies.adaptation.commands.conf import POLICIES, SCENARIOS, compose_file, load_option
 from schedlab.studies.adaptation.compat.run_file import (
@@ -86,8 +87,9 @@ def _connect(imported: Sequence[Any], conf: Path) -> Iterator[UserError]:
             yield UserError(f"two files give the {group} '{twice}'", remedy="import one of them with --name")
     own = {entry.name: entry.scenario for entry in imported if entry.scenario}
     policies = {entry.name: entry.policy["seeds"] for entry in imported if entry.policy}
-    there = option_names(conf / SCENARIOS)
-    experiments = {} if not policies else _experiments(conf)
+    composer = Composer(conf, "paper" if "paper" in option_names(conf / "scale") else "full")
+    there = composer.names(SCENARIOS)
+    experiments = {} if not policies else _experiments(composer, there)
     for scenario in own.values():
         scenario["policies"] = list(policies)
     for entry in imported:
@@ -103,7 +105,7 @@ def _connect(imported: Sequence[Any], conf: Path) -> Iterator[UserError]:
             yield UserError(what, where=f"{entry.file}: simulation.datafile", remedy=remedy)
         entry.policy["train_on"][0]["scenarios"] = [found]
         parent = entry.policy.get("parent")
-        if parent and parent not in policies and parent not in option_names(conf / POLICIES):
+        if parent and parent not in policies and parent not in composer.names(POLICIES):
             remedy = "import that learning run's file in the same call, or before"
             yield UserError(f"there is no policy '{parent}'", where=f"{entry.file}: agent.policyfile", remedy=remedy)
         if parent in policies and not set(entry.policy["seeds"]) <= set(policies[parent]):
@@ -120,11 +122,11 @@ def _uncompared(imported: Sequence[Any]) -> Iterator[str]:
             yield f"{entry.file}: name '{entry.name}' under `policies` of the scenarios to compare it in, such as {on}"
 
 
-def _experiments(conf: Path) -> dict[str, str]:
+def _experiments(composer: Composer, scenarios: Sequence[str]) -> dict[str, str]:
     """Experiment of the published record -> the scenario that reads it."""
     found = {}
-    for name in option_names(conf / SCENARIOS):
-        values = read_yaml(conf / SCENARIOS / f"{name}.yaml")
+    for name in scenarios:
+        values = composer.compose(SCENARIOS, name).values
         for place in (values, values.get("reference") or {}):
             if experiment := (place.get("table") or {}).get("experiment"):
                 found[str(experiment)] = name

@@ -53,9 +53,9 @@ class Network(nn.Module):
         *path, attribute = name.split(".")
         owner: nn.Module = self
         for part in path:
-            if part not in owner._modules:
+            if part not in dict(owner.named_children()):
                 owner.add_module(part, nn.Module())
-            owner = owner._modules[part]
+            owner = owner.get_submodule(part)
         return owner, attribute
 
     def _bind(self) -> None:

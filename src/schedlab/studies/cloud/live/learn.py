@@ -13,13 +13,12 @@ from schedlab.config.contract import LearnPaths, Phase, Policy, PolicySpec, Unit
 from schedlab.config.plugins import load_object
 from schedlab.config.seeds import derive_seed
 from schedlab.learning.seeding import torch_stream
-from schedlab.studies.cloud.learners.settings import DROPOUT, PASSES, STOCK
+from schedlab.studies.cloud.learners.settings import DROPOUT, LEARNERS, PASSES, STOCK
 from schedlab.studies.cloud.live.env import CloudLiveEnv
 from schedlab.studies.cloud.problem import UNIT_KIND, CloudProblem
 from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.replay.replay import Replay
 from schedlab.studies.cloud.rules.oracle import best_plan, objective_of_staying
-from schedlab.studies.cloud.study import STUDY
 
 NAME = "live"
 
@@ -81,7 +80,7 @@ def learn(replay: Replay, preference: str, rl: Mapping[str, Any], folder: Path) 
     folder  where the policy is kept as policy.zip
     """
     problem = _LiveProblem(replay)
-    learner = load_object(STUDY.learners[rl["learner"]])()
+    learner = load_object(LEARNERS[rl["learner"]])()
     steps = rl["episodes"] * (replay.intervals if rl["learner"] in STOCK else 1)  # stock learners count decisions
     phase = Phase((NAME,), steps)
     spec = PolicySpec(NAME, "learned", rl["learner"], dict(rl["params"]), (rl["seed"],), (phase,))

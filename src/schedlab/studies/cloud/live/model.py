@@ -17,8 +17,8 @@ from schedlab.config.schema import validate
 from schedlab.studies.cloud.live.baseline import Pace
 from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
 from schedlab.studies.cloud.model.fit_cores import CoreFit, core_times, iteration_time
-from schedlab.studies.cloud.model.goodput import Performance, gradient_time
 from schedlab.studies.cloud.model.lattice import lattice
+from schedlab.studies.cloud.model.step_time import Performance, gradient_time
 from schedlab.studies.cloud.replay.replay import SECONDS, Replay
 from schedlab.studies.cloud.replay.sla import SLAConfig
 from schedlab.studies.cloud.scenario import CloudScenario

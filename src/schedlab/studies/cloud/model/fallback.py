@@ -16,7 +16,7 @@ from schedlab.config.errors import UserError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from schedlab.studies.cloud.model.goodput import Placement
+    from schedlab.studies.cloud.model.step_time import Placement
 
 KEYS = ("nodes", "gpus", "batch")
 Row = tuple[float, float, float, float, float]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.model.goodput import StepParameters, step_time
+from schedlab.studies.cloud.model.step_time import StepParameters, step_time
 
 if TYPE_CHECKING:
     import pandas as pd

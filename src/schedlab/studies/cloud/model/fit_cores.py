@@ -16,8 +16,8 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.model.fit import fit
-from schedlab.studies.cloud.model.goodput import CORE_EXPONENT, OVERLAP, StepParameters, step_time
 from schedlab.studies.cloud.model.logs import check_rows, of_training, require_columns, require_numbers, warmed
+from schedlab.studies.cloud.model.step_time import CORE_EXPONENT, OVERLAP, StepParameters, step_time
 
 if TYPE_CHECKING:
     import pandas as pd

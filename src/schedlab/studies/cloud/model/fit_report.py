@@ -13,8 +13,8 @@ from schedlab.config.errors import UserError
 from schedlab.studies.cloud.model.fit import PINNED, fit, leave_one_placement_out
 from schedlab.studies.cloud.model.fit_cores import LEAST as LEAST_OF_CORES
 from schedlab.studies.cloud.model.fit_cores import core_report, core_times, cores_beside, free_of_step
-from schedlab.studies.cloud.model.goodput import StepParameters
 from schedlab.studies.cloud.model.logs import of_placements, of_training, read_table, read_training_log, require_numbers
+from schedlab.studies.cloud.model.step_time import StepParameters
 
 if TYPE_CHECKING:
     import pandas as pd

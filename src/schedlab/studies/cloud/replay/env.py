@@ -38,7 +38,6 @@ from schedlab.studies.cloud.replay.sla import ITEMS
 from schedlab.studies.cloud.replay.state import COMPONENTS, SIZE, share_of_limit
 
 ENVIRONMENT = "schedlab/CloudReplay-v0"
-VECTOR_ENVIRONMENT = "schedlab/MoCloudReplay-v0"
 OBJECTIVES = ("time", "cost", "resource", "sla")
 GPU_UTIL, CPU_UTIL = COMPONENTS.index("gpu_util"), COMPONENTS.index("cpu_util")
 MOST_FAILURES = 100  # intervals without memory after which an episode is cut off

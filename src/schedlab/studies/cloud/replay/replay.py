@@ -15,8 +15,14 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.model.allocation import ACTIONS, PAPER_ACTIONS, STEPS, Allocation, action_of
-from schedlab.studies.cloud.model.goodput import Performance, Placement, StepModel, performance, statistical_efficiency
 from schedlab.studies.cloud.model.lattice import Lattice, lattice
+from schedlab.studies.cloud.model.step_time import (
+    Performance,
+    Placement,
+    StepModel,
+    performance,
+    statistical_efficiency,
+)
 from schedlab.studies.cloud.replay.observe import Tables
 from schedlab.studies.cloud.replay.sla import SLAConfig
 from schedlab.studies.cloud.scenario import CloudScenario

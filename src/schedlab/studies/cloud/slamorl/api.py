@@ -19,7 +19,6 @@ from schedlab.config.schema import Settings, setting
 from schedlab.studies.cloud.live.machine import MachineLimits as SLAConfig
 from schedlab.studies.cloud.live.machine import MachineResources as ResourceConfig
 from schedlab.studies.cloud.live.machine import machine_limits, machine_resources
-from schedlab.studies.cloud.live.monitor import CSVMonitor
 from schedlab.studies.cloud.live.run import LiveRequest, LiveRun, new_folder, run_script, script_environment
 from schedlab.studies.cloud.live.script import ScriptFacts, script_facts
 from schedlab.studies.cloud.model.allocation import (
@@ -43,6 +42,7 @@ from schedlab.studies.cloud.replay.reward import PREFERENCES
 from schedlab.studies.cloud.replay.sla import ITEMS, Verdict, check_learning, check_table, known, require_record
 from schedlab.studies.cloud.replay.state import CloudEnvironmentState, significant_change
 from schedlab.studies.cloud.rules.suggestions import Option, options
+from schedlab.studies.cloud.slamorl.monitor import CSVMonitor
 from schedlab.studies.cloud.slamorl.published import step as published_step
 
 if TYPE_CHECKING:

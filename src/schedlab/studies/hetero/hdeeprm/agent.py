@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from schedlab.studies.hetero.learners.policy_gradient import discounted, standardised
+from schedlab.learning.policy_gradient import discounted, standardised
 
 
 class Environment(Protocol):

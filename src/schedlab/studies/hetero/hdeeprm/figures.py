@@ -20,9 +20,13 @@ from schedlab.config.contract import Drawing, Metric
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.settings import ThemeSettings
 from schedlab.evaluation.job_metrics import load_over_time
-from schedlab.figures import helpers, save, theme, units
+from schedlab.figures import save, theme, units
+from schedlab.figures.captions import number_text
+from schedlab.figures.panels.axes import direct_labels, legend_outside
+from schedlab.figures.panels.curves import running_mean
+from schedlab.figures.panels.timeline import means_within
 from schedlab.figures.theme import INK, MUTED
-from schedlab.studies.hetero.figures import data, overuse, schedule
+from schedlab.studies.hetero.figures import overuse, schedule
 from schedlab.studies.hetero.figures.learning import NAMED, PALE, SMOOTH, episode_axis, preference_lines
 from schedlab.studies.hetero.hdeeprm import run_files
 from schedlab.studies.hetero.hdeeprm.launch_outputs import LOSSES, PREFIX, REWARDS
@@ -63,13 +67,13 @@ def draw_utilization(folder: Path) -> Drawing:
     figure, axes = theme.new_figure(1, 1, height_mm=65)
     axes.plot(times / scale.size, use, drawstyle="steps-post", color=PALE, linewidth=0.7, label="at each moment")
     edges = np.linspace(0.0, times[-1], schedule.BINS + 1)
-    means, label = data.means_within(times, use, edges), "mean of a sixtieth of the time"
+    means, label = means_within(times, use, edges), "mean of a sixtieth of the time"
     axes.stairs(means, edges / scale.size, baseline=None, linewidth=1.4, label=label)
-    mean = float(data.means_within(times, use, times[[0, -1]])[0])
+    mean = float(means_within(times, use, times[[0, -1]])[0])
     axes.axhline(mean, color=INK, linewidth=0.8, linestyle=(0, (5, 1.5)), label="mean")
     axes.set(ylabel="utilisation", ylim=(0, 1.02))
     _time_axis(axes, scale, times[-1] / scale.size)
-    helpers.legend_outside(figure)
+    legend_outside(figure)
     return Drawing(figure, f"Busy cores over time as a share of {cores}: {mean:.1%} on average.")
 
 
@@ -86,7 +90,7 @@ def draw_lifecycle(folder: Path) -> Drawing:
     axes.hlines(rows, start, finish, color=theme.colour(0), linewidth=thick, label="runs")
     axes.set(ylabel="job, by submission", ylim=(len(jobs) - 0.5, -0.5))
     _time_axis(axes, scale, float(finish.max()))
-    helpers.legend_outside(figure)
+    legend_outside(figure)
     wait = jobs["start"] - jobs["submit"]
     waits = f"waiting {scale.text(wait.mean())} on average, {scale.text(wait.max())} at most."
     return Drawing(figure, f"{len(jobs)} jobs: {waits}")
@@ -98,9 +102,9 @@ def draw_gantt(folder: Path, labels: bool = True) -> Drawing:
     scale = units.scaled(schedule.TIME, float(jobs["finish"].max()))
     colours = ScalarMappable(LogNorm(1.0, schedule.DARKEST), "viridis_r")
     figure, axes = theme.new_figure(1, 1, height_mm=95)
-    schedule.boxes(axes, jobs, scale.size, colours)
+    schedule.job_boxes(axes, jobs, scale.size, colours)
     if labels:
-        schedule.numbers(axes, jobs, scale.size, colours, LOWEST_LABELLED)
+        schedule.job_numbers(axes, jobs, scale.size, colours, LOWEST_LABELLED)
     machine = run_files.read_resources(folder)
     if machine is not None:
         schedule.clusters(axes, machine)
@@ -110,7 +114,7 @@ def draw_gantt(folder: Path, labels: bool = True) -> Drawing:
     else:
         axes.set(ylabel="core", ylim=(-0.5, _cores(folder) - 0.5))
     _time_axis(axes, scale, float(jobs["finish"].max()) / scale.size)
-    schedule.slowdown_bar(figure, colours, axes, jobs["slowdown"].max(), aspect=30, pad=0.02)
+    schedule.slowdown_bar(axes, colours, jobs["slowdown"].max(), pad=0.02)
     told = f"mean bounded slowdown {jobs['slowdown'].mean():.3g}"
     return Drawing(figure, f"When and where {len(jobs)} jobs ran: makespan {scale.text(jobs['finish'].max())}, {told}.")
 
@@ -147,7 +151,7 @@ def draw_action_preferences(folder: Path) -> Drawing:
     axes.set(ylabel="probability at the first decision", ylim=(0, min(1.02, 1.2 * table.max())))
     episode_axis(axes, len(table))
     axes.grid(True, axis="y")
-    helpers.direct_labels(axes)
+    direct_labels(axes)
     told = ", ".join(f"{names[action]} {table[-1, action]:.3g}" for action in chosen[:3])
     rest = f" Grey: {len(ranked) - NAMED} others." if len(ranked) > NAMED else ""
     what = f"Probabilities of the actions at the first decision of {len(table)} episodes"
@@ -160,7 +164,7 @@ def draw_refusals(folder: Path, kind: str, what: str) -> Drawing:
     load, scale = _load(folder)
     times = load["time"].to_numpy() - load["time"].iloc[0]
     queue, edges = (times, load["waiting"].to_numpy(float)), np.linspace(0.0, times[-1], schedule.BINS + 1)
-    counts = overuse.counts_within(dates - load["time"].iloc[0], edges)
+    counts = np.histogram(dates - load["time"].iloc[0], edges)[0]
     most = int(counts.max())
     figure, axes = theme.new_figure(1, 1, height_mm=75)
     overuse.queue_line(axes, queue, scale.size)
@@ -170,7 +174,7 @@ def draw_refusals(folder: Path, kind: str, what: str) -> Drawing:
         axes.text(0.98, 0.92, f"never short of {what}", transform=axes.transAxes, ha="right", color=MUTED)
     axes.set_ylabel("waiting jobs")
     _time_axis(axes, scale, times[-1] / scale.size)
-    helpers.legend_outside(figure)
+    legend_outside(figure)
     told = f"{len(dates)} times" if len(dates) else "never"
     caption = f"Decisions at which the next job did not start for lack of {what}: {told}."
     return Drawing(figure, f"{caption} Bubbles count a sixtieth of the time.")
@@ -183,11 +187,11 @@ def draw_log(folder: Path, name: str, label: str) -> Drawing:
     figure, axes = theme.new_figure(1, 1, height_mm=65)
     axes.plot(episodes, values, color=PALE, linewidth=0.7, marker="." if len(values) < 30 else "", label="each episode")
     if window > 1:
-        axes.plot(episodes, helpers.running_mean(values, window), linewidth=1.4, label=f"mean of the last {window}")
+        axes.plot(episodes, running_mean(values, window), linewidth=1.4, label=f"mean of the last {window}")
     axes.set_ylabel(label)
     episode_axis(axes, len(values))
     axes.grid(True, axis="y")
-    helpers.legend_outside(figure)
+    legend_outside(figure)
     told = f"first {values[0]:.4g}, last {values[-1]:.4g}, mean of the last {window} {values[-window:].mean():.4g}"
     return Drawing(figure, f"{label[:1].upper()}{label[1:]} of {len(values)} episodes: {told}.")
 
@@ -255,7 +259,7 @@ def draw_comparison(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -
     figure, panels = theme.new_figure(2, 4, height_mm=105)
     for axes, (column, metric) in zip(panels.ravel(), COLUMNS.items(), strict=True):
         _bars(axes, metric, [row[column] for row in rows])
-    helpers.legend_outside(figure, [Patch(color=theme.colour(number), label=name) for number, name in enumerate(names)])
+    legend_outside(figure, [Patch(color=theme.colour(number), label=name) for number, name in enumerate(names)])
     changes = "; ".join(_changes(rows))
     return Drawing(figure, f"{names[1]} against {names[0]}: {changes}. Less is better in all of them.")
 
@@ -267,7 +271,7 @@ def _bars(axes: Axes, metric: Metric, values: Sequence[float]) -> None:
     for bar, value in zip(bars, values, strict=True):
         place = (bar.get_x() + bar.get_width() / 2, bar.get_height())
         number = value / scale.size
-        text = helpers.number_text(number, "{:#.3g}" if abs(number) < 1000 else "{:.0f}").rstrip(".")
+        text = number_text(number, "{:#.3g}" if abs(number) < 1000 else "{:.0f}").rstrip(".")
         axes.annotate(text, place, xytext=(0, 2), textcoords="offset points", ha="center", fontsize="small")
     unit = f" ({scale.unit})" if scale.unit not in ("", "-") else ""
     axes.set_title(f"{metric.label}{unit}")

@@ -20,10 +20,10 @@ from schedlab.studies.ramp.compat.case_file import Case, read_case
 from schedlab.studies.ramp.compat.replay_job import describe_job
 from schedlab.studies.ramp.env.observation import Observer, mounted_workers
 from schedlab.studies.ramp.legacy import PUBLISHED, LegacySettings
+from schedlab.studies.ramp.placement.blocks import RampPlacement, make_block
 from schedlab.studies.ramp.placement.managers import Manager, random_degrees
 from schedlab.studies.ramp.placement.partitioning import Partition, degrees_of
 from schedlab.studies.ramp.placement.placers import fits, placement_of
-from schedlab.studies.ramp.placement.rules import RampPlacement, make_block
 from schedlab.studies.ramp.rules import Decision
 from schedlab.studies.ramp.simulator.cluster import Cluster, ClusterLimits, JobPlan, RunningJob
 from schedlab.studies.ramp.simulator.jobs import NO_PARTITION, NO_PLACEMENT, PARTS, REJECTED, Job

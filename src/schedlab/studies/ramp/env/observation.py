@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from schedlab.studies.ramp.graphs.graph import TrainingGraph
-from schedlab.studies.ramp.placement.rules import PlacementRules
+from schedlab.studies.ramp.placement.blocks import PlacementRules
 from schedlab.studies.ramp.simulator.cluster import Cluster
 from schedlab.studies.ramp.simulator.jobs import Job, PoolRanges
 

@@ -8,8 +8,8 @@ from schedlab.config.contract import Part, Requirement
 from schedlab.config.data_paths import find_data, find_resource
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import write_json
-from schedlab.config.parts import read_part
 from schedlab.config.plugins import load_object
+from schedlab.config.runtime.parts import read_part
 from schedlab.config.schema import validate
 from schedlab.studies.ramp.graphs.files import read_graphs, write_graphs
 from schedlab.studies.ramp.graphs.generator import generated_graphs

@@ -142,8 +142,8 @@ def _kind(node: fx.Node, layer: nn.Module | None) -> str:
 
 def _is_view(result: Any, inputs: Iterable[Any]) -> bool:
     """Whether an op gives nothing but what one of its inputs holds already, in another shape, or no tensor at all."""
-    known = {tensor.untyped_storage()._cdata for value in inputs for tensor in _tensors(value)}
-    return all(tensor.untyped_storage()._cdata in known for tensor in _tensors(result))
+    known = [tensor.untyped_storage() for value in inputs for tensor in _tensors(value)]
+    return all(any(tensor.untyped_storage() is storage for storage in known) for tensor in _tensors(result))
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

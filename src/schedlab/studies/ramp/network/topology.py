@@ -1,6 +1,6 @@
 """Optical clusters: which servers there are and how long a message takes between them.
 
-A topology knows nothing of jobs. Where it may place a job is said by rules of placement (placement/rules.py); both are
+A topology knows nothing of jobs. Where it may place a job is said by rules of placement (placement/blocks.py); both are
 exchangeable.
 Source: specification of the ramp study, sections 5 and 9 (RAMP, arXiv 2211.15226).
 """

@@ -18,7 +18,7 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.network.topology import MOST_WORKERS, Spread, reduction_time, require_rates
-from schedlab.studies.ramp.placement.rules import Block, BlockCache, Shape, make_block
+from schedlab.studies.ramp.placement.blocks import Block, BlockCache, Shape, make_block
 
 
 @dataclass(frozen=True)

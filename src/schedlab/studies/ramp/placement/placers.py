@@ -15,8 +15,8 @@ import numpy as np
 
 from schedlab.studies.ramp.graphs.graph import TrainingGraph
 from schedlab.studies.ramp.network.topology import Topology
+from schedlab.studies.ramp.placement.blocks import Block, PlacementRules, make_block
 from schedlab.studies.ramp.placement.partitioning import Partition
-from schedlab.studies.ramp.placement.rules import Block, PlacementRules, make_block
 
 Channel = tuple[int, int]  # link (source server x servers + destination), and a number below `channels`
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.legacy import LegacySettings
+from schedlab.studies.ramp.placement.blocks import PlacementRules
 from schedlab.studies.ramp.placement.partitioning import Partition
 from schedlab.studies.ramp.placement.placers import Channel, Placement, Room, fits, open_links
-from schedlab.studies.ramp.placement.rules import PlacementRules
 from schedlab.studies.ramp.simulator.jobs import CUT_OFF, NO_CHANNEL, QUEUE_FULL, REJECTED, TOO_SLOW, Job, JobSource
 from schedlab.studies.ramp.simulator.lookahead import Lookahead
 from schedlab.studies.ramp.simulator.statistics import (

@@ -7,7 +7,7 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.network.topology import Ramp, Topology
 from schedlab.studies.ramp.network.torus import Torus, TorusPlacement
-from schedlab.studies.ramp.placement.rules import PlacementRules, RampPlacement
+from schedlab.studies.ramp.placement.blocks import PlacementRules, RampPlacement
 from schedlab.studies.ramp.scenario import ClusterSettings, RampScenario
 
 
