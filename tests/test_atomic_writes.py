@@ -10,7 +10,8 @@ from pathlib import Path
 # schedlab.config.files.
 WRITES = re.compile(
     r"(?P<path>[\w.()/ ]*)\.(write_text|write_bytes|open)\((?!\))|"
-    r"\.(to_csv|to_parquet|to_json|savefig)\((?!index=|orient=|sys\.stdout)\w|\b(np\.savez?\w*|pq\.write_table|torch\.save|json\.dump|h5py\.File|ZipFile)\(|\bopen\("
+    r"\.(to_csv|to_parquet|to_json|savefig)\((?!index=|orient=|sys\.stdout)\w|"
+    r"\b(np\.savez?\w*|pq\.write_table|torch\.save|json\.dump|h5py\.File|ZipFile)\(|\bopen\("
 )
 FOR_WRITING = re.compile(r"""write_(text|bytes)|to_\w+\(|savefig|save|write_table|json\.dump|["'][wax]b?\+?["']""")
 STREAM = "a row for each case that took minutes, to be seen, and kept, before the last one is there"

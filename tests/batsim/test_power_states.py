@@ -90,6 +90,18 @@ def test_sleeping_and_waking_take_their_time_and_power() -> None:
     assert (totals["nb_grouped_switches"], totals["nb_machine_switches"]) == (2, 2)
 
 
+def test_a_host_that_comes_back_while_it_switches_goes_on_switching(tmp_path: Path) -> None:
+    """Unavailable from 1.5 to 2 while it falls asleep (1 to 3), and from 11 to 12 while it wakes up (10 to 14)."""
+    dates = [(1.5, "un"), (2.0, ""), (11.0, "un"), (12.0, "")]
+    lines = [f'{{"type": "machine_{kind}available", "resources": "0", "timestamp": {date}}}' for date, kind in dates]
+    (tmp_path / "events.txt").write_text("\n".join(lines) + "\n")
+    more = {1.0: [to("0", 2)], 10.0: [to("0", 1)], 15.0: [ASK]}
+    options = {"energy": True, "events_file": tmp_path / "events.txt"}
+    totals = run(starting({"w0!0": "1"}, more), [{"profile": "p"}], CPU, sleepy(), **options).simulation.schedule()
+    states = ("switching_off", "sleeping", "switching_on", "unavailable")
+    assert [totals[f"time_{name}"] for name in states] == pytest.approx([1.5, 7, 3, 1.5])
+
+
 def test_hosts_may_begin_asleep() -> None:
     done = run(starting({}, {1.0: [to("0-1", 0)]}), [], {}, sleepy(pstate=2), energy=True)
     assert [entry["state"] for entry in done.messages[0]["events"][0]["data"]["compute_resources"]] == ["sleeping"] * 2

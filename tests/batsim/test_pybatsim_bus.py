@@ -11,10 +11,10 @@ import time
 import batsim.batsim
 import pytest
 from batsim.batsim import BatsimScheduler
-from recorded import Replay
-from reference_cases import CASES, FOLDER, conversation
 from tiny_simulator import TinySimulator
 
+from conformance.batsim_backend import Replay
+from conformance.batsim_cases import CASES, FOLDER, conversation
 from schedlab.batsim.backends.backend import recorded
 from schedlab.batsim.backends.pybatsim_bus import PyBatsimRun, SchedulerFailed, run_pybatsim
 from schedlab.batsim.backends.time_limit import TimeIsUp, TimeLimit

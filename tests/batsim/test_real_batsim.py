@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from reference_cases import FOLDER
 
+from conformance.batsim_cases import FOLDER
 from schedlab.batsim.backends.pybatsim_bus import SchedulerFailed, run_pybatsim
 from schedlab.batsim.backends.real_batsim import BatsimFailed, RealBatsim, command_line_options
 from schedlab.batsim.errors import SimulationDeadlock

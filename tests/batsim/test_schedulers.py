@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_availability import PlainAvailability
 from tiny_simulator import TinySimulator
 
+from oracles.batsim_availability import PlainAvailability
 from schedlab.batsim.backends.pybatsim_bus import PyBatsimRun, run_pybatsim
 from schedlab.batsim.errors import SimulationDeadlock
 from schedlab.batsim.scheduler_loading import OURS, load_scheduler

@@ -9,9 +9,9 @@ import batsim.batsim
 import numpy as np
 import pytest
 import zmq
-from recorded import Replay
 from tiny_simulator import TinySimulator
 
+from conformance.batsim_backend import Replay
 from schedlab.batsim.backends.backend import message_text
 from schedlab.batsim.backends.json_socket import JsonSocket, check_endpoint, serve
 from schedlab.batsim.backends.pybatsim_bus import SchedulerFailed

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from reference_cases import CASES, FOLDER, read_output
 
+from conformance.batsim_cases import CASES, FOLDER, read_output
 from schedlab.batsim.backends.json_socket import JsonSocket
 from schedlab.cli.main import main
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oracles.batch_recorded import DATA, MEASURES, TRACES, load, own, packed, rows, window_measures
+from conformance.batch_recorded import DATA, MEASURES, TRACES, load, own, packed, rows, window_measures
 from schedlab.studies.batch.jobs import window
 from schedlab.studies.batch.metrics import measures
 from schedlab.studies.batch.simulator.simulate import simulate

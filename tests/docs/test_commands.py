@@ -20,7 +20,7 @@ def test_the_commands_of_a_page_work_as_printed(repository: Path, tmp_path: Path
     page = (repository / f"docs/{name}.md").read_text()
     monkeypatch.chdir(tmp_path)
     commands = [line for block in blocks(page, "console") for line in block.splitlines()]
-    assert len(commands) >= 4
+    assert commands
     for command in commands:
         program, *arguments = shlex.split(command)
         assert program == "schedlab"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from page_sentences import REPOSITORY, RESULTS, ledger, table
+from page_sentences import REPOSITORY, RESULTS
 
 import page_tables  # isort: skip
 from table_parts import share  # isort: skip
@@ -29,6 +29,9 @@ def test_every_table_stands_in_one_page():
     assert sorted(found) == sorted(page_tables.TABLES)
     marked = sum(path.read_text().count("<!-- from ") for path in page_tables.pages())
     assert marked == len(found)  # a begin without its end would be passed over
+    for path in page_tables.pages():
+        text = path.read_text()
+        assert text.count("<!-- value ") == text.count("<!-- end -->") == len(page_tables.VALUE.findall(text)), path
 
 
 def test_every_result_is_named_in_a_page():
@@ -73,40 +76,35 @@ def test_another_result_makes_another_table(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.splitlines() == ["page.md: is not up to date", "page.md: brought up to date"]
 
 
-def test_the_published_windows_of_batch_are_those_of_the_ledger():
-    claims, page = ledger("batch"), (REPOSITORY / "docs/batch_learning.md").read_text()
-    tables = re.findall(r"rollouts, mean of 5 seeds \(least to largest\) \|\n\|[-:|]+\|\n((?:\|.*\n)+)", page)
-    assert len(tables) == 2
-    for rows, backfill in zip(tables, ("", "-backfill"), strict=True):
-        for row in rows.splitlines():
-            name, published, *_, seeds = [cell.strip() for cell in row.strip("|").split("|")]
-            claim = claims[f"bsld-{name.lower().replace('lublin-', 'lublin')}{backfill}-rl"]
-            assert published == f"{claim.published:.2f}"
-            assert float(seeds.split()[0]) == pytest.approx(claim.ours_repaired, abs=0.006)
+@pytest.mark.parametrize(
+    ("place", "number"),
+    [
+        ("runs.csv; trace=a, seed=1; ratio; .2f", "0.87"),
+        ("runs.csv; trace=a; max ratio; .0%", "91 %"),
+        ("runs.csv; ; count ratio; d", "3"),
+        ("runs.csv;\n trace=big one; seconds; ,d", "12,000"),
+    ],
+)
+def test_a_number_in_a_sentence_is_that_of_its_row(tmp_path, place, number):
+    (tmp_path / "runs.csv").write_text("trace,seed,ratio,seconds\na,1,0.871,1\na,2,0.909,2\nbig one,1,1.5,12000\n")
+    page = f"It takes <!-- value {place} -->1<!-- end --> times, or <!-- value {place} --><!-- end -->."
+    found = page_tables.refreshed(page, tmp_path)
+    assert re.sub("<!--.*?-->", "", found, flags=re.S) == f"It takes {number} times, or {number}."
+    assert page_tables.refreshed(found, tmp_path) == found
 
 
-def test_the_loads_of_ramp_are_those_of_the_ledger():
-    claims, page = ledger("ramp"), (REPOSITORY / "docs/ramp.md").read_text()
-    assert page.count("| s | 50 |") == 1
-    (head, most, least) = [
-        line.strip("|").split("|") for line in re.search(r"(\| s \| 50 .*)\n.*\n(.*)\n(.*)\n", page).groups()
-    ]
-    for seconds in (50, 100, 6000, 12000):
-        column = [cell.strip() for cell in head].index(str(seconds))
-        for cells, rule in ((most, "para-max"), (least, "para-min")):
-            assert cells[column].strip() == share(claims[f"load-{rule}-{seconds}"].ours_reference), (rule, seconds)
-
-
-def test_the_effects_of_defects_are_those_of_the_results():
-    """Rows of the errata whose switch was measured alone: para_max and para_min in s, then in ms."""
-    found = table("ramp_rules").set_index(["part", "setting", "rule"])["blocking_rate"]
-    measured = {setting for part, setting, _ in found.index if part.startswith("defects")} - {"none", "all"}
-    rows = re.findall(
-        r"^\| \d+ \|.*\| `(\w+)` \|((?: \.\d+ \|){4}) `", (REPOSITORY / "docs/errata.md").read_text(), flags=re.M
-    )
-    assert {switch for switch, _ in rows} == measured
-    for switch, cells in rows:
-        expected = [
-            share(found[f"defects, {unit}", switch, rule]) for unit in ("s", "ms") for rule in ("para_max", "para_min")
-        ]
-        assert re.findall(r"\.\d+", cells) == expected, switch
+@pytest.mark.parametrize(
+    "place",
+    [
+        "runs.csv; trace=a; ratio",
+        "runs.csv; trace=a; ratio; .2f",  # two rows
+        "runs.csv; trace=z; max ratio; .2f",  # none
+        "runs.csv; track=a; ratio; .2f",
+        "runs.csv; trace=a; ratios; .2f",
+        "runs.csv; trace=a; most ratio; .2f",
+    ],
+)
+def test_a_marker_names_one_number(tmp_path, place):
+    (tmp_path / "runs.csv").write_text("trace,ratio\na,0.871\na,0.909\n")
+    with pytest.raises(ValueError, match=re.escape(place)):
+        page_tables.refreshed(f"<!-- value {place} -->1<!-- end -->", tmp_path)

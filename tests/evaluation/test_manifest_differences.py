@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from schedlab.config.files import write_table
 from schedlab.config.schema import validate
@@ -63,32 +64,38 @@ def test_another_commit_of_the_same_code_is_no_difference():
     assert told(lambda values: values["environments"]["e"].update(commit="b" * 40)).lines == []
 
 
-def test_causes_are_told_each_in_a_line():
-    def environment(**new):
-        return told(lambda values: values["environments"]["e"].update(new)).lines
+def assert_told(lines, *expected):
+    """Each line in turn begins with a kind of difference and holds values: names, hashes, the word of its cause."""
+    assert len(lines) == len(expected), lines
+    for line, (kind, *values) in zip(lines, expected, strict=True):
+        assert re.match(rf"{kind}\b", line) and all(value in line for value in values), (line, kind, values)
 
-    assert environment(code="d1ff") == [
-        f"other code: 0.1 c0de (commit {'a' * 12}) here, 0.1 d1ff (commit {'a' * 12}) there"
-    ]
-    changed = environment(code="d1ff", modified=True)
-    assert changed[0].endswith(f"0.1 d1ff (commit {'a' * 12}, changed since) there")
-    assert environment(python="3.12.1") == ["other Python: 3.11.7 here, 3.12.1 there"]
-    assert environment(packages={"numpy": "2.5", "torch": "1"}) == [
-        "other package: numpy 2.4 here, 2.5 there",
-        "other package: torch none here, 1 there",
-    ]
-    assert told(lambda values: values["seeds"].update(s=43)).lines == ["other seed: root seed of s 42 here, 43 there"]
-    assert told(lambda values: values["studies"].update(s=2)).lines == [
-        "other version of the study's results: s 1 here, 2 there"
-    ]
-    assert told(lambda values: values["steps"]["learn"].update(seeds=[1])).lines == [
-        "other seed: learn has [0] here, [1] there"
-    ]
-    assert told(lambda values: values["steps"]["in"].update(files={"log.csv": "f2"})).lines == [
-        "other input: log.csv, read by in"
-    ]
-    changed = told(lambda values: values["steps"]["learn"].update(configuration={"learn.yaml": "9"})).lines
-    assert changed == ["other configuration: learn.yaml"]
+
+@pytest.mark.parametrize(
+    ("place", "new", "expected"),
+    [
+        ("environments e", {"code": "d1ff"}, [("other code", "c0de", "a" * 12, "d1ff")]),
+        ("environments e", {"code": "d1ff", "modified": True}, [("other code", "c0de", "d1ff", "changed since")]),
+        ("environments e", {"python": "3.12.1"}, [("other Python", "3.11.7", "3.12.1")]),
+        (
+            "environments e",
+            {"packages": {"numpy": "2.5", "torch": "1"}},
+            [("other package: numpy", "2.4", "2.5"), ("other package: torch", "none", "1")],
+        ),
+        ("seeds", {"s": 43}, [("other seed", " s ", "42", "43")]),
+        ("studies", {"s": 2}, [("other version", " s ", "1 here", "2 there")]),
+        ("steps learn", {"seeds": [1]}, [("other seed: learn", "[0] here", "[1] there")]),
+        ("steps in", {"files": {"log.csv": "f2"}}, [("other input: log.csv", " in")]),
+        ("steps learn", {"configuration": {"learn.yaml": "9"}}, [("other configuration: learn.yaml",)]),
+    ],
+)
+def test_each_cause_is_told_in_a_line(place, new, expected):
+    def change(values):
+        for key in place.split():
+            values = values[key]
+        values.update(new)
+
+    assert_told(told(change).lines, *expected)
 
 
 def test_steps_that_were_made_with_other_packages_are_named():
@@ -96,10 +103,11 @@ def test_steps_that_were_made_with_other_packages_are_named():
         values["environments"]["f"] = {**values["environments"]["e"], "packages": {"numpy": "1.0"}}
         values["steps"]["learn"] |= {"environment": "f", "outputs": {"policy.parquet": "x"}}
 
-    assert told(change).lines == [
-        "other package of learn: numpy 2.4 here, 1.0 there",
-        "changed file: policy.parquet: made with other packages, numpy",
-    ]
+    assert_told(
+        told(change).lines,
+        ("other package of learn", "numpy", "2.4", "1.0"),
+        ("changed file: policy.parquet", "packages", "numpy"),
+    )
 
 
 def outputs(**new):
@@ -111,49 +119,44 @@ def outputs(**new):
     return change
 
 
-def test_a_changed_file_is_told_with_its_likely_cause():
-    unknown = "nothing that is recorded differs: edited, damaged, or another processor or BLAS"
-    assert told(outputs(learn="x")).lines == [f"changed file: policy.parquet: {unknown}"]
-    lines = told(outputs(learn="x", figure="x", **{"in": "x"})).lines
-    assert lines == [
-        f"changed file: in.json: {unknown}",
-        "changed file: policy.parquet: made from files that differ, first of all in.json",
-        "changed file: figure.svg: made from files that differ, first of all in.json",
-    ]
+@pytest.mark.parametrize(
+    ("changed", "place", "new", "cause"),
+    [
+        ("learn", "steps learn", {}, "policy.parquet: nothing"),
+        ("learn", "steps learn", {"configuration": {"learn.yaml": "9"}}, "configuration, learn.yaml"),
+        ("learn", "steps learn", {"seeds": [1]}, "seeds"),
+        ("in", "environments e", {"code": "d1ff"}, "code"),
+        ("in", "steps in", {"files": {"log.csv": "f2"}}, "inputs"),
+    ],
+)
+def test_a_changed_file_is_told_with_its_likely_cause(changed, place, new, cause):
+    def change(values):
+        outputs(**{changed: "x"})(values)
+        for key in place.split():
+            values = values[key]
+        values.update(new)
 
-    def configured(values):
-        outputs(learn="x")(values)
-        values["steps"]["learn"]["configuration"] = {"learn.yaml": "9"}
+    lines = told(change).lines
+    assert_told(lines[-1:], ("changed file", {"in": "in.json", "learn": "policy.parquet"}[changed], cause))
+    assert len(lines) == 1 + bool(new)
 
-    assert told(configured).lines[-1] == "changed file: policy.parquet: made from another configuration, learn.yaml"
 
-    def seeded(values):
-        outputs(learn="x")(values)
-        values["steps"]["learn"]["seeds"] = [1]
-
-    assert told(seeded).lines[-1] == "changed file: policy.parquet: made with other seeds"
-
-    def coded(values):
-        outputs(**{"in": "x"})(values)
-        values["environments"]["e"]["code"] = "d1ff"
-
-    assert told(coded).lines[-1] == "changed file: in.json: made by other code"
-
-    def fed(values):
-        outputs(**{"in": "x"})(values)
-        values["steps"]["in"]["files"] = {"log.csv": "f2"}
-
-    assert told(fed).lines == ["other input: log.csv, read by in", "changed file: in.json: made from other inputs"]
+def test_what_was_made_from_a_changed_file_names_the_first_that_changed():
+    assert_told(
+        told(outputs(learn="x", figure="x", **{"in": "x"})).lines,
+        ("changed file: in.json: nothing",),
+        ("changed file: policy.parquet", "in.json"),
+        ("changed file: figure.svg", "in.json"),
+    )
 
 
 def test_the_files_of_one_manifest_that_lie_there_now():
     place = Path("here")
-    lines = told(outputs(learn="x", figure=None), roots=(place, place)).lines
-    assert lines == [
-        "changed file: policy.parquet: edited or damaged after it was made; delete it and run again",
-        "missing file: figure.svg is only here; it was deleted, or its job has not ended; "
-        "`snakemake --cores all --config scale=small -- figure.svg` makes it again",
-    ]
+    assert_told(
+        told(outputs(learn="x", figure=None), roots=(place, place)).lines,
+        ("changed file: policy.parquet", "edited"),
+        ("missing file: figure.svg", "only here", "`snakemake --cores all --config scale=small -- figure.svg`"),
+    )
 
 
 def gone(values):
@@ -161,11 +164,8 @@ def gone(values):
 
 
 def test_a_missing_intermediate_file_is_told_alone_with_the_command_that_makes_it_again():
-    (line,) = told(gone, roots=(Path("here"), Path("here"))).lines
-    assert (
-        line.startswith("missing file: policy.parquet is only here")
-        and "scale=small -- policy.parquet` makes it again" in line
-    )
+    lines = told(gone, roots=(Path("here"), Path("here"))).lines
+    assert_told(lines, ("missing file: policy.parquet", "only here", "scale=small -- policy.parquet`"))
     now = copy.deepcopy(VALUES)
     now["figures"]["s/figure"]["inputs"] = {"p/seed-0": "h2"}
     gone(now)
@@ -186,8 +186,8 @@ def test_a_missing_file_of_details_is_made_again_with_its_folder():
     ]
     assert differences(*sides, tolerant=False).lines == []
     details(both)
-    (line,) = differences(sides[0], Side(validate(Manifest, both), "found", Path("here")), tolerant=False).lines
-    assert "scale=small -- a/evaluation/rules.details` makes it again" in line
+    lines = differences(sides[0], Side(validate(Manifest, both), "found", Path("here")), tolerant=False).lines
+    assert_told(lines, ("missing file", "scale=small -- a/evaluation/rules.details`"))
 
 
 def test_a_file_that_no_manifest_lists_yet_is_new_and_not_missing():
@@ -195,19 +195,24 @@ def test_a_file_that_no_manifest_lists_yet_is_new_and_not_missing():
         values["steps"]["in"]["outputs"]["second.json"] = "h9"
         values["steps"]["in"]["configuration"]["second.yaml"] = "9"
 
-    assert told(later, roots=(Path("here"), Path("here"))).lines == [
-        "other configuration: second.yaml was written after the figures",
-        "new file: second.json was made after the figures; `snakemake --cores all --config scale=small` brings it in",
-    ]
-    assert "missing file: second.json is only there" in told(later).lines
+    assert_told(
+        told(later, roots=(Path("here"), Path("here"))).lines,
+        ("other configuration: second.yaml",),
+        ("new file: second.json", "`snakemake --cores all --config scale=small`"),
+    )
+    assert_told(
+        told(later).lines,
+        ("other configuration: second.yaml", "only there"),
+        ("missing file: second.json", "only there"),
+    )
 
 
 def test_what_is_in_one_manifest_alone_is_told():
-    lines = told(lambda values: values["steps"].pop("learn")).lines
-    assert lines == [
-        "other configuration: learn.yaml is only here",
-        "missing file: policy.parquet is only here; learn is only here",
-    ]
+    assert_told(
+        told(lambda values: values["steps"].pop("learn")).lines,
+        ("other configuration: learn.yaml", "only here"),
+        ("missing file: policy.parquet", "only here", "learn"),
+    )
 
 
 def test_learned_values_may_differ_within_their_tolerance(tmp_path):
@@ -222,15 +227,14 @@ def test_learned_values_may_differ_within_their_tolerance(tmp_path):
     assert (found.lines, found.tolerated) == ([], 2)  # and the picture that shows them
     assert len(told(outputs(learn="x", figure="x"), tolerant=False, roots=roots).lines) == 2
     write(1.5)
-    (changed, drawn) = told(outputs(learn="x", figure="x"), tolerant=True, roots=roots).lines
-    assert changed.startswith(
-        "changed file: policy.parquet ('x' differs by 3.3e-01 of its value, 0.001 is allowed): nothing that"
+    assert_told(
+        told(outputs(learn="x", figure="x"), tolerant=True, roots=roots).lines,
+        ("changed file: policy.parquet", "'x'", "3.3e-01", "0.001", "nothing"),
+        ("changed file: figure.svg", "policy.parquet"),
     )
-    assert drawn.endswith("made from files that differ, first of all policy.parquet")
-    (exact,) = told(outputs(**{"in": "x"}), tolerant=True, roots=roots).lines
-    assert exact.startswith("changed file: in.json: nothing")
-    (unread,) = told(outputs(learn="x"), tolerant=True).lines
-    assert "bring the files of both manifests" in unread
+    assert_told(told(outputs(**{"in": "x"}), tolerant=True, roots=roots).lines, ("changed file: in.json: nothing",))
+    unread = told(outputs(learn="x"), tolerant=True).lines  # the files are not at hand
+    assert_told(unread, ("changed file: policy.parquet", "learned"))
 
 
 def test_parameters_and_curves_of_learned_policies_are_not_compared_between_machines():
@@ -247,21 +251,20 @@ def test_parameters_and_curves_of_learned_policies_are_not_compared_between_mach
     assert len(differences(*sides, tolerant=False).lines) == 1
 
 
-def test_a_step_made_from_other_files_than_lie_there_is_told():
-    assert list(stale_steps(validate(Manifest, VALUES))) == []
+@pytest.mark.parametrize(
+    ("entry", "inputs", "stale"),
+    [
+        (("steps", "learn"), {"in": "h1"}, ()),
+        (("steps", "learn"), {"in": "old"}, ("other input: learn", "'in'")),
+        (("figures", "s/figure"), {"policy.parquet": "h2"}, ()),
+        (("figures", "s/figure"), {"policy.parquet": "h1"}, ("other input: s/figure", "'policy.parquet'")),
+    ],
+    ids=["step", "step of another file", "figure", "figure of what lies in another place"],
+)
+def test_what_was_made_from_another_file_than_lies_there_now_is_told(entry, inputs, stale):
     values = copy.deepcopy(VALUES)
-    values["steps"]["learn"]["inputs"] = {"in": "old"}
-    (line,) = stale_steps(validate(Manifest, values))
-    assert line == "other input: learn was made from another 'in' than lies there now; delete its outputs and run again"
-
-
-def test_a_figure_drawn_from_another_file_than_lies_at_its_path_is_told():
-    values = copy.deepcopy(VALUES)
-    values["figures"]["s/figure"]["inputs"] = {"policy.parquet": "h2"}
-    assert list(stale_steps(validate(Manifest, values))) == []
-    values["figures"]["s/figure"]["inputs"] = {"policy.parquet": "h1"}  # what lies in another place
-    (line,) = stale_steps(validate(Manifest, values))
-    assert line.startswith("other input: s/figure was made from another 'policy.parquet' than lies there now")
+    values[entry[0]][entry[1]]["inputs"] = inputs
+    assert_told(list(stale_steps(validate(Manifest, values))), *([stale] if stale else []))
 
 
 def test_the_words_that_lines_begin_with_stand_in_the_documentation():

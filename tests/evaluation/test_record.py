@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -62,10 +63,9 @@ def check(kept: str, capsys) -> tuple[int, list[str]]:
 
 
 def test_a_run_agrees_with_its_own_record(kept, capsys):
-    assert check(kept, capsys) == (
-        0,
-        [f"nothing differs from {kept}: 1 file with the same bytes, 1 by their values, 2 are there"],
-    )
+    status, (line,) = check(kept, capsys)
+    assert status == 0 and kept in line
+    assert [int(number) for number in re.findall(r"\b\d+\b", line)] == [1, 1, 2]  # by bytes, by values, only there
 
 
 def test_a_record_holds_hashes_of_what_is_exact_alone(kept):
@@ -81,26 +81,18 @@ def test_what_another_machine_may_do_is_no_difference(run, kept, capsys):
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "kind", "values"),
     [
-        (
-            {"value": 2.0},
-            f"changed file: results/smoke/{SUMMARY} ('{ROW_NAME}' differs by 2.5e-01 of its value, 0.001 is allowed)",
-        ),
-        (
-            {"trace": "1 2 4"},
-            f"changed file: results/smoke/{TRACE}: other bytes than recorded, which it promises on every machine",
-        ),
-        ({"promise": "fitted"}, f"other promise: results/smoke/{POLICY} is 'fitted' here, 'learned' recorded"),
+        ({"value": 2.0}, f"changed file: results/smoke/{SUMMARY}", (f"'{ROW_NAME}'", "2.5e-01", "0.001")),
+        ({"trace": "1 2 4"}, f"changed file: results/smoke/{TRACE}", ()),
+        ({"promise": "fitted"}, f"other promise: results/smoke/{POLICY}", ("'fitted' here", "'learned' recorded")),
     ],
 )
-def test_each_difference_is_told_in_a_line(run, kept, capsys, changed, told):
+def test_each_difference_is_told_in_a_line(run, kept, capsys, changed, kind, values):
     run(**changed)
-    status, lines = check(kept, capsys)
-    assert status == 1 and lines[0] == told
-    assert lines[-1].startswith(
-        f"1 difference from {kept}" if len(lines) == 2 else f"{len(lines) - 1} differences from {kept}"
-    )
+    status, (first, *_, last) = check(kept, capsys)
+    assert status == 1 and first.startswith(kind) and all(value in first for value in values)
+    assert kept in last
 
 
 def test_files_and_rows_that_are_gone_or_new_are_told(kept, capsys):
@@ -109,17 +101,16 @@ def test_files_and_rows_that_are_gone_or_new_are_told(kept, capsys):
     values["files"]["results/smoke/gone.json"] = {"promise": "exact"}
     values["summaries"][f"results/smoke/{SUMMARY}"]["y"] = 2.0
     Path(kept).write_text(json.dumps(values))
-    assert check(kept, capsys)[1][:-1] == [
-        "missing file: results/smoke/gone.json is only recorded",
-        f"new file: results/smoke/{POLICY} was not there when the record was made",
-        f"changed file: results/smoke/{SUMMARY} ('y' is in one of them only)",
-    ]
+    gone, new, changed, _ = check(kept, capsys)[1]
+    assert gone.startswith("missing file: results/smoke/gone.json ")
+    assert new.startswith(f"new file: results/smoke/{POLICY} ")
+    assert changed.startswith(f"changed file: results/smoke/{SUMMARY} ('y' ")
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("{", "is no valid JSON"),
+        ("{", "JSON"),
         ('{"record": 2, "scale": "smoke"}', "'record' is 2"),
         ('{"record": 1, "scale": 3}', "'scale' is 3"),
     ],
@@ -132,7 +123,7 @@ def test_what_is_no_record_is_refused(kept, capsys, text, told):
 
 def test_a_record_cannot_be_compared_exactly(kept, capsys):
     assert main(["manifest", "check", "results/smoke", "--against", kept, "--exact"]) == 2
-    assert "--exact: a record holds no hashes of what is fitted or learned" in capsys.readouterr().err
+    assert "--exact: " in capsys.readouterr().err
 
 
 def test_a_manifest_away_from_its_files_is_sent_to_them(kept, capsys):
@@ -143,13 +134,14 @@ def test_a_manifest_away_from_its_files_is_sent_to_them(kept, capsys):
         assert main(["manifest", "check", "away", *arguments]) == 2
         told[name] = capsys.readouterr().err
     assert main(["manifest", "record", "away"]) == 2
-    assert "--against" in told["files"] and "name the manifest where it was written" in told["record"]
+    assert "--against" in told["files"] and "--against" not in told["record"]
     assert capsys.readouterr().err == told["record"]
 
 
 def test_a_record_of_another_scale_is_told(kept, capsys):
     Path(kept).write_text(Path(kept).read_text().replace('"scale": "smoke"', '"scale": "small"'))
-    assert check(kept, capsys)[1][0] == "other scale: smoke here, small recorded"
+    first = check(kept, capsys)[1][0]
+    assert first.startswith("other scale: ") and "smoke here" in first and "small recorded" in first
 
 
 def test_the_record_of_the_smoke_run_is_held_in_the_checks(repository: Path):

@@ -35,6 +35,11 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
+def test_one_difference_has_no_standardised_size() -> None:
+    assert statistics.standardised(np.array([0.5])) is None
+    assert statistics.standardised(np.array([1.0, 3.0])) == pytest.approx(2 / np.sqrt(2))
+
+
 @given(st.lists(finite, min_size=1, max_size=40))
 def test_interquartile_mean_is_scipys_trimmed_mean(values: list[float]) -> None:
     assert statistics.interquartile_mean(np.array(values)) == pytest.approx(

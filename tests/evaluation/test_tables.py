@@ -90,6 +90,9 @@ def test_the_columns_that_users_rely_on_come_first() -> None:
         "split",
         "metric",
         "value",
+        "decisions",
+        "episodes",
+        "trainings",
     ]
     assert tables.CURVES.names == curves
 

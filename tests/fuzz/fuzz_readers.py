@@ -376,7 +376,7 @@ class _Configuration:
 
     records  cached records of everything but the scenarios that are tried; put back before each of them, as valid
              ones would be added
-    made     Hydra's compositions, with the files that it has read
+    made     Hydra's compositions
     """
 
     scenario = ("scenario/hetero", "trio")
@@ -400,8 +400,6 @@ class _Configuration:
         name = "/".join(self.scenario)
         (self.folder / f"{name}.yaml").write_bytes(scenario)
         self.made._made.pop(self.scenario, None)
-        files = self.made._loader._files
-        files.cache = {path: read for path, read in files.cache.items() if name not in path}
         experiment.load(self.folder, "smoke", find_study, self.records, self.made)
 
 

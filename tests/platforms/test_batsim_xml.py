@@ -167,7 +167,7 @@ def test_shortest_paths_over_explicit_routes() -> None:
 
 
 def test_vivaldi_distance_is_latency() -> None:
-    place = '<host id="a" speed="1Gf" coordinates="0 0 1"/><host id="b" speed="1Gf" coordinates="3 4 2"/>'
+    place = '<host id="a" speed="1Gf" coordinates="1 -2 1"/><host id="b" speed="1Gf" coordinates="4 2 2"/>'
     platform = read(zone(place + MASTER, "Vivaldi"))
     assert latency(platform, "a", "b") == pytest.approx(8e-3)
     assert platform.route(platform.host("a"), platform.host("b")).channels == ()

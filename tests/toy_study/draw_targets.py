@@ -5,7 +5,7 @@ from schedlab.config.runtime.job_log import job_log
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
-    from schedlab.config.parts import read_part
+    from schedlab.config.runtime.parts import read_part
     from schedlab.config.runtime.provenance import write_origin
     from schedlab.stages import studies
 

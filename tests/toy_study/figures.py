@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
-from schedlab.figures import helpers, theme
+from schedlab.figures import theme
+from schedlab.figures.order import kinds_of, policy_order
+from schedlab.figures.panels.axes import axis_label, direct_labels
+from schedlab.figures.panels.curves import learning_curve
+from schedlab.figures.panels.points import UNCERTAINTY, explain_uncertainty, points_with_uncertainty
 
 
 def draw_costs(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -13,14 +17,17 @@ def draw_costs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     metric = STUDY.metrics[0]
     styles = theme.styles_of(tables.scores)
     rows = tables.summary[(tables.summary["metric"] == metric.name) & (tables.summary["split"] == "test")]
-    order = [policy for policy in helpers.policy_order(rows, metric) if policy in (spec.policies or styles)]
+    order = [policy for policy in policy_order(rows, metric) if policy in (spec.policies or styles)]
     figure, panels = theme.new_figure(1, len(spec.scenarios) + 1, height_mm=60)
     for axes, scenario in zip(panels, spec.scenarios, strict=False):
-        helpers.points_with_uncertainty(axes, rows[rows["scenario"] == scenario], order, styles)
-        axes.set(title=scenario, xlabel=helpers.axis_label(metric))
+        points_with_uncertainty(axes, rows[rows["scenario"] == scenario], order, styles)
+        axes.set(title=scenario, xlabel=axis_label(metric))
     for policy, points in tables.curves.groupby("policy"):
-        helpers.learning_curve(panels[-1], points, styles[policy], label=policy)
-    panels[-1].set(title="learning", xlabel="step", ylabel=helpers.axis_label(metric))
-    helpers.direct_labels(panels[-1])
-    explained = helpers.explain_uncertainty(figure, rows)
-    return Drawing(figure, f"{spec.caption} Best at the median: {order[0]}. {explained}")
+        learning_curve(panels[-1], points, styles[policy], label=policy)
+    panels[-1].set(title="learning", xlabel="step", ylabel=axis_label(metric))
+    direct_labels(panels[-1])
+    kinds = kinds_of(tables.scores)
+    candidates = [name for name in order if kinds[name] != "oracle"]
+    values = {"best": candidates[0]}
+    values |= explain_uncertainty(figure, rows, tables.statistics.confidence)
+    return Drawing(figure, f"Best at the median: {{best}}. {UNCERTAINTY}", values)

@@ -11,7 +11,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from schedlab.config.contract import Curve, LearnPaths, Metric, Outcome, Part, Policy, PolicySpec, Problem, Study, Unit
+from schedlab.config.contract import (
+    Budget,
+    Curve,
+    LearnPaths,
+    Metric,
+    Outcome,
+    Part,
+    Policy,
+    PolicySpec,
+    Problem,
+    Study,
+    Unit,
+)
 from schedlab.config.files import write_json
 from schedlab.config.schema import Settings, setting
 from schedlab.config.seeds import generator
@@ -128,10 +140,10 @@ class HillClimber:
 
     def learn(
         self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> None:
+    ) -> Budget:
         kept = paths.progress / "state.json"
         start = json.loads(paths.start.read_text())["guess"] if paths.start else spec.params["start"]
-        state = json.loads(kept.read_text()) if kept.exists() else {"step": 0, "guess": start}
+        state = json.loads(kept.read_text()) if kept.exists() else {"step": 0, "guess": start, "decisions": 0}
         last = 0
         for number, phase in enumerate(spec.train_on):
             settings = {**spec.params, **phase.params}
@@ -141,16 +153,19 @@ class HillClimber:
                 step = state["step"]
                 trial = state["guess"] + float(generator(seed, "step", step).normal(0, settings["step_size"]))
                 state["guess"] = min((state["guess"], trial), key=lambda guess: mean_cost(chosen, guess))
+                state["decisions"] += 2 * sum(len(problem.units("train")) for problem in chosen)
                 curve(
                     "cost",
                     mean_cost(chosen, state["guess"]),
                     step=step,
                     phase=number,
                     scenario="+".join(phase.scenarios),
+                    decisions=state["decisions"],
                 )
                 state["step"] = step + 1
                 write_json(kept, state)
         write_json(paths.checkpoint, {"guess": state["guess"]})
+        return Budget(decisions=state["decisions"])
 
     def load(self, checkpoint: Path, problem: Problem) -> Policy:
         del problem

@@ -68,6 +68,10 @@ def test_the_other_actions():
     settings = CleaningSettings(processors="allocated", too_large="clip", overrun="kill", shift=True)
     row = clean(trace(job), settings)[0].jobs.iloc[0]
     assert row[["procs_allocated", "procs_requested", "run", "submit"]].tolist() == [8, 8, 60, 0]
+    unasked = {**job, "procs_allocated": 4, "procs_requested": 0}
+    for processors in ("requested", "allocated"):
+        row = clean(trace(unasked), CleaningSettings(processors=processors))[0].jobs.iloc[0]
+        assert row[["procs_allocated", "procs_requested"]].tolist() == [4, 4]
     row = clean(trace(job), CleaningSettings(processors="requested", machine_processors=16, overrun="extend"))[
         0
     ].jobs.iloc[0]

@@ -10,8 +10,9 @@ import pytest
 from small_figures import study_tables
 
 from schedlab.cli.main import main
-from schedlab.config import experiment, freeze
+from schedlab.config import experiment
 from schedlab.config.contract import StudyTables
+from schedlab.config.runtime import freeze
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
 from schedlab.stages.learn import learn

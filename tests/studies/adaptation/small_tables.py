@@ -8,8 +8,9 @@ from typing import Any
 
 import yaml
 
-from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.contract import Budget, LearnPaths, Phase, PolicySpec
 from schedlab.config.schema import validate
+from schedlab.stages.learn import CurveRecorder
 from schedlab.studies.adaptation.network.architecture import Architecture, ModelSettings, architecture
 from schedlab.studies.adaptation.problem import AdaptationProblem, ProblemSetup, deepening_actions
 from schedlab.studies.adaptation.simulator.table import import_published
@@ -43,6 +44,7 @@ class Learned:
 
     checkpoint: Path
     curves: list[tuple] = field(default_factory=list)
+    budget: Budget | None = None
 
 
 def learn(
@@ -56,11 +58,14 @@ def learn(
     """Run a learning job in a folder; more: params, and start (the parent's checkpoint)."""
     learned = Learned(folder / "policy.zip")
 
-    def curve(metric: str, value: float, **at: Any) -> None:
-        learned.curves.append((metric, value, *sorted(at.items())))
-
+    paths = LearnPaths(more.get("start"), learned.checkpoint, folder / "progress")
+    paths.progress.mkdir(parents=True, exist_ok=True)
     spec = PolicySpec("p", "learned", "t", more.get("params", {}), (seed,), phases)
-    learner.learn(problems, spec, seed, LearnPaths(more.get("start"), learned.checkpoint, folder / "progress"), curve)
+    with CurveRecorder(paths.progress / "curve.jsonl") as curve:
+        learned.budget = learner.learn(problems, spec, seed, paths, curve)
+    for point in curve.points():
+        point["scenario"] = point.pop("train_scenario")
+        learned.curves.append((point.pop("metric"), point.pop("value"), *sorted(point.items())))
     return learned
 
 

@@ -13,7 +13,7 @@ from small_tables import learn, published
 
 from schedlab.config.contract import Phase
 from schedlab.config.schema import validate
-from schedlab.learning.reinforce import cooled
+from schedlab.learning.policy_gradient import cooled
 from schedlab.studies.adaptation.data import datasets as data
 from schedlab.studies.adaptation.data.datasets import DataSet, DataSettings
 from schedlab.studies.adaptation.learners.exact import ExactLearner

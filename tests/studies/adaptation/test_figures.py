@@ -11,33 +11,31 @@ from pathlib import Path
 import matplotlib as mpl
 import pandas as pd
 import pytest
-import yaml
 from small_figures import EVERY_SCENARIO, SPECS, draw, repeated, texts
-from small_scenarios import CONF
 
+import shipped_conf
 from schedlab.config.contract import Drawing, StudyTables
 from schedlab.config.errors import UserError
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
-from schedlab.figures.save import save
+from schedlab.figures.save import caption_of, save
 from schedlab.studies.adaptation.figures import data as figures_data
 from schedlab.studies.adaptation.study import STUDY
 
 pytestmark = pytest.mark.usefixtures("themed")
 
 
-@pytest.mark.parametrize("path", sorted((CONF / "figure" / "adaptation").glob("*.yaml")), ids=lambda path: path.stem)
-def test_shipped_figures_can_be_drawn_and_say_what_they_show(path: Path) -> None:
-    values = yaml.safe_load(path.read_text())
-    assert values["name"] == path.stem
+@pytest.mark.parametrize("name", shipped_conf.names("figure/adaptation"))
+def test_shipped_figures_can_be_drawn_and_say_what_they_show(name: str) -> None:
+    values = shipped_conf.values("figure/adaptation", name)
     assert values["kind"] in STUDY.figures
     for policy in [*values.get("policies", ()), *values.get("params", {}).get("jumpstart", ())]:
         assert policy in CONF_POLICIES | CONF_RULES, policy
     for name in values.get("scenarios", ()):
-        assert (CONF / "scenario" / "adaptation" / f"{name}.yaml").exists(), name
+        assert name in shipped_conf.names("scenario/adaptation"), name
 
 
-CONF_POLICIES = {path.stem for path in (CONF / "policy" / "adaptation").glob("*.yaml")}
+CONF_POLICIES = set(shipped_conf.names("policy/adaptation"))
 CONF_RULES = {"never", "random", "exhaustive", "always-0", "always-1", "always-2", "constant-011", "constant-100"}
 
 
@@ -66,7 +64,7 @@ def test_axes_have_labels_with_units(drawn: Drawing) -> None:
     said = " ".join(text.get_text() for text in texts(drawn))
     assert "(nat)" in said or "(s)" in said, said
     assert "reward" not in said.replace("what is rewarded", ""), "rewards are called what they are"
-    assert drawn.caption.startswith("Shown. ")
+    assert not set("{}[]") & set(caption_of(drawn)), caption_of(drawn)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,8 @@ def test_the_heat_map_holds_every_regret_and_marks_the_best_and_the_chosen(table
     index = scenarios[0].problem.tree.index
     clever = {("o", index(sequence), column) for sequence in CHOICES["clever"] for column in (0, 1)}
     assert marks == stars | clever | {("s", index("033"), column) for column in (0, 1)}
-    assert "0 deepen 0, 1 deepen 1, 2 deepen 2, 3 nothing" in drawing.caption
+    actions = [row["action"] for row in drawing.values["digits"]]
+    assert actions == ["deepen 0", "deepen 1", "deepen 2", "nothing"]
 
 
 def test_the_ranking_names_best_worst_and_the_rank_of_nothing(tables: StudyTables) -> None:
@@ -48,9 +49,12 @@ def test_the_ranking_names_best_worst_and_the_rank_of_nothing(tables: StudyTable
     assert said == ends | {f"#{rank}", f"#{1 + (later < later[63]).sum()}"}
     dots = np.asarray(drawing.figure.axes[0].collections[0].get_offsets())[:, 1]
     assert dots == pytest.approx(losses)
-    best, worst = (f"{losses[place]:.3f} ({early.sequences[place]})" for place in (order[0], order[-1]))
-    ends = f"{best} / {losses.mean():.3f} / {worst}"
-    assert f"early {ends} / {losses[63]:.3f} (rank {rank})" in drawing.caption
+    found = drawing.values["ends"]["early"]
+    marked = [found[name] for name in ("best", "mean", "worst", "none", "rank")]
+    assert marked == pytest.approx([losses.min(), losses.mean(), losses.max(), losses[63], rank])
+    assert [found[f"{name}_sequence"] for name in ("best", "worst")] == [
+        early.sequences[n] for n in (order[0], order[-1])
+    ]
 
 
 def test_the_legend_of_the_ranking_tells_of_noise_where_some_is_drawn(

@@ -7,7 +7,7 @@ import pytest
 import torch
 from small_tables import SCENARIOS, learn, published, ranks
 
-from schedlab.config.contract import Phase
+from schedlab.config.contract import Budget, Phase
 from schedlab.config.errors import UserError
 from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
 from schedlab.studies.adaptation.example import example_problem
@@ -70,6 +70,13 @@ def test_the_loss_is_the_expectation_over_all_sequences() -> None:
     loss.sum().backward()
     merit = scaled.numpy()[0] / 0.5 - np.log(chances)
     np.testing.assert_allclose(logits.grad[0], -chances * (merit - chances @ merit), atol=1e-6)
+
+
+def test_it_looks_every_training_up(examples: dict, tmp_path: Path) -> None:
+    learned = learn(ExactLearner(), examples, (Phase(tuple(examples), 1),), tmp_path)
+    assert learned.budget == Budget(
+        trainings=sum(problem.view.reward[list(problem.rows("train"))].size for problem in examples.values())
+    )
 
 
 def test_it_stops_when_it_is_sure_and_never_takes_more_updates_than_given(examples: dict, tmp_path: Path) -> None:

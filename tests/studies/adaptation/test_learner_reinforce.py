@@ -119,7 +119,7 @@ def test_an_interrupted_job_goes_on_to_the_same_bytes(
     every = 8 // params["episodes_per_update"]
     phases = (Phase((one,), 80), Phase((one, other), 120, {"temperature": 10.0}), Phase((other,), 40))
     whole = learn(ReinforceLearner(), examples, phases, tmp_path / "whole", 3, params=params)
-    original, count = learner_reinforce._Run._update, 0
+    original, count = learner_reinforce._Learning.step, 0
 
     def killed(self, *arguments) -> None:
         nonlocal count
@@ -128,17 +128,17 @@ def test_an_interrupted_job_goes_on_to_the_same_bytes(
             raise Killed
         original(self, *arguments)
 
-    monkeypatch.setattr(learner_reinforce._Run, "_update", killed)
+    monkeypatch.setattr(learner_reinforce._Learning, "step", killed)
     with pytest.raises(Killed):
         learn(ReinforceLearner(), examples, phases, tmp_path / "cut", 3, params=params)
-    monkeypatch.setattr(learner_reinforce._Run, "_update", original)
+    monkeypatch.setattr(learner_reinforce._Learning, "step", original)
     cut = learn(ReinforceLearner(), examples, phases, tmp_path / "cut", 3, params=params)
     assert cut.checkpoint.read_bytes() == whole.checkpoint.read_bytes()
-    assert cut.curves == whole.curves
+    assert cut.curves == whole.curves and cut.budget == whole.budget
 
 
 def test_a_resumed_job_does_not_begin_anew(examples: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original, count = learner_reinforce._Run._update, 0
+    original, count = learner_reinforce._Learning.step, 0
     phases = (Phase(tuple(examples), 160),)
 
     def counted(self, *arguments) -> None:
@@ -148,7 +148,7 @@ def test_a_resumed_job_does_not_begin_anew(examples: dict, tmp_path: Path, monke
             raise Killed
         original(self, *arguments)
 
-    monkeypatch.setattr(learner_reinforce._Run, "_update", counted)
+    monkeypatch.setattr(learner_reinforce._Learning, "step", counted)
     with pytest.raises(Killed):
         learn(ReinforceLearner(), examples, phases, tmp_path, params=SMALL)
     learn(ReinforceLearner(), examples, phases, tmp_path, params=SMALL)
@@ -160,7 +160,7 @@ def test_progress_of_another_job_or_a_damaged_one_is_not_taken_up(examples: dict
     phases = (Phase(tuple(examples), 64),)
     whole = learn(ReinforceLearner(), examples, phases, tmp_path / "whole", 1, params=SMALL)
     learn(ReinforceLearner(), examples, phases, tmp_path / "cut", 2 if what == "other seed" else 1, params=SMALL)
-    progress = tmp_path / "cut/progress/reinforce.zip"
+    progress = tmp_path / "cut/progress/learning.zip"
     assert progress.exists()
     if what == "damaged":
         progress.write_bytes(progress.read_bytes()[:-40])
@@ -210,3 +210,19 @@ def test_scenarios_take_turns_and_curves_name_them(examples: dict, tmp_path: Pat
 def test_the_tangent_of_a_loss_is_refused(examples: dict, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"learner\.returns"):
         learn(ReinforceLearner(), examples, (Phase(tuple(examples), 8),), tmp_path, params={"returns": "tangent"})
+
+
+def test_sampled_sequences_are_trainings_once(examples: dict, tmp_path: Path) -> None:
+    whole = sum(problem.view.reward[list(problem.rows("train"))].size for problem in examples.values())
+    found = [
+        learn(ReinforceLearner(), examples, (Phase(tuple(examples), steps),), tmp_path / str(steps), params=SMALL)
+        for steps in (8, 800)
+    ]
+    assert [(one.budget.episodes, one.budget.decisions) for one in found] == [
+        (steps, steps * examples["at-60"].tree.decisions) for steps in (8, 800)
+    ]
+    rows = {name: len(problem.rows("train")) for name, problem in examples.items()}
+    assert found[0].budget.trainings <= 4 * sum(rows.values())
+    assert found[0].budget.trainings < found[1].budget.trainings <= whole
+    counts = [dict(at)["trainings"] for metric, _, *at in found[1].curves if metric == "reward"]
+    assert counts == sorted(counts) and counts[-1] == found[1].budget.trainings

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from small_tables import SCENARIOS, learn, published, ranks
 
-from schedlab.config.contract import Phase
+from schedlab.config.contract import Budget, Phase
 from schedlab.config.errors import UserError
 from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
 from schedlab.studies.adaptation.example import example_problem
@@ -89,3 +89,15 @@ def test_a_sequence_for_other_decisions_is_refused(examples: dict, tmp_path: Pat
     other = NearestLearner() if isinstance(learner, ConstantLearner) else ConstantLearner()
     with pytest.raises(UserError, match="kind"):
         other.load(learned.checkpoint, examples["at-60"])
+
+
+def test_each_look_at_the_tables_is_a_training_once(examples: dict, tmp_path: Path) -> None:
+    everything = sum(problem.view.reward[list(problem.rows("train"))].size for problem in examples.values())
+    phases = (Phase(tuple(examples), 1),)
+    for learner in (ConstantLearner(), NearestLearner()):
+        learned = learn(learner, examples, phases, tmp_path / type(learner).__name__)
+        assert learned.budget == Budget(trainings=everything)
+        assert {dict(at)["trainings"] for _, _, *at in learned.curves} == {everything}
+    pulled = learn(BanditLearner(), examples, (Phase(tuple(examples), 5000),), tmp_path / "bandit").budget
+    assert (pulled.episodes, pulled.decisions) == (5000, 5000 * examples["at-60"].tree.decisions)
+    assert len(examples["at-60"].tree.sequences) < pulled.trainings <= everything

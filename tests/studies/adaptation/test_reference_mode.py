@@ -12,8 +12,8 @@ import pytest
 from small_scenarios import PUBLISHED_GROWTH, plan
 from small_scenarios import scenario as small_scenario
 
+import shipped_conf
 from schedlab.config.composition import Composer, apply_mode
-from schedlab.config.readers import option_names
 from schedlab.config.schema import validate
 from schedlab.config.settings import PolicySettings
 from schedlab.evaluation.claims import agree, read_claims
@@ -158,7 +158,7 @@ def test_training_as_published_differs_from_the_record_in_its_source_alone() -> 
 
 def test_the_published_runs() -> None:
     """Forty runs: from scratch, transfers, curricula, and curricula taken to the other network."""
-    names = [name for name in option_names(CONF / "policy/adaptation") if name.startswith("published-")]
+    names = [name for name in shipped_conf.names("policy/adaptation") if name.startswith("published-")]
     runs = {name: policy(name, "reference") for name in names}
     assert len(runs) == 40
     scratch = {name: run.train_on[0].steps for name, run in runs.items() if run.parent is None}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pandas as pd
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.evaluation import tables
+from schedlab.figures.save import caption_of
 from schedlab.stages.draw import drawing_function
 from schedlab.studies.batch.study import STUDY
 
@@ -85,6 +85,7 @@ def curve_rows(values: Mapping[int, Sequence[float]], policy: str = "learner", p
         "episode": 0,
         "split": "validation",
         "metric": "ratio",
+        **dict.fromkeys(("decisions", "episodes", "trainings"), 0),
         **more,
     }
     return [
@@ -115,12 +116,8 @@ def draw(found: StudyTables, kind: str, *scenarios: str, policies: tuple[str, ..
     spec = FigureSpec("figure", kind, "title", "Caption.", "", scenarios, policies, params)
     drawing = drawing_function(STUDY, kind)(found, spec)
     drawing.figure.draw_without_rendering()
+    assert not set("{}[]") & set(caption_of(drawing)), caption_of(drawing)
     return drawing
-
-
-def numbers(text: str) -> list[float]:
-    """The numbers in a caption, in their order."""
-    return [float(number) for number in re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\d)", text)]
 
 
 def rows_of(axes) -> list[str]:

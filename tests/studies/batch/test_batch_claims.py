@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from oracles.batch_recorded import window_measures
+import shipped_conf
+from conformance.batch_recorded import window_measures
 from schedlab.config.schema import validate
 from schedlab.evaluation.claims import agree, read_claims
 from schedlab.studies.batch.problem import RULE_MAKERS, BatchProblem
@@ -20,9 +21,9 @@ from schedlab.studies.batch.windows import first_job, window_units
 from schedlab.workloads.prepare import make_trace
 
 CONF = Path(__file__).parents[3] / "conf"
-SCENARIOS = sorted(
-    path.stem for path in (CONF / "scenario/batch").glob("published_*.yaml") if "_2048_" not in path.stem
-)
+SCENARIOS = [
+    name for name in shipped_conf.names("scenario/batch") if name.startswith("published_") and "_2048_" not in name
+]
 PUBLISHED_NAMES = {"wfp3": "wfp3_legacy", "unicep": "unicep_legacy"}
 TABLE_STARTS = yaml.safe_load((CONF / "scenario/batch/_published_table.yaml").read_text())["windows"]["starts"]
 WEIGHTS = {
@@ -33,7 +34,7 @@ LEDGER = read_claims(CONF, "batch")["batch"].claims
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_values_of_ours_are_what_the_scenario_gives(scenario: str, shared_data: Path) -> None:
-    own = yaml.safe_load((CONF / f"scenario/batch/{scenario}.yaml").read_text())
+    own = shipped_conf.values("scenario/batch", scenario)
     windows = {"length": 1024, "starts": TABLE_STARTS} | own.get("windows", {})
     starts, file, backfill = (
         tuple(windows["starts"]),
@@ -92,7 +93,7 @@ def test_starts_are_those_of_the_published_random_numbers(file: str, length: int
     ],
 )
 def test_published_protocols_are_called_what_they_are(scenario: str, jobs: int, told: str) -> None:
-    own = yaml.safe_load((CONF / f"scenario/batch/{scenario}.yaml").read_text())
+    own = shipped_conf.values("scenario/batch", scenario)
     windows = validate(WindowSettings, {"length": 1024, "starts": TABLE_STARTS} | own.get("windows", {}))
     assert {unit.kind for unit in window_units(jobs, windows, "test", 1)} == {told}
 
@@ -115,7 +116,7 @@ def test_rules_of_the_test_protocol_with_backfilling_have_the_known_means(shared
 @cache
 def as_published(scenario: str, shared_data: Path) -> BatchProblem:
     """The scenario with the traces of `shared_data`."""
-    own = yaml.safe_load((CONF / f"scenario/batch/{scenario}.yaml").read_text())
+    own = shipped_conf.values("scenario/batch", scenario)
     workload = {
         "source": "swf",
         "cleaning": {"profile": "rlscheduler"},

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oracles.batch_recorded import DATA, MEASURES, TRACES, packed, rows
+from conformance.batch_recorded import DATA, MEASURES, TRACES, packed, rows
 from schedlab.cli.main import main
 from schedlab.learning.checkpoints import write_checkpoint
 from schedlab.studies.batch.commands.evaluate import read_window

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from oracles.batch_recorded import load
+from conformance.batch_recorded import load
 from schedlab.config.schema import validate
 from schedlab.studies.batch.env.layouts import Scales
 from schedlab.studies.batch.jobs import Jobs, Machine, window

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_batch_tables import numbers
 
 from schedlab.config.contract import FigureSpec
 from schedlab.config.errors import UserError
@@ -36,7 +35,7 @@ def test_published_and_recorded_speeds_are_bars(record: Path) -> None:
     assert labels == ["Cirrus CPU (published)", "desk, 1 thread, batch 64", "desk, 2 threads, batch 64"]
     assert [bar.get_width() for bar in axes.patches] == [34, 110, 55]
     assert not drawing.of_scores, "records have to do with no scenario"
-    assert "desk, 1 thread, batch 64" in drawing.caption and numbers(drawing.caption)[-1] == 110
+    assert drawing.values == {"fastest": "desk, 1 thread, batch 64", "steps": 110}
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"name": "x", "measured": [{}]}'])
@@ -61,7 +60,8 @@ def test_what_decisions_cost_is_a_point_a_policy_from_the_fastest_on(tmp_path: P
     assert [label.get_text() for label in axes.get_yticklabels()] == ["fcfs", "net"]
     medians = [line.get_xdata().tolist() for line in axes.get_lines() if line.get_marker() == "o"]
     assert medians == [[0.5], [1400.0]] and not axes.patches and axes.get_xscale() == "log"
-    assert numbers(drawing.caption) == [0.5, 1400]
+    policies = [{"policy": "fcfs", "us": 0.5}, {"policy": "net", "us": 1400.0}]
+    assert drawing.values["times"] == {"desk": {"policies": policies}}
     path.write_text(json.dumps({"name": "desk", "measured": rows, "backfill": "easy"}))
     axes = draw_decision_latency(None, spec).figure.axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["fcfs, easy", "net, easy"]

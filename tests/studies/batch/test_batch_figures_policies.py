@@ -8,15 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
-from small_batch_tables import BSLD, comparison_rows, draw, made, numbers, rows_of, score_rows
+from matplotlib.patches import Patch
+from small_batch_tables import BSLD, comparison_rows, draw, made, rows_of, score_rows
 
+import shipped_conf
 from schedlab.config.errors import UserError
 from schedlab.config.settings import ThemeSettings
 from schedlab.evaluation.claims import read_claims
 from schedlab.figures import theme
 
 CONF = Path(__file__).parents[3] / "conf"
+SWEEP = {"label": "load", "points": [{"scenario": "fills", "at": 0.9}, {"scenario": "blocks", "at": 0.6}]}
+PANEL = {"title": "A", "scenario": "blocks", "published": {"fcfs": 10.0, "sjf": 5.01}, "learned": 5.5}
 LEGACY = {"wfp3": "wfp3_legacy", "unicep": "unicep_legacy"}  # what the published columns were run with
 
 
@@ -47,14 +50,17 @@ def test_every_window_is_a_dot_and_policies_stand_from_best_to_worst_mean():
     assert first.get_xscale() == "log"
     written = {text.get_text() for text in first.texts}
     assert {f"{learner.mean():#.3g}", f"{np.median(learner):#.3g}", "mean", "median"} <= written
-    found = numbers(drawing.caption)
-    assert found[:6] == [6, 5.5, 14.7, 3.5, 3, 79]  # windows, best mean, worst, best median; windows that are its share
-    assert "chosen is sjf" in drawing.caption
+    found = drawing.values["scenarios"][0]
+    assert [found[name] for name in ("windows", "best", "worst", "heavy")] == [6, "learner", "fcfs", 3]
+    amounts = [found[name].value for name in ("mean", "worst_mean", "median")]
+    assert amounts == pytest.approx([5.5, 14.7, 3.5], abs=0.04) and found["share"] == pytest.approx(0.79, abs=0.005)
+    assert {"scenario": "blocks", "policy": "chosen", "rule": "sjf"} in drawing.values["same"]
 
 
-def test_a_caption_tells_of_the_scenarios_that_are_drawn_alone():
-    alone = draw(made(), "windows", "blocks").caption
-    assert "blocks" in alone and "fills" not in alone
+def test_values_are_of_the_scenarios_that_are_drawn_alone():
+    values = draw(made(), "windows", "blocks").values
+    assert [scenario["title"] for scenario in values["scenarios"]] == ["blocks"]
+    assert {row["scenario"] for row in values["same"]} == {"blocks"}
 
 
 def test_rules_are_of_one_grey_and_learned_policies_of_their_colour():
@@ -74,7 +80,7 @@ def test_mean_and_median_of_two_windows_are_numbers_alone(windows, marked):
     keys = {text.get_text() for text in drawing.figure.legends[0].get_texts()}
     assert bool(points(axes, "D")) == marked == ({"mean", "median"} <= keys)
     assert len(points(axes, ".")) == 2 and {"mean", "median"} <= {text.get_text() for text in axes.texts}
-    assert numbers(drawing.caption)[0] == windows
+    assert drawing.values["scenarios"][0]["windows"] == windows
 
 
 def test_a_mean_does_not_hide_the_windows_that_it_equals():
@@ -96,8 +102,8 @@ def test_few_windows_are_dots_without_a_box():
     assert len(few.patches) == 0 and len(enough.patches) == 1
     assert [3.0, 3.0] in [list(line.get_xdata()) for line in few.get_lines()]  # the median
     legends = [draw(made(score_rows(values=values)), "windows", name).figure.legends[0] for name in values]
-    keys = [[text.get_text() for text in legend.get_texts()] for legend in legends]
-    assert "middle half; lines, 5 to 95 %" not in keys[0] and "middle half; lines, 5 to 95 %" in keys[1]
+    boxes = [sum(isinstance(handle, Patch) for handle in legend.legend_handles) for legend in legends]
+    assert boxes == [0, 1]
 
 
 def test_dots_are_called_what_their_windows_are():
@@ -107,11 +113,7 @@ def test_dots_are_called_what_their_windows_are():
         rows = [row | {"unit_kind": name} for row in score_rows()]
         (legend,) = draw(made(rows), "windows", "blocks").figure.legends
         found[name] = legend.get_texts()[0].get_text()
-    assert list(found.values()) == [
-        "a test window",
-        "a window (published, overlapping)",
-        "a window (published, disjoint)",
-    ]
+    assert all(name in label for name, label in found.items()) and len(set(found.values())) == len(kinds)
 
 
 def test_panels_have_headings_and_published_means_of_learned_policies():
@@ -125,16 +127,15 @@ def test_panels_have_headings_and_published_means_of_learned_policies():
         for axes in (first, second)
     ]
     assert upright == [[[6.5, 6.5], [7.0, 7.0]], []]
-    assert "No backfilling, without backfilling, 6 windows" in drawing.caption
-    assert "published means of learned policies" in [text.get_text() for text in drawing.figure.legends[0].get_texts()]
-    with pytest.raises(UserError, match="elsewhere"):
-        draw(made(), "windows", "blocks", titles={"elsewhere": "X"})
+    head = [drawing.values["scenarios"][0][name] for name in ("title", "backfilling", "windows")]
+    assert head == ["No backfilling", "without backfilling", 6]
+    assert any("published" in text.get_text() for text in drawing.figure.legends[0].get_texts())
 
 
 @pytest.mark.parametrize("name", ["published_tests", "published_tests_waits"])
 def test_published_means_of_the_tests_are_those_of_the_ledger(name):
     claims = read_claims(CONF, "batch")["batch"].claims
-    params = yaml.safe_load((CONF / f"figure/batch/{name}.yaml").read_text())["params"]
+    params = shipped_conf.values("figure/batch", name)["params"]
     found = {}
     for claim in claims:
         if match := re.fullmatch(r"(?:test-)?(hpc2n|sdsc-sp2)(-backfill)?-ppo(?:-[ab])?(?:-test|-trained)?", claim.id):
@@ -149,12 +150,9 @@ def test_published_means_of_the_tests_are_those_of_the_ledger(name):
 def test_where_more_is_better_the_highest_mean_is_best():
     rows = score_rows("util_makespan", {"blocks": {"fcfs": [[0.5, 0.6]], "sjf": [[0.7, 0.9]]}})
     drawing = draw(made(rows), "windows", "blocks", metric="util_makespan")
-    assert numbers(drawing.caption)[1:] == [0.8, 0.55, 0.8]  # best mean, worst, best median
-
-
-def test_a_score_that_is_not_there_is_told():
-    with pytest.raises(UserError, match="max_wait"):
-        draw(made(), "windows", "blocks", metric="max_wait")
+    (found,) = drawing.values["scenarios"]
+    assert [found[name].value for name in ("mean", "worst_mean", "median")] == pytest.approx([0.8, 0.55, 0.8])
+    assert found["share"] is None
 
 
 def test_ratios_are_to_the_best_rule_of_validation_on_the_same_windows():
@@ -168,34 +166,38 @@ def test_ratios_are_to_the_best_rule_of_validation_on_the_same_windows():
     assert points(axes, "o")[0] == pytest.approx([np.exp(logs.mean())])
     assert "100 %" in {text.get_text() for text in axes.texts}
     effect = (logs_of := logs.mean(axis=0)).mean() / logs_of.std(ddof=1)
-    expected = {round(learner.sum() / sjf.sum(), 2), round(effect, 2), 100, 5, 6}  # won, of the windows that differ
-    assert expected <= set(numbers(drawing.caption))
+    (first,) = drawing.values["panels"][0]["first"]
+    assert first["ratio"] == pytest.approx(learner.sum() / sjf.sum())
+    assert first["standardised_log_ratio"] == pytest.approx(effect)
+    assert [first[name] for name in ("policy", "win_rate", "windows_differing", "windows")] == ["learner", 1.0, 5, 6]
 
 
 def test_a_rule_that_was_chosen_has_its_own_name():
     against = [{"scenario": "blocks", "policy": "chosen"}, {"scenario": "fills", "policy": "chosen"}]
     drawing = draw(made(comparisons=comparison_rows(fills="f1")), "ratios", "blocks", "fills", against=against)
-    titles = [axes.get_title(loc="left") for axes in drawing.figure.axes]
-    assert titles == ["blocks\nagainst sjf, the chosen rule", "fills\nagainst f1"]  # chosen is not scored in fills
+    first, second = (axes.get_title(loc="left") for axes in drawing.figure.axes)
+    assert "sjf" in first and "chosen" in first and "f1" in second and "chosen" not in second  # not scored in fills
 
 
 def test_a_rule_keeps_its_name_where_another_scores_the_same():
     tied = score_rows(values={"blocks": {"f1": [[2.0, 4.0]], "f2": [[2.0, 4.0]], "sjf": [[3.0, 4.0]]}})
     drawing = draw(made(tied, comparison_rows(blocks="f1")), "ratios", "blocks")
-    assert drawing.figure.axes[0].get_title(loc="left") == "blocks\nagainst f1"
+    assert drawing.values["panels"][0]["against"] == "f1"
+    assert drawing.figure.axes[0].get_title(loc="left").endswith(" f1")
 
 
-def test_ratios_need_something_to_compare_with():
+def test_without_a_best_rule_ratios_are_to_the_baseline():
     named = [{**row, "role": "baseline"} for row in comparison_rows(blocks="fcfs")]
-    title = draw(made(comparisons=named), "ratios", "blocks").figure.axes[0].get_title(loc="left")
-    assert title == "blocks\nagainst fcfs"
-    with pytest.raises(UserError, match="scenario blocks"):
-        draw(made(), "ratios", "blocks")
+    drawing = draw(made(comparisons=named), "ratios", "blocks")
+    assert drawing.values["panels"][0]["against"] == "fcfs"
+    assert drawing.figure.axes[0].get_title(loc="left").endswith(" fcfs")
+
+
+def test_policies_of_equal_scores_are_drawn_where_there_are_no_others():
     alike = score_rows(values={"blocks": {"fcfs": [[2.0, 4.0]], "sjf": [[2.0, 4.0]]}})
     assert rows_of(draw(made(alike, comparison_rows(blocks="sjf")), "ratios", "blocks").figure.axes[0]) == ["fcfs"]
-    assert numbers(draw(made(alike), "windows", "blocks").caption) == [2, 3]  # windows, the mean of all
-    with pytest.raises(UserError, match="figure figure: policies"):
-        draw(made(comparisons=comparison_rows(blocks="sjf")), "ratios", "blocks", policies=("sjf",))
+    (same,) = draw(made(alike), "windows", "blocks").values["scenarios"]
+    assert (same["windows"], same["alike"], same["mean"].value) == (2, True, 3.0)
 
 
 def summary(**values: float) -> list[dict]:
@@ -221,12 +223,11 @@ def summary(**values: float) -> list[dict]:
 
 
 def test_published_values_are_rings_around_ours():
-    panel = {"title": "A", "scenario": "blocks", "published": {"fcfs": 10.0, "sjf": 5.01}, "learned": 5.5}
     drawing = draw(
         made(summary=summary(fcfs=10.004, sjf=5.0, f1=5.4)),
         "published",
         "blocks",
-        panels=[panel],
+        panels=[PANEL],
         order=["sjf", "fcfs"],
     )
     (axes,) = drawing.figure.axes
@@ -236,9 +237,9 @@ def test_published_values_are_rings_around_ours():
         1: [10.0, 10.004],
         2: [5.4],
     }
-    assert numbers(drawing.caption) == [1, 2, 2, 5.5, 5.0, 5.4]  # equal, of, decimals; learned, the rules below it
-    with pytest.raises(UserError, match=r"figure figure: params\.panels"):
-        draw(made(summary=summary(sjf=5.0)), "published", "blocks", panels=[panel])
+    assert [drawing.values[name] for name in ("equal", "values", "decimals", "side")] == [1, 2, 2, "below"]
+    rules = [{"rule": "sjf", "value": "5.00"}, {"rule": "f1", "value": "5.40"}]
+    assert drawing.values["traces"] == {"A": {"learned": "5.50", "rules": rules, "none": False}}
 
 
 def test_where_more_is_better_rules_above_the_published_learned_policy_are_told():
@@ -246,13 +247,14 @@ def test_where_more_is_better_rules_above_the_published_learned_policy_are_told(
     rows = [{**row, "metric": "util_makespan"} for row in summary(fcfs=0.6504, sjf=0.75, f1=0.71)]
     drawing = draw(made(summary=rows), "published", "blocks", panels=[panel], metric="util_makespan", decimals=3)
     assert drawing.figure.axes[0].get_xscale() == "linear"
-    assert numbers(drawing.caption) == [1, 2, 3, 0.7, 0.71, 0.75]
+    assert [drawing.values[name] for name in ("equal", "values", "decimals", "side")] == [1, 2, 3, "above"]
+    assert [row["value"] for row in drawing.values["traces"]["A"]["rules"]] == ["0.710", "0.750"]
 
 
 @pytest.mark.parametrize(("name", "measure"), [("published_table", "bsld"), ("published_utilisation", "util")])
 def test_the_published_numbers_of_the_figure_are_those_of_the_ledger(name, measure):
     claims = {claim.id: claim.published for claim in read_claims(CONF, "batch")["batch"].claims}
-    figure = yaml.safe_load((CONF / f"figure/batch/{name}.yaml").read_text())
+    figure = shipped_conf.values("figure/batch", name)
     shown = {}
     for panel in figure["params"]["panels"]:
         start = f"{measure}-{panel['scenario'].removeprefix('published_').replace('_', '-')}"
@@ -263,15 +265,14 @@ def test_the_published_numbers_of_the_figure_are_those_of_the_ledger(name, measu
 
 
 def test_a_sweep_shows_policies_that_every_scenario_scores():
-    params = {"label": "load", "points": [{"scenario": "fills", "at": 0.9}, {"scenario": "blocks", "at": 0.6}]}
-    drawing = draw(made(), "sweep", "blocks", "fills", **params)
+    drawing = draw(made(), "sweep", "blocks", "fills", **SWEEP)
     (axes,) = drawing.figure.axes
     lines = {tuple(line.get_ydata().tolist()) for line in axes.get_lines()}
     means = {name: tuple(np.mean(BSLD[scenario][name]) for scenario in ("blocks", "fills")) for name in BSLD["fills"]}
     assert lines == set(means.values())
-    assert numbers(drawing.caption) == [0.6, 8.33, 0.9, 1.67]  # the best mean at each place
-    with pytest.raises(UserError, match=r"figure figure: params\.points"):
-        draw(made(), "sweep", "blocks", "fills", policies=("learner",), **params)
+    assert {at: found["mean"] for at, found in drawing.values["best"].items()} == pytest.approx(
+        {"0.6": 25 / 3, "0.9": 5 / 3}
+    )
 
 
 def test_a_matrix_tells_the_ratio_to_the_best_rule_of_each_scenario():
@@ -281,17 +282,32 @@ def test_a_matrix_tells_the_ratio_to_the_best_rule_of_each_scenario():
     texts = [text.get_text() for text in axes.texts]
     learner = np.mean(BSLD["blocks"]["learner"]) / np.mean(BSLD["blocks"]["sjf"])
     assert f"{learner:.2f}" in texts and f"{np.mean(BSLD['fills']['fcfs']) / np.mean(BSLD['fills']['f1']):.2f}" in texts
-    assert numbers(drawing.caption) == [round(learner, 2)] and "blocks: sjf; fills: f1" in drawing.caption
-    with pytest.raises(UserError, match="figure figure: policies"):
-        draw(made(), "matrix", "blocks", policies=("nobody",))
+    assert drawing.values["rules"] == {"blocks": "sjf", "fills": "f1"}
+    assert drawing.values["ratio"] == pytest.approx(learner) and drawing.values["policy"] == "learner"
+
+
+LACKING = {"comparisons": comparison_rows(blocks="sjf"), "summary": summary(sjf=5.0)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "tables", "params", "where", "named"),
+    [
+        ("windows", {}, {"titles": {"elsewhere": "X"}}, "figure figure: params", "elsewhere"),
+        ("windows", {}, {"metric": "max_wait"}, "figure figure: policies", "max_wait"),
+        ("ratios", {}, {}, "scenario blocks", "params.against"),
+        ("ratios", LACKING, {"policies": ("sjf",)}, "figure figure: policies", "sjf"),
+        ("published", LACKING, {"panels": [PANEL]}, "figure figure: params.panels", "blocks"),
+        ("sweep", {}, {"policies": ("learner",), **SWEEP}, "figure figure: params.points", ""),
+        ("matrix", {}, {"policies": ("nobody",)}, "figure figure: policies", ""),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_where_it_is_asked_for(kind, tables, params, where, named):
+    with pytest.raises(UserError) as error:
+        draw(made(**tables), kind, "blocks", **params)
+    assert error.value.where == where and named in str(error.value)
 
 
 def test_the_figure_of_the_published_windows_shows_what_their_scenarios_score():
-    conf = Path(__file__).parents[3] / "conf"
-    figure = yaml.safe_load((conf / "figure/batch/published_windows.yaml").read_text())
-    scored = {
-        name
-        for each in figure["scenarios"]
-        for name in yaml.safe_load((conf / f"scenario/batch/{each}.yaml").read_text())["policies"]
-    }
+    figure = shipped_conf.values("figure/batch", "published_windows")
+    scored = {name for each in figure["scenarios"] for name in shipped_conf.values("scenario/batch", each)["policies"]}
     assert scored <= set(figure["policies"])

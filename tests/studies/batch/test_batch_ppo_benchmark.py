@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
+import shipped_conf
 from schedlab.studies.batch.problem import RulePolicy
 
 REPOSITORY = Path(__file__).parents[3]
@@ -38,10 +38,9 @@ def test_variants_change_what_the_policies_change():
     }  # told by words of their own
     assert POLICIES.keys() == batch_ppo.ALL_VARIANTS.keys() - apart
     for variant, policy in POLICIES.items():
-        assert (
-            yaml.safe_load((REPOSITORY / f"conf/policy/batch/{policy}.yaml").read_text())["learner"]
-            == batch_ppo.ALL_VARIANTS[variant]
-        )
+        found, own = (shipped_conf.values("policy/batch", name)["learner"] for name in ("ppo-kernel-lublin", policy))
+        changed = {key: value for key, value in own.items() if value != found.get(key)}
+        assert changed == {key: own[key] for key in batch_ppo.ALL_VARIANTS[variant]}, policy
 
 
 @pytest.mark.slow

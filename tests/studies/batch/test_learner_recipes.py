@@ -8,6 +8,7 @@ import pytest
 import yaml
 from stock_learning import learn, problem_of
 
+import shipped_conf
 from schedlab.config.schema import validate
 from schedlab.studies.batch.learners.stock_settings import STOCK_SETTINGS
 from schedlab.studies.batch.problem import BatchProblem
@@ -98,7 +99,8 @@ def test_published_recipes_learn(recipe, problem, tmp_path):
 
 def test_published_recipes_are_policies_of_the_published_length_that_its_protocols_test():
     def read(what):
-        return yaml.safe_load((CONF / f"{what}.yaml").read_text())
+        group, _, name = what.rpartition("/")
+        return shipped_conf.values(group, name, "paper")
 
     for trace in ("hpc2n", "sdsc_sp2"):
         name = f"ppo-dissertation-{trace.replace('_', '-')}"
@@ -108,11 +110,12 @@ def test_published_recipes_are_policies_of_the_published_length_that_its_protoco
         for scenario in (f"published_test_{trace}", f"published_test_{trace}_backfill"):
             assert name in read(f"scenario/batch/{scenario}")["policies"]
     ours, theirs = (read(f"policy/batch/ppo-dissertation-{trace}") for trace in ("hpc2n", "sdsc-sp2"))
-    assert theirs["defaults"][0] == ours["name"] and theirs["learner"] == {"n_epochs": 100}
+    assert theirs["learner"] == {**ours["learner"], "n_epochs": 100}
     (phase,) = read("policy/batch/ppo-rlscheduler-lublin1")["train_on"]
     recipe = read("learner/batch/ppo_published")
     assert phase["steps"] == 100 * recipe["environments"] * recipe["n_steps"] == 100 * 25_600
-    assert phase["scenarios"] == ["rlscheduler_lublin1"] and read("scenario/batch/rlscheduler_lublin1")["windows"] == {
-        "length": 256
-    }
+    assert (
+        phase["scenarios"] == ["rlscheduler_lublin1"]
+        and read("scenario/batch/rlscheduler_lublin1")["windows"]["length"] == 256
+    )
     assert "ppo-rlscheduler-lublin1" in read("scenario/batch/published_lublin1")["policies"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.contract import Budget, LearnPaths, Phase, PolicySpec
 from schedlab.config.schema import validate
+from schedlab.learning.job import LearningJob
 from schedlab.stages.learn import CurveRecorder
 from schedlab.studies.batch.learners import rollout as learner_rollout
 from schedlab.studies.batch.learners.policy_files import load_priority
@@ -48,7 +49,7 @@ def learn(folder, problems, seed: int = 3, steps: int = 3, **params):
 def test_the_best_candidate_is_kept(problems, tmp_path) -> None:
     learn(tmp_path, problems)
     kept = load_priority(tmp_path / "policy.zip")
-    judge = Judge(list(problems.values()), validate(RolloutSettings, SETTINGS))
+    judge = Judge(list(problems.values()), validate(RolloutSettings, SETTINGS), Budget())
     best_rule = min(merit(judge.figures(rule)) for rule in CORRECT_RULES)
     assert merit(judge.figures(kept)) <= best_rule
     learn(tmp_path / "own", problems, candidates=[])
@@ -67,26 +68,26 @@ def test_same_seed_same_bytes_and_another_seed_others(problems, tmp_path) -> Non
     other, _ = learn(tmp_path / "c", problems, candidates=[], horizons=[4], seed=4)
     assert first == again and points == same_points and first != other
     splits = {point["split"] for point in points if point["metric"] == "ratio_to_rule"}
-    assert splits == {"validation", "train"}
+    assert splits == {"validation", "train"} and {point["phase"] for point in points} == {0}
 
 
 def test_damaged_progress_begins_anew(problems, tmp_path) -> None:
     whole, _ = learn(tmp_path / "whole", problems, candidates=[], horizons=[4])
     (tmp_path / "torn" / "progress").mkdir(parents=True)
-    (tmp_path / "torn" / "progress" / "rollout.zip").write_bytes(b"half a file")
+    (tmp_path / "torn" / "progress" / "learning.zip").write_bytes(b"half a file")
     assert learn(tmp_path / "torn", problems, candidates=[], horizons=[4])[0] == whole
 
 
 def test_an_interrupted_job_goes_on_with_equal_bytes(problems, tmp_path, monkeypatch) -> None:
     whole, _ = learn(tmp_path / "whole", problems)
-    advance, calls = learner_rollout._Job._advance, iter(range(100))
+    advance, calls = learner_rollout.make_generation, iter(range(100))
 
-    def failing(self, *values):
+    def failing(*values):
         if next(calls) == 4:
             raise KeyboardInterrupt
-        advance(self, *values)
+        advance(*values)
 
-    monkeypatch.setattr(learner_rollout._Job, "_advance", failing)
+    monkeypatch.setattr(learner_rollout, "make_generation", failing)
     with pytest.raises(KeyboardInterrupt):
         learn(tmp_path / "cut", problems)
     calls = iter(range(10, 100))
@@ -98,15 +99,18 @@ def test_progress_of_a_longer_search_is_not_taken_up(problems, tmp_path) -> None
     values = {"seed": 4, "candidates": [], "horizons": [4]}
     whole, _ = learn(tmp_path / "whole", problems, steps=1, **values)
     longer, _ = learn(tmp_path / "other", problems, steps=3, **values)
-    assert (tmp_path / "other/progress/rollout.zip").is_file()
+    assert (tmp_path / "other/progress/learning.zip").is_file()
     assert learn(tmp_path / "other", problems, steps=1, **values)[0] == whole != longer
 
 
-def test_predictions_and_arrivals_come_from_the_training_part_alone(problems) -> None:
+def test_predictions_and_arrivals_come_from_the_training_part_alone(problems, tmp_path) -> None:
     problem = problems["drawn"]
-    job = learner_rollout._Job([problem], validate(RolloutSettings, SETTINGS), 0, lambda *_, **__: None, None, "")
+    paths = LearnPaths(None, tmp_path / "policy.zip", tmp_path)
+    spec = PolicySpec("policy", "learned", "rollout", train_on=(Phase(("drawn",), 1),))
+    job = LearningJob("any", {}, spec, 0, paths, lambda *_, **__: None)
+    search = learner_rollout.BaseSearch(job, [problem], validate(RolloutSettings, SETTINGS))
     end = problem.part("train")[1]
-    found = job._arrivals(4)
+    found = search._arrivals(4)
     pairs = set(zip(problem.jobs.run[:end].tolist(), problem.jobs.requested[:end].tolist(), strict=True))
     assert set(zip(found.run.ravel().tolist(), found.requested.ravel().tolist(), strict=True)) <= pairs
     assert found.gap.shape == (8, 4) and np.isfinite(found.weight).all()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
-from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.contract import Budget, LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.config.settings import PolicySettings
@@ -62,30 +64,37 @@ def learn(folder, problems, learner=None, seed: int = 3, steps: int = 4, **param
 
 def test_windows_lie_within_their_part(problems) -> None:
     problem = problems["drawn"]
-    drawn = drawn_windows([problem], 200, np.random.default_rng(0))
+    drawn = drawn_windows([problem], 200, np.random.default_rng(0), Budget())
     assert {start for _, start in drawn.places} <= set(range(300 - 48 + 1))
-    assert [start for _, start in spread_windows([problem], "validation", 4, 100).places] == [300, 304, 308, 312]
-    assert len(spread_windows([problem], "train", 1, 7).places) == 7
+    assert [start for _, start in spread_windows([problem], "validation", 4, 100, Budget()).places] == [
+        300,
+        304,
+        308,
+        312,
+    ]
+    assert len(spread_windows([problem], "train", 1, 7, Budget()).places) == 7
     with pytest.raises(UserError, match="scenario drawn: windows"):
-        spread_windows([drawn_problem(windows={"length": 64})], "validation", 4, 100)
+        spread_windows([drawn_problem(windows={"length": 64})], "validation", 4, 100, Budget())
 
 
 def test_a_window_is_scored_as_the_problem_scores_it(problems) -> None:
     problem = problems["drawn"]
     unit = problem.units("validation")[0]
-    found = spread_windows([problem], "validation", 48, 1).bsld("f1")
+    found = spread_windows([problem], "validation", 48, 1, Budget()).bsld("f1")
     assert found.tolist() == [problem.rollout(RULE_MAKERS["f1"]({}, problem, 0), unit).scores["avg_bsld"]]
 
 
 def test_the_chosen_rule_is_the_best_of_validation(problems, tmp_path) -> None:
-    judge = Judge(list(problems.values()), CandidateSettings(stride=16, most_windows=8))
+    judge = Judge(list(problems.values()), CandidateSettings(stride=16, most_windows=8), Budget())
     for criterion in ("mean", "log"):
         (tmp_path / criterion).mkdir()
         paths = LearnPaths(None, tmp_path / criterion / "policy.zip", tmp_path / criterion)
         params = {"stride": 16, "most_windows": 8, "criterion": criterion}
         spec = PolicySpec("rule", "learned", "chosen_rule", params, train_on=(Phase(("drawn",), 1),))
         with CurveRecorder(paths.progress / "curve.jsonl") as curve:
-            ChosenRuleLearner().learn(problems, spec, 0, paths, curve)
+            budget = ChosenRuleLearner().learn(problems, spec, 0, paths, curve)
+        played = len(CORRECT_RULES) * len(judge.validation.places) + len(judge.training.places)
+        assert budget == Budget(decisions=48 * played)
         rule = load_priority(paths.checkpoint)
         values = judge.rules if criterion == "mean" else {name: np.log(value) for name, value in judge.rules.items()}
         assert values[rule].mean() == min(value.mean() for value in values.values())
@@ -96,6 +105,10 @@ def test_the_search_betters_its_start_on_training_windows(problems, tmp_path) ->
     _, points = learn(tmp_path, problems, steps=8, starts=["linear"], population=10)
     course = [point["value"] for point in points if point["metric"] == "fitness"]
     assert len(course) == 8
+    used = [(point["episodes"], point["decisions"]) for point in points if point["metric"] == "fitness"]
+    windows = (1 + 10) * SETTINGS["windows"]
+    assert [episodes for episodes, _ in used] == [windows * generation for generation in range(1, 9)]
+    assert all(later[1] - earlier[1] >= 48 * windows for earlier, later in pairwise(used))
     assert np.mean(course[-2:]) < course[0] - 0.2
 
 
@@ -110,7 +123,7 @@ def test_same_seed_same_bytes_and_another_seed_others(problems, tmp_path) -> Non
 def test_damaged_progress_begins_anew(problems, tmp_path) -> None:
     whole, _ = learn(tmp_path / "whole", problems, candidates=[])
     (tmp_path / "torn" / "progress").mkdir(parents=True)
-    (tmp_path / "torn" / "progress" / "search-0.zip").write_bytes(b"half a file")
+    (tmp_path / "torn" / "progress" / "learning.zip").write_bytes(b"half a file")
     assert learn(tmp_path / "torn", problems, candidates=[])[0] == whole
 
 
@@ -124,7 +137,7 @@ def test_what_searches_all_at_once_takes_one_phase_and_no_parent(settings) -> No
 
 def test_an_interrupted_search_goes_on_with_equal_bytes(problems, tmp_path, monkeypatch) -> None:
     whole, points = learn(tmp_path / "whole", problems, candidates=[])
-    advance, calls = learner_search._Search._advance, []
+    advance, calls = learner_search.make_generation, []
 
     def killed(*arguments) -> None:
         calls.append(1)
@@ -132,7 +145,7 @@ def test_an_interrupted_search_goes_on_with_equal_bytes(problems, tmp_path, monk
             raise KeyboardInterrupt
         advance(*arguments)
 
-    monkeypatch.setattr(learner_search._Search, "_advance", killed)
+    monkeypatch.setattr(learner_search, "make_generation", killed)
     for _ in range(3):
         with pytest.raises(KeyboardInterrupt):
             learn(tmp_path / "cut", problems, candidates=[])
@@ -154,14 +167,14 @@ def test_progress_of_a_longer_search_or_of_another_parent_is_not_taken_up(proble
     }.items():
         whole, _ = learn(tmp_path / "whole" / name, problems, steps=1, **first)
         other, _ = learn(tmp_path / name, problems, **values)
-        assert (tmp_path / name / "progress/search-0.zip").is_file()
+        assert (tmp_path / name / "progress/learning.zip").is_file()
         assert learn(tmp_path / name, problems, steps=1, **first)[0] == whole != other, name
 
 
 def test_what_needs_no_search_is_kept_where_no_search_beats_it(problems, tmp_path) -> None:
     learn(tmp_path, problems, steps=1, starts=["linear"], step_zero=1e-9)
     kept = load_priority(tmp_path / "policy.zip")
-    judge = Judge(list(problems.values()), CandidateSettings(stride=16, most_windows=8))
+    judge = Judge(list(problems.values()), CandidateSettings(stride=16, most_windows=8), Budget())
     figures = {
         name: merit(judge.figures(PLANNER if name == "planner" else name)) for name in (*CORRECT_RULES, "planner")
     }
@@ -186,7 +199,7 @@ def test_a_search_begins_at_its_parent_and_keeps_out_what_it_does_not_weigh(prob
 
 
 def test_a_candidate_is_judged_on_validation_and_training_windows_together(problems) -> None:
-    judge = Judge(list(problems.values()), CandidateSettings(stride=16, most_windows=8))
+    judge = Judge(list(problems.values()), CandidateSettings(stride=16, most_windows=8), Budget())
     figures = judge.figures("ljf")
     both = [np.concatenate([judge.validation.bsld(rule), judge.training.bsld(rule)]) for rule in ("ljf", judge.rule)]
     assert figures[4:].tolist() == pytest.approx(

@@ -10,7 +10,7 @@ import torch
 from stock_learning import PPO, REWARD, WORKLOAD, learn, problem_of
 
 from schedlab.cli.main import main
-from schedlab.config.contract import Phase
+from schedlab.config.contract import Budget, Phase
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
@@ -232,7 +232,7 @@ def test_actions_are_weighed_as_by_the_distribution(masked, problem):
         else validate(STOCK_SETTINGS["ppo"], {"value": "rows"})
     )
     seen = TrainingProblem(problem, made)
-    observations, masks, chosen = (torch.from_numpy(each) for each in choices([seen], ("f1",), 4, 2))
+    observations, masks, chosen = (torch.from_numpy(each) for each in choices([seen], ("f1",), 4, 2, Budget()))
     env = seen.env(seen.units("train")[0], 0)
     kind, keywords = queue_policy(made, env.observation_space, env.action_space)
     policy = kind(env.observation_space, env.action_space, lambda _: 1e-3, **keywords)
@@ -303,7 +303,7 @@ def test_the_expert_of_a_window_is_the_best_rule_beside_what_runs_at_its_begin()
         cold = min(found, key=lambda name: measures(simulate(jobs, problem.machine, name), problem.machine)["avg_bsld"])
         differs += cold != best
     assert differs  # an empty machine would name another expert
-    assert choices([seen], ("sjf", "f1"), 8, 5)[2].tolist() == expected
+    assert choices([seen], ("sjf", "f1"), 8, 5, Budget())[2].tolist() == expected
 
 
 def test_a_discriminator_pays_less_and_less_and_learns_whose_decisions_they_are():
@@ -331,7 +331,10 @@ def test_a_discriminator_pays_less_and_less_and_learns_whose_decisions_they_are(
     assert shares[0] == 0.5 and shares[1000] == 0.25 and not shares[2000:].any() and not np.abs(ours[2000:]).any()
     assert (ours[:2000] >= 0).all() and 600 < (ours[:2000] > 0).sum() < 2000  # not where there was no choice
     assert ours[ours > 0][0] < 1.0 / problem.scenario.windows.length  # of the order of 1 in the sum over a window
-    expert = [describe(env.unwrapped.layout, *each) for each in zip(*choices([seen], ("sjf", "f1"), 6, 1), strict=True)]
+    expert = [
+        describe(env.unwrapped.layout, *each)
+        for each in zip(*choices([seen], ("sjf", "f1"), 6, 1, Budget()), strict=True)
+    ]
     with torch.no_grad():
         told = [env.adversary.network(torch.from_numpy(np.stack(each))).mean() for each in (expert, own)]
     assert told[0] > 0 > told[1]  # decisions of the expert in windows that were not shown, and those of chance
@@ -348,7 +351,7 @@ def test_learning_with_a_discriminator_gives_the_same_bytes_interrupted_or_not(p
 
     def record_and_stop(self):
         record(self)
-        calls.append(self.phase)
+        calls.append(self.job.phase)
         if calls == [0, 0, 1]:
             raise KeyboardInterrupt
 

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from schedlab.config import experiment, freeze
+from schedlab.config import experiment
 from schedlab.config.contract import PolicySpec
+from schedlab.config.runtime import freeze
 from schedlab.evaluation.claims import read_claims
 from schedlab.stages.policies import make_rule
 from schedlab.stages.studies import find_study

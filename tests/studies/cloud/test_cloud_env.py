@@ -18,7 +18,6 @@ from schedlab.studies.cloud.model.allocation import KEEP, PAPER_ACTIONS, Allocat
 from schedlab.studies.cloud.replay.env import (
     ENVIRONMENT,
     OBJECTIVES,
-    VECTOR_ENVIRONMENT,
     CloudReplayEnv,
     MoCloudReplayEnv,
     make,
@@ -154,7 +153,7 @@ def test_vector_reward_adds_up_to_the_scalar_one(replay):
 
 def test_mo_gymnasium_makes_weighs_and_adds_up_the_vector_reward():
     mo_gymnasium = pytest.importorskip("mo_gymnasium")
-    name, (cost, when, resource) = f"schedlab.environments:{VECTOR_ENVIRONMENT}", PREFERENCES["balanced"]
+    name, (cost, when, resource) = "schedlab.environments:schedlab/MoCloudReplay-v0", PREFERENCES["balanced"]
     weighed = mo_gymnasium.wrappers.LinearReward(mo_gymnasium.make(name), weight=np.array([when, cost, resource, 0.0]))
     added = mo_gymnasium.wrappers.MORecordEpisodeStatistics(mo_gymnasium.make(name), gamma=1.0)
     weighed.reset(seed=0)

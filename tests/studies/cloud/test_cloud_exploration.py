@@ -38,6 +38,3 @@ def test_the_best_episodes_are_kept_once_and_older_ones_first():
     assert best.kept.returns[0].tolist() == [-1.0, -2.0]
     best.add(episodes((-0.5, [6, 6])))
     assert best.kept.actions.T.tolist() == [[6, 6], [2, 2]]
-    other = BestEpisodes(2)
-    other.load(best.kept.arrays())
-    assert other.kept.observations.tobytes() == best.kept.observations.tobytes()

@@ -14,7 +14,7 @@ from schedlab.config.errors import UserError
 from schedlab.studies.cloud import prepare
 from schedlab.studies.cloud.example import EXAMPLE, example_scenario
 from schedlab.studies.cloud.model.fallback import MeasuredSteps, Scaling
-from schedlab.studies.cloud.model.goodput import PipelineSettings, Placement, performance
+from schedlab.studies.cloud.model.step_time import PipelineSettings, Placement, performance
 from schedlab.studies.cloud.replay.replay import make_replay
 
 QUICK = PipelineSettings(

@@ -16,7 +16,8 @@ from schedlab.config.readers import read_yaml
 from schedlab.studies.cloud.example import STEP, synthetic_step_times
 from schedlab.studies.cloud.model.fit import _Data, fit, leave_one_placement_out, relative_errors
 from schedlab.studies.cloud.model.fit_report import fit_report, print_report, report_lines
-from schedlab.studies.cloud.model.goodput import (
+from schedlab.studies.cloud.model.logs import read_step_times, read_training_log
+from schedlab.studies.cloud.model.step_time import (
     PipelineSettings,
     Placement,
     StepParameters,
@@ -25,7 +26,6 @@ from schedlab.studies.cloud.model.goodput import (
     statistical_efficiency,
     step_time,
 )
-from schedlab.studies.cloud.model.logs import read_step_times, read_training_log
 
 SYNTHETIC = Path("resources/step_times/synthetic.csv")
 MODELS = {"cifar10": "cifar10", "imagenet": "imagenet", "ncf": "movielens", "bert": "squad"}

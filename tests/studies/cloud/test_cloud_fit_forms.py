@@ -14,8 +14,8 @@ import pytest
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.model.fit import _Data, fit, relative_errors
 from schedlab.studies.cloud.model.fit_report import fit_report
-from schedlab.studies.cloud.model.goodput import StepParameters, step_time
 from schedlab.studies.cloud.model.logs import read_step_times
+from schedlab.studies.cloud.model.step_time import StepParameters, step_time
 
 JOBS = {
     "small batches": StepParameters(0.17, 5.8e-2, 1.38, 9.4e-3, 0.28, 9.6e-3, 1.9),

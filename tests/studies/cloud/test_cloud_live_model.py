@@ -27,7 +27,7 @@ from schedlab.studies.cloud.live.run import LiveRequest, LiveRun
 from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
 from schedlab.studies.cloud.model.fit_cores import CoreFit, core_times, fit_cores, fit_table, iteration_time, on_cpu
 from schedlab.studies.cloud.model.fit_report import fit_report
-from schedlab.studies.cloud.model.goodput import StepParameters, gradient_time
+from schedlab.studies.cloud.model.step_time import StepParameters, gradient_time
 from schedlab.studies.cloud.optimize.tables import pareto_table
 from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.replay.sla import SLAConfig

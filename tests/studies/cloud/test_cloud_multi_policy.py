@@ -18,7 +18,6 @@ from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.studies.cloud.learners import multi_policy as learner_multi_policy
 from schedlab.studies.cloud.learners.actor_critic import (
     ActorCritic,
-    Memory,
     action_values,
     build_network,
     probabilities,
@@ -48,7 +47,8 @@ def learn(folder, problems, episodes, seed=0, **params):
     )
     folder.mkdir(exist_ok=True)
     paths = LearnPaths(None, folder / "policy.zip", folder)
-    MultiPolicyLearner().learn(problems, spec, seed, paths, lambda *point, **place: None)
+    budget = MultiPolicyLearner().learn(problems, spec, seed, paths, lambda *point, **place: None)
+    assert budget.episodes == -(-episodes // 4) * 4 * len(read_checkpoint(paths.checkpoint).meta["preferences"])
     return paths.checkpoint
 
 
@@ -69,9 +69,8 @@ def filled(settings: MultiPolicySettings) -> tuple[ActorCritic, np.random.Genera
     agent, rng = ActorCritic((3, 4), settings, 0, "cost"), np.random.default_rng(0)
     actions, seen, masks = rng.integers(4, size=200), np.ones((200, 3), np.float32), np.ones((200, 4), bool)
     rewards, done = (actions == 2).astype(np.float32), np.ones(200, np.float32)
-    agent.memory.add(
-        seen=seen, masks=masks, actions=actions, rewards=rewards, seen_next=seen, masks_next=masks, done=done
-    )
+    decisions = {"seen": seen, "masks": masks, "actions": actions, "rewards": rewards, "done": done}
+    agent.memory.add(decisions | {"seen_next": seen, "masks_next": masks})
     return agent, rng
 
 
@@ -157,7 +156,7 @@ def test_a_reset_draws_another_critic_with_the_probability_told():
 def test_an_interrupted_job_ends_in_the_same_bytes_and_another_seed_in_others(tmp_path, monkeypatch):
     here = {"example": problem(preferences=["cost", "time"])}
     whole = learn(tmp_path / "whole", here, 24)
-    collect, calls = learner_multi_policy._Run._collect, []
+    collect, calls = learner_multi_policy._Learning._collect, []
 
     def stop(*arguments):
         calls.append(1)
@@ -165,10 +164,10 @@ def test_an_interrupted_job_ends_in_the_same_bytes_and_another_seed_in_others(tm
             raise KeyboardInterrupt
         return collect(*arguments)
 
-    monkeypatch.setattr(learner_multi_policy._Run, "_collect", stop)
+    monkeypatch.setattr(learner_multi_policy._Learning, "_collect", stop)
     with pytest.raises(KeyboardInterrupt):
         learn(tmp_path / "cut", here, 24)
-    monkeypatch.setattr(learner_multi_policy._Run, "_collect", collect)
+    monkeypatch.setattr(learner_multi_policy._Learning, "_collect", collect)
     assert learn(tmp_path / "cut", here, 24).read_bytes() == whole.read_bytes()
     assert learn(tmp_path / "other", here, 24, seed=1).read_bytes() != whole.read_bytes()
     assert sum(read_checkpoint(whole).meta["resets"].values()) > 0
@@ -196,19 +195,6 @@ def test_uncertainty_is_the_spread_over_dropout_and_the_same_each_time():
     with torch.no_grad():
         actor[-1].weight.zero_()
     assert uncertainty(actor, seen, mask) < 1e-9
-
-
-def test_memory_keeps_the_newest():
-    memory = Memory(3)
-    for value in (1.0, 2.0, 3.0, 4.0):
-        memory.add(**{name: np.array([value]) for name in Memory.NAMES})
-    assert sorted(memory.arrays()["rewards"].tolist()) == [2.0, 3.0, 4.0]
-    other = Memory(3)
-    other.load(memory.arrays())
-    assert (
-        other.draw(8, np.random.default_rng(0))["rewards"].tolist()
-        == memory.draw(8, np.random.default_rng(0))["rewards"].tolist()
-    )
 
 
 def test_mistakes_are_told(tmp_path):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from schedlab.studies.cloud.example import example_replay
 from schedlab.studies.cloud.model.allocation import ACTIONS, Allocation, ResourceConfig, action_of, changes, moved
-from schedlab.studies.cloud.model.goodput import StepParameters, statistical_efficiency, step_time
 from schedlab.studies.cloud.model.lattice import lattice
+from schedlab.studies.cloud.model.step_time import StepParameters, statistical_efficiency, step_time
 from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.replay.replay import towards
 from schedlab.studies.cloud.replay.reward import PREFERENCES

@@ -14,11 +14,12 @@ pytest.importorskip("torch")
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.learning.checkpoints import read_checkpoint
+from schedlab.learning.policy_gradient import discounted
 from schedlab.stages.policies import make_rule
 from schedlab.studies.cloud.example import STEP, example_scenario
 from schedlab.studies.cloud.learners import reinforce as learner_reinforce
-from schedlab.studies.cloud.learners.reinforce import ReinforceLearner, build_network, discounted
-from schedlab.studies.cloud.model.goodput import StepParameters
+from schedlab.studies.cloud.learners.reinforce import ReinforceLearner, build_network
+from schedlab.studies.cloud.model.step_time import StepParameters
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
 from schedlab.studies.cloud.replay.env import weights_of
 from schedlab.studies.cloud.rules.oracle import best_plan, objective_of_staying
@@ -166,3 +167,14 @@ def test_mistakes_are_told(tmp_path):
     policy = ReinforceLearner().load(checkpoint, other)
     with pytest.raises(UserError, match="balanced"):
         policy.reset(next(unit for unit in other.units("test") if preference_of(unit) == "balanced"))
+
+
+def test_the_budget_is_that_of_all_preferences(tmp_path):
+    here, points = problem(preferences=["cost", "time"]), []
+    spec = PolicySpec("learned", "learned", "reinforce", LITTLE, train_on=(Phase(("example",), 32),))
+    paths = LearnPaths(None, tmp_path / "policy.zip", tmp_path)
+    budget = ReinforceLearner().learn(
+        {"example": here}, spec, 0, paths, lambda metric, value, **place: points.append(place)
+    )
+    assert (budget.episodes, budget.decisions) == (2 * 32, 2 * 32 * here.replay.intervals)
+    assert [place["episodes"] for place in points[::2]] == [16, 32, 48, 64]

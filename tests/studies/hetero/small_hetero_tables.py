@@ -72,7 +72,7 @@ def learned(
         {
             "policy": agent, "policy_seed": seed, "phase": 0, "train_scenario": scenario,
             "step": every * number, "episode": every * number, "update": number, "split": "train",
-            "metric": metric, "value": value,
+            "metric": metric, "value": value, "decisions": 0, "episodes": 0, "trainings": 0,
         }
         for agent, seeds in agents.items()
         for seed, curves in enumerate(seeds)

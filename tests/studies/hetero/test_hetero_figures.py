@@ -13,11 +13,14 @@ import pytest
 import yaml
 from small_hetero import part, prepared, scenario
 
+import shipped_conf
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
-from schedlab.config.parts import dump
+from schedlab.config.runtime.parts import dump
 from schedlab.config.settings import ThemeSettings
-from schedlab.figures import helpers, theme, units
+from schedlab.figures import theme, units
+from schedlab.figures.panels.timeline import means_within
+from schedlab.figures.save import caption_of
 from schedlab.stages.draw import drawing_function, read_tables
 from schedlab.stages.evaluate import evaluate
 from schedlab.stages.summarise import summarise
@@ -101,7 +104,12 @@ def draw(tables: StudyTables, kind: str, *scenarios: str, policies: tuple[str, .
     spec = FigureSpec("figure", kind, "title", "Caption.", "", scenarios, policies, params)
     drawing = drawing_function(STUDY, kind)(tables, spec)
     drawing.figure.draw_without_rendering()
+    assert not set("{}[]") & set(caption_of(drawing)), caption_of(drawing)
     return drawing
+
+
+def shown_workload(tables: StudyTables, *policies: str) -> data.Workload:
+    return data.Workload(tables, "unlike", "test-00", policies)
 
 
 def value(tables: StudyTables, policy: str, metric: str, scenario: str = "unlike") -> float:
@@ -110,15 +118,19 @@ def value(tables: StudyTables, policy: str, metric: str, scenario: str = "unlike
 
 def test_every_metric_has_a_panel_unless_it_is_0_everywhere(tables):
     drawing = draw(tables, "metrics", "unlike", "like")
-    titles = [axes.get_title(loc="left") for axes in drawing.figure.axes if axes.get_visible()]
-    assert len(titles) == len(set(tables.scores["metric"])) - 1 and "Jobs rejected or killed" not in titles
-    assert "jobs rejected or killed" in drawing.caption and "5 test workloads" in drawing.caption
+    titles = [
+        " ".join(axes.get_title(loc="left").lower().split()) for axes in drawing.figure.axes if axes.get_visible()
+    ]
+    zero = data.BY_NAME["unsuccessful"].label
+    assert len(titles) == len(set(tables.scores["metric"])) - 1 and zero not in titles
+    assert drawing.values["zero"] == [zero] and drawing.values["workloads"] == "5"
     order = [label.get_text() for label in drawing.figure.axes[0].get_yticklabels()]
     assert set(order) == set(RULES)
     slowdowns = [value(tables, policy, "mean_bounded_slowdown") for policy in RULES]
     best, worst = RULES[int(np.argmin(slowdowns))], RULES[int(np.argmax(slowdowns))]
-    shown = re.search(rf"\b{best} \(([\d.e+]+)\).*\b{worst}\b", drawing.caption)
-    assert float(shown[1]) == pytest.approx(min(slowdowns), rel=0.01)
+    ends = drawing.values["ends"][0]
+    assert (ends["scenario"], ends["best"], ends["worst"]) == ("unlike", [best], [worst])
+    assert ends["value"].value == pytest.approx(min(slowdowns))
 
 
 def test_a_scenario_looks_alike_in_every_figure(tables):
@@ -164,30 +176,37 @@ def test_any_scheduler_may_be_compared_with(tables):
     assert shown["easy"] == pytest.approx(100 * (waits["filler"] - waits["easy"]) / waits["easy"])
 
 
-def test_a_scheduler_without_scores_cannot_be_compared_with(tables):
-    with pytest.raises(UserError, match=r"params\.against.*'conservative'"):
-        draw(tables, "metrics", "unlike", against="conservative")
-
-
-def test_differences_that_are_all_0_are_refused(tables):
-    with pytest.raises(UserError, match=r"params\.metrics.*'fcfs'"):
-        draw(tables, "metrics", "unlike", metrics=["unsuccessful"], against="fcfs")
+@pytest.mark.parametrize(
+    ("kind", "params", "key", "given", "remedy"),
+    [
+        ("metrics", {"against": "conservative"}, "against", "conservative", "easy"),
+        ("metrics", {"metrics": ["unsuccessful"], "against": "fcfs"}, "metrics", "fcfs", ""),
+        ("gantt", {"unit": "test-9"}, "unit", "test-9", "test-0"),
+        ("gantt", {"lables": True}, "lables", "lables", "labels"),
+    ],
+)
+def test_a_value_that_cannot_be_drawn_is_refused_at_its_key(tables, kind, params, key, given, remedy):
+    with pytest.raises(UserError) as error:
+        draw(tables, kind, "unlike", **params)
+    (found,) = error.value.errors
+    assert found.where == f"figure figure: params.{key}" and f"'{given}'" in found.what and remedy in found.remedy
 
 
 def test_a_difference_that_is_asked_for_and_has_no_panel_is_named(tables):
     drawing = draw(tables, "metrics", "unlike", metrics=["makespan", "unsuccessful"], against="fcfs")
     assert len([axes for axes in drawing.figure.axes if axes.get_visible()]) == 1
-    assert data.BY_NAME["unsuccessful"].label in drawing.caption
+    assert drawing.values["missing"] == [data.BY_NAME["unsuccessful"].label]
 
 
 def test_the_best_and_the_worst_of_a_tie_are_named_together(tables):
     rows = tables.summary["metric"] == "makespan"
     alike = tables.summary.assign(value=tables.summary["value"].where(~rows, 7200.0))
-    caption = draw(replace(tables, summary=alike), "metrics", "unlike", metrics=["makespan"]).caption
-    assert "(2 h)" in caption and "fcfs" not in caption
+    (ends,) = draw(replace(tables, summary=alike), "metrics", "unlike", metrics=["makespan"]).values["ends"]
+    assert (ends["best"], str(ends["value"]), ends["worst"]) == (sorted(RULES), "2 h", [])
     one = alike.assign(value=alike["value"].where(~(rows & (alike["policy"] == "easy")), 3600.0))
-    caption = draw(replace(tables, summary=one), "metrics", "unlike", metrics=["makespan"]).caption
-    assert "easy (1 h)" in caption and "fcfs, filler (2 h)" in caption
+    (ends,) = draw(replace(tables, summary=one), "metrics", "unlike", metrics=["makespan"]).values["ends"]
+    assert (ends["best"], str(ends["value"])) == (["easy"], "1 h")
+    assert (ends["worst"], str(ends["worst_value"])) == (["fcfs", "filler"], "2 h")
 
 
 def test_the_gantt_chart_shows_every_job_on_its_cores(tables):
@@ -195,14 +214,14 @@ def test_the_gantt_chart_shows_every_job_on_its_cores(tables):
     panels = [axes for axes in drawing.figure.axes if axes.get_title(loc="left") in RULES]
     assert [axes.get_title(loc="left") for axes in panels] == list(RULES)
     for axes, policy in zip(panels, RULES, strict=True):
-        jobs = data.detail(tables, "jobs", "unlike", "test-00", policy)
+        jobs = shown_workload(tables, policy).detail("jobs")[policy]
         boxes = [path.get_extents() for path in axes.collections[0].get_paths()]
         area = sum(box.width * box.height for box in boxes)
         size = 3600.0 if "(h)" in panels[-1].get_xlabel() else 60.0
         assert area * size == pytest.approx(float(((jobs["finish"] - jobs["start"]) * jobs["hosts"]).sum()))
         assert axes.get_ylim() == (-0.5, 47.5)
     assert sum("Gflop/s" in text.get_text() for text in panels[0].texts) == 3
-    assert all(text in drawing.caption for text in ("test-00", "unlike", "30 jobs"))
+    assert [drawing.values[name] for name in ("unit", "scenario", "jobs")] == ["test-00", "unlike", 30]
 
 
 @pytest.mark.parametrize("kind", ["gantt", "course"])
@@ -216,9 +235,7 @@ def test_the_gantt_chart_can_name_jobs_and_show_another_workload(tables):
     )
     numbers = [len(drawing.figure.axes[0].texts) for drawing in (plain, named)]
     assert numbers[1] > numbers[0]
-    assert "test-03" in named.caption
-    with pytest.raises(UserError, match=r"params\.unit.*'test-9'.*'test-0"):
-        draw(tables, "gantt", "unlike", unit="test-9")
+    assert named.values["unit"] == "test-03"
 
 
 def test_the_course_shows_the_longest_queue_the_utilisation_and_the_energy(tables):
@@ -231,16 +248,15 @@ def test_the_course_shows_the_longest_queue_the_utilisation_and_the_energy(table
     scores = tables.scores[(tables.scores["unit"] == "test-00") & (tables.scores["scenario"] == "unlike")]
     for policy in ("fcfs", "easy"):
         of_policy = scores[scores["policy"] == policy].set_index("metric")["value"]
-        longest = int(data.detail(tables, "load", "unlike", "test-00", policy)["waiting"].max())
-        shown = re.search(rf"{policy} (\d+) jobs, (\d+) %, ([\d.]+) (\w+)", drawing.caption)
-        assert int(shown[1]) == longest
-        assert int(shown[2]) / 100 == pytest.approx(of_policy["utilisation"], abs=0.006)
-        joules = float(shown[3]) * {"kJ": 1e3, "MJ": 1e6, "GJ": 1e9}[shown[4]]
-        assert joules == pytest.approx(of_policy["energy"], rel=0.01)
+        longest = int(shown_workload(tables, policy).detail("load")[policy]["waiting"].max())
+        shown = drawing.values["outcomes"][policy]
+        assert shown["queue"] == longest
+        assert shown["utilisation"] == pytest.approx(of_policy["utilisation"])
+        assert shown["energy"].value == pytest.approx(of_policy["energy"], rel=0.01)
     drawn = list(drawing.figure.axes[1].patches)
     size = {"h": 3600.0, "min": 60.0}[re.search(r"\((\w+)\)", drawing.figure.axes[-1].get_xlabel())[1]]
     for policy, steps in zip(("fcfs", "easy"), drawn, strict=True):
-        times = data.detail(tables, "load", "unlike", "test-00", policy)["time"]
+        times = shown_workload(tables, policy).detail("load")[policy]["time"]
         assert steps.get_data().edges[-1] * size == pytest.approx(times.iloc[-1] - times.iloc[0])
 
 
@@ -251,7 +267,7 @@ def test_the_course_without_energy_has_two_panels(tables):
 
 
 def test_lines_of_rules_differ_in_colour_and_dashes(tables):
-    looks = data.looks(tables, RULES)
+    looks = shown_workload(tables, *RULES).looks()
     assert (
         len({(look.colour, str(look.dashes)) for look in looks.values()})
         == len({look.colour for look in looks.values()})
@@ -261,13 +277,13 @@ def test_lines_of_rules_differ_in_colour_and_dashes(tables):
 
 def test_means_of_a_step_function_within_intervals():
     times, values = np.array([1.0, 3.0, 4.0]), np.array([2.0, 6.0, 0.0])
-    assert data.means_within(times, values, np.array([0.0, 2.0, 4.0, 6.0])).tolist() == [1.0, 4.0, 0.0]
+    assert means_within(times, values, np.array([0.0, 2.0, 4.0, 6.0])).tolist() == [1.0, 4.0, 0.0]
     stream = np.random.default_rng(3)
     times, values = np.sort(stream.uniform(0, 9, 20)), stream.uniform(0, 1, 20)
     fine = np.linspace(0, 10, 100_001)
     middle = (fine[1:] + fine[:-1]) / 2
     at = np.where(middle < times[0], 0.0, values[np.maximum(np.searchsorted(times, middle, side="right") - 1, 0)])
-    means = data.means_within(times, values, np.linspace(0, 10, 11))
+    means = means_within(times, values, np.linspace(0, 10, 11))
     assert means == pytest.approx(at.reshape(10, -1).mean(1), abs=1e-3)
 
 
@@ -279,18 +295,10 @@ def test_quantities_are_shown_in_units_of_their_size():
     assert units.scaled(data.BY_NAME["utilisation"], 0.5).text(0.5) == "0.5"
 
 
-def test_a_wrong_value_of_a_figure_is_refused():
-    spec = FigureSpec("gantt", "gantt", "t", "c", params={"lables": True})
-    with pytest.raises(UserError, match=r"params\.lables.*'labels'"):
-        helpers.settings_of(spec, STUDY.figure_settings["gantt"])
-
-
-def test_the_shipped_figures_are_of_known_kinds(repository):
-    for file in (repository / "conf/figure/hetero").glob("*.yaml"):
-        values = yaml.safe_load(
-            re.sub(r"\$\{scale\.[\w.]+\}", "8", file.read_text())
-        )  # a number of the scale, whatever it is
-        assert values["kind"] in STUDY.figures and STUDY.figure_settings[values["kind"]](**values.get("params", {}))
+@pytest.mark.parametrize("name", shipped_conf.names("figure/hetero"))
+def test_the_shipped_figures_are_of_known_kinds(name):
+    values = shipped_conf.values("figure/hetero", name)
+    assert values["kind"] in STUDY.figures and STUDY.figure_settings[values["kind"]](**values.get("params", {}))
 
 
 def test_the_scores_named_for_figures_are_the_studys():

@@ -11,10 +11,12 @@ from small_clusters import cluster, workload
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Unit
 from schedlab.config.errors import UserError
+from schedlab.learning.policy_gradient import discounted, masked_log_probabilities, standardised
+from schedlab.stages.learn import CurveRecorder
 from schedlab.studies.hetero.env.env import HeteroEnv
 from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.learners import policy_gradient as learner
-from schedlab.studies.hetero.learners.networks import build_network, log_probabilities
+from schedlab.studies.hetero.learners.networks import build_network
 from schedlab.studies.hetero.simulator.episode import SELECTION, learning_case, make_jobs
 
 THESIS = DecisionSettings(selection=SELECTION, void=False, objective="makespan", observation="minimal")
@@ -47,16 +49,18 @@ def small(**settings) -> OneUnit:
 def learn(problem, folder: Path, steps: int, seed: int = 0, start: Path | None = None, **params):
     """Learn; return the checkpoint and the points of the curves."""
     spec = PolicySpec("agent", "learned", "policy_gradient", params, train_on=(Phase(("one",), steps),))
-    paths, points = LearnPaths(start, folder / "policy.zip", folder), []
-    learner.PolicyGradientLearner().learn({"one": problem}, spec, seed, paths, lambda **point: points.append(point))
-    return paths.checkpoint, points
+    paths = LearnPaths(start, folder / "policy.zip", folder)
+    folder.mkdir(exist_ok=True)
+    with CurveRecorder(folder / "curve.jsonl") as curve:
+        learner.PolicyGradientLearner().learn({"one": problem}, spec, seed, paths, curve)
+    return paths.checkpoint, curve.points()
 
 
 def test_returns_by_hand():
-    assert learner.discounted([1.0, 2.0, 4.0], 0.5).tolist() == [3.0, 4.0, 4.0]
-    assert learner.standardised(np.array([1.0, 3.0])) == pytest.approx([-(0.5**0.5), 0.5**0.5])
-    assert learner.standardised(np.array([7.0])).tolist() == [7.0]
-    assert learner.standardised(np.array([7.0, 7.0])).tolist() == [0.0, 0.0]
+    assert discounted([1.0, 2.0, 4.0], 0.5).tolist() == [3.0, 4.0, 4.0]
+    assert standardised(np.array([1.0, 3.0])) == pytest.approx([-(0.5**0.5), 0.5**0.5])
+    assert standardised(np.array([7.0])).tolist() == [7.0]
+    assert standardised(np.array([7.0, 7.0])).tolist() == [0.0, 0.0]
 
 
 def test_returns_against_those_of_the_same_workload_by_hand():
@@ -64,7 +68,7 @@ def test_returns_against_those_of_the_same_workload_by_hand():
         return learner.EpisodeRecord(times=times, rewards=rewards)
 
     records = [record([0.0, 2.0], [1.0, 3.0]), record([0.0, 4.0], [2.0, 6.0])]
-    returns = [learner.discounted(one.rewards, 1.0) for one in records]  # 4, 3 and 8, 6
+    returns = [discounted(one.rewards, 1.0) for one in records]  # 4, 3 and 8, 6
     against = learner.less_workload_mean(records, returns)
     # the second episode's return is 7 at the date 2, half way; the first has nothing left at 4
     assert [values.tolist() for values in against] == [[4 - 6, 3 - 5], [8 - 6, 6 - 3]]
@@ -73,6 +77,8 @@ def test_returns_against_those_of_the_same_workload_by_hand():
 
 def test_curves_hold_what_was_done_and_how_probable_it_is(tmp_path):
     _, points = learn(small(), tmp_path, 16, standardise="workload", gamma=1.0)
+    assert [point["episodes"] for point in points] == [point["episode"] for point in points]
+    assert all(point["decisions"] >= point["episodes"] for point in points)
     by_update = {}
     for point in points:
         by_update.setdefault(point["update"], {})[point["metric"]] = point["value"]
@@ -126,7 +132,7 @@ def test_a_loaded_policy_acts_as_the_learned_one(head, tmp_path):
 
 
 def test_masked_actions_have_no_chance():
-    logs = log_probabilities(torch.zeros(1, 3), torch.tensor([[True, False, True]]))
+    logs = masked_log_probabilities(torch.zeros(1, 3), torch.tensor([[True, False, True]]))
     assert logs.exp().tolist() == [[0.5, 0.0, 0.5]]
 
 
@@ -146,7 +152,7 @@ def test_gradient_is_that_of_the_stated_loss(critic):
         )
     expected = torch.zeros(())
     for record in records:
-        returns = learner.standardised(learner.discounted(record.rewards, 0.9))
+        returns = standardised(discounted(record.rewards, 0.9))
         for row, action, gain in zip(record.observations, record.actions, returns, strict=True):
             logits, value = network(torch.from_numpy(row)[None])
             logs = logits.log_softmax(-1)[0]
@@ -264,8 +270,10 @@ def test_policies_of_other_sizes_are_refused(tmp_path):
 def test_scenarios_of_different_sizes_are_not_learned_together(tmp_path):
     spec = PolicySpec("agent", "learned", "policy_gradient", train_on=(Phase(("one", "two"), 8),))
     paths = LearnPaths(None, tmp_path / "policy.zip", tmp_path)
-    with pytest.raises(UserError, match=r"scenario two: .*21 and 5.*scenario one"):
-        learner.PolicyGradientLearner().learn({"one": thesis(), "two": small()}, spec, 0, paths, lambda **point: None)
+    with pytest.raises(UserError, match=r"scenario two: .*21 .*scenario one"):
+        learner.PolicyGradientLearner().learn(
+            {"one": thesis(), "two": small()}, spec, 0, paths, lambda *point, **place: None
+        )
 
 
 def test_problems_without_training_units_are_refused(tmp_path):

@@ -269,6 +269,18 @@ def test_job_policies_take_the_smallest_and_keep_the_order_of_equals(waiting):
     assert queue.first("random", np.random.default_rng(0)) in jobs
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.lists(requests, min_size=1, max_size=20))
+def test_quartiles_of_the_queue_are_those_of_numpy(waiting):
+    queue, jobs = JobQueue(), [request(*wanted, order=number) for number, wanted in enumerate(waiting)]
+    assert queue.quartiles("time") == [0.0] * 5
+    for job in jobs:
+        queue.add(job)
+    for column in COLUMNS:
+        expected = np.quantile([getattr(job, column) for job in jobs], [0, 0.25, 0.5, 0.75, 1])
+        assert queue.quartiles(column) == pytest.approx(expected)
+
+
 def test_overuse_is_logged_by_resource():
     log = resources.Overuse(core=[1.0], memory=[2.0])
     log.open[1] = 3.0

@@ -110,6 +110,14 @@ def test_loads(shared_data, name, form):
     assert getattr(LEDGER[name], form) == pytest.approx(rate, abs=6e-4)
 
 
+def test_loads_are_those_of_the_recorded_table(repository):
+    rows = pd.read_csv(repository / "docs/results/ramp_rules.csv").query("part == 'loads'")
+    rates = rows.set_index(["rule", "setting"])["blocking_rate"]
+    for name in ids_of("load"):
+        first, second, seconds = name.split("-")[1:]
+        assert LEDGER[name].ours_reference == pytest.approx(rates[f"{first}_{second}", seconds], abs=6e-4), name
+
+
 @pytest.mark.parametrize("beta", "abcd")
 @pytest.mark.parametrize(("name", "form"), [("exact", "ours_reference"), ("repaired", "ours_repaired")])
 def test_speedups_of_learned_policies_are_those_of_the_recorded_table(repository, beta, name, form):

@@ -11,9 +11,9 @@ from schedlab.config.errors import UserError
 from schedlab.studies.ramp.graphs.graph import training_graph
 from schedlab.studies.ramp.legacy import PUBLISHED, LegacySettings
 from schedlab.studies.ramp.network.topology import Ramp
+from schedlab.studies.ramp.placement.blocks import RampPlacement
 from schedlab.studies.ramp.placement.managers import Manager, random_degrees
 from schedlab.studies.ramp.placement.partitioning import partition
-from schedlab.studies.ramp.placement.rules import RampPlacement
 from schedlab.studies.ramp.simulator.cluster import Cluster, ClusterLimits
 from schedlab.studies.ramp.simulator.jobs import QUEUE_FULL, REJECTED, TOO_SLOW, Job, ListedJobs
 from schedlab.studies.ramp.simulator.timing import JobTimes

@@ -21,9 +21,9 @@ from schedlab.studies.ramp.graphs.graph import training_graph
 from schedlab.studies.ramp.legacy import LegacySettings
 from schedlab.studies.ramp.network.communication import CommunicationModel
 from schedlab.studies.ramp.network.topology import Ramp
+from schedlab.studies.ramp.placement.blocks import RampPlacement
 from schedlab.studies.ramp.placement.partitioning import partition, quantum_degrees
 from schedlab.studies.ramp.placement.placers import Room, first_fit, placement_order
-from schedlab.studies.ramp.placement.rules import RampPlacement
 from schedlab.studies.ramp.placement.schedulers import srpt_ranks
 from schedlab.studies.ramp.rules import RULES
 from schedlab.studies.ramp.scenario import RampScenario, published_scenario

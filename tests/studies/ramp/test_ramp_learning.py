@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from checkpoint_changes import changes
-from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Unit
+from schedlab.config.contract import Budget, LearnPaths, Phase, PolicySpec, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate
@@ -14,6 +14,7 @@ from schedlab.config.seeds import derive_seed
 from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
+from schedlab.studies.ramp.learners.afterstate.fitting import Fit, fit_network
 from schedlab.studies.ramp.learners.afterstate.kernel import (
     afterstates,
     best_by_network,
@@ -25,7 +26,7 @@ from schedlab.studies.ramp.learners.afterstate.kernel import (
 from schedlab.studies.ramp.learners.afterstate.learner import AfterstateLearner, Training
 from schedlab.studies.ramp.learners.afterstate.policy import AfterstatePolicy, Candidate
 from schedlab.studies.ramp.learners.afterstate.rollout_kernel import rollout_returns
-from schedlab.studies.ramp.learners.afterstate.values import Fit, Returns, collect, fit_network, make_outlook
+from schedlab.studies.ramp.learners.afterstate.values import Returns, collect, make_outlook
 from schedlab.studies.ramp.learners.settings import AfterstateSettings
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.rules import RULE_MAKERS
@@ -84,7 +85,7 @@ def learned(problem, folder, **params):
 def test_the_exact_cluster_accepts_what_the_compiled_one_does(problem, tmp_path, form):
     path, _ = learned(problem, tmp_path, candidates=[form])
     policy, unit = AfterstateLearner().load(path, problem), problem.units("test")[0]
-    training = Training(problem, validate(AfterstateSettings, TINY), 5, lambda *_, **__: None)
+    training = Training(problem, validate(AfterstateSettings, TINY), 5, lambda *_, **__: None, Budget())
     arrivals = episode_arrivals(problem.simulation, problem.compiled[0], unit.seed)
     exact = problem.rollout(policy, unit).scores["blocking_rate"]
     assert exact == pytest.approx(training._blocking(training._player(policy._kept), [arrivals]))
@@ -102,7 +103,7 @@ def test_each_episode_counts_its_own_arrivals(gaps):
     """Where gaps differ, episodes have more jobs or fewer, and only in some does one arrive just as they end."""
     problem = problem_of(jobs={"interarrival": UNEVEN[gaps]})
     training = Training(
-        problem, validate(AfterstateSettings, TINY | {"validation_episodes": 12}), 5, lambda *_, **__: None
+        problem, validate(AfterstateSettings, TINY | {"validation_episodes": 12}), 5, lambda *_, **__: None, Budget()
     )
     table = Candidate("table", fixed_table(training.tables, 4))
     policy, arrived, rates = AfterstatePolicy(table, training.tables, training.outlook, 0), [], []
@@ -175,7 +176,7 @@ def everything(problem, tmp_path_factory):
 def test_an_interrupted_job_goes_on_and_ends_with_the_same_bytes(problem, everything, tmp_path, after):
     whole, curve = everything
     before = interrupted(problem, tmp_path / "cut", after)
-    kept = {file: file.stat().st_ino for file in (tmp_path / "cut/afterstate").iterdir()}
+    kept = {file: file.stat().st_ino for file in (tmp_path / "cut/steps").iterdir()}
     resumed, rest = learned(problem, tmp_path / "cut", **EVERYTHING)
     assert resumed.read_bytes() == whole.read_bytes()
     assert sorted(map(repr, [*before, *rest])) == sorted(
@@ -346,12 +347,14 @@ def test_returns_of_an_episode_are_those_of_decisions_with_a_choice(problem):
     arrivals = episode_arrivals(problem.simulation, tables, 1)
     random = np.random.default_rng(0)
     futures = draw_futures(problem.simulation, tables, random, 500)
-    found, accepted = collect(
+    found, accepted, imagined = collect(
         tables, outlook, Rollouts(fixed_table(tables, 4), np.empty(0), futures, 12), arrivals, END, random, 4
     )
     assert (np.isfinite(found.returns) == np.isfinite(found.own)).all()
     assert (np.isfinite(found.returns).sum(axis=1) > 1).all()
     assert 0 < accepted <= len(arrivals.times)
+    played = int(np.isfinite(found.returns).sum()) * 4  # rollouts, of 12 jobs each but for those that the end cuts off
+    assert 0.8 * 12 * played < imagined < 12 * played
     assert make_outlook(tables, 1000.0).quarters.tolist() == outlook.quarters.tolist()
 
 
@@ -384,7 +387,7 @@ def test_of_several_fits_validation_keeps_one(problem):
             [],
             validate(AfterstateSettings, TINY | {"candidates": ["network"], "tables": False, "fits": fits}),
         )
-        training = Training(problem, settings, 5, lambda metric, value, **_: points.append((metric, value)))
+        training = Training(problem, settings, 5, lambda metric, value, **_: points.append((metric, value)), Budget())
         (kept,) = training.candidates(1)
         assert points[-1] == ("network_blocking_rate", training.validated(kept))
         return points[-1][1]

@@ -3,7 +3,9 @@
 import pandas as pd
 import pytest
 
-from schedlab.config import experiment, freeze
+from schedlab.config import experiment
+from schedlab.config.contract import Budget
+from schedlab.config.runtime import freeze
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
 from schedlab.stages.studies import find_study
@@ -115,7 +117,7 @@ def test_candidates_of_a_recipe_are_compared_apart_from_validation(load_program,
     settings = validate(AfterstateSettings, tiny)
     found = load_program("benchmarks/ramp_recipe").rates(problem, settings, seed=5, training=1, episodes=2)
     assert found[["form", "number"]].to_numpy().tolist() == [["network", 1], ["linear", 1]]
-    learner = Training(problem, settings, 5, lambda *_, **__: None)
+    learner = Training(problem, settings, 5, lambda *_, **__: None, Budget())
     apart = [learner._episode(derive_seed(problem.scenario.seed, "ramp", "apart", number)) for number in range(2)]
     wanted = [learner._blocking(learner._player(kept), apart) for kept in learner.candidates(1)]
     assert found["apart"].to_list() == pytest.approx(wanted)

@@ -8,6 +8,7 @@ from small_graphs import chain, random_graph
 
 from schedlab.studies.ramp.graphs.graph import training_graph
 from schedlab.studies.ramp.network.topology import Ramp
+from schedlab.studies.ramp.placement.blocks import RampPlacement, make_block
 from schedlab.studies.ramp.placement.partitioning import partition
 from schedlab.studies.ramp.placement.placers import (
     Room,
@@ -19,7 +20,6 @@ from schedlab.studies.ramp.placement.placers import (
     placement_of,
     visit_order,
 )
-from schedlab.studies.ramp.placement.rules import RampPlacement, make_block
 
 RULES = RampPlacement(Ramp(4, 4, 2))
 PLENTY = np.full(32, 1e15)
@@ -111,9 +111,9 @@ def test_random_places_are_free_have_memory_and_hang_from_the_seed():
     assert found[0].blocks == found[1].blocks != found[2].blocks
     assert not any(placement.mask & taken for placement in found)
     assert all(fits(split, placement, memory) for placement in found)
-    assert (
-        place_at_random(split_of(chain(1.0, activation=[90e9]), 1), Room(0, memory), np.random.default_rng(0)) is None
-    )
+    for activations in ([90e9], [30e9] * 3):  # too much for one server at once, and one after the other
+        split = split_of(chain(*[1.0] * len(activations), activation=activations), 1)
+        assert place_at_random(split, Room(0xFFFFFFFE, memory), np.random.default_rng(0)) is None
 
 
 def test_the_blocks_of_the_largest_cluster_that_the_pages_speak_of_are_searched_once():

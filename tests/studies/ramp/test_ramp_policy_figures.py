@@ -1,6 +1,5 @@
-"""Figures of policies: what is drawn, what the caption tells, and what a scale without them shows."""
+"""Figures of policies: what is drawn, the values that go with it, and what a scale without them shows."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +10,9 @@ from schedlab.config.composition import Composer
 from schedlab.config.contract import FigureSpec, StudyTables
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
-from schedlab.studies.ramp.figures.parts import family
-from schedlab.studies.ramp.figures.policies import bar_colours, draw_pairs, draw_scores, draw_validation
+from schedlab.figures.panels.bars import bar_colours
+from schedlab.studies.ramp.figures.data import family
+from schedlab.studies.ramp.figures.policies import draw_pairs, draw_scores, draw_validation
 
 CONF = Path(__file__).parents[3] / "conf"
 SCENARIOS = ("uniform", "published_a")
@@ -41,19 +41,16 @@ def tables() -> StudyTables:
                 key = {"policy": learned, "policy_seed": seed, "step": step, "split": "validation"}
                 curves.append({**key, "metric": "blocking_rate", "value": 0.25 - 0.005 * step + 0.01 * seed})
                 curves.append({**key, "metric": "jct", "value": 7200.0 + 360 * step})
-    frame = pd.DataFrame(scores)
-    summary = frame.groupby(["scenario", "policy", "split", "metric"], as_index=False)["value"].mean()
+    frame = pd.DataFrame(scores).assign(
+        kind=lambda rows: np.where(rows["policy"].str.startswith("afterstate"), "learned", "rule")
+    )
+    summary = frame.groupby(["scenario", "policy", "kind", "split", "metric"], as_index=False)["value"].mean()
     none = pd.DataFrame()
     return StudyTables(frame, pd.DataFrame(curves), summary, none, {}, {}, {name: {} for name in SCENARIOS}, {})
 
 
 def spec(kind, scenarios=SCENARIOS, **params):
     return FigureSpec(kind, kind, "Title", "What is shown.", scenarios=scenarios, params=params)
-
-
-def words(drawing):
-    """The words and numbers of a caption."""
-    return set(re.split(r"[\s,;:]+|\.(?=\s|$)", drawing.caption))
 
 
 def test_a_policy_is_called_by_what_it_is():
@@ -75,7 +72,8 @@ def test_learning_is_drawn_against_bands_of_rules():
     curve, rule = panels[1].get_lines()
     assert curve.get_ydata() == pytest.approx([2, 3])
     assert np.allclose(rule.get_ydata(), (1000 / 0.3 + 50) / 3600)
-    assert {"0.255", "0.205"} <= words(drawing)
+    assert drawing.values["blocking"]["A"]["first"] == pytest.approx(0.255)
+    assert drawing.values["blocking"]["A"]["last"] == pytest.approx(0.205)
 
 
 def test_the_best_policy_of_a_measure_has_a_bar_of_one():
@@ -86,12 +84,12 @@ def test_the_best_policy_of_a_measure_has_a_bar_of_one():
         [1, 0.205 / 0.305, 0.205 / 0.405]
     )
     assert len(heights) == 3
-    assert "(0.205)" in words(drawing)
+    assert drawing.values["least"] == {"uniform": {"policy": "afterstate", "rate": pytest.approx(0.205)}}
 
 
 def test_eight_policies_have_bars_of_eight_colours():
-    assert len(set(bar_colours(8))) == 8
-    assert bar_colours(3) == [theme.colour(number) for number in range(3)]
+    assert len(set(bar_colours(list("abcdefgh")).values())) == 8
+    assert list(bar_colours(list("abc")).values()) == [theme.colour(number) for number in range(3)]
 
 
 def test_published_rates_are_rings_and_their_distance_is_told():
@@ -99,7 +97,7 @@ def test_published_rates_are_rings_and_their_distance_is_told():
         tables(), spec("pairs", ("published_a",), published={"published_a": {"para_max": 0.31, "pac_ml": 0.2}})
     )
     assert len(drawing.figure.axes[0].get_lines()) == 5
-    assert "0.005" in words(drawing)
+    assert drawing.values["distances"] == pytest.approx({"published_a": 0.005})
 
 
 @pytest.mark.parametrize("draw", [draw_validation, draw_scores, draw_pairs])

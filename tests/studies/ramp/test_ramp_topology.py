@@ -9,7 +9,7 @@ import pytest
 
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.network.topology import Ramp
-from schedlab.studies.ramp.placement.rules import RampPlacement, block_shapes
+from schedlab.studies.ramp.placement.blocks import RampPlacement, block_shapes
 
 TABLES = json.loads((Path(__file__).parents[2] / "data" / "ramp" / "tables_formulas_and_shapes.json").read_text())
 

@@ -10,9 +10,9 @@ from schedlab.studies.ramp.graphs.graph import training_graph
 from schedlab.studies.ramp.legacy import LegacySettings
 from schedlab.studies.ramp.network.topology import Ramp
 from schedlab.studies.ramp.network.torus import Torus, TorusPlacement
-from schedlab.studies.ramp.placement import rules as placement_rules
+from schedlab.studies.ramp.placement import blocks as placement_rules
+from schedlab.studies.ramp.placement.blocks import RampPlacement
 from schedlab.studies.ramp.placement.managers import Manager
-from schedlab.studies.ramp.placement.rules import RampPlacement
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.rules import RULE_MAKERS
 from schedlab.studies.ramp.scenario import RampScenario

@@ -60,7 +60,7 @@ def test_the_figure_has_a_panel_for_each_rung(program, tmp_path):
     first, second = drawing.figure.axes
     assert [len(first.get_lines()), len(second.get_lines())] == [3, 2]
     assert second.get_lines()[0].get_ydata().tolist() == [0.35, 0.25]
-    assert all(text in drawing.caption for text in ("00", "0.250", "para_max", "0.263"))
+    assert drawing.values == {"configuration": "00", "blocked": 0.25, "rules": {"para_max": 0.263}}
 
 
 def test_another_table_is_refused(tmp_path):

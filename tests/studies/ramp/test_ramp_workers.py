@@ -15,9 +15,9 @@ from schedlab.studies.ramp.graphs.graph import training_graph
 from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.legacy import LegacySettings
 from schedlab.studies.ramp.network.topology import Ramp
+from schedlab.studies.ramp.placement.blocks import RampPlacement, make_block
 from schedlab.studies.ramp.placement.managers import Manager
 from schedlab.studies.ramp.placement.placers import Room, _first_fit_with_memory, first_fit, placement_of
-from schedlab.studies.ramp.placement.rules import RampPlacement, make_block
 from schedlab.studies.ramp.rules import RULES
 from schedlab.studies.ramp.scenario import ON_SHIPPED, SHIPPED, published_scenario
 from schedlab.studies.ramp.simulator.cluster import Cluster, JobPlan

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from reference_cases import CASES, read_output, replay, simulation_of
 
+from conformance.batsim_cases import CASES, read_output, replay, simulation_of
 from schedlab.batsim.simulator.records import BATSIM_VERSION
 
 ENDED = [case for case in CASES if (case / "out_jobs.csv").exists()]
