@@ -22,8 +22,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from schedlab.config.parts import read_part
 from schedlab.config.plugins import load_object
+from schedlab.config.runtime.parts import read_part
 from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation import tables

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Split
+from schedlab.config.contract import Budget, LearnPaths, Phase, PolicySpec, Split
 from schedlab.config.experiment import scenario_records
 from schedlab.config.files import content_hash
 from schedlab.config.plugins import load_object
@@ -236,7 +236,8 @@ def rules_of(
     """Return (windows of a part, rule -> its values there, the planner's among them, rule -> its values on validation
     windows).
     """
-    test, validation = spread_windows([problem], part, LENGTH, 1000), spread_windows([problem], "validation", 64, 200)
+    test = spread_windows([problem], part, LENGTH, 1000, Budget())
+    validation = spread_windows([problem], "validation", 64, 200, Budget())
     return (
         test,
         {rule: test.bsld(rule) for rule in (*CORRECT_RULES, "planner")},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import batch_published_tables
@@ -413,6 +414,20 @@ def batch_environment_speed(results: Path) -> str:
     return page(["layout", "backfilling", "`Batch-v0`", "vectorised, 64 windows"], rows, "llrr")
 
 
+def batch_decision_latency(results: Path) -> str:
+    """What a decision costs on one machine, in µs, as `schedlab batch latency` recorded it."""
+    del results  # records of machines stand elsewhere
+    records = REPOSITORY / "resources/measured/decision_latency"
+    none, easy = (_medians(records / f"shared_virtual_machine{ending}.json") for ending in ("", "_easy"))
+    rows = [[name, *(f"{cost[name]:.{cost[name] < 10:d}f}" for cost in (none, easy))] for name in none]
+    return page(["µs a decision", "no backfilling", "EASY"], rows, "lrr")
+
+
+def _medians(record: Path) -> dict[str, float]:
+    """Medians of a record by policy."""
+    return {each["policy"]: each["median"] for each in json.loads(record.read_text(encoding="utf-8"))["measured"]}
+
+
 def batch_predicted(results: Path) -> str:
     """Rules by requests, the planner, and untrained bases over the rollouts' predictions."""
     found = pd.read_csv(results / "batch_predicted.csv")
@@ -438,6 +453,7 @@ TABLES = (
     batch_backfill_order,
     batch_rule_speed,
     batch_environment_speed,
+    batch_decision_latency,
     batch_search,
     batch_matrix,
     batch_rollouts,

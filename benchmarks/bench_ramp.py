@@ -13,7 +13,7 @@ from schedlab.studies.ramp.env.settings import EnvironmentSettings
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.legacy import LegacySettings
 from schedlab.studies.ramp.network.topology import Ramp
-from schedlab.studies.ramp.placement.rules import RampPlacement
+from schedlab.studies.ramp.placement.blocks import RampPlacement
 from schedlab.studies.ramp.rules import RULES
 from schedlab.studies.ramp.scenario import ON_SHIPPED, SHIPPED, published_scenario
 from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode

@@ -20,8 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from schedlab.config import experiment, freeze
+from schedlab.config import experiment
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
+from schedlab.config.runtime import freeze
 from schedlab.stages.studies import find_study
 from schedlab.studies.cloud.figures.ablations import episodes_until
 from schedlab.studies.cloud.learners.initialisation import guides

@@ -108,6 +108,12 @@ def learned_for_weights(results: Path, job: str, policy: str) -> list[float]:
     return [share_of_front(results, job, rows[["time", "cost"]].to_numpy()) for _, rows in found.groupby("policy_seed")]
 
 
+def learned_for_preferences(results: Path, job: str) -> list[float]:
+    """Share of a job's front that the policies learned for the four preferences have, by seed."""
+    found = pd.read_csv(results / "cloud_reinforce.csv").query(f"scenario == '{job}'")
+    return [share_of_front(results, job, rows[["time", "cost"]].to_numpy()) for _, rows in found.groupby("policy_seed")]
+
+
 def cloud_fronts(results: Path) -> str:
     """The size and ends of each front, and what best plans, learned policies and constant allocations have of its
     hypervolume.
@@ -121,8 +127,9 @@ def cloud_fronts(results: Path) -> str:
         sets = [best, np.concatenate([best, front(results, job, "one_goal")]), best_for_sums(results, job)]
         sets += [best_for_distances(results, job), front(results, job, "static_front")]
         shares = [[share_of_front(results, job, own)] if len(own) else [] for own in sets]
-        shares.insert(3, learned_for_weights(results, job, "reinforce"))
-        shares.insert(5, learned_for_weights(results, job, "chebyshev"))
+        shares.insert(1, learned_for_preferences(results, job))
+        shares.insert(4, learned_for_weights(results, job, "reinforce"))
+        shares.insert(6, learned_for_weights(results, job, "chebyshev"))
         cells = [
             f"{len(points)}, {first} to {last}",
             *(share(float(np.mean(found)), 2) if found else "-" for found in shares),
@@ -135,7 +142,8 @@ def cloud_fronts(results: Path) -> str:
 FRONT_ROWS = (
     "plans on the front, time and cost of its ends",
     "hypervolume of the best plans for four preferences",
-    "hypervolume of the best plans for these, for cost alone and for time alone",
+    "hypervolume of policies learned for these, mean of five seeds",
+    "hypervolume of the best plans for four preferences, for cost alone and for time alone",
     "hypervolume of the best plans for eleven weighted sums of cost and time",
     "hypervolume of policies learned for these sums, mean of five seeds",
     "hypervolume of the nearest plans by eleven weighted distances",

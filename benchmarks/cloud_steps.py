@@ -16,7 +16,8 @@ from statistics import median
 
 import numpy as np
 
-from schedlab.config import experiment, freeze
+from schedlab.config import experiment
+from schedlab.config.runtime import freeze
 from schedlab.stages.studies import find_study
 from schedlab.studies.cloud.prepare import scenario_of
 from schedlab.studies.cloud.replay import env

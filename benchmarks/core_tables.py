@@ -1,11 +1,16 @@
-"""Tables of docs/slurm.md and docs/performance.md: what starts cost, of docs/results/core_*.csv."""
+"""Tables of docs/slurm.md, docs/performance.md and docs/reliability.md: what starts cost, of docs/results/core_*.csv,
+and what a profile and the code promise.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pandas as pd
-from table_parts import page
+import yaml
+from table_parts import REPOSITORY, page
+
+from schedlab.evaluation.promises import PROMISES
 
 LEFT = {  # what the import of a study's door is now
     "batch": "numba with parts of SciPy: the rewards' kernels",
@@ -13,6 +18,15 @@ LEFT = {  # what the import of a study's door is now
     "hetero": "Gymnasium",
     "ramp": "numba with parts of SciPy: the look-ahead's kernel",
     "adaptation": "was so before",
+}
+
+GROUPED = {  # the rules of each group of profiles/slurm
+    "prepare": "trimming, platforms, traces, graphs, trunks, performance models, oracles",
+    "simulate": "simulated adaptations, a span of replicates each",
+    "tabulate": "their tables",
+    "learn": "a policy and seed each",
+    "evaluate": "a scenario and policy each",
+    "report": "summary and figures of a study",
 }
 
 
@@ -34,4 +48,30 @@ def core_imports(results: Path) -> str:
     return page(["study", "before", "after", "what is left"], rows, "lrrl")
 
 
-TABLES = (core_starts, core_imports)
+def core_groups(results: Path) -> str:
+    """How many jobs of a group the profile for Slurm puts together."""
+    del results
+    profile = yaml.safe_load((REPOSITORY / "profiles/slurm/config.yaml").read_text(encoding="utf-8"))
+    rows = [
+        [f"`{group}`", GROUPED[group], number]
+        for group, _, number in (text.partition("=") for text in profile["group-components"])
+    ]
+    return page(["group", "rules", "jobs together"], rows, "llr")
+
+
+def core_promises(results: Path) -> str:
+    """What each kind of result promises on another machine."""
+    del results
+    rows = [
+        [
+            f"`{kind}`",
+            ", ".join(f"`{part}`" for part in promise.made_by),
+            f"{promise.relative:g}" if promise.relative else "0: the same bytes",
+            promise.meaning,
+        ]
+        for kind, promise in PROMISES.items()
+    ]
+    return page(["kind", "made by", "relative difference allowed", ""], rows, "llrl")
+
+
+TABLES = (core_starts, core_imports, core_groups, core_promises)

@@ -111,8 +111,8 @@ def ramp_shards(size: int, _: Path) -> Work:
     from schedlab.studies.ramp.graphs.graph import ForwardGraph, training_graph
     from schedlab.studies.ramp.legacy import LegacySettings
     from schedlab.studies.ramp.network.topology import Ramp
+    from schedlab.studies.ramp.placement.blocks import RampPlacement
     from schedlab.studies.ramp.placement.placers import Room, first_fit
-    from schedlab.studies.ramp.placement.rules import RampPlacement
     from schedlab.studies.ramp.simulator.timing import JobTimes
 
     one, topology = ramp.large_graph(), Ramp(4, 4, 2)
@@ -275,7 +275,7 @@ def drawing(grown: dict[str, Any]) -> Drawing:
 
 
 def _points_and_fit(panel: Axes, row: int, sizes: list[float], values: list[float]) -> None:
-    from schedlab.figures.helpers import log_ticks
+    from schedlab.figures.panels.axes import log_ticks
     from schedlab.figures.theme import INK, MUTED, colour
 
     if not values:

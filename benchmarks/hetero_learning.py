@@ -22,9 +22,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from schedlab.config import experiment, freeze
+from schedlab.config import experiment
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.files import write_text
+from schedlab.config.runtime import freeze
 from schedlab.stages.policies import policy_spec, policy_stream
 from schedlab.stages.studies import find_study
 from schedlab.studies.hetero.env.settings import ALL_PAIRS

@@ -104,6 +104,27 @@ def hetero_schedulers(results: Path) -> str:
     )
 
 
+def hetero_thesis(results: Path) -> str:
+    """The thesis' pairs, and EASY on the primer, on the one workload of each scenario."""
+    found = pd.read_csv(results / "hetero_rules.csv")
+    pair = found["policy"].isin(["first-high_gflops", "shortest-high_gflops", "shortest-high_mem_bw"])
+    found = found[pair | ((found["scenario"] == "primer_gaia") & (found["policy"] == "easy"))]
+    rows = [
+        [
+            f"`{row.scenario}`",
+            f"`{row.policy}`",
+            f"{row.mean_bounded_slowdown:,.1f}",
+            f"{row.mean_wait_s / 3600:.1f}",
+            f"{row.makespan_s / 3600:.1f}",
+            f"{row.energy_j / 1e9:.2f}",
+            percent(row.oversubscription),
+        ]
+        for row in found.itertuples()
+    ]
+    head = ["scenario", "policy", "bounded slowdown", "waiting time (h)", "makespan (h)", "energy (GJ)"]
+    return page([*head, "time over-subscribed"], rows, "llrrrrr")
+
+
 def hetero_objectives(results: Path) -> str:
     """What each objective favours when its time-weighted sum is taken."""
     rows = [
@@ -201,6 +222,7 @@ TABLES = (
     hetero_hindsight,
     hetero_kth,
     hetero_schedulers,
+    hetero_thesis,
     hetero_objectives,
     hetero_sensitivity,
     hetero_launch,

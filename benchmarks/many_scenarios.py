@@ -30,7 +30,7 @@ sys.path += [str(REPOSITORY / "tests/workflow"), str(REPOSITORY / "tests")]
 from checkouts import Checkout, toy_checkout  # noqa: E402
 from dry_run import dry_run  # noqa: E402
 
-from schedlab.config.parts import read_part  # noqa: E402
+from schedlab.config.runtime.parts import read_part  # noqa: E402
 
 SCENARIO = (
     "name: {name}\nseed: {number}\ncentre: 0.5\nrules: [{{name: zero, target: constant}}, dice]\npolicies: [{name}]\n"

@@ -1,12 +1,22 @@
-"""Tables of the documentation that come from runs, and a sentence, made from docs/results/*.csv and the ledgers of
+"""Writes the tables and numbers of the documentation that come from runs, from docs/results/*.csv and the ledgers of
 conf/claims/.
 
     python benchmarks/page_tables.py          # brings every page up to date
     python benchmarks/page_tables.py --check  # says which pages are not; status 1 where one is not
 
 A table stands between two comments, `<!-- from docs/results/FILE: NAME -->` and `<!-- end of NAME -->`; NAME is a
-key of TABLES. A test holds every page to what this program writes. What a table says beside the numbers of runs
-(names, goals, published values that are in no ledger) stands here with it.
+key of TABLES. What a table says in addition to the numbers of runs (names, published values that are in no ledger)
+is written here.
+
+A number inside a sentence stands between two comments as well, and its comment says where it comes from: the file,
+the row, the column and the format.
+
+    <!-- value batch_rollouts.csv; trace=hpc2n, against=chosen by mean; ratio; .2f -->0.87<!-- end -->
+    <!-- value claims/ramp; id=blocking-pac-ml-a; published; .3f -->0.202<!-- end -->
+    <!-- value hetero_contended.csv; policy=reinforce-contended; max ratio_to_chosen_pair; .0% -->93 %<!-- end -->
+
+One row must match, unless the column has one of `min`, `max`, `mean`, `median`, `sum`, `count` before it.
+A test holds every page to what this program writes.
 """
 
 from __future__ import annotations
@@ -17,9 +27,11 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import adaptation_tables
 import batch_tables
 import cloud_page_tables
 import core_tables
+import errata_tables
 import hetero_tables
 import pandas as pd
 import ramp_tables
@@ -30,6 +42,8 @@ from schedlab.config.files import write_text
 from schedlab.evaluation.claims import read_claims
 
 BLOCK = re.compile(r"(<!-- from (?P<source>\S+): (?P<name>\w+) -->\n).*?(<!-- end of (?P=name) -->)", flags=re.S)
+VALUE = re.compile(r"(<!-- value (?P<place>[^>]*?) -->)[^<]*(<!-- end -->)")
+AGGREGATES = ("min", "max", "mean", "median", "sum", "count")
 
 
 def processes_threads(results: Path) -> str:
@@ -134,14 +148,52 @@ def headlines(results: Path) -> str:
 
 OWN = (processes_threads, workflow_cost, workflow_whole, headlines)
 SCALE = (scale_limits, scale_machines, scale_measured, scale_worked_out, scale_slurm)
-STUDIES = (batch_tables.TABLES, cloud_page_tables.TABLES, core_tables.TABLES, hetero_tables.TABLES, ramp_tables.TABLES)
+STUDIES = (
+    adaptation_tables.TABLES,
+    batch_tables.TABLES,
+    cloud_page_tables.TABLES,
+    core_tables.TABLES,
+    errata_tables.TABLES,
+    hetero_tables.TABLES,
+    ramp_tables.TABLES,
+)
 TABLES: dict[str, Callable[[Path], str]] = {
     function.__name__: function for functions in (*STUDIES, SCALE, OWN) for function in functions
 }
 
 
+def value(place: str, results: Path) -> str:
+    """Return the number that a marker names, as `FILE; KEY=VALUE, KEY=VALUE; [AGGREGATE] COLUMN; FORMAT`.
+
+    Raises ValueError where the marker does not name one number, and FileNotFoundError for an unknown file.
+    """
+    parts = [" ".join(part.split()) for part in place.split(";")]
+    if len(parts) != 4:
+        raise ValueError(f"value {place}: four parts are needed: the file; the row; the column; the format")
+    file, row, column, form = parts
+    if file.startswith("claims/"):
+        study = file.removeprefix("claims/")
+        rows = pd.DataFrame([vars(claim) for claim in read_claims(REPOSITORY / "conf", study)[study].claims])
+    else:
+        rows = pd.read_csv(results / file)
+    aggregate, _, name = column.rpartition(" ")
+    keys = [condition.partition("=")[::2] for condition in row.split(", ") if condition]
+    unknown = [key for key in [name, *(key for key, _ in keys)] if key not in rows]
+    if unknown or (aggregate and aggregate not in AGGREGATES):
+        raise ValueError(f"value {place}: {(unknown or [aggregate])[0]} is no column or aggregate")
+    for key, wanted in keys:
+        rows = rows[rows[key].map(str) == wanted]
+    if rows.empty or (len(rows) > 1 and not aggregate):
+        raise ValueError(f"value {place}: {len(rows)} rows have these values")
+    number = rows[name].agg(aggregate) if aggregate else rows[name].item()
+    return format(number, form).replace("%", " %")
+
+
 def refreshed(text: str, results: Path = REPOSITORY / "docs/results") -> str:
-    """Return a page with every marked table made anew. Raises KeyError for a name that is no table."""
+    """Return a page with every marked table and number written from the records. Raises KeyError for a name that is
+    no table.
+    """
+    text = VALUE.sub(lambda match: f"{match[1]}{value(match['place'], results)}{match[3]}", text)
     return BLOCK.sub(lambda match: f"{match[1]}{TABLES[match['name']](results)}\n{match[4]}", text)
 
 

@@ -70,7 +70,8 @@ def rate_table(rates: list[dict[str, Any]], goals: dict[str, dict[str, Any]]) ->
     lines = ["| benchmark | what | median | quartiles | best | goal | original |", "|---|---|---:|---:|---:|---:|---|"]
     for one in rates:
         known = goals.get(f"{one['study']}/{one['name']}", {})
-        goal = f"{'≤' if one['unit'] == 's' else '≥'} {text_of(known['goal'], one['unit'])}" if "goal" in known else ""
+        sign = "≤" if one["unit"] == "s" else "≥"
+        goal = f"{sign} {text_of(known['goal'], one['unit'])}" if "goal" in known else ""
         original = f"{known['original']} ({known['source']})" if "original" in known else ""
         ends = sorted(value_of(one, key) for key in ("q1", "q3"))
         quartiles = " to ".join(text_of(end, one["unit"], with_unit=place == 1) for place, end in enumerate(ends))
@@ -109,7 +110,7 @@ def reaches(one: dict[str, Any], key: str, goal: float) -> bool:
 
 
 def missed(rates: list[dict[str, Any]], goals: dict[str, dict[str, Any]]) -> list[str]:
-    """Return a line for each goal that the record misses: by how much, and why as far as it is known."""
+    """Return a line for each goal that the record misses: by how much."""
     lines = []
     for one in rates:
         known = goals.get(f"{one['study']}/{one['name']}", {})
@@ -120,7 +121,7 @@ def missed(rates: list[dict[str, Any]], goals: dict[str, dict[str, Any]]) -> lis
         )
         far = abs(value_of(one, "median") / known["goal"] - 1)
         told = "the best round reaches it" if reaches(one, "min", known["goal"]) else f"the best round {best}"
-        lines.append(f"* {one['study']} `{one['name']}`: {median} of {goal}, {far:.0%} off; {told}.{_why(known)}")
+        lines.append(f"* {one['study']} `{one['name']}`: {median} of {goal}, {far:.0%} off; {told}.")
     return lines
 
 
@@ -132,14 +133,8 @@ def missed_growth(grown: dict[str, Any], goals: dict[str, dict[str, Any]]) -> li
         if "goal" in known and last["seconds"] > known["goal"]:
             took, goal = (text_of(value, "s") for value in (last["seconds"], known["goal"]))
             at = f"at {last['size']:,.0f} {one['label']}"
-            lines.append(
-                f"* {one['what']}: {took} of {goal} {at}, {last['seconds'] / known['goal'] - 1:.0%} off.{_why(known)}"
-            )
+            lines.append(f"* {one['what']}: {took} of {goal} {at}, {last['seconds'] / known['goal'] - 1:.0%} off.")
     return lines
-
-
-def _why(known: dict[str, Any]) -> str:
-    return f" {known['missed'][0].upper()}{known['missed'][1:]}." if "missed" in known else ""
 
 
 def growth_table(grown: dict[str, Any], goals: dict[str, dict[str, Any]] | None = None) -> list[str]:

@@ -20,8 +20,8 @@ from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.graph import ForwardGraph, training_graph
 from schedlab.studies.ramp.legacy import LegacySettings
 from schedlab.studies.ramp.network.topology import Ramp
+from schedlab.studies.ramp.placement.blocks import RampPlacement
 from schedlab.studies.ramp.placement.placers import Room, first_fit
-from schedlab.studies.ramp.placement.rules import RampPlacement
 from schedlab.studies.ramp.rules import RULES, Decision
 from schedlab.studies.ramp.scenario import ON_SHIPPED, SHIPPED, published_scenario
 from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode

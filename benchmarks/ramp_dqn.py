@@ -28,7 +28,7 @@ from schedlab.config.readers import read_yaml
 from schedlab.config.schema import validate
 from schedlab.learning.prioritised_dqn.actors import Actor
 from schedlab.learning.prioritised_dqn.learner import NStep, QNetwork, errors, vector_reader
-from schedlab.learning.prioritised_dqn.replay import PrioritisedReplay
+from schedlab.learning.replay_memory import PrioritisedReplay
 from schedlab.learning.seeding import use_one_thread
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs

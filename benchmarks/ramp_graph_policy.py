@@ -18,10 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
-from schedlab.config import experiment, freeze
+from schedlab.config import experiment
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.config.plugins import load_object
+from schedlab.config.runtime import freeze
 from schedlab.config.schema import validate
 from schedlab.stages.studies import find_study
 from schedlab.studies.ramp.graphs.prepare import make_graphs

@@ -22,6 +22,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
+from schedlab.config.contract import Budget
 from schedlab.config.data_paths import find_data
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
@@ -43,7 +44,7 @@ def rates(problem: RampProblem, settings: AfterstateSettings, seed: int, trainin
         episode_arrivals(problem.simulation, tables, derive_seed(root, "ramp", "apart", number))
         for number in range(episodes)
     ]
-    learner = Training(problem, settings, seed, lambda *_, **__: None)
+    learner = Training(problem, settings, seed, lambda *_, **__: None, Budget())
     rows: list[dict[str, Any]] = []
     for kept in learner.candidates(training):
         blocked = [(len(each.times) - play(kept, tables, outlook, each, end)) / each.arrived for each in apart]

@@ -90,7 +90,9 @@ def main() -> None:
 def measure(name: str) -> dict[str, float]:
     """Run one case in this process."""
     from schedlab.batsim.running import Inputs, open_backend
-    from schedlab.batsim.schedulers import conservative, easy, fcfs  # noqa: F401  imports are not part of what is measured
+
+    # Imports are not part of what is measured.
+    from schedlab.batsim.schedulers import conservative, easy, fcfs  # noqa: F401
 
     with tempfile.TemporaryDirectory() as folder:
         jobs, hosts, scheduler = inputs(name, Path(folder))
