@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import Jobs, Machine
+from schedlab.studies.batch.simulator.stepper import Drawn, Stepper, Task
 
 
 def jobs_from(rows: list[tuple[float, float, float, int]], machine: Machine | None = None) -> Jobs:
@@ -32,3 +34,15 @@ def windows(draw: st.DrawFn, most: int = 24, in_order: bool = True) -> tuple[Job
     gaps = [gap if gap < 4 else 0 for gap, *_ in rows]
     submit = np.cumsum(gaps) if in_order else np.array(gaps) * 3
     return jobs_from([(when, *rest) for when, (_, *rest) in zip(submit.tolist(), rows, strict=True)], machine), machine
+
+
+def stepper_on(jobs: Jobs, machine: Machine, backfill: str, start: int = 0, **values) -> Stepper:
+    """A stepper at the beginning of the window of all jobs from `start` on."""
+    environment = EnvironmentSettings(
+        **{name: values.pop(name) for name in list(values) if name in EnvironmentSettings.model_fields}
+    )
+    length = len(jobs) - start
+    task = Task(jobs, machine, range(start, start + 1), (length, length), backfill, settings=environment, **values)
+    stepper = Stepper(task, 1)
+    stepper.open(0, Drawn(start, length, np.random.default_rng(7)))
+    return stepper

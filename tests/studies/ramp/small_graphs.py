@@ -1,8 +1,18 @@
-"""Graphs of the ramp study's tests: a chain, a diamond, random ones."""
+"""Graphs of the ramp study's tests (a chain, a diamond, random ones) and a cluster of one small job."""
+
+import math
 
 import numpy as np
 
-from schedlab.studies.ramp.graphs.graph import ForwardGraph
+from schedlab.studies.ramp.graphs.graph import ForwardGraph, training_graph
+from schedlab.studies.ramp.legacy import LegacySettings
+from schedlab.studies.ramp.network.topology import Ramp
+from schedlab.studies.ramp.placement.blocks import RampPlacement
+from schedlab.studies.ramp.simulator.cluster import Cluster, ClusterLimits
+from schedlab.studies.ramp.simulator.jobs import Job, ListedJobs
+from schedlab.studies.ramp.simulator.timing import JobTimes
+
+TOPOLOGY = Ramp(2, 2, 2)
 
 
 def graph(edges, forward, backward=None, activation=None, parameter=None, name="small", ids=None):
@@ -40,3 +50,17 @@ def run_to_end(cluster, planner):
     """Step a cluster until it is done, planning each waiting job as `planner` says."""
     while not cluster.done:
         cluster.step({job.index: planner(cluster, job) for job in cluster.queue[:1]} if cluster.queue else {})
+
+
+def cluster_of(times, forward=None, beta=1.0, legacy=None, memory=80e9, later=math.inf, **limits):
+    """A cluster of 8 servers at which one job of 10 s (alone, whole) arrives at each of the times."""
+    step = training_graph(forward or chain(2.0, 3.0))
+    jobs = [Job(number, number, step, 1, beta) for number in range(len(times))]
+    source = ListedJobs(jobs, times, later)
+    return Cluster(
+        JobTimes(TOPOLOGY, legacy or LegacySettings()),
+        RampPlacement(TOPOLOGY),
+        np.full(8, memory),
+        source,
+        ClusterLimits(**limits),
+    )

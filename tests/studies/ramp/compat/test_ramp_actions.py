@@ -1,0 +1,170 @@
+"""A program of one's own drives the cluster by five actions; each way in which they can be wrong is told."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small_graphs import chain, cluster_of, graph
+
+from schedlab.config.errors import UserError
+from schedlab.studies.ramp.compat.actions import (
+    DepPlacement,
+    DepSchedule,
+    JointAction,
+    OpPartition,
+    OpPlacement,
+    OpSchedule,
+    action_of,
+)
+from schedlab.studies.ramp.placement.managers import Manager
+
+FORWARD = chain(2.0, 3.0)
+
+
+def planned(degree=2, **values):
+    """A cluster with a waiting job, the manager's plan for it, and the same as five actions."""
+    cluster = cluster_of([0.0, 1.0], FORWARD, **values)
+    plan = Manager().plan(cluster, cluster.queue[0], degree)
+    return cluster, plan, action_of(cluster, {0: plan})
+
+
+def test_actions_by_name_run_as_the_plan_that_they_name():
+    durations = []
+    for named in (False, True):
+        cluster, plan, action = planned()
+        cluster.step(action.decisions(cluster) if named else {0: plan})
+        durations.append(cluster.running[0].duration)
+    assert durations[0] == durations[1]
+
+
+def test_a_job_is_rejected_for_the_first_part_that_leaves_it_out():
+    cluster, _, action = planned()
+    empty = {
+        "op_partition": OpPartition(),
+        "op_placement": OpPlacement(),
+        "op_schedule": OpSchedule(),
+        "dep_placement": DepPlacement(),
+        "dep_schedule": DepSchedule(),
+    }
+    for part, nothing in empty.items():
+        assert replace(action, **{part: nothing}).decisions(cluster) == {0: part}
+    assert JointAction().decisions(cluster) == {0: "op_partition"}
+    cluster.step(JointAction().decisions(cluster))
+    assert cluster.record.blocked[0].cause == "op_partition"
+
+
+def test_priorities_decide_what_runs_first():
+    """Two branches on one server: the branch that the long chain hangs from goes first or last."""
+    forward = graph([(1, 2), (1, 3), (3, 4)], [1.0, 5.0, 5.0, 1.0])
+    durations = {}
+    for first in ("2", "3"):
+        cluster = cluster_of([0.0, 0.5], forward)
+        plan = Manager().plan(cluster, cluster.queue[0], 1)
+        action = action_of(cluster, {0: plan})
+        other = "2" if first == "3" else "3"
+        own = dict(action.op_schedule.priorities["0-0-0"][0])
+        own[first], own[other] = 100, -1
+        placed = dict(action.op_placement.servers[0]) | {"4": "1-0-0", "5": "1-0-0"}
+        moved = OpPlacement({0: placed})
+        schedule = {
+            server: {0: {name: own[name] for name, place in placed.items() if place == server}}
+            for server in ("0-0-0", "1-0-0")
+        }
+        channels = {dep: route(placed[dep[0]], placed[dep[1]]) for dep in action.dep_placement.channels[0]}
+        dep_schedule = {None: {0: dict.fromkeys(channels, 0)}}
+        changed = replace(
+            action,
+            op_placement=moved,
+            op_schedule=OpSchedule(schedule),
+            dep_placement=DepPlacement({0: channels}),
+            dep_schedule=DepSchedule(dep_schedule),
+        )
+        changed_plan = changed.decisions(cluster)[0]
+        durations[first] = cluster.times.timing(changed_plan.split, changed_plan.placement).lookahead.time
+    assert durations["3"] == pytest.approx(durations["2"] - 2.0, rel=1e-3)  # op 4 and its mate run beside op 2
+
+
+def route(source, destination):
+    return None if source == destination else {f"src_{source}_dst_{destination}_channel_0"}
+
+
+def scheduled(action, server, shard):
+    """The action with a priority more, of a shard on a server."""
+    priorities = {label: {0: dict(jobs[0])} for label, jobs in action.op_schedule.priorities.items()}
+    priorities.setdefault(server, {0: {}})[0][shard] = 1
+    return replace(action, op_schedule=OpSchedule(priorities))
+
+
+def dep_scheduled(action, channel, dep=("1a", "2b")):
+    """The action with a priority more, of a dep on a channel."""
+    priorities = {name: {0: dict(jobs[0])} for name, jobs in action.dep_schedule.priorities.items()}
+    priorities.setdefault(channel, {0: {}})[0][dep] = 1
+    return replace(action, dep_schedule=DepSchedule(priorities))
+
+
+def sent(action, dep, *channels):
+    """The action with a dep on channels."""
+    return replace(action, dep_placement=DepPlacement({0: {**action.dep_placement.channels[0], dep: set(channels)}}))
+
+
+def changed_placement(action, **servers):
+    return replace(action, op_placement=OpPlacement({0: {**action.op_placement.servers[0], **servers}}))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda action: replace(action, op_partition=OpPartition({0: {1: 3}})), "op 1"),
+        (lambda action: replace(action, op_partition=OpPartition({0: {9: 2}})), "op 9"),
+        (lambda action: replace(action, op_partition=OpPartition({5: {1: 2}})), "job 5"),
+        (lambda action: changed_placement(action, **{"1a": "9-9-9"}), "op_placement.* 1a .*9-9-9"),
+        (lambda action: changed_placement(action, **{"7z": "0-0-0"}), "op_placement.* 7z"),
+        (lambda action: replace(action, op_schedule=OpSchedule({"0-0-0": {0: {"1a": 1}}})), "op_schedule: shard"),
+        (lambda action: scheduled(action, "9-9-9", "1a"), "op_schedule.* 9-9-9"),
+        (lambda action: scheduled(action, "0-0-0", "7z"), "op_schedule.* 7z"),
+        (lambda action: scheduled(action, "0-0-0", "1b"), "op_schedule.* 1b .*0-0-0"),
+        (lambda action: replace(action, dep_placement=DepPlacement({0: {("1a", "2a"): None}})), "dep_placement: "),
+        (
+            lambda action: replace(
+                action, dep_placement=DepPlacement({0: dict.fromkeys(action.dep_placement.channels[0])})
+            ),
+            "dep_placement.*src_0-0-0_dst_1-0-0_channel_0",
+        ),
+        (lambda action: sent(action, ("1a", "7z")), "dep_placement.*1a -> 7z"),
+        (lambda action: sent(action, ("1a", "2a"), "src_0-0-0_dst_1-0-0_channel_0"), "dep_placement.*1a -> 2a .*None"),
+        (lambda action: replace(action, dep_schedule=DepSchedule({None: {0: {("1a", "2a"): 0}}})), "dep_schedule: "),
+        (lambda action: dep_scheduled(action, "no such channel"), "dep_schedule.*1a -> 2b"),
+        (lambda action: dep_scheduled(action, "src_1-0-0_dst_0-0-0_channel_0"), "dep_schedule.*1a -> 2b .*src_0-0-0"),
+        (lambda action: dep_scheduled(action, "src_0-0-0_dst_1-0-0_channel_0", ("1a", "2a")), "dep_schedule.*1a -> 2a"),
+        (lambda action: dep_scheduled(action, None, ("1a", "7z")), "dep_schedule.*1a -> 7z"),
+    ],
+)
+def test_actions_that_cannot_be_are_refused(change, named):
+    cluster, _, action = planned()
+    with pytest.raises(UserError, match=named):
+        change(action).decisions(cluster)
+
+
+def test_deps_may_be_scheduled_under_none_whatever_channel_they_take():
+    """So does the example of docs/ramp.md, whose priorities do not differ."""
+    cluster, _, action = planned()
+    listed = DepSchedule({None: {0: dict.fromkeys(action.dep_placement.channels[0], 0)}})
+    cluster.step(replace(action, dep_schedule=listed).decisions(cluster))
+    named = planned()
+    named[0].step({0: named[1]})
+    assert cluster.running[0].duration == named[0].running[0].duration
+
+
+def test_memory_is_not_exceeded():
+    cluster, _, action = planned()
+    cluster.memory = np.full(8, 1e5)
+    with pytest.raises(UserError, match="exceeds the memory of a server"):
+        action.decisions(cluster)
+
+
+def test_a_server_holds_one_job():
+    cluster, plan, _ = planned()
+    cluster.step({0: plan})
+    second = action_of(cluster, {1: plan})
+    with pytest.raises(UserError, match="takes a server of another job"):
+        second.decisions(cluster)

@@ -1,0 +1,135 @@
+"""Figures of policies: what is drawn, the values that go with it, and what a scale without them shows."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from schedlab.config.composition import Composer
+from schedlab.config.contract import FigureSpec, StudyTables
+from schedlab.config.settings import ThemeSettings
+from schedlab.figures import theme
+from schedlab.figures.panels.bars import bar_colours
+from schedlab.studies.ramp.figures.data import family
+from schedlab.studies.ramp.figures.policies import draw_pairs, draw_scores, draw_validation
+
+CONF = Path(__file__).parents[4] / "conf"
+SCENARIOS = ("uniform", "published_a")
+RATES = {"para_max": 0.3, "para_min": 0.4, "afterstate": 0.2}
+
+
+@pytest.fixture(autouse=True)
+def applied_theme():
+    with theme.applied(ThemeSettings()):
+        yield
+
+
+def tables() -> StudyTables:
+    scores, curves = [], []
+    for scenario in SCENARIOS:
+        learned = f"afterstate-{scenario.replace('_', '-')}"
+        for name, rate in RATES.items():
+            policy = learned if name == "afterstate" else name
+            for split in ("validation", "test"):
+                for unit in range(2):
+                    key = {"scenario": scenario, "policy": policy, "split": split, "unit": f"{split}-{unit}"}
+                    scores += [{**key, "metric": "blocking_rate", "value": rate + 0.01 * unit}]
+                    scores += [{**key, "metric": "jct", "value": 1000.0 / rate + 100 * unit}]
+        for seed in range(2):
+            for step in (0, 10):
+                key = {"policy": learned, "policy_seed": seed, "step": step, "split": "validation"}
+                curves.append({**key, "metric": "blocking_rate", "value": 0.25 - 0.005 * step + 0.01 * seed})
+                curves.append({**key, "metric": "jct", "value": 7200.0 + 360 * step})
+    frame = pd.DataFrame(scores).assign(
+        kind=lambda rows: np.where(rows["policy"].str.startswith("afterstate"), "learned", "rule")
+    )
+    summary = frame.groupby(["scenario", "policy", "kind", "split", "metric"], as_index=False)["value"].mean()
+    none = pd.DataFrame()
+    return StudyTables(frame, pd.DataFrame(curves), summary, none, {}, {}, {name: {} for name in SCENARIOS}, {})
+
+
+def spec(kind, scenarios=SCENARIOS, **params):
+    return FigureSpec(kind, kind, "Title", "What is shown.", scenarios=scenarios, params=params)
+
+
+def test_a_policy_is_called_by_what_it_is():
+    assert family("afterstate-published-a", "published_a") == "afterstate"
+    assert family("para_max", "uniform") == "para_max"
+
+
+def test_learning_is_drawn_against_bands_of_rules():
+    metrics = ["blocking_rate", "jct"]
+    drawing = draw_validation(
+        tables(), spec("validation", baselines=["para_max"], labels={"uniform": "A"}, metrics=metrics)
+    )
+    panels = drawing.figure.axes
+    assert [axes.get_title(loc="left") for axes in panels] == ["blocking rate", "completion time (h)"] * 2
+    assert [panels[place].get_ylabel() for place in (0, 2)] == ["A", "published_a"]
+    curve, rule = panels[0].get_lines()
+    assert curve.get_ydata() == pytest.approx([0.255, 0.205])
+    assert np.allclose(rule.get_ydata(), 0.305)
+    curve, rule = panels[1].get_lines()
+    assert curve.get_ydata() == pytest.approx([2, 3])
+    assert np.allclose(rule.get_ydata(), (1000 / 0.3 + 50) / 3600)
+    assert drawing.values["blocking"]["A"]["first"] == pytest.approx(0.255)
+    assert drawing.values["blocking"]["A"]["last"] == pytest.approx(0.205)
+
+
+def test_the_best_policy_of_a_measure_has_a_bar_of_one():
+    names = ["afterstate", "para_max", "para_min"]
+    drawing = draw_scores(tables(), spec("scores", ("uniform",), policies=names, metrics=["blocking_rate", "jct"]))
+    heights = {bar.get_label(): [patch.get_height() for patch in bar] for bar in drawing.figure.axes[0].containers}
+    assert [container[0].get_height() for container in drawing.figure.axes[0].containers[:3]] == pytest.approx(
+        [1, 0.205 / 0.305, 0.205 / 0.405]
+    )
+    assert len(heights) == 3
+    assert drawing.values["least"] == {"uniform": {"policy": "afterstate", "rate": pytest.approx(0.205)}}
+
+
+def test_eight_policies_have_bars_of_eight_colours():
+    assert len(set(bar_colours(list("abcdefgh")).values())) == 8
+    assert list(bar_colours(list("abc")).values()) == [theme.colour(number) for number in range(3)]
+
+
+def test_published_rates_are_rings_and_their_distance_is_told():
+    drawing = draw_pairs(
+        tables(), spec("pairs", ("published_a",), published={"published_a": {"para_max": 0.31, "pac_ml": 0.2}})
+    )
+    assert len(drawing.figure.axes[0].get_lines()) == 5
+    assert drawing.values["distances"] == pytest.approx({"published_a": 0.005})
+
+
+@pytest.mark.parametrize("draw", [draw_validation, draw_scores, draw_pairs])
+def test_a_scenario_without_its_policies_is_left_out_and_told_of(draw):
+    params = (
+        {"policies": ["para_max"]}
+        if draw is draw_scores
+        else {"metrics": ["blocking_rate"]}
+        if draw is draw_validation
+        else {}
+    )
+    assert list(draw(tables(), spec("any", ("uniform", "bare"), **params)).left_out) == ["bare"]
+
+
+@pytest.mark.parametrize("draw", [draw_validation, draw_scores, draw_pairs])
+def test_a_scale_without_them_says_so(draw):
+    params = {"policies": ["para_max"]} if draw is draw_scores else {}
+    drawing = draw(tables(), spec("any", ("loose",), **params))
+    assert not drawing.figure.axes[0].has_data() and drawing.figure.axes[0].texts
+
+
+def test_the_pairs_say_at_which_scale_the_published_learner_is_run_again():
+    found = {}
+    for scale in ("full", "paper"):
+        composer = Composer(CONF, scale)
+        figure = composer.compose("figure/ramp", "published_pairs").values
+        assert scale in figure["scales"]
+        policies = {
+            policy
+            for name in figure["scenarios"]
+            for policy in composer.compose("scenario/ramp", name).values["policies"]
+        }
+        again = [policy for policy in sorted(policies) if policy.startswith("apex-dqn")]
+        found[scale] = [policy for policy in again if scale in composer.compose("policy/ramp", policy).values["scales"]]
+    assert found == {"full": [], "paper": ["apex-dqn-published-a"]}
