@@ -35,7 +35,7 @@ class Walk:
         self.job.budget.decisions += 100  # as a learner that plays before its first update does
         return Pace(self.job.spec.train_on[phase].steps, self.save_every)
 
-    def step(self, phase: int, update: int) -> None:
+    def step(self, phase: int, update: int) -> bool | None:
         drawn = generator(self.job.seed, phase, update).random(3)
         self.job.budget.decisions += 3
         self.value, self.sum = self.value + drawn, self.sum + drawn.sum()
@@ -56,7 +56,9 @@ class Walk:
         self.sum, self.value = np.array(kept.meta["sum"]), kept.group("walk")["value"]
 
 
-def run(folder: Path, killed_at: int = -1, save_every: int = 2, values: Any = 1, **changed: Any) -> tuple[Any, ...]:
+def run(
+    folder: Path, killed_at: int = -1, save_every: int = 2, values: Any = 1, kind: type[Walk] = Walk, **changed: Any
+) -> tuple[Any, ...]:
     """Run a job; return the policy's bytes, the curve and the budget, and how many updates were made."""
     given = {"seed": 7, "phases": PHASES, "start": None, **changed}
     paths = LearnPaths(given["start"], folder / "policy.zip", folder / "progress")
@@ -64,7 +66,7 @@ def run(folder: Path, killed_at: int = -1, save_every: int = 2, values: Any = 1,
     spec = PolicySpec("walk", "learned", "walk", train_on=given["phases"])
     with CurveRecorder(paths.progress / "curve.jsonl") as curve:
         job = LearningJob("walk", values, spec, given["seed"], paths, curve)
-        walk = Walk(job, killed_at, save_every)
+        walk = kind(job, killed_at, save_every)
         job.run(walk)
         write_checkpoint(paths.checkpoint, {"kind": "walk"}, grouped({"walk": {"value": walk.value}}))
     return paths.checkpoint.read_bytes(), curve.points(), job.budget, walk.made
@@ -84,6 +86,23 @@ def test_a_job_killed_at_any_update_ends_with_the_same_bytes_curve_and_budget(
     assert cut[:3] == whole[:3]
     saved = at - at % save_every if at < 5 else 5 + (at - 5) - (at - 5) % save_every
     assert cut[3] == 9 - saved
+
+
+class Settled(Walk):
+    """A walk whose phases end with their third update."""
+
+    def step(self, phase: int, update: int) -> bool:
+        super().step(phase, update)
+        return update == 2
+
+
+@pytest.mark.parametrize("at", range(6))
+def test_a_step_may_end_its_phase(tmp_path: Path, at: int) -> None:
+    whole = run(tmp_path / "whole", kind=Settled)
+    with pytest.raises(Killed):
+        run(tmp_path / "cut", killed_at=at, kind=Settled)
+    assert run(tmp_path / "cut", kind=Settled)[:3] == whole[:3]
+    assert whole[3] == 6 and [point["update"] for point in whole[1]][-1] == 3
 
 
 def test_a_point_holds_its_place_and_the_budget_used_by_then(tmp_path: Path) -> None:

@@ -31,8 +31,8 @@ class Learning(Protocol):
     def begin(self, phase: int) -> Pace:
         """Prepare a phase (optimisers, memories) and return how long it takes."""
 
-    def step(self, phase: int, update: int) -> None:
-        """Make one update; the count starts at 0 in each phase."""
+    def step(self, phase: int, update: int) -> bool | None:
+        """Make one update; the count starts at 0 in each phase. True: the phase ends with it, before its time."""
 
     def end(self, phase: int) -> None:
         """Finish a phase after its last update; by default nothing is left to do."""
@@ -77,8 +77,8 @@ class LearningJob:
             elif self.phase:
                 self.save(*learning.state())
             while self.update < pace.updates:
-                learning.step(self.phase, self.update)
-                self.update += 1
+                over = learning.step(self.phase, self.update)
+                self.update = pace.updates if over else self.update + 1
                 if self.update % pace.save_every == 0:
                     self.save(*learning.state())
             learning.end(self.phase)

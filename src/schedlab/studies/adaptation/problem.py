@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -304,3 +304,22 @@ class AdaptationProblem:
         columns["parent_rank"] = float("nan") if of_parent is None else float(self.view.ranks(reward)[of_parent])
         columns |= {name: values[row][kept] for name, values in self.view.metrics.items()}
         return pd.DataFrame(columns)
+
+
+class Trainings:
+    """Which rows of the tables were looked up: each unit and sequence is a full training, and counts once.
+
+    seen  scenario -> bool (units, sequences)
+    """
+
+    def __init__(self, problems: Mapping[str, AdaptationProblem]) -> None:
+        self.seen = {name: np.zeros(problem.view.reward.shape, bool) for name, problem in problems.items()}
+
+    def look_up(self, scenario: str, rows: np.ndarray, sequences: np.ndarray) -> None:
+        """Mark the sequences (n,) on the units at `rows` (m,) of a scenario's view."""
+        self.seen[scenario][np.ix_(rows, np.unique(sequences))] = True
+
+    @property
+    def count(self) -> int:
+        """The number of trainings looked up."""
+        return sum(int(seen.sum()) for seen in self.seen.values())

@@ -11,6 +11,7 @@ from schedlab.config.contract import Budget, Phase
 from schedlab.config.errors import UserError
 from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
 from schedlab.studies.adaptation.example import example_problem
+from schedlab.studies.adaptation.learners import exact
 from schedlab.studies.adaptation.learners.exact import ExactLearner, _loss
 
 STARTS = (60.0, 120.0, 190.0)
@@ -93,6 +94,38 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_others(examples: dic
     )
     assert one.checkpoint.read_bytes() == same.checkpoint.read_bytes() and one.curves == same.curves
     assert one.checkpoint.read_bytes() != other.checkpoint.read_bytes()
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("after", [0, 3, 8, 11, 17])
+def test_an_interrupted_job_goes_on_to_the_same_bytes(
+    examples: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    first, second, _ = examples
+    phases = (Phase((first,), 8), Phase((first, second), 9))  # 9 and 10 looks
+    monkeypatch.setattr(exact, "SAVE_EVERY", 2)
+    whole = learn(ExactLearner(), examples, phases, tmp_path / "whole", 3)
+    original, count = exact._Learning.step, 0
+
+    def killed(self, *arguments) -> bool:
+        nonlocal count
+        count += 1
+        if count > after:
+            raise Killed
+        return original(self, *arguments)
+
+    monkeypatch.setattr(exact._Learning, "step", killed)
+    with pytest.raises(Killed):
+        learn(ExactLearner(), examples, phases, tmp_path / "cut", 3)
+    after, before = 100, count - 1
+    monkeypatch.setattr(exact._Learning, "step", killed)
+    cut = learn(ExactLearner(), examples, phases, tmp_path / "cut", 3)
+    assert cut.checkpoint.read_bytes() == whole.checkpoint.read_bytes()
+    assert cut.curves == whole.curves and cut.budget == whole.budget
+    assert count - before - 1 <= 19 - before + 1  # at most one of the steps was made a second time
 
 
 def test_a_child_starts_from_its_parent_and_writes_its_own_parameters(examples: dict, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from schedlab.config.contract import Budget, Phase
 from schedlab.config.errors import UserError
 from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
 from schedlab.studies.adaptation.example import example_problem
+from schedlab.studies.adaptation.learners import sequence
 from schedlab.studies.adaptation.learners.sequence import BanditLearner, ConstantLearner, NearestLearner
 
 
@@ -101,3 +102,32 @@ def test_each_look_at_the_tables_is_a_training_once(examples: dict, tmp_path: Pa
     pulled = learn(BanditLearner(), examples, (Phase(tuple(examples), 5000),), tmp_path / "bandit").budget
     assert (pulled.episodes, pulled.decisions) == (5000, 5000 * examples["at-60"].tree.decisions)
     assert len(examples["at-60"].tree.sequences) < pulled.trainings <= everything
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("after", [0, 1, 5, 7, 12])
+def test_an_interrupted_bandit_goes_on_to_the_same_bytes(
+    examples: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    phases = (Phase(("at-60", "at-190"), 100), Phase(("at-120",), 110))
+    monkeypatch.setattr(sequence, "SAVE_EVERY", 2)
+    whole = learn(BanditLearner(), examples, phases, tmp_path / "whole", 3)
+    original, count = sequence._Pulls.step, 0
+
+    def killed(self, *arguments) -> None:
+        nonlocal count
+        count += 1
+        if count > after:
+            raise Killed
+        original(self, *arguments)
+
+    monkeypatch.setattr(sequence._Pulls, "step", killed)
+    with pytest.raises(Killed):
+        learn(BanditLearner(), examples, phases, tmp_path / "cut", 3)
+    monkeypatch.setattr(sequence._Pulls, "step", original)
+    cut = learn(BanditLearner(), examples, phases, tmp_path / "cut", 3)
+    assert cut.checkpoint.read_bytes() == whole.checkpoint.read_bytes()
+    assert cut.curves == whole.curves and cut.budget == whole.budget

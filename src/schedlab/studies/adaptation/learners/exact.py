@@ -2,87 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec
-from schedlab.config.schema import validate
 from schedlab.learning.adam import Adam
-from schedlab.learning.job import LearningJob
+from schedlab.learning.checkpoints import Checkpoint, grouped, load_module, module_arrays
+from schedlab.learning.job import Pace
 from schedlab.learning.policy_gradient import descend
-from schedlab.learning.seeding import use_one_thread
-from schedlab.learning.settings import phase_settings
 from schedlab.studies.adaptation.learners.network_policy import (
-    POLICY_KIND,
     Batch,
-    NetworkPolicy,
+    NetworkLearner,
+    NetworkLearning,
     batches_of,
     greedy_sequences,
-    groups_of,
-    load_policy,
-    save_network,
-    start_network,
 )
-from schedlab.studies.adaptation.learners.policy_network import PolicyNetwork
-from schedlab.studies.adaptation.learners.settings import ExactSettings, network_mistakes
-from schedlab.studies.adaptation.learners.trainings import Trainings
-from schedlab.studies.adaptation.problem import AdaptationProblem
+from schedlab.studies.adaptation.learners.settings import ExactSettings
 
 _CURVES = ("objective", "reward", "accuracy", "probability_best", "regret")
+SAVE_EVERY = 50  # updates between two states that an interrupted job resumes from
 
 
-class ExactLearner:
-    """Learns a policy network from the exact gradient; the seed matters through the first parameters alone."""
+class _Learning(NetworkLearning):
+    """Climbs until every scenario's best sequence is taken with confidence; a phase ends with the best parameters seen.
 
-    def learn(
-        self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> Budget:
-        """Learn phase after phase and write the final parameters; an interrupted job (seconds) starts again.
+    best  scaled reward and parameters of the best update of the phase; sure: whether it ended with confidence
+    """
 
-        Returns the budget used: every training of the tables, and no episode.
-        """
-        use_one_thread()
-        settings = validate(ExactSettings, spec.params)
-        of_phase = phase_settings(ExactSettings, spec, network_mistakes)
-        network, encoding = start_network(settings, problems, seed, paths)
-        job, trainings = LearningJob(POLICY_KIND, {}, spec, seed, paths, curve), Trainings(problems)
-        for job.phase, phase in enumerate(spec.train_on):
-            groups = groups_of(problems, phase.scenarios, settings.slope)
-            for group in groups:
-                trainings.look_up(group.scenario, group.rows, np.arange(group.reward.size))
-            job.budget.trainings = trainings.count
-            _Phase(network, batches_of(groups, encoding), of_phase[job.phase], job).run(phase.steps)
-        save_network(paths, settings, network, encoding, problems)
-        return job.budget
-
-    def load(self, checkpoint: Path, problem: AdaptationProblem) -> NetworkPolicy:
-        """Return the learned policy."""
-        return load_policy(checkpoint, problem)
-
-
-class _Phase:
-    def __init__(self, network: PolicyNetwork, batches: list[Batch], settings: ExactSettings, job: LearningJob) -> None:
-        self.network, self.batches, self.settings, self.job = network, batches, settings, job
-        self.optimizer = Adam(network.parameters(), settings.learning_rate)
+    def begin(self, phase: int) -> Pace:
+        """Look everything up, and begin with a fresh optimiser; after the last step there is one more look."""
+        self.settings, groups = self.of_phase[phase]
+        for group in groups:
+            self.trainings.look_up(group.scenario, group.rows, np.arange(group.reward.size))
+        self.job.budget.trainings = self.trainings.count
+        self.batches = batches_of(groups, self.encoding)
         self.scaled = [
-            torch.from_numpy(np.stack([_scaled(group.reward) for group in batch.groups])) for batch in batches
+            torch.from_numpy(np.stack([_scaled(group.reward) for group in batch.groups])) for batch in self.batches
         ]
+        self.optimizer = Adam(self.network.parameters(), self.settings.learning_rate)
+        self.reached, self.best, self.sure = -np.inf, {}, False
+        self.steps = self.job.spec.train_on[phase].steps
+        return Pace(self.steps + 1, SAVE_EVERY)
 
-    def run(self, updates: int) -> None:
-        """Climb until every scenario's best sequence is taken with confidence; end with the best parameters seen."""
-        best, kept = -np.inf, None
-        for update in range(updates + 1):
-            loss, reached, sure = self._evaluate(update)
-            if reached > best:
-                best, kept = reached, {name: value.clone() for name, value in self.network.state_dict().items()}
-            if sure or update == updates:
-                break
+    def step(self, phase: int, update: int) -> bool:
+        """Look where the policy is and, unless it is sure, take a gradient step."""
+        del phase
+        loss, reached, self.sure = self._evaluate(update)
+        if reached > self.reached:
+            self.reached, self.best = reached, module_arrays(self.network)
+        if not self.sure and update < self.steps:
             descend(self.optimizer, loss)
-        if not sure:
-            self.network.load_state_dict(kept)
+        return self.sure
+
+    def end(self, phase: int) -> None:
+        """Keep the best parameters seen, where the last ones are not sure."""
+        del phase
+        if not self.sure:
+            load_module(self.network, self.best, self.job.progress)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return parameters, the best ones so far, the optimiser's memory and the trainings looked up."""
+        groups = {"network": module_arrays(self.network), "best": self.best, "optimizer": self.optimizer.arrays()}
+        values = {"reached": self.reached if self.best else None, "sure": self.sure}
+        return values, grouped(groups | {"trainings": self.trainings.seen})
+
+    def load(self, kept: Checkpoint) -> None:
+        """Put back what `state` returned."""
+        load_module(self.network, kept.group("network"), kept.path)
+        self.optimizer.load(kept.group("optimizer"))
+        self.best, self.trainings.seen = kept.group("best"), kept.group("trainings")
+        self.reached, self.sure = kept.meta["reached"] if self.best else -np.inf, kept.meta["sure"]
 
     def _evaluate(self, update: int) -> tuple[torch.Tensor, float, bool]:
         """Loss, mean scaled reward of the greedy policy (0 is the ceiling), and whether it is there with confidence."""
@@ -120,10 +110,9 @@ def _loss(whole: torch.Tensor, scaled: torch.Tensor, weight: float) -> torch.Ten
     """The loss of each group, from the sequences' log-probabilities and scaled rewards (both groups, sequences).
 
     With an entropy weight: the negative of expected reward and weighted entropy, over the weight, so that the gradient
-      keeps its
-    size while the weight falls. Without: -log of the best sequences' probability, which is where the expectation of an
-    ever sharper utility leads; the gradient of the plain expectation all but vanishes where the second best has been
-    settled on.
+    keeps its size while the weight falls. Without: -log of the best sequences' probability, which is where the
+    expectation of an ever sharper utility leads; the gradient of the plain expectation all but vanishes where the
+    second best has been settled on.
     """
     if weight > 0:
         chances = whole.exp()
@@ -135,3 +124,13 @@ def _scaled(reward: np.ndarray) -> np.ndarray:
     """Rewards with the best at 0 and a standard deviation of 1, so that every scenario weighs the same."""
     spread = float(reward.std())
     return ((reward - reward.max()) / (spread if spread > 0 else 1.0)).astype(np.float32)
+
+
+class ExactLearner(NetworkLearner):
+    """Learns a policy network from the exact gradient; the seed matters through the first parameters alone.
+
+    Its budget is every training of the tables, and no episode.
+    """
+
+    settings = ExactSettings
+    learning = _Learning

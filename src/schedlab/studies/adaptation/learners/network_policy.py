@@ -1,23 +1,27 @@
-"""What learners of a policy network share: the states of several scenarios as one batch, and the policy's file."""
+"""What learners of a policy network share: the job, states of several scenarios as one batch, the policy's file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
-from schedlab.config.contract import LearnPaths
+from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec
 from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.schema import validate
 from schedlab.learning.checkpoints import Checkpoint, load_module, module_arrays, read_checkpoint, write_checkpoint
+from schedlab.learning.job import Learning, LearningJob
+from schedlab.learning.seeding import use_one_thread
+from schedlab.learning.settings import phase_settings
 from schedlab.studies.adaptation.decisions import ActByDeciding, Decision, check_actions
 from schedlab.studies.adaptation.learners.encoders import Encoding, vocabulary_of
 from schedlab.studies.adaptation.learners.policy_network import Inputs, PolicyNetwork, build_network, encoding_of
-from schedlab.studies.adaptation.learners.settings import NetworkSettings
-from schedlab.studies.adaptation.problem import AdaptationProblem
+from schedlab.studies.adaptation.learners.settings import NetworkSettings, network_mistakes
+from schedlab.studies.adaptation.problem import AdaptationProblem, Trainings
 from schedlab.studies.adaptation.simulator.table import DecisionTree
 
 POLICY_KIND = "adaptation-network"
@@ -207,3 +211,46 @@ def load_policy(path: Path, problem: AdaptationProblem) -> NetworkPolicy:
 
     begun = checkpoint.group(_PARENT.removesuffix("/"))
     return policy(_own(checkpoint), policy(begun) if begun else None)
+
+
+class NetworkLearning(Learning):
+    """What the learners of a policy network change: the network; the groups of each phase and what is looked up."""
+
+    def __init__(
+        self,
+        job: LearningJob,
+        network: PolicyNetwork,
+        encoding: Encoding,
+        of_phase: Sequence[tuple[Any, list[Group]]],
+        trainings: Trainings,
+    ) -> None:
+        self.job, self.network, self.encoding, self.of_phase = job, network, encoding, of_phase
+        self.trainings = trainings
+
+
+class NetworkLearner:
+    """Learns a policy network phase after phase; resumes an interrupted job with the same result bit for bit."""
+
+    settings: ClassVar[type[NetworkSettings]]
+    learning: ClassVar[type[NetworkLearning]]
+
+    def learn(
+        self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> Budget:
+        """Learn phase after phase, each with a fresh Adam, write the final parameters and return the budget used."""
+        use_one_thread()
+        settings = validate(self.settings, spec.params)
+        network, encoding = start_network(settings, problems, seed, paths)
+        of_phase = phase_settings(self.settings, spec, network_mistakes)
+        groups = [groups_of(problems, phase.scenarios, settings.slope) for phase in spec.train_on]
+        tables = [[group.reward.tolist() for group in some] for some in groups]
+        values = [[each.model_dump(mode="json") for each in of_phase], tables]
+        job = LearningJob(POLICY_KIND, values, spec, seed, paths, curve)
+        phases = list(zip(of_phase, groups, strict=True))
+        job.run(self.learning(job, network, encoding, phases, Trainings(problems)))
+        save_network(paths, settings, network, encoding, problems)
+        return job.budget
+
+    def load(self, checkpoint: Path, problem: AdaptationProblem) -> NetworkPolicy:
+        """Return the learned policy."""
+        return load_policy(checkpoint, problem)

@@ -2,87 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec
 from schedlab.config.errors import UserError
-from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.learning.adam import Adam
 from schedlab.learning.checkpoints import Checkpoint, grouped, load_module, module_arrays
-from schedlab.learning.job import Learning, LearningJob, Pace
+from schedlab.learning.job import Pace
 from schedlab.learning.policy_gradient import MovingMean, cooled, descend, entropy, normalised
-from schedlab.learning.seeding import use_one_thread
-from schedlab.learning.settings import phase_settings
-from schedlab.studies.adaptation.learners.encoders import Encoding
 from schedlab.studies.adaptation.learners.network_policy import (
-    POLICY_KIND,
     Batch,
     Group,
-    NetworkPolicy,
+    NetworkLearner,
+    NetworkLearning,
     batches_of,
-    groups_of,
-    load_policy,
-    save_network,
-    start_network,
 )
 from schedlab.studies.adaptation.learners.policy_network import PolicyNetwork
-from schedlab.studies.adaptation.learners.settings import ReinforceSettings, network_mistakes
-from schedlab.studies.adaptation.learners.trainings import Trainings
-from schedlab.studies.adaptation.problem import AdaptationProblem
+from schedlab.studies.adaptation.learners.settings import ReinforceSettings
 
 _BLOCK = 1024  # episodes whose random numbers are drawn together: no generator state in checkpoints
 _CURVES = ("objective", "reward", "accuracy", "probability_best")
 
 
-class ReinforceLearner:
-    """Learns a policy network from sampled episodes; resumes an interrupted job with the same result bit for bit."""
-
-    def learn(
-        self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> Budget:
-        """Learn phase after phase, each with a fresh Adam, write the final parameters and return the budget used."""
-        use_one_thread()
-        settings = validate(ReinforceSettings, spec.params)
-        network, encoding = start_network(settings, problems, seed, paths)
-        of_phase = phase_settings(ReinforceSettings, spec, network_mistakes)
-        phases = zip(spec.train_on, of_phase, strict=True)
-        groups = [groups_of(problems, phase.scenarios, settings.slope) for phase, settings in phases]
-        tables = [[group.reward.tolist() for group in some] for some in groups]
-        values = [[each.model_dump(mode="json") for each in of_phase], tables]
-        job = LearningJob(POLICY_KIND, values, spec, seed, paths, curve)
-        job.run(_Learning(job, network, encoding, of_phase, groups, Trainings(problems)))
-        save_network(paths, settings, network, encoding, problems)
-        return job.budget
-
-    def load(self, checkpoint: Path, problem: AdaptationProblem) -> NetworkPolicy:
-        """Return the learned policy."""
-        return load_policy(checkpoint, problem)
-
-
-class _Learning(Learning):
+class _Learning(NetworkLearning):
     """The network with its optimiser, the scenarios' baselines, and a value of each curve for each episode so far."""
 
-    def __init__(
-        self,
-        job: LearningJob,
-        network: PolicyNetwork,
-        encoding: Encoding,
-        settings: Sequence[ReinforceSettings],
-        groups: Sequence[list[Group]],
-        trainings: Trainings,
-    ) -> None:
-        self.job, self.network, self.encoding, self.trainings = job, network, encoding, trainings
-        self.of_phase = list(zip(settings, groups, strict=True))
-        for own, some in self.of_phase:
-            for group in some:
-                _check_returns(group, own)
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        for settings, groups in self.of_phase:
+            for group in groups:
+                _check_returns(group, settings)
         self.drawn: tuple[tuple[int, int], np.ndarray] = ((-1, -1), np.zeros(0))
 
     def begin(self, phase: int) -> Pace:
@@ -249,3 +202,10 @@ def _check_returns(group: Group, settings: ReinforceSettings) -> None:
         expected = "rewards from 0 to below 1"
         remedy = "set reward.metric: accuracy, or returns: plain"
         raise UserError(what, where=f"learner.returns (scenario {group.scenario})", expected=expected, remedy=remedy)
+
+
+class ReinforceLearner(NetworkLearner):
+    """Learns a policy network from sampled episodes."""
+
+    settings = ReinforceSettings
+    learning = _Learning

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +12,34 @@ from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
-from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
+from schedlab.learning.checkpoints import Checkpoint, grouped, read_checkpoint, write_checkpoint
+from schedlab.learning.job import Learning, LearningJob, Pace
 from schedlab.studies.adaptation.decisions import Decision
 from schedlab.studies.adaptation.learners.settings import BanditSettings, NoSettings
-from schedlab.studies.adaptation.problem import AdaptationProblem
+from schedlab.studies.adaptation.problem import AdaptationProblem, Trainings
 from schedlab.studies.adaptation.rules import SequencePolicy
 from schedlab.studies.adaptation.simulator.table import DecisionTree
 
 _SEQUENCE = "adaptation-sequence"
 _NEAREST = "adaptation-nearest"
+SAVE_EVERY = 64  # updates of the bandit between two states that an interrupted job resumes from
 
 
 def _trained_on(problems: Mapping[str, AdaptationProblem], spec: PolicySpec) -> dict[str, np.ndarray]:
     """Scenario -> rewards of its training units (units, sequences); UserError where their sequences differ in kind."""
     names = dict.fromkeys(name for phase in spec.train_on for name in phase.scenarios)
     _one_tree([problems[name] for name in names])
-    return {name: problems[name].view.subset(problems[name].rows("train")).reward for name in names}
+    return {name: problems[name].view.reward[list(problems[name].rows("train"))] for name in names}
 
 
-def _all_looked_up(rewards: Mapping[str, np.ndarray]) -> Budget:
-    """The budget of a learner that looks up every training of the tables."""
-    return Budget(trainings=sum(reward.size for reward in rewards.values()))
+def _table_job(
+    kind: str, rewards: Mapping[str, np.ndarray], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+) -> LearningJob:
+    """The job of a learner without settings that looks up every training of the tables; nothing is random."""
+    validate(NoSettings, spec.params)
+    job = LearningJob(kind, {}, spec, seed, paths, curve)
+    job.budget.trainings = sum(reward.size for reward in rewards.values())
+    return job
 
 
 def _one_tree(problems: list[AdaptationProblem]) -> DecisionTree:
@@ -51,17 +57,14 @@ class ConstantLearner:
     def learn(
         self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
     ) -> Budget:
-        """Write the best constant sequence; nothing is random."""
-        del seed
-        validate(NoSettings, spec.params)
+        """Write the best constant sequence."""
         rewards = _trained_on(problems, spec)
-        mean = np.mean([reward.mean(0) for reward in rewards.values()], axis=0)
-        best = int(mean.argmax())
-        budget = _all_looked_up(rewards)
+        job = _table_job(_SEQUENCE, rewards, spec, seed, paths, curve)
+        best = int(np.mean([reward.mean(0) for reward in rewards.values()], axis=0).argmax())
         for name, reward in rewards.items():
-            curve("reward", float(reward.mean(0)[best]), step=0, scenario=name, trainings=budget.trainings)
+            job.point("reward", reward.mean(0)[best], step=0, scenario=name)
         _write_sequence(paths.checkpoint, problems[next(iter(rewards))].tree, best)
-        return budget
+        return job.budget
 
     def load(self, checkpoint: Path, problem: AdaptationProblem) -> SequencePolicy:
         """Return the policy that takes the learned sequence."""
@@ -80,57 +83,81 @@ class BanditLearner(ConstantLearner):
 
         A pull is an episode; the same sequence on the same unit is one training, however often it is pulled.
         """
-        validate(BanditSettings, spec.params)
+        settings = [validate(BanditSettings, {**spec.params, **phase.params}) for phase in spec.train_on]
         rewards = _trained_on(problems, spec)
-        arms = _Arms(next(iter(rewards.values())).shape[1], generator(seed, "bandit"))
-        tree = problems[spec.train_on[0].scenarios[0]].tree
-        seen, budget = {name: np.zeros(reward.shape, bool) for name, reward in rewards.items()}, Budget()
-        for number, phase in enumerate(spec.train_on):
-            settings = validate(BanditSettings, {**spec.params, **phase.params})
-            units = [pair for name in phase.scenarios for pair in zip(rewards[name], seen[name], strict=True)]
-            for first in range(0, phase.steps, settings.record_every):
-                count = min(settings.record_every, phase.steps - first)
-                pulled = [arms.pull(units, settings.exploration) for _ in range(count)]
-                budget.episodes += count
-                budget.decisions += count * tree.decisions
-                budget.trainings = sum(int(looked_up.sum()) for looked_up in seen.values())
-                at: dict[str, Any] = dict.fromkeys(("step", "episode", "update"), first + count)
-                at |= {"phase": number, "scenario": "+".join(phase.scenarios)}
-                curve("reward", float(np.mean(pulled)), **at, **asdict(budget))
-        _write_sequence(paths.checkpoint, tree, arms.best())
-        return budget
+        values = [[each.model_dump() for each in settings], {name: reward.tolist() for name, reward in rewards.items()}]
+        job = LearningJob(_SEQUENCE, values, spec, seed, paths, curve)
+        pulls = _Pulls(job, problems, settings)
+        job.run(pulls)
+        _write_sequence(paths.checkpoint, pulls.tree, pulls.best())
+        return job.budget
 
 
-class _Arms:
-    """What UCB1 remembers of its arms; rewards are brought to 0..1 by the range seen so far."""
+class _Pulls(Learning):
+    """UCB1 and what it remembers of its arms; rewards are brought to 0..1 by the range seen so far.
 
-    def __init__(self, arms: int, stream: np.random.Generator) -> None:
-        self.count, self.total, self.stream = np.zeros(arms), np.zeros(arms), stream
-        self.order = stream.permutation(arms)
-        self.low, self.high = np.inf, -np.inf
+    An update is as many pulls as one point of the curve shows. arms: pulls and sum of rewards of each; range: lowest
+    and highest reward.
+    """
 
-    def pull(self, units: list[tuple[np.ndarray, np.ndarray]], exploration: float) -> float:
-        """Choose an arm, look its reward up on a unit drawn at random, mark, remember and return it.
+    def __init__(
+        self, job: LearningJob, problems: Mapping[str, AdaptationProblem], settings: Sequence[BanditSettings]
+    ) -> None:
+        self.job, self.problems, self.of_phase, self.trainings = job, problems, settings, Trainings(problems)
+        self.tree = problems[job.spec.train_on[0].scenarios[0]].tree
+        self.stream = generator(job.seed, "bandit")
+        self.order = self.stream.permutation(len(self.tree.sequences))
+        self.arms, self.range = np.zeros((2, len(self.order))), np.array([np.inf, -np.inf])
 
-        units: (rewards, whether they were looked up), each (sequences,).
-        """
-        pulls = int(self.count.sum())
-        if pulls < len(self.count):
+    def begin(self, phase: int) -> Pace:
+        """Go on with the arms as they are, on the units of the phase."""
+        self.settings, of_phase = self.of_phase[phase], self.job.spec.train_on[phase]
+        self.steps, self.place = of_phase.steps, "+".join(of_phase.scenarios)
+        self.units = [(name, row) for name in of_phase.scenarios for row in self.problems[name].rows("train")]
+        return Pace(-(-self.steps // self.settings.record_every), SAVE_EVERY)
+
+    def step(self, phase: int, update: int) -> None:
+        """Pull, count, and record the mean reward."""
+        del phase
+        first, budget = update * self.settings.record_every, self.job.budget
+        count = min(self.settings.record_every, self.steps - first)
+        pulled = [self._pull() for _ in range(count)]
+        budget.episodes += count
+        budget.decisions += count * self.tree.decisions
+        budget.trainings = self.trainings.count
+        at = first + count
+        self.job.point("reward", float(np.mean(pulled)), step=at, episode=at, update=at, scenario=self.place)
+
+    def _pull(self) -> float:
+        """Choose an arm, look its reward up on a unit drawn at random, remember and return it."""
+        (counts, totals), pulls = self.arms, int(self.arms[0].sum())
+        if pulls < len(self.order):
             arm = int(self.order[pulls])
         else:
-            width = np.sqrt(2 * np.log(pulls) / self.count)
-            arm = int((self.total / self.count + exploration * max(self.high - self.low, 0.0) * width).argmax())
-        rewards, looked_up = units[self.stream.integers(len(units))]
-        reward, looked_up[arm] = float(rewards[arm]), True
-        self.count[arm] += 1
-        self.total[arm] += reward
-        self.low, self.high = min(self.low, reward), max(self.high, reward)
+            width = np.sqrt(2 * np.log(pulls) / counts)
+            spread = max(self.range[1] - self.range[0], 0.0)
+            arm = int((totals / counts + self.settings.exploration * spread * width).argmax())
+        scenario, row = self.units[self.stream.integers(len(self.units))]
+        reward = float(self.problems[scenario].view.reward[row, arm])
+        self.trainings.seen[scenario][row, arm] = True
+        self.arms[:, arm] += 1, reward
+        self.range = np.array([min(self.range[0], reward), max(self.range[1], reward)])
         return reward
 
     def best(self) -> int:
         """Return the arm with the best mean among those pulled."""
         with np.errstate(invalid="ignore"):
-            return int(np.nan_to_num(self.total / self.count, nan=-np.inf).argmax())
+            return int(np.nan_to_num(self.arms[1] / self.arms[0], nan=-np.inf).argmax())
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return the arms, the trainings looked up, and where the random stream stands."""
+        arrays = {"arms": self.arms, "range": self.range, **grouped({"trainings": self.trainings.seen})}
+        return {"random": self.stream.bit_generator.state}, arrays
+
+    def load(self, kept: Checkpoint) -> None:
+        """Put back what `state` returned."""
+        self.arms, self.range, self.trainings.seen = kept.arrays["arms"], kept.arrays["range"], kept.group("trainings")
+        self.stream.bit_generator.state = kept.meta["random"]
 
 
 class NearestLearner:
@@ -139,24 +166,22 @@ class NearestLearner:
     def learn(
         self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
     ) -> Budget:
-        """Write the times and best sequences; nothing is random."""
-        del seed
-        validate(NoSettings, spec.params)
+        """Write the times and best sequences."""
         known: list[dict[str, Any]] = []
         rewards = _trained_on(problems, spec)
-        budget = _all_looked_up(rewards)
+        job = _table_job(_NEAREST, rewards, spec, seed, paths, curve)
         for name, reward in rewards.items():
             problem, mean = problems[name], reward.mean(0)
             best = int(mean.argmax())
             start = float(problem.view.time_left[list(problem.rows("train")), 0].mean())
             part, sequence = start / problem.setup.total_time, problem.tree.sequences[best]
             known.append({"part_left": part, "sequence": sequence, "scenario": name})
-            curve("reward", float(mean[best]), step=0, scenario=name, trainings=budget.trainings)
+            job.point("reward", mean[best], step=0, scenario=name)
         tree = _one_tree([problems[entry["scenario"]] for entry in known])
         write_checkpoint(
             paths.checkpoint, {"kind": _NEAREST, "actions": tree.actions, "decisions": tree.decisions, "known": known}
         )
-        return budget
+        return job.budget
 
     def load(self, checkpoint: Path, problem: AdaptationProblem) -> NearestPolicy:
         """Return the policy that looks its scenario up by time."""
