@@ -13,10 +13,6 @@ from forbidden_calls import findings
 # (file, what the line holds): why it is no danger.
 REVIEWED = {
     (
-        "src/schedlab/studies/adaptation/data/readers.py",
-        "class _Restricted(pickle.Unpickler):",
-    ): "CIFAR batches; calls and imports nothing",
-    (
         "src/schedlab/batsim/backends/json_socket.py",
         're.fullmatch(r"tcp://(',
     ): "the check that refuses what is not loopback, but for --anywhere",

@@ -72,18 +72,17 @@ def test_the_lines_of_a_study_scenario_or_policy_alone(conf: Path, capsys: pytes
     )
 
 
-BATCHES = [f"data_batch_{number}" for number in range(1, 6)]
+BATCHES = [f"data_batch_{number}.bin" for number in range(1, 6)]
 
 
 @pytest.mark.parametrize(
     ("there", "missing"),
     [
-        ([], [*BATCHES, "test_batch"]),
-        (["notes.txt"], [*BATCHES, "test_batch"]),
-        ([*BATCHES[:3], *BATCHES[4:], "test_batch"], ["data_batch_4"]),
-        ([f"cifar-10-batches-py/{name}" for name in BATCHES], ["cifar-10-batches-py/test_batch"]),
-        ([f"{name}.bin" for name in BATCHES], ["test_batch.bin"]),
-        ([*(f"{name}.gz" for name in BATCHES), "test_batch"], []),
+        ([], [*BATCHES, "test_batch.bin"]),
+        (["data_batch_1", "test_batch"], [*BATCHES, "test_batch.bin"]),
+        ([*BATCHES[:3], *BATCHES[4:], "test_batch.bin"], ["data_batch_4.bin"]),
+        ([f"cifar-10-batches-bin/{name}" for name in BATCHES], ["cifar-10-batches-bin/test_batch.bin"]),
+        ([*(f"{name}.gz" for name in BATCHES), "test_batch.bin"], []),
     ],
     ids=lambda names: str(len(names)),
 )

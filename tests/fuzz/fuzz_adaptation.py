@@ -6,38 +6,11 @@ from __future__ import annotations
 
 import gzip
 import json
-import pickle
 import struct
 from pathlib import Path
 
-import numpy as np
-
-PICTURES = np.zeros(
-    (2, 3072), dtype=np.uint8
-)  # without bytes that look like text, so that changes of words meet the structure
 IDX_IMAGES = struct.pack(">IIII", 0x803, 3, 4, 4) + bytes(range(48))
 IDX_LABELS = struct.pack(">II", 0x801, 3) + bytes((7, 0, 9))
-
-
-def pickled_batches() -> list[bytes]:
-    """CIFAR's Python batches as Python 3 writes them in two protocols, and as Python 2 did, with strings of its own."""
-    batch = {
-        "batch_label": "training batch 1 of 5",
-        "labels": [3, 9],
-        "data": PICTURES,
-        "filenames": ["a.png", "b.png"],
-    }
-    in_bytes = {b"labels": [3, 9], b"data": PICTURES}
-    array = pickle.dumps(PICTURES, 2)[2:-1]
-    by_hand = b"\x80\x02}q\x64(U\x06labels](K\x03K\x09eU\x04data" + array + b"U\x09filenames](U\x05a.pngU\x05b.pngeu."
-    return [pickle.dumps(batch, 2), pickle.dumps(batch, 4), pickle.dumps(in_bytes, 2), by_hand]
-
-
-def read_pickled_batch(path: Path) -> None:
-    """Read a CIFAR-10 batch."""
-    from schedlab.studies.adaptation.data.readers import read_cifar_pickle
-
-    read_cifar_pickle(path, 10)
 
 
 def binary_batches() -> list[bytes]:

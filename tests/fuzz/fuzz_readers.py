@@ -454,9 +454,6 @@ READERS = {
         Reader("ramp-case", "case.json", "json", _ramp_cases, _read_ramp_case),
         Reader("checkpoint", "policy.zip", "zip", _checkpoints, _read_checkpoint),
         Reader(
-            "cifar-pickle", "data_batch_1", "text", fuzz_adaptation.pickled_batches, fuzz_adaptation.read_pickled_batch
-        ),
-        Reader(
             "cifar-binary",
             "data_batch_1.bin",
             "text",

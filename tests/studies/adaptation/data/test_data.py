@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import pickle
 import struct
 import subprocess
 import sys
@@ -38,7 +37,7 @@ def _fill(folder: Path, name: str, layout: str, count: int = 4) -> dict[str, np.
     folder.mkdir(parents=True, exist_ok=True)
     classes = 100 if name == "cifar100" else 10
     made: dict[str, list] = {"train": [], "test": []}
-    for part, files in _files(name, layout).items():
+    for part, files in _files(name).items():
         for file in files:
             shape = (count, 1, 28, 28) if "mnist" in name else (count, 3, 32, 32)
             images, labels = rng.integers(0, 256, shape, dtype=np.uint8), rng.integers(0, classes, count)
@@ -47,16 +46,15 @@ def _fill(folder: Path, name: str, layout: str, count: int = 4) -> dict[str, np.
     return {part: tuple(np.concatenate(arrays) for arrays in zip(*made[part], strict=True)) for part in made}
 
 
-def _files(name: str, layout: str) -> dict[str, list]:
+def _files(name: str) -> dict[str, list]:
     if "mnist" in name:
         return {
             "train": [("train-images-idx3-ubyte", "train-labels-idx1-ubyte")],
             "test": [("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")],
         }
-    suffix = ".bin" if layout == "binary" else ""
     if name == "cifar100":
-        return {"train": ["train" + suffix], "test": ["test" + suffix]}
-    return {"train": [f"data_batch_{number}{suffix}" for number in range(1, 6)], "test": ["test_batch" + suffix]}
+        return {"train": ["train.bin"], "test": ["test.bin"]}
+    return {"train": [f"data_batch_{number}.bin" for number in range(1, 6)], "test": ["test_batch.bin"]}
 
 
 def _write(folder: Path, file, layout: str, name: str, images: np.ndarray, labels: np.ndarray) -> None:
@@ -65,13 +63,10 @@ def _write(folder: Path, file, layout: str, name: str, images: np.ndarray, label
             data = struct.pack(f">I{values.ndim}I", 0x800 | values.ndim, *values.shape) + values.tobytes()
             zipped = layout == "gzip" or (layout == "mixed" and "labels" in stem)
             (folder / (stem + ".gz" * zipped)).write_bytes(gzip.compress(data) if zipped else data)
-    elif layout == "binary":
+    else:
         coarse = [0] if name == "cifar100" else []
         records = [bytes([*coarse, label]) + image.tobytes() for image, label in zip(images, labels, strict=True)]
         (folder / file).write_bytes(b"".join(records))
-    else:
-        key = "fine_labels" if name == "cifar100" else "labels"
-        (folder / file).write_bytes(pickle.dumps({"data": images.reshape(len(images), -1), key: labels.tolist()}, 2))
 
 
 def test_every_shipped_data_set_is_valid_and_named_like_its_file(repository):
@@ -126,11 +121,8 @@ print([name for name in ("sklearn", "torch", "pandas") if name in sys.modules])
 
 
 LAYOUTS = [
-    *(
-        ("cifar10", layout, folder)
-        for layout, folder in (("pickle", "cifar-10-batches-py"), ("binary", "cifar-10-batches-bin"), ("pickle", "."))
-    ),
-    *(("cifar100", layout, folder) for layout, folder in (("pickle", "cifar-100-python"), ("binary", "."))),
+    *(("cifar10", "binary", folder) for folder in ("cifar-10-batches-bin", ".")),
+    *(("cifar100", "binary", folder) for folder in ("cifar-100-binary", ".")),
     *(("mnist", layout, folder) for layout, folder in (("plain", "."), ("gzip", "MNIST/raw"), ("mixed", "raw"))),
     ("fashion_mnist", "gzip", "."),
 ]
@@ -165,6 +157,24 @@ def test_missing_files_are_listed_with_where_to_get_them(repository, tmp_path, n
         load(settings)
     for part in (*missing, str(tmp_path), "https://", "root"):
         assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "archive", "file"),
+    [
+        ("cifar10", "cifar-10-python.tar.gz", "cifar-10-batches-py/data_batch_1"),
+        ("cifar10", "cifar-10-python.tar.gz", "data_batch_1"),
+        ("cifar100", "cifar-100-python.tar.gz", "cifar-100-python/train"),
+    ],
+)
+def test_a_python_archive_is_named_and_the_binary_one_asked_for(repository, tmp_path, name, archive, file):
+    settings = _shipped(repository, name, root=str(tmp_path))
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_bytes(b"\x80\x02}.")
+    with pytest.raises(UserError) as caught:
+        load(settings)
+    assert archive in caught.value.what
+    assert f"https://www.cs.toronto.edu/~kriz/{archive.replace('python', 'binary')}" in caught.value.remedy
 
 
 def test_of_a_half_filled_folder_only_what_lacks_is_named(repository, tmp_path):

@@ -87,7 +87,7 @@ class DataSet:
 
 @dataclass(frozen=True)
 class Layout:
-    """One way in which a data set lies in its folder: file names of both parts and what reads one part."""
+    """How a data set lies in its folder: file names of both parts and what reads one part."""
 
     train: tuple[str, ...]
     test: tuple[str, ...]
@@ -112,40 +112,39 @@ def _read_pair(paths: list[Path]) -> Samples:
     return readers.read_idx_pair(paths[0], paths[1], classes=10)
 
 
-def _idx(*folders: str) -> tuple[Layout, ...]:
+def _idx(*folders: str) -> Layout:
     train = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")
-    return (Layout(train, ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"), _read_pair, (".", *folders)),)
+    return Layout(train, ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"), _read_pair, (".", *folders))
 
 
 _BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
-_PICKLE, _BINARY = readers.read_cifar_pickle, readers.read_cifar_binary
-LAYOUTS: dict[str, tuple[Layout, ...]] = {
-    "digits": (Layout(("digits.csv",), (), _read_each(readers.read_digits)),),
-    "cifar10": (
-        Layout(_BATCHES, ("test_batch",), _read_each(_PICKLE, classes=10), (".", "cifar-10-batches-py")),
-        Layout(
-            tuple(f"{name}.bin" for name in _BATCHES),
-            ("test_batch.bin",),
-            _read_each(_BINARY, classes=10),
-            (".", "cifar-10-batches-bin"),
-        ),
+LAYOUTS: dict[str, Layout] = {
+    "digits": Layout(("digits.csv",), (), _read_each(readers.read_digits)),
+    "cifar10": Layout(
+        tuple(f"{name}.bin" for name in _BATCHES),
+        ("test_batch.bin",),
+        _read_each(readers.read_cifar_binary, classes=10),
+        (".", "cifar-10-batches-bin"),
     ),
-    "cifar100": (
-        Layout(
-            ("train",), ("test",), _read_each(_PICKLE, classes=100, label_key="fine_labels"), (".", "cifar-100-python")
-        ),
-        Layout(
-            ("train.bin",), ("test.bin",), _read_each(_BINARY, classes=100, label_bytes=2), (".", "cifar-100-binary")
-        ),
+    "cifar100": Layout(
+        ("train.bin",),
+        ("test.bin",),
+        _read_each(readers.read_cifar_binary, classes=100, label_bytes=2),
+        (".", "cifar-100-binary"),
     ),
     "mnist": _idx("raw", "MNIST/raw"),
     "fashion_mnist": _idx("raw", "FashionMNIST/raw"),
 }
-CIFAR = "https://www.cs.toronto.edu/~kriz/cifar.html"
+CIFAR = "https://www.cs.toronto.edu/~kriz"
+# Files of CIFAR's Python archives, which hold pickles; a pickle may run any code, so that they are not read.
+PYTHON_ARCHIVES = {
+    "cifar10": ("cifar-10-python.tar.gz", ("cifar-10-batches-py/data_batch_1", "data_batch_1")),
+    "cifar100": ("cifar-100-python.tar.gz", ("cifar-100-python/train", "train")),
+}
 SOURCES = {
     "digits": "install scikit-learn (pip install 'schedlab[learn]'), which bundles it",
-    "cifar10": f"unpack cifar-10-python.tar.gz or cifar-10-binary.tar.gz of {CIFAR} there",
-    "cifar100": f"unpack cifar-100-python.tar.gz or cifar-100-binary.tar.gz of {CIFAR} there",
+    "cifar10": f"unpack {CIFAR}/cifar-10-binary.tar.gz there",
+    "cifar100": f"unpack {CIFAR}/cifar-100-binary.tar.gz there",
     "mnist": "put the four files of MNIST there, plain or gzip, e.g. from "
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "fashion_mnist": "put the four files of https://github.com/zalandoresearch/fashion-mnist there, plain or gzip",
@@ -186,7 +185,7 @@ def split_sizes(data: DataSettings) -> tuple[int | None, int, int | None]:
     train, test = data.train_size, data.test_size
     if data.expected_train is not None:
         train = _train_size(data, data.expected_train)
-    if LAYOUTS[data.format][0].test and data.expected_test is not None:
+    if LAYOUTS[data.format].test and data.expected_test is not None:
         test = _test_size(data, data.expected_test)
     return train, data.validation_size, test
 
@@ -208,22 +207,18 @@ def root_folder(data: DataSettings) -> Path:
 
 def file_sets(form: Format) -> tuple[tuple[str, ...], ...]:
     """Return the sets of files, named from the folder of the data set on, each of which is the whole data set."""
-    return tuple(tuple((Path(folder) / name).as_posix() for name in layout.names) for layout, folder in _places(form))
-
-
-def _places(form: Format) -> list[tuple[Layout, str]]:
-    return [(layout, folder) for layout in LAYOUTS[form] for folder in layout.folders]
+    layout = LAYOUTS[form]
+    return tuple(tuple((Path(folder) / name).as_posix() for name in layout.names) for folder in layout.folders)
 
 
 def missing_files(data: DataSettings) -> list[str]:
-    """Return the names of missing files: none where one layout is whole, else those of the nearest layout."""
-    layout, folder = _nearest(data)
-    return [name for name in layout.names if plain_or_gzip(folder / name) is None]
+    """Return the names of the files that are missing in the folder that lacks the fewest."""
+    return _lacking(LAYOUTS[data.format], _nearest(data))
 
 
 def load(data: DataSettings) -> DataSet:
     """Read, split and scale a data set. Raises UserError for missing or damaged files and for sizes that do not fit."""
-    layout, folder = _whole_layout(data)
+    layout, folder = LAYOUTS[data.format], _whole_folder(data)
     train = _read_part(data, layout, folder, "train")
     if layout.test:
         test = _read_part(data, layout, folder, "test")
@@ -247,7 +242,7 @@ def load(data: DataSettings) -> DataSet:
 def check(data: DataSettings) -> dict[str, Any]:
     """Read a data set and return its counts, shape, classes and the SHA-256 of every file. Raises UserError."""
     loaded = load(data)
-    layout, folder = _whole_layout(data)
+    layout, folder = LAYOUTS[data.format], _whole_folder(data)
     return {
         "name": data.name,
         "format": data.format,
@@ -286,26 +281,27 @@ def _paths(folder: Path, names: tuple[str, ...]) -> list[Path]:
     return [path for name in names if (path := plain_or_gzip(folder / name))]
 
 
-def _nearest(data: DataSettings) -> tuple[Layout, Path]:
-    root = root_folder(data)
-    places = [(layout, root / folder) for layout, folder in _places(data.format)]
-
-    def lacking(place: tuple[Layout, Path]) -> float:
-        layout, folder = place
-        return sum(plain_or_gzip(folder / name) is None for name in layout.names) / len(layout.names)
-
-    return min(places, key=lacking)
+def _lacking(layout: Layout, folder: Path) -> list[str]:
+    return [name for name in layout.names if plain_or_gzip(folder / name) is None]
 
 
-def _whole_layout(data: DataSettings) -> tuple[Layout, Path]:
-    layout, folder = _nearest(data)
-    if missing := missing_files(data):
-        others = [" ".join(other.names) for other in LAYOUTS[data.format] if other is not layout]
+def _nearest(data: DataSettings) -> Path:
+    layout, root = LAYOUTS[data.format], root_folder(data)
+    return min((root / folder for folder in layout.folders), key=lambda folder: len(_lacking(layout, folder)))
+
+
+def _whole_folder(data: DataSettings) -> Path:
+    """Return the folder that holds every file of a data set. Raises UserError where there is none."""
+    layout, folder = LAYOUTS[data.format], _nearest(data)
+    if missing := _lacking(layout, folder):
         what = f"the data set {data.name} lacks {', '.join(missing)}"
-        expected = f"the files (plain or gzip) {' '.join(layout.names)}" + "".join(f", or {names}" for names in others)
+        archive, names = PYTHON_ARCHIVES.get(data.format, ("", ()))
+        if any(plain_or_gzip(root_folder(data) / name) for name in names):
+            what += f"; the files of {archive} are there, which are Python pickles and are not read"
+        expected = f"the files (plain or gzip) {' '.join(layout.names)}"
         remedy = f"{SOURCES[data.format]}, or set root (relative: below ${DATA_VARIABLE}, then {LOCAL_DATA})"
         raise UserError(what, where=str(folder.absolute()), expected=expected, remedy=remedy)
-    return layout, folder
+    return folder
 
 
 def _read_part(data: DataSettings, layout: Layout, folder: Path, part: Literal["train", "test"]) -> Samples:
@@ -328,7 +324,7 @@ def _cut(data: DataSettings, available: int) -> tuple[np.ndarray, np.ndarray, np
 
 def _cut_off_for_test(data: DataSettings) -> int:
     """How many of the training files' pictures become test pictures: only where there are no test files."""
-    return 0 if LAYOUTS[data.format][0].test else data.test_size or 0
+    return 0 if LAYOUTS[data.format].test else data.test_size or 0
 
 
 def _train_size(data: DataSettings, available: int) -> int:

@@ -1,4 +1,4 @@
-"""Readers of the public image files: idx (plain or gzip), CIFAR binary batches, CIFAR Python batches, the digits table.
+"""Readers of the public image files: idx (plain or gzip), CIFAR binary batches, the digits table.
 
 Every reader takes a path, gives `Samples`, trusts nothing in the file, and raises UserError (never executes, never
 allocates what a header merely claims) where the file is not what it should be.
@@ -13,13 +13,10 @@ from __future__ import annotations
 import gzip
 import io
 import math
-import pickle
-import pickletools
 import struct
-import warnings
 import zlib
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -105,27 +102,6 @@ def read_cifar_binary(path: Path, classes: int, label_bytes: int = 1) -> Samples
     return Samples(rows[:, label_bytes:].reshape(-1, *CIFAR_SHAPE), labels)
 
 
-def read_cifar_pickle(path: Path, classes: int, label_key: str = "labels") -> Samples:
-    """Return a CIFAR Python batch: a pickled dictionary with `data` (n, 3072) uint8 and the list `label_key`.
-
-    The pickle is taken as data: nothing in it is imported or called, see `restricted_unpickle`. Raises UserError.
-    """
-    batch = restricted_unpickle(read_bytes(path), path)
-    if not isinstance(batch, dict):
-        raise _broken(path, f"the pickle holds a {type(batch).__name__}", "a dictionary")
-    batch = {key.decode("latin1") if isinstance(key, bytes) else key: value for key, value in batch.items()}
-    for key in ("data", label_key):
-        if key not in batch:
-            raise _broken(path, f"the dictionary has no '{key}'", f"'data' and '{label_key}'")
-    images = _as_array(batch["data"], path)
-    if images.dtype != np.uint8 or images.ndim != 2 or images.shape[1] != math.prod(CIFAR_SHAPE) or not len(images):
-        raise _broken(path, f"'data' is {images.dtype} of shape {images.shape}", "uint8 of shape (n, 3072)")
-    labels = batch[label_key]
-    if not isinstance(labels, list) or any(type(label) is not int for label in labels) or len(labels) != len(images):
-        raise _broken(path, f"'{label_key}' is not a list of {len(images)} integers", "one label for each picture")
-    return Samples(images.reshape(-1, *CIFAR_SHAPE), _checked_labels(labels, classes, path))
-
-
 def read_digits(path: Path) -> Samples:
     """Return the digits table (one line a picture: 64 grey values 0 to 16, then the class). Raises UserError."""
     data = read_bytes(path)
@@ -144,126 +120,7 @@ def read_digits(path: Path) -> Samples:
     )
 
 
-# The opcodes that pickled dictionaries, lists, numbers, strings and numpy arrays are made of, protocols 2 to 4.
-_OPCODE_NAMES = """
-    PROTO FRAME STOP MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINFLOAT BINSTRING SHORT_BINSTRING
-    BINBYTES SHORT_BINBYTES BINUNICODE SHORT_BINUNICODE EMPTY_LIST APPEND APPENDS EMPTY_DICT SETITEM SETITEMS
-    EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 BINPUT LONG_BINPUT MEMOIZE BINGET LONG_BINGET GLOBAL STACK_GLOBAL REDUCE
-    BUILD
-"""
-_OPCODES = frozenset(_OPCODE_NAMES.split())
-_GLOBALS = {
-    ("numpy.core.multiarray", "_reconstruct"): "array",
-    ("numpy._core.multiarray", "_reconstruct"): "array",
-    ("numpy", "ndarray"): "ndarray",
-    ("numpy", "dtype"): "dtype",
-    ("_codecs", "encode"): "encode",  # how Python 3 writes bytes in protocol 2
-}
-_MOST_TUPLES = 1000  # a real batch has six; hashing a deep nest of tuples overflows the interpreter's stack
-_MOST_OPCODES = 2_000_000  # the largest real batch has some 300,000
-_DAMAGE = (
-    pickle.UnpicklingError,
-    EOFError,
-    ValueError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    OverflowError,
-    struct.error,
-)
-
-
-class _Name:
-    """Stands for an allowed global name; calling it records the arguments, nothing of numpy runs."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __call__(self, *arguments: object) -> object:
-        if self.name == "encode":
-            text, codec = arguments
-            if not isinstance(text, str) or codec not in ("latin1", b"latin1"):
-                raise pickle.UnpicklingError("only text in latin1 may be encoded")
-            return text.encode("latin1")
-        return _Recorded(self.name, arguments)
-
-    def __setstate__(self, state: object) -> None:
-        raise pickle.UnpicklingError("a global name has no state")
-
-
-class _Recorded:
-    """A recorded call and the state that followed it."""
-
-    __slots__ = ("arguments", "name", "state")
-
-    def __init__(self, name: str, arguments: tuple) -> None:
-        self.name, self.arguments = name, arguments
-        self.state: Any = None
-
-    def __setstate__(self, state: object) -> None:
-        self.state = state
-
-
-class _Restricted(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> _Name:
-        try:
-            return _Name(_GLOBALS[module, name])
-        except KeyError:
-            raise pickle.UnpicklingError(f"refers to {module}.{name}") from None
-
-
-def restricted_unpickle(data: bytes, path: Path | str = "pickle") -> object:
-    """Return the content of a pickle of plain values; numpy arrays stay recorded descriptions.
-
-    Two guards: every opcode is checked before the machine runs (only those of plain data, memo places no higher
-    than the number of opcodes, lengths within the file, few tuples), and names resolve to recorders of our own.
-    Raises UserError for anything else, and nothing of it has then been imported or called.
-    """
-    try:
-        # pickletools decodes the text of operations that are refused then, and Python warns of escapes in it that it
-        # does not know.
-        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-            _check_opcodes(data)
-        return _Restricted(io.BytesIO(data), encoding="bytes").load()
-    except _DAMAGE as error:
-        raise _broken(
-            Path(path),
-            f"the pickle is damaged or holds more than data ({error}); nothing of it was executed",
-            "numbers, text and numpy arrays",
-        ) from None
-
-
-def _check_opcodes(data: bytes) -> None:
-    tuples = 0
-    for count, (opcode, argument, _) in enumerate(pickletools.genops(data), start=1):
-        if opcode.name not in _OPCODES:
-            raise pickle.UnpicklingError(f"uses the operation {opcode.name}")
-        if opcode.name in ("LONG_BINPUT", "BINPUT") and int(argument or 0) > max(count, 255):
-            raise pickle.UnpicklingError(f"asks for {argument} places of memory")
-        tuples += opcode.name.startswith("TUPLE")
-        if tuples > _MOST_TUPLES or count > _MOST_OPCODES:
-            raise pickle.UnpicklingError("has more parts than any real batch")
-
-
-def _as_array(value: object, path: Path) -> np.ndarray:
-    """Return the array of a recorded `_reconstruct` and its state (version, shape, dtype, fortran, bytes)."""
-    wrong = _broken(path, "'data' is not an array of bytes", "a numpy array of uint8 whose size fits its shape")
-    if not isinstance(value, _Recorded) or value.name != "array":
-        raise wrong
-    try:
-        _, shape, kind, fortran, raw = value.state
-        if kind.name != "dtype" or kind.arguments[0] not in ("u1", b"u1", "|u1", b"|u1"):
-            raise wrong
-        if any(type(axis) is not int or axis < 0 for axis in shape):
-            raise wrong
-        return np.frombuffer(raw, np.uint8).reshape(tuple(shape), order="F" if fortran else "C")
-    except (TypeError, ValueError, IndexError, AttributeError, OverflowError):
-        raise wrong from None
-
-
-def _checked_labels(labels: np.ndarray | list, classes: int, path: Path) -> np.ndarray:
+def _checked_labels(labels: np.ndarray, classes: int, path: Path) -> np.ndarray:
     lowest, highest = min(labels), max(labels)
     if not 0 <= lowest <= highest < classes:
         raise _broken(path, f"the labels run from {lowest} to {highest}", f"0 to {classes - 1}")
