@@ -48,9 +48,14 @@ def learning_curve(
     if whole:
         first = min(window, len(places)) - 1
         smooth, places = smooth[:, first:], places[first:]
-    if len(grid) > 1:
-        axes.fill_between(places, smooth.min(axis=0), smooth.max(axis=0), color=style.colour, **BAND)
-    axes.plot(places, smooth.mean(axis=0), label=label, **style.line())
+    mean_and_range(axes, places, smooth, label=label, **style.line())
+
+
+def mean_and_range(axes: Axes, places: np.ndarray, values: np.ndarray, *, color: str, **look: Any) -> None:
+    """Draw the mean of several curves, (curves, n) over places (n,), as a line, and their range as a band."""
+    if len(values) > 1:
+        axes.fill_between(places, values.min(axis=0), values.max(axis=0), color=color, **BAND)
+    axes.plot(places, values.mean(axis=0), color=color, **look)
 
 
 def seeds_by_place(points: pd.DataFrame, x: str = "step") -> pd.DataFrame:

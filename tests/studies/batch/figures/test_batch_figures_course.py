@@ -15,7 +15,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
-from schedlab.studies.batch.figures.learning import fresh_starts
+from schedlab.figures.panels.learning import restarts
 from schedlab.studies.batch.figures.trace import Waited, arrivals_a_day, percentile_panel, recorded_waits, wait_panel
 from schedlab.workloads.prepare import write_trace
 from schedlab.workloads.settings import WorkloadSettings
@@ -209,7 +209,7 @@ def test_phases_follow_each_other_and_policies_without_the_curve_are_left_out():
 def test_no_line_joins_searches_of_different_starts():
     curves = curve_rows({0: [4.0, 3.0, 2.0, 1.0, 5.0]}, updates=[0, 1, 0, 1, 0], metric="fitness", split="train")
     found = made(curves=curves)
-    assert fresh_starts(found.curves) == [3, 5]
+    assert restarts(found.curves) == [3, 5]
     (axes,) = draw(
         found, "learning", "blocks", curves=[{"metric": "fitness", "split": "train", "title": "fitness"}]
     ).figure.axes

@@ -109,8 +109,10 @@ def test_learning_shows_mean_and_range_of_return_and_loss():
     assert lines == [[[8, 2.0], [16, 3.0]], [[8, 1.5], [16, 2.5]], [[8, 4.0], [16, 3.0]], [[8, 0.5], [16, 0.25]]]
     band = panels[0].collections[0].get_paths()[0].get_extents()
     assert (band.y0, band.y1) == (1.0, 4.0)
-    ends = {"reinforce-case": {"first": 2.0, "last": 3.0}, "ppo-case": {"first": 1.5, "last": 2.5}}
-    assert drawing.values == {"returns": ends, "seeds": 2}
+    reinforce, ppo = drawing.values["returns"].values()
+    assert reinforce == {"first": 2.0, "last": 3.0, "steps": 16, "low": 2.0, "high": 4.0}
+    assert ppo == {"first": 1.5, "last": 2.5, "steps": 16, "low": None, "high": None}
+    assert drawing.values["seeds"] == 2
 
 
 def test_a_window_of_ones_own_begins_where_it_is_whole():

@@ -13,17 +13,17 @@ from matplotlib.axes import Axes
 
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.figures import theme
 from schedlab.figures.captions import listed
 from schedlab.figures.drawing import left_out, nothing_to_draw, settings_of
-from schedlab.figures.panels.axes import axis_label, key, legend_outside, policy_handles
-from schedlab.figures.panels.curves import learning_curve, running_mean, seeds_by_place
+from schedlab.figures.panels.axes import axis_label, key, policy_handles
+from schedlab.figures.panels.curves import running_mean, seeds_by_place
+from schedlab.figures.panels.facets import Grid, facets
+from schedlab.figures.panels.learning import Curve, curve_ends, curves, seed_curves
 from schedlab.figures.theme import INK, MUTED, Style
 from schedlab.studies.adaptation.figures import data
 from schedlab.studies.adaptation.figures.data import Shown
 from schedlab.studies.adaptation.figures.settings import GroupSettings, LearningSettings, TransferSettings
 
-MANY = 1500  # points of a panel above which they are drawn as one picture, so that files stay small
 NOT_LEARNED = "none of these policies is learned at this scale"
 DOTTED: dict[str, Any] = {"color": MUTED, "linewidth": 1.4, "linestyle": (0, (1, 1.2))}
 CUT = "[Cut where the running means have settled ({settled:g} of {episodes:g} {counted}s).]"
@@ -102,18 +102,25 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     looks = data.styles(tables, list(dict.fromkeys(run.policy for run in runs)))
     scenarios = _scenarios(tables, spec, [run.scenario for run in runs])
     until, cut = shown_range(runs, metrics, window)
-    height_mm = 24 + 38 * len(metrics)
-    figure, panels = theme.new_figure(len(metrics), len(runs), height_mm=height_mm, squeeze=False, sharex="col")
-    for column, run in enumerate(runs):
-        for axes, metric in zip(panels[:, column], metrics, strict=True):
-            _points(axes, run.begin(until), metric, window, looks[run.policy], scenarios[run.scenario])
-        panels[0, column].set_title(f"{run.policy}\non {data.in_words(run.scenario)}", fontsize="medium")
-        panels[-1, column].set_xlabel(run.counted)
-        panels[-1, column].locator_params(axis="x", nbins=4)
-    for axes, metric in zip(panels[:, 0], metrics, strict=True):
-        axes.set_ylabel(axis_label(curve_metric(metric, scenarios[runs[0].scenario])))
-    longest = max(run.points["step"].max() for run in runs)
-    legend_outside(figure, _learning_keys(metrics, window, longest), columns=2)
+
+    def panel(axes: Axes, group: tuple[str, Stretch]) -> None:
+        metric, run = group
+        scenario = scenarios[run.scenario]
+        seed_curves(axes, shown_values(run.begin(until), metric, scenario), looks[run.policy], run.window(window))
+        if metric == "reward":
+            _reference_lines(axes, scenario)
+        axes.locator_params(axis="x", nbins=4)
+        axes.set_xlabel(run.counted if metric == metrics[-1] else "")
+
+    titles = dict.fromkeys(metrics, "") | {metrics[0]: "{}\non {}"}
+    groups = [
+        (titles[metric].format(run.policy, data.in_words(run.scenario)), (metric, run))
+        for metric, run in product(metrics, runs)
+    ]
+    labels = [axis_label(curve_metric(metric, scenarios[runs[0].scenario])) for metric in metrics]
+    keys = _learning_keys(metrics, window, max(run.points["step"].max() for run in runs))
+    grid = Grid(len(runs), 38, 24, y=labels, subplots={"sharex": "col"})
+    figure, _ = facets(groups, panel, grid, keys=keys, columns=2)
     every = sorted({round(run.every) for run in runs})
     facts = {
         "every": listed([str(number) for number in every]),
@@ -153,19 +160,6 @@ def shown_values(run: Stretch, name: str, scenario: Shown) -> pd.DataFrame:
     points = run.points[run.points["metric"] == name]
     negative = name == "reward" and scenario.quantity.better == "lower"
     return points.assign(value=-points["value"]) if negative else points
-
-
-def _points(axes: Axes, run: Stretch, metric: str, window: int, look: Style, scenario: Shown) -> None:
-    """Dots of all seeds, a running mean for each; with rewards, lines at the best sequence and at no growth."""
-    points = shown_values(run, metric, scenario)
-    dots: dict[str, Any] = {"color": look.colour, "alpha": 0.4, "markersize": 2.5, "markeredgewidth": 0, "zorder": 2}
-    axes.plot(points["step"].to_numpy(), points["value"].to_numpy(), ".", rasterized=len(points) > MANY, **dots)
-    for _, seed in points.groupby("policy_seed"):
-        smooth = running_mean(seed["value"].to_numpy(), run.window(window))
-        axes.plot(seed["step"].to_numpy(), smooth, color=look.colour, linewidth=1.1, zorder=3)
-    axes.set_xlim(left=0)
-    if metric == "reward":
-        _reference_lines(axes, scenario)
 
 
 def _reference_lines(axes: Axes, scenario: Shown) -> None:
@@ -210,19 +204,27 @@ def draw_transfer(tables: StudyTables, spec: FigureSpec) -> Drawing:
     scenarios = _scenarios(tables, spec, [group.scenario for group in groups])
     runs = [run for group in groups for run in group.runs.values()]
     until, cut = shown_range(runs, metrics, window)
-    places = list(product(groups, metrics))
-    figure, panels, _ = theme.new_panels(len(places), 3 if len(places) < 4 else 2, row_mm=46, around_mm=24)
-    jumps = []
-    for axes, (group, metric) in zip(panels, places, strict=True):
-        jumps += _group_panel(axes, group, metric, window, looks, scenarios[group.scenario], until)
-        if len(groups) > 1 or metric == metrics[0]:
-            axes.set_title(group.title, fontsize="medium")
+
+    def panel(axes: Axes, shown: tuple[Group, str]) -> list[dict[str, Any]]:
+        group, metric = shown
+        jumps = _group_panel(axes, group, metric, window, looks, scenarios[group.scenario], until)
         if settings.range:
             axes.set_ylim(*settings.range)
-    legend_outside(figure, _transfer_keys(tables, looks), columns=3 if len(looks) > 4 else 2)
+        return jumps
+
+    titled = set(metrics if len(groups) > 1 else metrics[:1])
+    places = [(each[0].title if each[1] in titled else "", each) for each in product(groups, metrics)]
+    keys, columns = _transfer_keys(tables, looks), 3 if len(looks) > 4 else 2
+    figure, jumps = facets(places, panel, Grid(3 if len(places) < 4 else 2, 46, 24), keys=keys, columns=columns)
     ends = [_ends(group, scenarios[group.scenario], metrics[0], window) for group in groups]
     bands = max(run.points["policy_seed"].nunique() for run in runs) > 1
-    facts = {"bands": bands, "window": window, "ends": ends, "jumpstarts": jumps, **cut}
+    facts = {
+        "bands": bands,
+        "window": window,
+        "ends": ends,
+        "jumpstarts": [jump for each in jumps for jump in each],
+        **cut,
+    }
     missing = left_out(spec, scenarios, "none of its policies learned there")
     return Drawing(figure, TRANSFER, facts, left_out=missing)
 
@@ -268,13 +270,12 @@ def _group_panel(
     axes: Axes, group: Group, metric: str, window: int, looks: Mapping[str, Style], scenario: Shown, until: float
 ) -> list[dict[str, Any]]:
     """Draw one group up to an episode; return its jumpstart, if it has one."""
-    starts, kind = {}, curve_metric(metric, scenario)
+    kind, shown = curve_metric(metric, scenario), {}
     for name, run in group.runs.items():
-        points = shown_values(run.begin(until), metric, scenario)
-        learning_curve(axes, points, looks[name], window=run.window(window))
-        starts[name] = float(points[points["step"] == points["step"].min()]["value"].mean())
+        shown[name] = Curve(shown_values(run.begin(until), metric, scenario), looks[name], run.window(window))
+    curves(axes, shown)
+    starts = {name: float(seeds_by_place(curve.points).iloc[:, 0].mean()) for name, curve in shown.items()}
     axes.set(xlabel=next(iter(group.runs.values())).counted, ylabel=axis_label(kind))
-    axes.margins(x=0.02)
     pair = [name for name in group.jumpstart if name in starts]
     if len(pair) < 2:
         return []
@@ -302,9 +303,8 @@ def _arrow(axes: Axes, scratch: float, transfer: float) -> None:
 
 def _ends(group: Group, scenario: Shown, metric: str, window: int) -> dict[str, Any]:
     """The mean over the last `window` episodes of each run of a group."""
-    runs = {}
-    for name, run in group.runs.items():
-        points = shown_values(run, metric, scenario)
-        tail = points[points["step"] > points["step"].max() - max(window, run.every)]
-        runs[name] = float(tail["value"].mean())
+    runs = {
+        name: curve_ends(shown_values(run, metric, scenario), window=run.window(window))["last"]
+        for name, run in group.runs.items()
+    }
     return {"title": group.title, "runs": runs, "unit": data.unit_of(curve_metric(metric, scenario))}

@@ -14,9 +14,10 @@ from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
 from schedlab.figures import theme
 from schedlab.figures.drawing import after_the_first, settings_of
-from schedlab.figures.panels.axes import shared_xlabel, short_ticks
-from schedlab.figures.panels.curves import BAND, learning_curve
-from schedlab.figures.theme import Style
+from schedlab.figures.panels.axes import short_ticks
+from schedlab.figures.panels.curves import mean_and_range
+from schedlab.figures.panels.facets import Grid, facets
+from schedlab.figures.panels.learning import ENDS, Curve, curves
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR
 from schedlab.studies.hetero.figures import data
 from schedlab.studies.hetero.figures.settings import LearningSettings, PreferencesSettings
@@ -41,53 +42,53 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     window = settings_of(spec, LearningSettings).window
     agents = _curves(tables, spec)
     looks = theme.styles_of(tables.scores)
-    figure, panels = theme.new_figure(2, len(agents), height_mm=95, sharex="col", squeeze=False)
-    returns = {}
-    for column, (agent, rows) in enumerate(agents.items()):
-        loss = next(name for name in LOSSES if name in set(rows["metric"]))
-        for axes, metric in zip(panels[:, column], ("return", loss), strict=True):
-            points = rows[rows["metric"] == metric]
-            _mean_and_range(axes, points, looks[agent], window)
-            axes.grid(True, axis="y")
-            short_ticks(axes)
-            if metric == "return":
-                returns[agent] = _ends(points, window)
-        panels[0, column].set_title(_short(agent, agents))
-        if column:
-            panels[0, column].sharey(panels[0, 0])
-            panels[0, column].tick_params(labelleft=False)
-    panels[0, 0].set_ylabel("return of an episode")
-    panels[1, 0].set_ylabel("loss")
-    shared_xlabel(panels[1], "episode")
-    caption = "Return in the first and in the last points: {returns:{name} {first:.4g} and {last:.4g}}."
-    facts = {"returns": returns, "seeds": _seeds(agents)}
-    return Drawing(figure, f"{LINES} {caption}", facts, left_out=after_the_first(spec))
+
+    def panel(axes: Axes, shown: tuple[str, tuple[str, ...]]) -> dict[str, Any]:
+        rows = agents[shown[0]]
+        points = rows[rows["metric"] == next(name for name in shown[1] if name in set(rows["metric"]))]
+        smooth = window or max(1, points["episode"].nunique() // SMOOTH)
+        ends = curves(axes, {shown[0]: Curve(points, looks[shown[0]], smooth, whole=window > 0)}, x="episode")
+        _finish(axes)
+        return ends
+
+    groups: list[tuple[str, tuple[str, tuple[str, ...]]]]
+    groups = [(_short(agent, agents), (agent, ("return",))) for agent in agents]
+    groups += [("", (agent, LOSSES)) for agent in agents]
+    labels: dict[str, Any] = {"x": "episode", "y": ("return of an episode", "loss")}
+    grid = Grid(len(agents), 38, 19, **labels, subplots={"sharex": "col"})
+    figure, ends = facets(groups, panel, grid, keys=())
+    for axes in figure.axes[1 : len(agents)]:
+        axes.sharey(figure.axes[0])
+        axes.tick_params(labelleft=False)
+    facts = {"returns": {name: found for each in ends[: len(agents)] for name, found in each.items()}}
+    caption = f"{LINES} Return of an episode: {{returns:{ENDS}}}."
+    return Drawing(figure, caption, {**facts, "seeds": _seeds(agents)}, left_out=after_the_first(spec))
 
 
 def draw_preferences(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A column an agent, a row a way to group its actions: the probability of each group over the episodes."""
     settings = settings_of(spec, PreferencesSettings)
     agents = _curves(tables, spec)
-    looks: dict[str, Any] = {"height_mm": 24 + 38 * len(settings.by), "sharex": "col", "sharey": True, "squeeze": False}
-    figure, panels = theme.new_figure(len(settings.by), len(agents), **looks)
-    preferred_last, most = [], 0.0
-    for column, (agent, points) in enumerate(agents.items()):
-        for axes, by in zip(panels[:, column], settings.by, strict=True):
-            places, groups = preferred(points, by)
-            preference_lines(axes, places, groups)
-            ends = {name: float(values[:, -1].mean()) for name, values in groups.items()}
-            group = max(ends, key=lambda name: ends[name])
-            most = max(most, *(float(values.max()) for values in groups.values()))
-            preferred_last.append({"agent": agent, "group": group, "probability": ends[group]})
-            short_ticks(axes)
-            axes.grid(True, axis="y")
-        panels[0, column].set_title(_short(agent, agents))
-    for line, by in zip(panels, settings.by, strict=True):
-        line[0].set(ylabel="probability", ylim=(0, min(1.02, 1.2 * most)))
-        line[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), title=GROUPS[by], alignment="left")
-    shared_xlabel(panels[-1], "episode")
+
+    def panel(axes: Axes, shown: tuple[str, str]) -> dict[str, Any]:
+        places, groups = preferred(agents[shown[0]], shown[1])
+        preference_lines(axes, places, groups)
+        _finish(axes)
+        ends = {name: float(values[:, -1].mean()) for name, values in groups.items()}
+        group = max(ends, key=lambda name: ends[name])
+        most = max(float(values.max()) for values in groups.values())
+        return {"agent": shown[0], "group": group, "probability": ends[group], "most": most}
+
+    titles = {agent: _short(agent, agents) for agent in agents}
+    groups = [(titles[agent] if by == settings.by[0] else "", (agent, by)) for by in settings.by for agent in agents]
+    subplots = {"sharex": "col", "sharey": True}
+    grid = Grid(len(agents), 38, 24, "episode", "probability", subplots=subplots)
+    figure, last = facets(groups, panel, grid, keys=())
+    figure.axes[0].set_ylim(0, min(1.02, 1.2 * max(found.pop("most") for found in last)))
+    for axes, by in zip(figure.axes[len(agents) - 1 :: len(agents)], settings.by, strict=True):
+        axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), title=GROUPS[by], alignment="left")
     caption = f"{LINES} Most probable in the end (mean of the seeds): {{last:{{agent}} {{group}} {{probability:.3g}}}}."
-    return Drawing(figure, caption, {"last": preferred_last, "seeds": _seeds(agents)}, left_out=after_the_first(spec))
+    return Drawing(figure, caption, {"last": last, "seeds": _seeds(agents)}, left_out=after_the_first(spec))
 
 
 def preferred(points: pd.DataFrame, by: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -108,14 +109,13 @@ def preferred(points: pd.DataFrame, by: str) -> tuple[np.ndarray, dict[str, np.n
 def preference_lines(axes: Axes, places: np.ndarray, groups: Mapping[str, np.ndarray]) -> None:
     """Draw a line a group (seeds, n): mean and range over episodes (n,); beyond the first NAMED pale and nameless."""
     for number, (name, values) in enumerate(groups.items()):
-        named, place = number < NAMED, _ORDER.get(name, number)
-        look: dict[str, Any] = {"color": PALE, "linewidth": 0.6}
-        if named:
-            look = {"color": theme.colour(place), "linestyle": theme.DASHES[place % len(theme.DASHES)]}
-        if named and len(values) > 1:
-            axes.fill_between(places, values.min(axis=0), values.max(axis=0), color=look["color"], **BAND)
-        look["marker"] = "." if len(places) < FEW else ""
-        axes.plot(places, values.mean(axis=0), label=name if named else "_others", **look)
+        place, marker = _ORDER.get(name, number), "." if len(places) < FEW else ""
+        if number < NAMED:
+            look: dict[str, Any] = {"color": theme.colour(place), "linestyle": theme.DASHES[place % len(theme.DASHES)]}
+            mean_and_range(axes, places, values, label=name, marker=marker, **look)
+        else:
+            pale = values.mean(axis=0, keepdims=True)
+            mean_and_range(axes, places, pale, label="_others", marker=marker, color=PALE, linewidth=0.6)
 
 
 def episode_axis(axes: Axes, last: int) -> None:
@@ -136,16 +136,9 @@ def _curves(tables: StudyTables, spec: FigureSpec) -> dict[str, pd.DataFrame]:
     return {name: rows[rows["policy"] == name] for name in names}
 
 
-def _mean_and_range(axes: Axes, points: pd.DataFrame, look: Style, window: int) -> None:
-    smooth = window or max(1, points["episode"].nunique() // SMOOTH)
-    learning_curve(axes, points, look, window=smooth, whole=window > 0, x="episode")
-
-
-def _ends(points: pd.DataFrame, window: int) -> dict[str, float]:
-    """Mean of the first and of the last part of a curve."""
-    means = points.groupby("episode")["value"].mean().sort_index().to_numpy()
-    part = window or max(1, len(means) // SMOOTH)
-    return {"first": float(means[:part].mean()), "last": float(means[-part:].mean())}
+def _finish(axes: Axes) -> None:
+    short_ticks(axes)
+    axes.grid(True, axis="y")
 
 
 def _seeds(agents: Mapping[str, pd.DataFrame]) -> int | None:

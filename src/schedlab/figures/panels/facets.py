@@ -1,0 +1,78 @@
+"""Figures of several panels: each group of what is compared in one, with shared titles, labels, limits and legend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from schedlab.figures import theme
+from schedlab.figures.panels.axes import legend_outside, shared_xlabel
+
+G = TypeVar("G")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How panels are laid out and labelled.
+
+    most               panels in a row at most
+    row_mm, around_mm  height of a row, and of what stands above and below all rows (titles, legend)
+    x, y               labels: below the middle of each row (the last one where `sharex`), left of each row; several
+                       `y` are one for each row; with `each`, at every panel
+    subplots           keywords of `Figure.subplots` (sharex, sharey, width_ratios ...)
+    """
+
+    most: int = 2
+    row_mm: float = 48
+    around_mm: float = 14
+    x: str = ""
+    y: str | Sequence[str] = ""
+    each: bool = False
+    subplots: Mapping[str, Any] = field(default_factory=dict)
+
+
+def facets(
+    groups: Mapping[str, G] | Iterable[tuple[str, G]],
+    panel: Callable[[Axes, G], V],
+    grid: Grid = Grid(),
+    *,
+    keys: Iterable[Any] | None = None,
+    columns: int = 0,
+) -> tuple[Figure, list[V]]:
+    """Draw a panel for each group (title, what it shows), and return the figure and what each panel returned.
+
+    keys     handles of the legend below all panels; None: all that is labelled in them; empty: no legend
+    columns  of the legend; 0: four at most
+    """
+    pairs = list(groups.items()) if isinstance(groups, Mapping) else list(groups)
+    sizes: dict[str, Any] = {"row_mm": grid.row_mm, "around_mm": grid.around_mm}
+    figure, panels, lines = theme.new_panels(len(pairs), grid.most, **sizes, **grid.subplots)
+    values = []
+    for axes, (title, group) in zip(panels, pairs, strict=True):
+        values.append(panel(axes, group))
+        if title:
+            axes.set_title(title)
+    _label(lines, grid)
+    if keys is None or (keys := list(keys)):
+        legend_outside(figure, keys, columns=columns)
+    return figure, values
+
+
+def _label(lines: Sequence[Sequence[Axes]], grid: Grid) -> None:
+    """Label the axes of the rows of panels; what a panel labelled itself stays where the grid has no label."""
+    names = [grid.y] * len(lines) if isinstance(grid.y, str) else grid.y
+    for number, (line, name) in enumerate(zip(lines, names, strict=True)):
+        for axes in line if grid.each else line[:1]:
+            axes.set_ylabel(name or axes.get_ylabel())
+        if not grid.x or (grid.subplots.get("sharex") and number < len(lines) - 1):
+            continue
+        if grid.each:
+            for axes in line:
+                axes.set_xlabel(grid.x)
+        else:
+            shared_xlabel(line, grid.x)
