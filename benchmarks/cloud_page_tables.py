@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from table_parts import page, share
 
-from schedlab.studies.cloud.learners.chebyshev import Distance
+from schedlab.studies.cloud.learners.reinforce import Distance
 
 JOBS = ("cifar10", "imagenet", "movielens", "squad")
 PREFERENCES = ("balanced", "cost", "time", "resource")

@@ -13,9 +13,14 @@ if TYPE_CHECKING:
     from schedlab.learning.adam import Adam
 
 
+def masked(logits: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
+    """Return logits whose softmax gives a masked action (False) a probability of 0."""
+    return torch.where(masks, logits, torch.finfo(logits.dtype).min)
+
+
 def masked_log_probabilities(logits: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
     """Return log-probabilities over the last axis; a masked action (False) has a probability of 0."""
-    return torch.where(masks, logits, torch.finfo(logits.dtype).min).log_softmax(-1)
+    return masked(logits, masks).log_softmax(-1)
 
 
 def of_actions(log_probabilities: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:

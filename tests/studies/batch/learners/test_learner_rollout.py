@@ -108,7 +108,7 @@ def test_predictions_and_arrivals_come_from_the_training_part_alone(problems, tm
     paths = LearnPaths(None, tmp_path / "policy.zip", tmp_path)
     spec = PolicySpec("policy", "learned", "rollout", train_on=(Phase(("drawn",), 1),))
     job = LearningJob("any", {}, spec, 0, paths, lambda *_, **__: None)
-    search = learner_rollout.BaseSearch(job, [problem], validate(RolloutSettings, SETTINGS))
+    search = learner_rollout.BaseSearch(job, {"drawn": problem}, [validate(RolloutSettings, SETTINGS)])
     end = problem.part("train")[1]
     found = search._arrivals(4)
     pairs = set(zip(problem.jobs.run[:end].tolist(), problem.jobs.requested[:end].tolist(), strict=True))

@@ -16,9 +16,8 @@ from small_problems import learn, problem
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.learners import reinforce as learner_reinforce
-from schedlab.studies.cloud.learners.chebyshev import AUGMENTATION, Distance, ends_of
 from schedlab.studies.cloud.learners.exploration import BestEpisodes, Branches
-from schedlab.studies.cloud.learners.reinforce import ReinforceLearner
+from schedlab.studies.cloud.learners.reinforce import AUGMENTATION, Distance, ReinforceLearner, ends_of
 from schedlab.studies.cloud.problem import preference_of
 from schedlab.studies.cloud.rules.pareto import front
 

@@ -12,18 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec
-from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.learning.checkpoints import Checkpoint, grouped
 from schedlab.learning.cma_es import CmaEs
-from schedlab.learning.job import LearningJob, Pace
+from schedlab.learning.job import Learning, LearningJob, Pace
 from schedlab.studies.batch.jobs import Jobs
-from schedlab.studies.batch.learners.policy_files import save_priority
 from schedlab.studies.batch.learners.search import (
     Candidate,
     Judge,
-    PriorityLearner,
+    SearchLearner,
     make_generation,
     merit,
     record_ratios,
@@ -35,35 +32,19 @@ from schedlab.studies.batch.simulator.predictions import Prior
 from schedlab.studies.batch.simulator.rollouts import BASE_FEATURES, Arrivals, RolloutPolicy, base_coefficients
 
 
-class RolloutLearner(PriorityLearner):
-    """Learns on the scenarios of its phase; resumes after the last generation that was finished."""
-
-    def learn(
-        self, problems: Mapping[str, BatchProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> Budget:
-        """Search for bases, judge the candidates, write the one that is kept, and return the budget used.
-
-        What a rollout plays on predictions is not a decision in the environment, so it does not count.
-        """
-        (phase,) = spec.train_on
-        settings = validate(RolloutSettings, {**spec.params, **phase.params})
-        job = LearningJob("batch-rollout", settings.model_dump(mode="json"), spec, seed, paths, curve)
-        search = BaseSearch(job, [problems[name] for name in phase.scenarios], settings)
-        job.run(search)
-        save_priority(paths.checkpoint, search.best, against=search.judge.rule, log_ratios=search.figures.tolist())
-        return job.budget
-
-
-class BaseSearch:
+class BaseSearch(Learning):
     """Searches for a base from each start, a number of generations each; an update is a generation.
 
     found  the bases (6,) that the finished searches ended at
     best   the candidate that is kept, and its figures
     """
 
-    def __init__(self, job: LearningJob, problems: Sequence[BatchProblem], settings: RolloutSettings) -> None:
-        self.job, self.problems, self.settings = job, problems, settings
-        parts = [problem.jobs.take(slice(0, problem.part("train")[1])) for problem in problems]
+    def __init__(
+        self, job: LearningJob, problems: Mapping[str, BatchProblem], settings: Sequence[RolloutSettings]
+    ) -> None:
+        ((phase,), (self.settings,)) = job.spec.train_on, settings
+        self.job, self.problems = job, [problems[name] for name in phase.scenarios]
+        parts = [problem.jobs.take(slice(0, problem.part("train")[1])) for problem in self.problems]
         columns = [np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Jobs)]
         self.prior = Prior.of(Jobs(*columns))
         self.present = self._arrivals(0)  # no job but those that wait
@@ -105,6 +86,10 @@ class BaseSearch:
         self.strategy = self._strategy((self.job.update - 1) // self.count)
         self.strategy.restore(kept.group("search"))
 
+    def about(self) -> dict[str, Any]:
+        """Return what the policy's file says of how it was found."""
+        return {"against": self.judge.rule, "log_ratios": self.figures.tolist()}
+
     def _strategy(self, number: int) -> CmaEs:
         start = base_coefficients(self.settings.starts[number])
         return CmaEs(start, self.settings.step, self.settings.population)
@@ -139,3 +124,11 @@ class BaseSearch:
             shape = count, min(horizon, end - 1)
             drawn.append(Arrivals.drawn(problem.past, problem.machine, self.prior, end, shape, rng))
         return Arrivals(*(np.concatenate([getattr(one, field.name) for one in drawn]) for field in fields(Arrivals)))
+
+
+class RolloutLearner(SearchLearner):
+    """Learns on the scenarios of its only phase. What a rollout plays on predictions is no decision in the environment,
+    so it does not count.
+    """
+
+    kind, settings, search = "batch-rollout", RolloutSettings, BaseSearch

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from schedlab.config.seeds import derive_seed, generator
 from schedlab.evaluation.job_metrics import bounded_slowdown
 from schedlab.learning.checkpoints import Checkpoint, grouped
 from schedlab.learning.cma_es import CmaEs
-from schedlab.learning.job import LearningJob, Pace
+from schedlab.learning.job import Learning, LearningJob, Pace
 from schedlab.studies.batch.jobs import SHORT
 from schedlab.studies.batch.learners.policy_files import load_priority, save_priority
 from schedlab.studies.batch.learners.search_settings import (
@@ -110,18 +110,20 @@ class PriorityLearner:
         return RulePolicy(load_priority(checkpoint))
 
 
-class EvolutionLearner(PriorityLearner):
-    """Searches from each start in turn; resumes after the last generation that was finished."""
+class SearchLearner(PriorityLearner):
+    """Searches phase after phase and writes what is kept; resumes after the last generation that was finished."""
+
+    kind: ClassVar[str]
+    settings: ClassVar[type[CandidateSettings]]
+    search: ClassVar[Any]
 
     def learn(
         self, problems: Mapping[str, BatchProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
     ) -> Budget:
-        """Search phase after phase, each beginning where the one before ended, write the candidate that is kept, and
-        return the budget used.
-        """
-        settings = [validate(EvolutionSettings, {**spec.params, **phase.params}) for phase in spec.train_on]
-        job = LearningJob("batch-search", [each.model_dump(mode="json") for each in settings], spec, seed, paths, curve)
-        search = Search(job, problems, settings, load_priority(paths.start) if paths.start else None)
+        """Search, write the candidate that is kept, and return the budget used."""
+        settings = [validate(self.settings, {**spec.params, **phase.params}) for phase in spec.train_on]
+        job = LearningJob(self.kind, [each.model_dump(mode="json") for each in settings], spec, seed, paths, curve)
+        search = self.search(job, problems, settings)
         job.run(search)
         save_priority(paths.checkpoint, search.best, **search.about())
         return job.budget
@@ -207,7 +209,7 @@ def make_generation(
     job.record(found, step=step, update=strategy.generation)
 
 
-class Search:
+class Search(Learning):
     """Searches from several starts, each a number of generations; an update is a generation.
 
     kept     what the last phase kept, or the parent; None: nothing yet
@@ -216,13 +218,10 @@ class Search:
     """
 
     def __init__(
-        self,
-        job: LearningJob,
-        problems: Mapping[str, BatchProblem],
-        settings: Sequence[EvolutionSettings],
-        kept: Candidate | None,
+        self, job: LearningJob, problems: Mapping[str, BatchProblem], settings: Sequence[EvolutionSettings]
     ) -> None:
-        self.job, self.all_problems, self.of_phase, self.kept = job, problems, settings, kept
+        self.job, self.all_problems, self.of_phase = job, problems, settings
+        self.kept = load_priority(job.paths.start) if job.paths.start else None
 
     def begin(self, phase: int) -> Pace:
         """Take what the last phase kept, and plan the generations of each start."""
@@ -321,3 +320,9 @@ class Search:
         weights = np.array(self.origin)
         weights[self.used] = point
         return LinearPriority(weights)
+
+
+class EvolutionLearner(SearchLearner):
+    """Searches from each start in turn; a phase begins where the one before ended."""
+
+    kind, settings, search = "batch-search", EvolutionSettings, Search

@@ -2,8 +2,8 @@
 
 Source: SLA-MORL's published program; specification of the study cloud, A9. Critics value an action vector, so that an
 actor's probabilities can be fed as the action (`mixed`). The default instead takes the mean of the actions' values
-under the actor's probabilities, which is
-what that stands for: a critic has seen single actions alone, and what it says of mixtures is not learned.
+under the actor's probabilities, which is what that stands for: a critic has seen single actions alone, and what it says
+of mixtures is not learned.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import nn
 
 from schedlab.learning.adam import Adam
 from schedlab.learning.checkpoints import Checkpoint, grouped, load_module, module_arrays
-from schedlab.learning.policy_gradient import descend, entropy
+from schedlab.learning.policy_gradient import descend, entropy, masked
 from schedlab.learning.replay_memory import ReplayMemory
 from schedlab.learning.seeding import torch_stream
 from schedlab.studies.cloud.learners.settings import DROPOUT, PASSES, MultiPolicySettings
@@ -36,8 +36,7 @@ def build_network(sizes: tuple[int, int], hidden: int, seed: int, *names: str | 
 
 def probabilities(actor: nn.Sequential, seen: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
     """Return the probabilities of the actions, (N, A); those of invalid ones (mask False) are 0."""
-    logits = actor(seen)
-    return torch.softmax(torch.where(masks, logits, torch.full_like(logits, -1e9)), dim=-1)
+    return masked(actor(seen), masks).softmax(-1)
 
 
 def action_values(critic: nn.Sequential, seen: torch.Tensor, actions: int) -> torch.Tensor:

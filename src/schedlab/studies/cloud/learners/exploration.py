@@ -15,6 +15,7 @@ import numpy as np
 from schedlab.studies.cloud.model.allocation import KEEP
 from schedlab.studies.cloud.model.lattice import Lattice
 from schedlab.studies.cloud.replay.replay import step_numbers
+from schedlab.studies.cloud.replay.vector import CloudReplayVectorEnv
 
 
 def committed_actions(lattice: Lattice, here: np.ndarray, targets: np.ndarray, allowed: np.ndarray) -> np.ndarray:
@@ -30,6 +31,13 @@ def committed_actions(lattice: Lattice, here: np.ndarray, targets: np.ndarray, a
     for tried in (step_numbers(careful), step_numbers(steps)):
         found = np.where(allowed[places, tried], tried, found)
     return np.where(here == targets, KEEP, found)
+
+
+def committed_choices(env: CloudReplayVectorEnv, targets: np.ndarray) -> np.ndarray:
+    """Return the numbers of the actions, (N,), that the first N episodes take straight on to their targets."""
+    here = env.here[: len(targets)]
+    straight = committed_actions(env.replay.lattice, here, targets, env.replay.allowed[here])
+    return np.searchsorted(env.actions, straight)
 
 
 @dataclass(frozen=True)

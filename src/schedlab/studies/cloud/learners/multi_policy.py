@@ -7,32 +7,23 @@ study cloud, A9.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec, Unit
-from schedlab.config.schema import validate
+from schedlab.config.contract import Unit
 from schedlab.config.seeds import derive_seed, generator
-from schedlab.learning.checkpoints import Checkpoint, grouped, load_module, module_arrays, write_checkpoint
-from schedlab.learning.job import Learning, LearningJob, Pace
-from schedlab.learning.seeding import use_one_thread
+from schedlab.learning.checkpoints import Checkpoint, grouped, load_module
+from schedlab.learning.job import LearningJob, Pace
 from schedlab.studies.cloud.learners.actor_critic import ActorCritic, build_network, probabilities, uncertainty
-from schedlab.studies.cloud.learners.common import (
-    committed_choices,
-    environments,
-    read_policy,
-    require_learned,
-    trained_preferences,
-)
+from schedlab.studies.cloud.learners.exploration import committed_choices
+from schedlab.studies.cloud.learners.preference_learner import PreferenceLearner, PreferenceLearning, require_learned
 from schedlab.studies.cloud.learners.settings import MultiPolicySettings
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
 from schedlab.studies.cloud.replay.sla import ITEMS
 
-KIND = "cloud-multi-policy"
 SEVERE = 0.3  # severity above which a violated item makes a critic's reset more likely
 MOST_VIOLATED = 2  # more violated items call for the balanced policy
 NEAR = 0.8  # share of a limit from which `sla_first` cares for it
@@ -86,45 +77,12 @@ class MultiPolicy:
         return uncertainty(self.actor(observation), observation, mask)
 
 
-class MultiPolicyLearner:
-    """Learns an agent for each preference; a phase's steps are episodes of each. Resumes bit for bit."""
-
-    def learn(
-        self, problems: Mapping[str, CloudProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> Budget:
-        """Learn phase after phase, write the actors and return the budget used.
-
-        Raises UserError where scenarios differ in their spaces or have no training unit.
-        """
-        use_one_thread()
-        settings = validate(MultiPolicySettings, spec.params)
-        job = LearningJob(KIND, settings.model_dump(), spec, seed, paths, curve)
-        learning = _Learning(job, problems, settings)
-        job.run(learning)
-        agents = learning.agents
-        meta = {"kind": KIND, "hidden": settings.hidden, "sizes": list(learning.sizes), "choice": settings.choice}
-        meta |= {"preferences": sorted(agents), "resets": {name: agent.resets for name, agent in agents.items()}}
-        write_checkpoint(
-            paths.checkpoint, meta, grouped({name: module_arrays(agent.actor) for name, agent in agents.items()})
-        )
-        return job.budget
-
-    def load(self, checkpoint: Path, problem: CloudProblem) -> MultiPolicy:
-        """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
-        kept, sizes = read_policy(checkpoint, KIND, problem)
-        actors = {}
-        for name in kept.meta["preferences"]:
-            actors[name] = build_network((sizes[0], sizes[1]), kept.meta["hidden"], 0, name)
-            load_module(actors[name], kept.group(name), checkpoint)
-        return MultiPolicy(actors, problem.component_names(), kept.meta["choice"])
-
-
-class _Learning(Learning):
+class _Learning(PreferenceLearning):
     """An agent for each preference. An update is a round: episodes of each agent, then its gradient steps."""
 
     def __init__(self, job: LearningJob, problems: Mapping[str, CloudProblem], settings: MultiPolicySettings) -> None:
-        self.job, self.problems, self.settings = job, problems, settings
-        self.sizes, wanted = trained_preferences(problems)
+        super().__init__(job, problems, settings, settings.episodes_per_round)
+        wanted = self.preferences
         if settings.choice == "balanced" and "balanced" in wanted:
             wanted = ["balanced"]
         components = next(iter(problems.values())).component_names()
@@ -134,7 +92,17 @@ class _Learning(Learning):
             for name, agent in self.agents.items():
                 for network in (agent.actor, agent.actor_target):
                     load_module(network, parent.group(name), parent.path)
-        self.env = environments(problems, settings.episodes_per_round)
+
+    def networks_to_keep(self) -> Mapping[str, torch.nn.Sequential]:
+        """Return the actors."""
+        return {name: agent.actor for name, agent in self.agents.items()}
+
+    def about(self) -> dict[str, Any]:
+        """Return who acts, and how often critics were drawn anew."""
+        return {
+            "choice": self.settings.choice,
+            "resets": {name: agent.resets for name, agent in self.agents.items()},
+        }
 
     def begin(self, phase: int) -> Pace:
         """Go on with the agents as they are."""
@@ -213,3 +181,19 @@ class _Learning(Learning):
         self.job.budget.episodes += env.num_envs
         severe = (following[committed:, self.severities] > SEVERE).sum(axis=1)
         return float(-total[committed:].mean()), float(severe.mean())
+
+
+class MultiPolicyLearner(PreferenceLearner):
+    """Learns an agent for each preference; a phase's steps are episodes of each. Only the actors are written."""
+
+    kind, settings, learning = "cloud-multi-policy", MultiPolicySettings, _Learning
+
+    def network(self, sizes: Sequence[int], hidden: int, preference: str) -> torch.nn.Sequential:
+        """Return a network to be filled."""
+        return build_network((sizes[0], sizes[1]), hidden, 0, preference)
+
+    def policy(
+        self, networks: dict[str, torch.nn.Sequential], meta: Mapping[str, Any], problem: CloudProblem
+    ) -> MultiPolicy:
+        """Return the policy of learned actors."""
+        return MultiPolicy(networks, problem.component_names(), meta["choice"])

@@ -4,50 +4,48 @@ The published program records log-probabilities without gradients, so that no up
 kept, the mean return of the episodes side by side from the same interval on is the baseline, and invalid actions are
 masked. A share of the episodes explores, and the best episodes seen are imitated (see `exploration`).
 Source: R. Williams 1992; specification of the study cloud, A9, A14 (1) and B4.
+
+For points of a front that no weighted sum of time and cost reaches, the larger of two weighted distances is learned
+(`scalarisation: chebyshev`): in time from the fastest policy and in cost from the cheapest one, each as a share of what
+lies between these two, which are learned first: no model and no front is asked. A small share of both distances' sum is
+added, so that of equally far plans the better one is found. Sources: Steuer and Choo 1983 (augmented weighted
+Chebyshev); Van Moffaert, Drugan and Nowe 2013 (in reinforcement learning).
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec, Unit
+from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError
-from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.adam import Adam
-from schedlab.learning.checkpoints import Checkpoint, grouped, load_module, module_arrays, write_checkpoint
+from schedlab.learning.checkpoints import Checkpoint, grouped, load_module, module_arrays
 from schedlab.learning.job import LearningJob, Pace
 from schedlab.learning.networks import layers
-from schedlab.learning.policy_gradient import descend, discounted, entropy, masked_log_probabilities, of_actions
-from schedlab.learning.seeding import torch_stream, use_one_thread
-from schedlab.studies.cloud.learners.chebyshev import Distance, ends_of
-from schedlab.studies.cloud.learners.common import (
-    committed_choices,
-    environments,
-    read_policy,
-    require_learned,
-    trained_preferences,
-)
-from schedlab.studies.cloud.learners.exploration import BestEpisodes, Branches, Episodes
+from schedlab.learning.policy_gradient import descend, discounted, entropy, masked, masked_log_probabilities, of_actions
+from schedlab.learning.seeding import torch_stream
+from schedlab.studies.cloud.learners.exploration import BestEpisodes, Branches, Episodes, committed_choices
 from schedlab.studies.cloud.learners.initialisation import guides
-from schedlab.studies.cloud.learners.settings import ReinforceSettings
+from schedlab.studies.cloud.learners.preference_learner import PreferenceLearner, PreferenceLearning, require_learned
+from schedlab.studies.cloud.learners.settings import DROPOUT, PASSES, ReinforceSettings
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
-from schedlab.studies.cloud.replay.env import CloudReplayEnv
+from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.replay.vector import CloudReplayVectorEnv
 
 if TYPE_CHECKING:
     from torch import nn
 
-KIND = "cloud-reinforce"
 SURE = math.log(0.9)  # an imitated action that is as probable will be taken
+AUGMENTATION = 0.01  # weight of the distances' sum
 
 
 def build_network(observation: int, actions: int, hidden: int, seed: int, preference: str) -> nn.Sequential:
@@ -74,64 +72,89 @@ class PreferencePolicy:
         logits = self.network(torch.from_numpy(observation)[None])
         return int(masked_log_probabilities(logits, torch.from_numpy(mask)[None])[0].argmax())
 
-
-class ReinforceLearner:
-    """Learns each preference of the problems' training units on its own. Resumes bit for bit."""
-
-    def learn(
-        self, problems: Mapping[str, CloudProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> Budget:
-        """Learn phase after phase, each with a fresh Adam, write the final parameters and return the budget used.
-
-        Raises UserError where scenarios differ in their spaces or have no training unit.
+    @torch.no_grad()
+    def added_uncertainty(self, observation: np.ndarray, mask: np.ndarray, seed: int) -> float:
+        """Return the mean over actions of the deviation of their probabilities in PASSES, with dropout that is added
+        behind the hidden layers.
         """
-        use_one_thread()
-        settings = validate(ReinforceSettings, spec.params)
-        job = LearningJob(KIND, settings.model_dump(), spec, seed, paths, curve)
-        learning = _Learning(job, problems, settings)
-        job.run(learning, len(learning.legs))
-        sizes, networks = learning.sizes, learning.networks
-        meta = {"kind": KIND, "hidden": settings.hidden, "sizes": sizes, "preferences": sorted(networks)}
-        write_checkpoint(paths.checkpoint, meta, learning.parameters())
-        return job.budget
-
-    def load(self, checkpoint: Path, problem: CloudProblem) -> PreferencePolicy:
-        """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
-        kept, sizes = read_policy(checkpoint, KIND, problem)
-        networks = {}
-        for name in kept.meta["preferences"]:
-            networks[name] = build_network(sizes[0], sizes[1], kept.meta["hidden"], 0, name)
-            load_module(networks[name], kept.group(name), checkpoint)
-        return PreferencePolicy(networks)
+        values = torch.from_numpy(np.asarray(observation, dtype=np.float32))[None].repeat(PASSES, 1)
+        with torch_stream(seed, "passes"):
+            for layer in self.network:
+                values = layer(values)
+                if isinstance(layer, torch.nn.ReLU):
+                    values = torch.nn.functional.dropout(values, DROPOUT, training=True)
+        chances = masked(values, torch.from_numpy(mask)[None]).softmax(-1)
+        return float(chances.std(0, correction=0).mean())
 
 
-class _Learning:
+def ends_of(preferences: Sequence[str]) -> tuple[str, str]:
+    """Return the preferences of time alone and of cost alone.
+
+    Raises UserError where one of them is missing, and where a preference weighs unused resources.
+    """
+    weights = {name: weights_of(name) for name in preferences}
+    found = [[name for name, of in weights.items() if of[goal] == 1.0] for goal in ("time", "cost")]
+    if not all(found) or any(of["resource"] for of in weights.values()):
+        expected = "weights of cost and time alone, with the ends 0:1:0 and 1:0:0 among them"
+        raise UserError(
+            "there is no range of time and cost to learn in",
+            where="preferences, scalarisation: chebyshev",
+            expected=expected,
+        )
+    return found[0][0], found[1][0]
+
+
+@dataclass(frozen=True)
+class Distance:
+    """Distances from a least time and a least cost, `origin` (s, $), as shares of `span` (s, $)."""
+
+    origin: np.ndarray
+    span: np.ndarray
+
+    @staticmethod
+    def between(fastest: np.ndarray, cheapest: np.ndarray) -> Distance:
+        """Return the distances in the range of two policies, each given by its time and cost, (2,)."""
+        points = np.stack([fastest, cheapest])
+        span = np.ptp(points, axis=0)
+        return Distance(points.min(axis=0), np.where(span > 0, span, 1.0))
+
+    def of(self, preference: str, points: np.ndarray) -> np.ndarray:
+        """Return the larger weighted distance of times and costs (N, 2), plus a little of both, (N,)."""
+        shares = (points - self.origin) / self.span
+        weights = weights_of(preference)
+        return (shares * [weights["time"], weights["cost"]]).max(axis=1) + AUGMENTATION * shares.sum(axis=1)
+
+
+class _Learning(PreferenceLearning):
     """Networks and optimisers by preference. A phase is learned in one leg, or in two where distances need the ends."""
 
     def __init__(self, job: LearningJob, problems: Mapping[str, CloudProblem], settings: ReinforceSettings) -> None:
-        self.job, self.problems, self.settings, spec = job, problems, settings, job.spec
-        self.sizes, wanted = trained_preferences(problems)
-        observed, actions = self.sizes
-        self.networks = {name: build_network(observed, actions, settings.hidden, job.seed, name) for name in wanted}
+        super().__init__(job, problems, settings, settings.episodes_per_update)
+        spec, wanted = job.spec, self.preferences
+        self.networks = {
+            name: build_network(self.sizes[0], self.sizes[1], settings.hidden, job.seed, name) for name in wanted
+        }
         if parent := job.parent():
             for name, network in self.networks.items():
                 load_module(network, parent.group(name), parent.path)
-        self.env = environments(problems, settings.episodes_per_update)
         self.best = defaultdict[str, BestEpisodes](lambda: BestEpisodes(settings.imitated))  # by scenario, preference
         found = {name: guides(problem, settings.initialisation) for name, problem in problems.items()}
         self.guides = {name: guide.targets for name, guide in found.items()}
         job.budget.decisions += sum(guide.intervals for guide in found.values())  # of probes
         self.ends = ends_of(wanted) if settings.scalarisation == "chebyshev" else ()
         if self.ends and len(spec.train_on) > 1:
-            where, what = (
-                f"{spec.name}.yaml: train_on, learner.scalarisation",
-                "distances of two phases differ in their ends",
-            )
+            where = f"{spec.name}.yaml: train_on, learner.scalarisation"
+            what = "distances of two phases differ in their ends"
             raise UserError(what, where=where, expected="one phase", remedy="learn in one phase")
         groups = [list(self.networks)]
         if self.ends:
             groups = [list(self.ends), [name for name in self.networks if name not in self.ends]]
         self.legs = [(phase, group) for phase in range(len(spec.train_on)) for group in groups]
+        self.phases = len(self.legs)
+
+    def networks_to_keep(self) -> Mapping[str, nn.Sequential]:
+        """Return the network of each preference."""
+        return self.networks
 
     def begin(self, phase: int) -> Pace:
         """Begin a leg with fresh optimisers."""
@@ -169,7 +192,8 @@ class _Learning:
         groups = {f"optimizer {name}": optimizer.arrays() for name, optimizer in self.optimizers.items()}
         kept = {name: best.kept.arrays() for name, best in self.best.items() if best.kept is not None}
         groups |= {f"best {name}": arrays for name, arrays in kept.items()}
-        return {"best": list(kept)}, self.parameters() | grouped(groups)
+        groups |= {name: module_arrays(network) for name, network in self.networks.items()}
+        return {"best": list(kept)}, grouped(groups)
 
     def load(self, kept: Checkpoint) -> None:
         """Put back what `state` returned."""
@@ -178,10 +202,6 @@ class _Learning:
             self.optimizers[name].load(kept.group(f"optimizer {name}"))
         for name in kept.meta["best"]:
             self.best[name].kept = Episodes(**kept.group(f"best {name}"))
-
-    def parameters(self) -> dict[str, np.ndarray]:
-        """Return the parameters of all networks by `preference/name`."""
-        return grouped({name: module_arrays(network) for name, network in self.networks.items()})
 
     def _step(self, phase: int, update: int, scenario: str, preference: str) -> None:
         """One gradient step of one preference, and those of imitation."""
@@ -309,3 +329,20 @@ def sample_episodes(
     ended = final["final_info"]["scores"]
     reached = np.stack([ended["time"], ended["cost"]], axis=1)
     return Episodes(observations, masks, actions, discounted(rewards, gamma)), reached
+
+
+class ReinforceLearner(PreferenceLearner):
+    """Learns each preference on its own, each phase with a fresh Adam."""
+
+    kind, settings, learning = "cloud-reinforce", ReinforceSettings, _Learning
+
+    def network(self, sizes: Sequence[int], hidden: int, preference: str) -> nn.Sequential:
+        """Return a network to be filled."""
+        return build_network(sizes[0], sizes[1], hidden, 0, preference)
+
+    def policy(
+        self, networks: dict[str, nn.Sequential], meta: Mapping[str, Any], problem: CloudProblem
+    ) -> PreferencePolicy:
+        """Return the policy of learned networks."""
+        del meta, problem
+        return PreferencePolicy(networks)

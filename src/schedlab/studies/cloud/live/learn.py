@@ -12,8 +12,7 @@ import numpy as np
 from schedlab.config.contract import LearnPaths, Phase, Policy, PolicySpec, Unit
 from schedlab.config.plugins import load_object
 from schedlab.config.seeds import derive_seed
-from schedlab.learning.seeding import torch_stream
-from schedlab.studies.cloud.learners.settings import DROPOUT, LEARNERS, PASSES, STOCK
+from schedlab.studies.cloud.learners.settings import LEARNERS, STOCK
 from schedlab.studies.cloud.live.env import CloudLiveEnv
 from schedlab.studies.cloud.problem import UNIT_KIND, CloudProblem
 from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
@@ -121,21 +120,8 @@ def walk(
 
 def uncertainty(policy: Policy, observation: np.ndarray, mask: np.ndarray, seed: int) -> float:
     """Return the mean over actions of the standard deviation of their probabilities over PASSES with dropout after
-    hidden layers. A policy that has an `uncertainty` of its own is asked for it; NaN, which is unknown, for one without
-    a network of layers.
+    hidden layers, which the policy itself draws or which are drawn for it; NaN, which is unknown, for one without.
     """
     if hasattr(policy, "uncertainty"):
         return float(policy.uncertainty(observation, mask))
-    import torch
-
-    network = getattr(policy, "network", None)
-    if not isinstance(network, torch.nn.Sequential):
-        return float("nan")
-    with torch.no_grad(), torch_stream(seed, "passes"):
-        values = torch.from_numpy(np.asarray(observation, dtype=np.float32))[None].repeat(PASSES, 1)
-        for layer in network:
-            values = layer(values)
-            if isinstance(layer, torch.nn.ReLU):
-                values = torch.nn.functional.dropout(values, DROPOUT, training=True)
-        allowed = torch.where(torch.from_numpy(mask)[None], values, torch.full_like(values, -1e9))
-        return float(torch.softmax(allowed, -1).std(0, correction=0).mean())
+    return policy.added_uncertainty(observation, mask, seed) if hasattr(policy, "added_uncertainty") else float("nan")

@@ -1,0 +1,129 @@
+"""The job of learners with a network for each preference: spaces that agree, preferences to learn, the file."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec, Unit
+from schedlab.config.errors import UserError
+from schedlab.config.schema import Settings, validate
+from schedlab.learning.checkpoints import grouped, load_module, module_arrays, read_checkpoint, write_checkpoint
+from schedlab.learning.job import Learning, LearningJob
+from schedlab.learning.seeding import use_one_thread
+from schedlab.studies.cloud.problem import CloudProblem, preference_of
+from schedlab.studies.cloud.replay.vector import CloudReplayVectorEnv
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def problem_sizes(problem: CloudProblem) -> list[int]:
+    """Return how many components are observed and how many actions offered."""
+    units: Sequence[Unit] = [unit for split in ("train", "test") for unit in problem.units(split)]
+    env = problem.env(units[0], 0)
+    return [int(np.prod(env.observation_space.shape or ())), len(env.actions)]
+
+
+def require_learned(preference: str, known: Iterable[str]) -> None:
+    """Raise UserError where a policy knows no such preference."""
+    if preference not in known:
+        what = f"the policy knows no preference {preference}"
+        raise UserError(what, where="learned policy", expected=f"one of {', '.join(known)}")
+
+
+def trained_preferences(problems: Mapping[str, CloudProblem]) -> tuple[list[int], list[str]]:
+    """Return sizes as problem_sizes does, and the preferences of all training units in their order.
+
+    Raises UserError where scenarios differ in their spaces or have no training unit.
+    """
+    sizes = {name: problem_sizes(problem) for name, problem in problems.items()}
+    first, common = next(iter(sizes.items()))
+    for name, found in sizes.items():
+        if found != common:
+            what = f"{found[0]} components are observed and {found[1]} actions offered"
+            raise UserError(
+                what, where=f"scenario {name}", expected=f"{common[0]} and {common[1]}, as in scenario {first}"
+            )
+    wanted = {preference_of(unit): None for problem in problems.values() for unit in problem.units("train")}
+    if not wanted:
+        raise UserError("no run to learn on", where=f"scenario {first}: replicates.train", expected="1 or more")
+    return common, list(wanted)
+
+
+class PreferenceLearning(Learning):
+    """What such a learner changes.
+
+    preferences  to learn, from the training units; sizes: as problem_sizes
+    env          (scenario, preference) -> episodes side by side, made when first asked for and kept
+    phases       how many the job goes through
+    """
+
+    def __init__(self, job: LearningJob, problems: Mapping[str, CloudProblem], settings: Any, abreast: int) -> None:
+        self.job, self.problems, self.settings = job, problems, settings
+        self.sizes, self.preferences = trained_preferences(problems)
+        self.phases = len(job.spec.train_on)
+        self.env = cache(
+            lambda scenario, preference: CloudReplayVectorEnv(problems[scenario].replay, abreast, preference)
+        )
+
+    @abstractmethod
+    def networks_to_keep(self) -> Mapping[str, nn.Module]:
+        """Return the network of each preference."""
+
+    def about(self) -> dict[str, Any]:
+        """Return plain values that the policy's file has besides."""
+        return {}
+
+
+class PreferenceLearner:
+    """Learns a network for each preference of the problems' training units. Resumes bit for bit.
+
+    kind: of its files. settings, learning: the typed values, and what a job of them runs.
+    """
+
+    kind: ClassVar[str]
+    settings: ClassVar[type[Settings]]
+    learning: ClassVar[Any]
+
+    @abstractmethod
+    def network(self, sizes: Sequence[int], hidden: int, preference: str) -> nn.Sequential:
+        """Return a network to be filled."""
+
+    @abstractmethod
+    def policy(self, networks: dict[str, nn.Sequential], meta: Mapping[str, Any], problem: CloudProblem) -> Any:
+        """Return the policy of learned networks."""
+
+    def learn(
+        self, problems: Mapping[str, CloudProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
+    ) -> Budget:
+        """Learn phase after phase, write the final parameters and return the budget used.
+
+        Raises UserError where scenarios differ in their spaces or have no training unit.
+        """
+        use_one_thread()
+        settings: Any = validate(self.settings, spec.params)
+        job = LearningJob(self.kind, settings.model_dump(), spec, seed, paths, curve)
+        learning = self.learning(job, problems, settings)
+        job.run(learning, learning.phases)
+        networks = learning.networks_to_keep()
+        meta = {"kind": self.kind, "hidden": settings.hidden, "sizes": learning.sizes, "preferences": sorted(networks)}
+        arrays = grouped({name: module_arrays(network) for name, network in networks.items()})
+        write_checkpoint(paths.checkpoint, meta | learning.about(), arrays)
+        return job.budget
+
+    def load(self, checkpoint: Path, problem: CloudProblem) -> Any:
+        """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
+        kept, sizes = read_checkpoint(checkpoint, self.kind), problem_sizes(problem)
+        if list(kept.meta["sizes"]) != sizes:
+            what = f"it was learned for {kept.meta['sizes'][0]} components and {kept.meta['sizes'][1]} actions"
+            raise UserError(what, where=str(checkpoint), expected=f"{sizes[0]} and {sizes[1]}, as in this scenario")
+        networks = {name: self.network(sizes, kept.meta["hidden"], name) for name in kept.meta["preferences"]}
+        for name, network in networks.items():
+            load_module(network, kept.group(name), checkpoint)
+        return self.policy(networks, kept.meta, problem)
