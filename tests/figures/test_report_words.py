@@ -9,9 +9,9 @@ import re
 
 import pytest
 from docutils.core import publish_parts
-from jinja2 import Environment
+from jinja2 import Environment, UndefinedError
 
-from schedlab.figures.html import escaped, page, table
+from schedlab.figures.html import escaped, render
 from schedlab.figures.index import plain, report_caption
 
 HOSTILE = [
@@ -56,9 +56,13 @@ def test_a_caption_says_what_the_figure_rests_on():
     assert words.endswith(f"Configuration: 0123456789abcdef Drawn again by: {ENTRY['command']}")
 
 
+PAGE = """{% extends "page.html" %}{% block body %}<table><tr><td>{{ text }}</td></tr></table>{% endblock %}"""
+
+
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_page_shows_texts_as_they_were_written_and_is_no_template(text):
-    made = page(text, table(["a"], [[escaped(text)]], numbers=[0]))
+def test_a_page_shows_texts_as_they_were_written_and_is_no_template(tmp_path, text):
+    (tmp_path / "one.html").write_text(PAGE)
+    made = render(tmp_path, "one.html", title=text, text=text)
     body = made.partition("</style>")[2]
     assert (
         not re.search(r"<(?!/?(?:h1|head|body|html|table|tr|th|td)\b)", body)
@@ -69,5 +73,13 @@ def test_a_page_shows_texts_as_they_were_written_and_is_no_template(text):
     assert made.count(escaped(text)) == 3 and html.unescape(escaped(text)) == text
 
 
-def test_a_page_loads_nothing():
-    assert not re.search(r"src=|href=|url\(|@import|https?:", page("title", table(["a", "b"], [["1", "2"]])))
+def test_a_page_loads_nothing_and_lacks_no_value(tmp_path):
+    (tmp_path / "one.html").write_text(PAGE)
+    assert not re.search(r"src=|href=|url\(|@import|https?:", render(tmp_path, "one.html", title="title", text="a"))
+    with pytest.raises(UndefinedError):
+        render(tmp_path, "one.html", title="title")
+
+
+def test_a_text_is_no_markup(tmp_path):
+    (tmp_path / "one.txt").write_text("{{ share|digits('.1%') }} of {{ text }}\n")
+    assert render(tmp_path, "one.txt", share=0.5, text="<b> {}") == "50.0% of <b> {}\n"

@@ -117,16 +117,24 @@ def test_the_first_page_sets_results_beside_published_numbers(shared_toy: Toy, f
     assert "mean nothing" not in words(page) and "nothing published" in words(page)
 
 
-def test_the_table_of_a_study_has_every_policy_best_first(shared_toy: Toy, finished: Path) -> None:
-    page = shared_toy.folder / "toy.html"
-    results_page("smoke", finished, page)
+@pytest.mark.parametrize("oracle", [None, "best", "worst"])
+def test_the_table_of_a_study_has_the_best_policy_first_and_oracles_last(
+    finished: Path, tmp_path: Path, oracle: str | None
+) -> None:
+    shutil.copytree(finished, tmp_path / "toy")
+    summary = tables.read(tables.SUMMARY, finished / "summary.parquet")
+    shown = summary.query("scenario == 'far' and split == 'test' and metric == 'cost'").sort_values("value")
+    expected = shown["policy"].tolist()
+    if oracle:
+        name = expected.pop(0 if oracle == "best" else -1)
+        expected.append(name)
+        summary.loc[summary["policy"] == name, "kind"] = "oracle"
+        tables.write(tables.SUMMARY, tmp_path / "toy/summary.parquet", summary)
+    page = tmp_path / "toy.html"
+    results_page("smoke", tmp_path / "toy", page)
     table = page.read_text().partition("<h2>far</h2>")[2].partition("</table>")[0]
-    policies = re.findall(r'<tr><td><span class="whole">([^<]*)<', table)
-    summary = pd.read_parquet(finished / "summary.parquet").query(
-        "scenario == 'far' and split == 'test' and metric == 'cost'"
-    )
-    assert policies == summary.sort_values("value")["policy"].tolist()
-    assert "These numbers mean nothing" in words(page)
+    assert re.findall(r'<tr><td class="whole">([^<]*)<', table) == expected
+    assert ("colspan" in table) == bool(oracle) and "These numbers mean nothing" in words(page)
 
 
 def test_the_ledgers_are_shown_whole(shared_toy: Toy, finished: Path) -> None:

@@ -25,9 +25,8 @@ from schedlab.studies.cloud.model.allocation import Allocation
 from schedlab.studies.cloud.model.fit_cores import fit_table
 from schedlab.studies.cloud.optimize.command import keep_logs, read_logs
 from schedlab.studies.cloud.optimize.flow import percent_change, run_warnings, short_warnings
-from schedlab.studies.cloud.optimize.html import html_report
 from schedlab.studies.cloud.optimize.plots import DRAWN, Picture
-from schedlab.studies.cloud.optimize.report import idle_gpus, money, report_lines
+from schedlab.studies.cloud.optimize.report import idle_gpus, money, report_page, report_text
 
 TABLES = {
     "allocation_history": ["gpu_count", "cpu_count", "memory_gb", "action", "action_description", "reward"],
@@ -474,7 +473,7 @@ def test_an_uncertainty_that_no_learner_tells_is_unknown(finished):
     values = report(finished)
     assert values["uncertainty"]["mean"] > 0
     values["uncertainty"] = {"mean": None, "largest": None, "warning": False}
-    assert "nan" not in "\n".join(report_lines(values)) and html_report(values, [])
+    assert "nan" not in report_text(values) and report_page(values, [])
 
 
 def test_gpus_are_diagnosed_where_a_log_tells_their_use():
@@ -489,5 +488,5 @@ def test_text_of_a_report_cannot_become_markup(finished):
     values = report(finished)
     values["run"]["training_file"] = values["method"] = "<img src=x onerror=alert(1)>"
     values["warnings"] = ["<script>alert(1)</script>"]
-    page = html_report(values, [Picture('"><script>', '"><script>', 'data:"><script>')])
+    page = report_page(values, [Picture('"><script>', '"><script>', 'data:"><script>')])
     assert "<script" not in page and "<img src=x" not in page

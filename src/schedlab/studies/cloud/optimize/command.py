@@ -15,9 +15,8 @@ from schedlab.studies.cloud.live.process import ScriptFailed
 from schedlab.studies.cloud.live.run import new_folder
 from schedlab.studies.cloud.model.analyser import OfflineDataAnalyzer
 from schedlab.studies.cloud.optimize.flow import Optimization, optimize
-from schedlab.studies.cloud.optimize.html import html_report
 from schedlab.studies.cloud.optimize.plots import plots
-from schedlab.studies.cloud.optimize.report import report_lines, report_values
+from schedlab.studies.cloud.optimize.report import report_page, report_text, report_values
 from schedlab.studies.cloud.optimize.settings import OptimizeSettings, read_settings
 from schedlab.studies.cloud.optimize.tables import runs_so_far, write_tables
 
@@ -88,20 +87,20 @@ def run(arguments: argparse.Namespace) -> int:
             log.error("error: %s", error)
             status = 1
             continue
-        print("\n".join(write_all(found, folder, arguments.log_dir or folder / "logs", analyser)))
+        print(write_all(found, folder, arguments.log_dir or folder / "logs", analyser), end="")
         log.info("report: %s", folder / "report.html")
         status = max(status, int(found.cut_off))
     return status
 
 
-def write_all(found: Optimization, folder: Path, logs: Path, analyser: OfflineDataAnalyzer) -> list[str]:
-    """Write tables, reports, policy and logs of a run, and remember it; returns the report as lines."""
+def write_all(found: Optimization, folder: Path, logs: Path, analyser: OfflineDataAnalyzer) -> str:
+    """Write tables, reports, policy and logs of a run, and remember it; returns the report as text."""
     now = datetime.datetime.now(datetime.UTC)
     values = report_values(found)
-    lines = list(report_lines(values))
+    text = report_text(values)
     write_json(folder / "report.json", values)
-    write_text(folder / "report.txt", "\n".join(lines) + "\n")
-    write_text(folder / "report.html", html_report(values, plots(found)))
+    write_text(folder / "report.txt", text)
+    write_text(folder / "report.html", report_page(values, plots(found)))
     write_bytes(folder / "policy.zip", (found.work / "policy.zip").read_bytes())
     write_tables(found, folder, now.isoformat(timespec="seconds"))
     keep_logs(found, logs, now)
@@ -110,7 +109,7 @@ def write_all(found: Optimization, folder: Path, logs: Path, analyser: OfflineDa
 
         gpu = "gpu" if found.resource.gpu_count_max else "cpu"
         analyser.update_with_result(pd.concat(found.live_tables, ignore_index=True), found.script.stem, gpu)
-    return lines
+    return text
 
 
 def keep_logs(found: Optimization, folder: Path, now: datetime.datetime) -> None:

@@ -1,11 +1,13 @@
-"""The report of an optimised training, what was measured, done and reached: as values and as text."""
+"""The report of an optimised training, what was measured, done and reached: as values, as text and as a page."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schedlab.figures.html import render
 from schedlab.studies.cloud.model.allocation import Allocation, held_in
 from schedlab.studies.cloud.model.cost import check_batch, diagnose_idle_gpus
 from schedlab.studies.cloud.model.fit_cores import CoreFit
@@ -17,7 +19,10 @@ from schedlab.studies.cloud.rules.suggestions import batch_size
 if TYPE_CHECKING:
     import pandas as pd
 
-TOLD = {
+    from schedlab.studies.cloud.optimize.plots import Picture
+
+TEMPLATES = Path(__file__).parent / "templates"
+SOURCES = {
     "measured": "measured",
     "baseline": "extrapolated from short runs",
     "model": "by the model",
@@ -155,28 +160,6 @@ def _time_of_run(found: Optimization) -> float | None:
     return told["time"] if told else None
 
 
-def model_error(values: Mapping[str, Any]) -> str:
-    """Return the model's error in words: as learned on, as refitted with the run, and on the run."""
-    model = values["model"]
-    told = fit_text(model)
-    if model["refitted"]:
-        told += f"; fitted anew with the run: {fit_text(model['refitted'][-1])}"
-    if model["time_of_run"] is not None:
-        said, took = model["time_of_run"], values["optimized"]["time"]
-        told += (
-            f"; of the run, which it had not seen, it said {said:.1f} s, and it took {took:.1f} s "
-            f"({(said - took) / took:+.1%})"
-        )
-    return told
-
-
-def fit_text(fit: Mapping[str, Any]) -> str:
-    """Return the error of a fit in words; with as many parameters as settings it says nothing."""
-    if fit["settings"] <= fit["free_parameters"]:
-        return f"{fit['free_parameters']} parameters for {fit['settings']} settings, so that their error says nothing"
-    return f"median error {fit['median_relative_error']:.1%} over {fit['settings']} settings"
-
-
 def _doubt(doubts: list[float]) -> dict[str, Any]:
     """The uncertainty of the policy's actions; null where its learner tells none."""
     if not doubts:
@@ -208,61 +191,11 @@ def _service(
     }
 
 
-def batch_text(batch: Mapping[str, Any]) -> str:
-    """Return the batches in words, whether they go with the GPUs, and the published rule's suggestion."""
-    suggested = batch["suggested_batch_size"]
-    if suggested is None or suggested == batch["optimized_batch_size"]:
-        return _unchanged_batch_text(batch)
-    return (
-        f"{_unchanged_batch_text(batch)} The published rule of thumb suggests {suggested} for "
-        f"{_counted(int(batch['optimized_gpu_count']), 'GPU')}."
-    )
-
-
 def idle_text(values: Mapping[str, Any]) -> Iterator[str]:
     """Yield what may be wrong with idle GPUs, a sentence each for baseline and run, where something is."""
     for name, label in (("baseline", "baseline"), ("optimized", "run")):
         if issues := values["idle_gpus"][name]:
             yield f"GPUs of the {label}: {'; '.join(issues)}"
-
-
-def _unchanged_batch_text(batch: Mapping[str, Any]) -> str:
-    if (
-        batch["baseline_batch_size"] == batch["optimized_batch_size"]
-        and batch["baseline_gpu_count"] == batch["optimized_gpu_count"]
-    ):
-        return f"Batch: {batch['optimized_batch_size']:g} samples, as in the baseline."
-    sizes = f"{batch['baseline_batch_size']:g} -> {batch['optimized_batch_size']:g}"
-    each = f"{batch['baseline_per_gpu_batch']:g} -> {batch['optimized_per_gpu_batch']:g}"
-    verdicts = f"{batch['batch_validation']}. {batch['per_gpu_batch_validation']}"
-    return f"Batch: {sizes} samples, on each device {each}. {verdicts}."
-
-
-def baseline_text(part: Mapping[str, Any]) -> str:
-    """Return how a measured baseline was extrapolated, as a sentence, and what the published way would have said."""
-    runs = f"from {_counted(part['samples'], 'short run')} of {_counted(part['sample_epochs'], 'epoch')}"
-    each = f"a start of {part['start_up_seconds']:.1f} s and epochs of {part['epoch_seconds']:.2f} s"
-    published = (
-        "by the published way, the time of their epochs over their share of the training: "
-        f"{part['time_by_ratio']:.1f} s"
-    )
-    return f"{runs}: {each}; {published}"
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'s' * (number != 1)}"
-
-
-def uncertainty_text(doubt: Mapping[str, Any]) -> str:
-    """Return the uncertainty of the policy in words: of what, and how much would be much."""
-    if doubt["mean"] is None:
-        return "unknown"
-    of = "standard deviation of an action's probability under dropout, from 0 to 0.5, mean of all actions"
-    high = "; WARNING: high" if doubt["warning"] else ""
-    return (
-        f"{doubt['mean']:.3f} in the mean of the decisions, at most {doubt['largest']:.3f} ({of}; above {DOUBT:g} it "
-        f"is high{high})"
-    )
 
 
 def change(value: float | None) -> str:
@@ -275,75 +208,20 @@ def money(value: float) -> str:
     return f"${value:.2f}" if value >= 1 else f"${value:.5f}"
 
 
-def report_lines(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the report as lines of text."""
-    run = values["run"]
-    yield f"Training {run['training_file']}, preference {run['preference']}, {run['epochs']} epochs, seed {run['seed']}"
-    if not run["goes_on_from_checkpoints"]:
-        yield "The script keeps no checkpoint: it was run once, on the allocation that the policy settles on."
-    if run["cut_off"]:
-        yield (
-            "WARNING: the run broke its limits again and again and was cut off; what follows is of an unfinished "
-            "training."
-        )
-    for name in ("baseline", "optimized"):
-        part = values[name]
-        told = " (by the model)" if part["source"] == "model" else ""
-        yield ""
-        yield (
-            f"{name.capitalize()}{told}: {part['gpu_count']:g} GPUs, {part['cpu_count']:g} cores, "
-            f"{part['memory_gb']:g} GB"
-        )
-        time = f"time {part['time']:.1f} s (starts {part['start_up_seconds']:.1f} s)"
-        yield f"  {time}, cost {money(part['cost'])}, {part['throughput']:.0f} samples/s"
-        if "time_by_ratio" in part:
-            yield f"  {baseline_text(part)}"
-    yield ""
-    yield "Changes: " + ", ".join(f"{name} {change(value)}" for name, value in values["change_percent"].items())
-    yield "Resources: " + ", ".join(f"{name} {value:+g}" for name, value in values["resource_change"].items())
-    yield batch_text(values["batch"])
-    yield from _service_lines(values)
-    yield ""
-    yield "Recommendations:"
-    for label, each in recommended(values):
-        held = f"{each['gpu_count']:g} GPUs, {each['cpu_count']:g} cores, {each['memory_gb']:g} GB"
-        how = source_text(each, values)
-        changes = "; " + ", ".join(f"{name} {change(value)}" for name, value in each["change_percent"].items())
-        told = "" if each is values["what_was_there"] else changes
-        yield f"  {label}: {held}; {each['time']:.1f} s, {money(each['cost'])} ({how}){told}"
-    model, policy = values["model"], values["policy"]
-    yield ""
-    yield f"Uncertainty of the policy: {uncertainty_text(values['uncertainty'])}"
-    for warning in (*values["warnings"], *idle_text(values)):
-        yield f"WARNING: {warning}"
-    start = f"start-up {model['start_up_seconds']:.1f} s"
-    yield f"Model: {model_error(values)}; {start}"
-    yield (
-        f"Objective: {policy['objective']:.4f} by the model, {policy['objective_measured']:.4f} measured; "
-        f"best plan by the model {policy['objective_of_best_plan']:.4f}"
-    )
-    yield f"Method: {values['method']}"
-    met = values["sla_met"]
-    yield f"Summary: SLAs met {met['baseline']}/{met['of']} -> {met['optimized']}/{met['of']}"
+def report_text(values: Mapping[str, Any]) -> str:
+    """Return the report (report_values) as plain text."""
+    return render(TEMPLATES, "report.txt", FILTERS, **_known(values))
 
 
-def _service_lines(values: Mapping[str, Any]) -> Iterator[str]:
-    """The lines about service levels."""
-    yield ""
-    yield "Service levels (limit, baseline, optimised):"
-    for item, levels in values["sla"].items():
-        limit = values["thresholds"][item]
-        if levels is None:
-            yield f"  {item}: not applicable"
-            continue
-        sides = " -> ".join(_side(levels[side]) for side in ("baseline", "optimized"))
-        yield (
-            f"  {item}: {limit['limit']:.4g} {limit['unit']} ({limit['from']}): {sides}; severity "
-            f"{levels['severity_change']:+.1%}"
-        )
-    yield (
-        f"  fixed: {', '.join(values['sla_fixed']) or 'none'}; new: {', '.join(values['sla_newly_violated']) or 'none'}"
-    )
+def report_page(values: Mapping[str, Any], pictures: Sequence[Picture]) -> str:
+    """Return the report as one HTML page with its pictures: no script, no network, foreign text escaped."""
+    return render(TEMPLATES, "report.html", FILTERS, **_known(values), pictures=pictures, percent_change=percent_change)
+
+
+def _known(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What the templates know beside the values: what is recommended, all warnings, the words for a source."""
+    warnings = [*values["warnings"], *idle_text(values)]
+    return {**values, "recommended": list(recommended(values)), "said": warnings, "sources": SOURCES, "much": DOUBT}
 
 
 def recommended(values: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -355,15 +233,4 @@ def recommended(values: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, A
         yield f"Best to stay on from the begin, for {' and '.join(each['best_for'])}", each
 
 
-def source_text(each: Mapping[str, Any], values: Mapping[str, Any]) -> str:
-    """Return a recommendation's source; of the fastest also that it is slower than the run, if so."""
-    run, told = values["optimized"], TOLD[each["source"]]
-    fastest = each.get("priority") == "time" or "time" in each.get("best_for", ())
-    slower = fastest and each["source"] != "measured" and not values["run"]["cut_off"] and each["time"] > run["time"]
-    return f"{told}, slower than what was measured: {run['time']:.1f} s" if slower else told
-
-
-def _side(level: Mapping[str, Any]) -> str:
-    value = level["value"]
-    told = "met" if level["met"] else f"violated by {level['severity']:.1%}"
-    return f"{value:.4g} {told}" if value is not None else f"none {told}"
+FILTERS: dict[str, Callable[..., str]] = {"change": change, "money": money}
