@@ -172,16 +172,15 @@ def test_memory_of_gpus_that_a_script_reports_stays_what_it_says(tmp_path, monke
 def test_idle_gpus_that_were_measured_are_no_mistake_in_a_unit(tmp_path, monkeypatch, caplog):
     fake_nvidia_smi(tmp_path, monkeypatch, used=(0.4, 0.6))
     run = run_script(request(plain_script(tmp_path), allocation=Allocation(2, 1, 1)), tmp_path / "run")
-    assert run.table["gpu_utilization_1"].tolist() == [0.6, 0.6] and "gpu_utilization" not in caplog.text
+    assert run.table["gpu_utilization_1"].tolist() == [0.6, 0.6] and not caplog.records
     assert fit_table(run.table, tmp_path / "log.csv").settings == 1
 
 
-def test_a_script_that_may_report_shares_of_one_is_warned_of(tmp_path, monkeypatch, caplog):
+def test_a_script_states_that_it_reports_shares_of_one(tmp_path, monkeypatch):
     fake_nvidia_smi(tmp_path, monkeypatch)
-    rows = "batch_size,epoch_time,throughput,gpu_utilization_0\n8,0.01,100,0.95\n8,0.01,100,0.9\n"
+    rows = "batch_size,epoch_time,throughput,gpu_utilization_0 [share]\n8,0.01,100,0.75\n8,0.01,100,0.5\n"
     run = run_script(request(script(tmp_path, logging_script(rows)), allocation=Allocation(1, 1, 1)), tmp_path / "run")
-    assert run.table["gpu_utilization_0"].tolist() == [0.95, 0.9]
-    assert "gpu_utilization_<i>" in caplog.text
+    assert run.table["gpu_utilization_0"].tolist() == [75.0, 50.0]
 
 
 @pytest.mark.parametrize(
@@ -280,7 +279,7 @@ ROWS = {
     "NaN": ("batch_size,epoch_time,throughput\n8,0.01,100\n8,nan,100\n", "row 3, column epoch_time"),
     "epoch twice": ("epoch,batch_size,epoch_time,throughput\n1,8,.01,9\n2,8,.01,9\n1,8,.01,9\n", "epoch 1"),
     "milliseconds": ("batch_size,epoch_time,throughput\n8,40000,100\n", "epoch_time"),
-    "samples a minute": ("batch_size,epoch_time,throughput,data_count\n8,0.01,60000,10\n", "throughput"),
+    "unknown unit": ("batch_size,epoch_time [days],throughput\n8,0.01,60000\n", "epoch_time"),
     "fraction": ("batch_size,epoch_time,throughput,gpu_utilization_0\n8,0.01,100,400\n", "gpu_utilization_0"),
 }
 

@@ -189,7 +189,7 @@ def log_text(**changed: str) -> str:
         (log_text(gpu_count="9" * 19), "row 3, column gpu_count"),
         (log_text(batch_size="9" * 400), "row 3, column batch_size"),
         (log_text(epoch="x" * 9999), "row 3, column epoch"),
-        (log_text().replace(",10,100,", ",10,100000,"), "throughput"),
+        (log_text().replace("epoch_time", "epoch_time [days]"), "epoch_time"),
         ("", "log.csv"),
         ("epoch,throughput\n", "log.csv"),
         ("epoch,epoch\n1,2\n", "epoch"),

@@ -1,23 +1,19 @@
-"""What a training log or a table of step times is refused for, and what it is only warned of: epochs twice, units,
-counts.
-"""
+"""What a training log or a table of step times is refused for: epochs twice, units, counts, values that cannot be."""
 
 from __future__ import annotations
 
-import json
-import logging
+import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from schedlab.cli.main import main
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.example import synthetic_step_times
 from schedlab.studies.cloud.model.analyser import OfflineDataAnalyzer
 from schedlab.studies.cloud.model.fit_report import fit_report
-from schedlab.studies.cloud.model.logs import check_training_log, read_step_times, read_training_log
+from schedlab.studies.cloud.model.logs import read_step_times, read_training_log
 
 SECONDS = (10.0, 9.0, 9.3, 9.1, 9.2, 8.9)
 
@@ -76,77 +72,121 @@ def test_runs_of_one_log_repeat_their_epochs(tmp_path, numbers, changed, runs):
     assert read_training_log(written(epochs_log(numbers, **changed), tmp_path))["run"].tolist() == runs
 
 
-# Units that cannot be
-
-
-def half(values: pd.Series, factor: float) -> pd.Series:
-    """Every second value in another unit."""
-    return values * np.where(np.arange(len(values)) % 2, factor, 1.0)
-
-
-@pytest.mark.parametrize("factor", [1000.0, 60.0, 1 / 60, 1 / 3600, 1e-3])
-def test_a_time_so_far_in_another_unit_is_told(tmp_path, factor):
-    table = epochs_log()
-    table["time_so_far"] = table["epoch_time"].cumsum() * factor
-    with pytest.raises(UserError, match=r"log\.csv.*time_so_far"):
-        read_training_log(written(table, tmp_path))
-
-
-def test_a_time_so_far_that_changes_its_unit_on_the_way_is_told(tmp_path):
-    table = epochs_log()
-    table["time_so_far"] = table["epoch_time"].cumsum() * np.where(table["epoch"] < 3, 1.0, 1000.0)
-    with pytest.raises(UserError, match="time_so_far"):
-        read_training_log(written(table, tmp_path))
+# Units that a header states
 
 
 @pytest.mark.parametrize(
-    "so_far",
+    ("name", "unit", "factor"),
     [
-        lambda t: t.cumsum(),
-        lambda t: t.cumsum() + 1e6,  # counted since another begin
-        lambda t: (
-            t.cumsum() + 150.0 * np.arange(len(t))
-        ),  # a start before each epoch, as of intervals that are runs of their own
-        lambda t: t.cumsum().floordiv(1),
-        lambda t: pd.concat([t[:3].cumsum(), t[3:].cumsum()]),  # resumed, and counted anew
-        lambda t: t.cumsum() + np.where(np.arange(len(t)) > 2, 9e4, 0.0),  # held up for a day
-        lambda t: t * np.nan,
+        ("epoch_time", "ms", 1e-3),
+        ("epoch_time", "min", 60.0),
+        ("time_so_far", "h", 3600.0),
+        ("throughput", "samples/min", 1 / 60),
+        ("memory_used_gb", "MB", 1 / 1024),
+        ("gpu_memory_used_gb", "B", 2.0**-30),
+        ("data_size_mb", "GB", 1024.0),
+        ("cost_so_far", "cent", 0.01),
+        ("cpu_percent", "share", 100.0),
+        ("gpu_utilization_1", "share", 100.0),
+        ("epoch_time", "s", 1.0),
+        ("gpu_utilization_0", "%", 1.0),
     ],
 )
-@pytest.mark.parametrize("scale", [1.0, 0.02])
-def test_a_time_so_far_in_seconds_passes(tmp_path, so_far, scale):
-    table = epochs_log()
-    table = table.assign(epoch_time=table["epoch_time"] * scale, throughput=table["throughput"] / scale)
-    table["time_so_far"] = so_far(table["epoch_time"])
-    assert len(read_training_log(written(table, tmp_path))) == 6
+def test_a_header_states_the_unit_of_its_column(tmp_path, name, unit, factor):
+    values = np.array([0.25, 0.3, 0.5, 0.6, 0.7, 0.9])
+    plain = read_training_log(written(epochs_log(**{name: values * factor}), tmp_path))
+    stated = written(epochs_log(**{name: values}).rename(columns={name: f"{name} [{unit}]"}), tmp_path)
+    pd.testing.assert_frame_equal(read_training_log(stated), plain, check_like=True)
 
 
+def test_steps_in_milliseconds_are_those_in_seconds(tmp_path):
+    table = synthetic_step_times()
+    seconds = read_step_times(written(table, tmp_path))
+    table = table.assign(step_time=1000 * table["step_time"]).rename(columns={"step_time": "step_time [ms]"})
+    pd.testing.assert_frame_equal(read_step_times(written(table, tmp_path)), seconds)
+
+
+@pytest.mark.parametrize(
+    ("column", "where"),
+    [
+        ("epoch_time [GB]", r"column epoch_time \[GB\]"),
+        ("epoch_time []", r"column epoch_time \[\]"),
+        ("epoch [s]", "log.csv"),  # an epoch has no unit: the column `epoch` is missing
+    ],
+)
+def test_a_unit_that_a_column_cannot_have_is_refused(tmp_path, column, where):
+    name = column.split()[0]
+    with pytest.raises(UserError, match=name) as caught:
+        read_training_log(written(epochs_log().rename(columns={name: column}), tmp_path))
+    assert re.search(where, caught.value.where)
+
+
+def test_a_column_in_two_units_stands_there_twice(tmp_path):
+    with pytest.raises(UserError, match="epoch_time"):
+        read_training_log(written(epochs_log(**{"epoch_time [ms]": 1.0}), tmp_path))
+
+
+def test_a_value_that_is_no_number_is_named_with_its_unit(tmp_path):
+    table = epochs_log().rename(columns={"epoch_time": "epoch_time [ms]"}).astype({"epoch_time [ms]": object})
+    table.loc[2, "epoch_time [ms]"] = "fast"
+    with pytest.raises(UserError, match=r"row 4, column epoch_time \[ms\]"):
+        read_training_log(written(table, tmp_path))
+
+
+def test_brackets_of_columns_that_are_not_ours_are_left_alone(tmp_path):
+    table = read_training_log(written(epochs_log(**{"loss [nats]": 0.5}), tmp_path))
+    assert "loss [nats]" in table.columns
+
+
+# Values that cannot be
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1000.0])
+@pytest.mark.parametrize("name", ["epoch_time", "throughput", "time_so_far", "memory_used_gb", "cost_so_far"])
+def test_an_amount_is_taken_as_it_stands(tmp_path, caplog, name, scale):
+    """No unit is guessed, whatever the other columns say."""
+    values = scale * np.arange(1.0, 7.0)
+    table = read_training_log(written(epochs_log(memory_gb=16, **{name: values}), tmp_path))
+    assert table[name].tolist() == pytest.approx(values.tolist()) and not caplog.records
+
+
+@pytest.mark.parametrize("value", [-1.0, None])
 @pytest.mark.parametrize("name", ["epoch_time", "throughput"])
-@pytest.mark.parametrize("count", [True, False])
-def test_units_that_half_of_the_rows_have_are_told(tmp_path, name, count):
-    table = epochs_log(tuple(range(12)))
-    table = table.assign(**{name: half(table[name], 1000.0)}).drop(columns=[] if count else ["data_count"])
-    told = r"log.csv.*row \d+: throughput"
-    with pytest.raises(UserError, match=told):
+def test_negative_and_missing_amounts_are_refused(tmp_path, name, value):
+    table = epochs_log()
+    table.loc[3, name] = value
+    with pytest.raises(UserError, match=f"row 5, column {name}"):
         read_training_log(written(table, tmp_path))
 
 
-def test_rows_without_a_number_of_samples_hide_no_unit(tmp_path):
-    table = epochs_log()
-    table = table.assign(epoch_time=table["epoch_time"] * 1000, data_count=[1000, None, 1000, 1000, None, 1000])
-    with pytest.raises(UserError, match="throughput"):
-        read_training_log(written(table, tmp_path))
+@pytest.mark.parametrize("name", ["cpu_percent", "gpu_utilization_0", "gpu_utilization_12"])
+def test_a_use_above_all_is_refused(tmp_path, name):
+    assert len(read_training_log(written(epochs_log(**{name: [0.0, 0.5, None, 99.0, 100.0, 100.4]}), tmp_path))) == 6
+    with pytest.raises(UserError, match=f"row 4, column {name}"):
+        read_training_log(written(epochs_log(**{name: [0.0, 0.5, 101.0, 99.0, 100.0, 100.0]}), tmp_path))
+    with pytest.raises(UserError, match=f"row 4, column {name}"):
+        read_training_log(written(epochs_log(**{f"{name} [share]": [0.0, 0.5, 1.01, 0.9, 1.0, 1.0]}), tmp_path))
 
 
-def test_throughputs_that_leave_some_of_the_epoch_out_pass(tmp_path):
-    table = epochs_log()
-    table = table.assign(throughput=table["throughput"] * [1.2, 1.0, 1.3, 1.0, 1.1, 1.25])  # validation is no training
-    assert len(read_training_log(written(table, tmp_path))) == 6
-    table = (
-        epochs_log().drop(columns="data_count").assign(gpu_count=[1, 1, 1, 2, 2, 2], model_name=["a"] * 3 + ["b"] * 3)
-    )
-    table["throughput"] *= [1, 1, 1, 40, 40, 40]  # another model, on larger data
-    assert len(read_training_log(written(table, tmp_path))) == 6
+@pytest.mark.parametrize(
+    ("numbers", "times", "row"),
+    [
+        ((0, 1, 2, 3), [10, 19, 28, 37], None),
+        ((0, 1, 2, 3), [10, 19, 19, 37], None),
+        ((0, 1, 2, 3), [1e6, 2e6, None, 3e6], None),
+        ((0, 1, 0, 1), [10, 19, 10, 19], None),  # another run
+        ((0, 1, 2, 3), [10, 19, 18, 37], 4),
+        ((0, 1, 2, 3), [10, 19, None, 9], 5),
+        ((0, 1, 0, 1), [10, 19, 10, 9], 5),
+    ],
+)
+def test_a_time_that_runs_backwards_is_refused(tmp_path, numbers, times, row):
+    path = written(epochs_log(numbers, time_so_far=times), tmp_path)
+    if row is None:
+        assert len(read_training_log(path)) == 4
+        return
+    with pytest.raises(UserError, match=f"row {row}, column time_so_far"):
+        read_training_log(path)
 
 
 @pytest.mark.parametrize("name", ["gpu_count", "cpu_count", "batch_size"])
@@ -169,22 +209,6 @@ def test_no_core_trains_nothing(tmp_path):
 def placements(folder: Path, **changed) -> Path:
     table = synthetic_step_times()
     return written(table.assign(**{name: change(table[name]) for name, change in changed.items()}), folder)
-
-
-def test_step_times_in_another_unit_than_synchronisation_are_told(tmp_path):
-    assert fit_report([placements(tmp_path)])["median_relative_error"] < 0.03
-    with pytest.raises(UserError, match=r"column step_time.*sync_time"):
-        read_step_times(placements(tmp_path, step_time=lambda t: 1000 * t))
-
-
-@pytest.mark.parametrize("model", ["cifar10", "imagenet", "ncf", "bert"])
-@pytest.mark.parametrize("name", ["placements", "scalability"])
-def test_recorded_step_times_in_milliseconds_are_told(shared_data, tmp_path, model, name):
-    file = shared_data / f"cloud_logs/throughput/{model}/{name}.csv"
-    assert len(read_step_times(file))
-    table = pd.read_csv(file, dtype={"placement": str})
-    with pytest.raises(UserError, match="column step_time"):
-        read_step_times(written(table.assign(step_time=1000 * table["step_time"]), tmp_path))
 
 
 def test_steps_that_synchronise_in_no_time_pass(tmp_path):
@@ -211,143 +235,30 @@ def test_placements_that_cannot_be_are_told(tmp_path, nodes, gpus, told):
         read_step_times(written(table, tmp_path))
 
 
-# What may be
+# Devices that idle
 
-
-IDLE = np.array([0.41, 0.6, 0.52, 0.47, 0.55, 0.58])
-
-
-def warnings_of(caplog) -> list[str]:
-    found = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    caplog.clear()
-    return found
-
-
-@pytest.mark.parametrize("factor", [1.15, 4.0, 0.25])
-def test_a_throughput_that_no_unit_explains_passes_and_is_said_to_be_doubtful(tmp_path, caplog, factor):
-    """Validation in the time of an epoch, samples of one GPU of four, another number of samples."""
-    table = epochs_log()
-    table["throughput"] *= factor
-    assert len(read_training_log(written(table, tmp_path))) == 6
-    told = warnings_of(caplog)
-    assert len(told) == 1 and f"throughput {factor * 1000 / 10:g}" in told[0] and "data_count" in told[0]
-    read_training_log(written(epochs_log(), tmp_path))
-    assert warnings_of(caplog) == []
-
-
-@pytest.mark.parametrize("factor", [60.0, 1 / 60, 1000.0])
-def test_a_throughput_in_another_unit_is_told_with_what_else_it_can_be(tmp_path, factor):
-    table = epochs_log()
-    table["throughput"] *= factor
-    with pytest.raises(UserError, match=r"throughput.*data_count"):
-        read_training_log(written(table, tmp_path))
-
-
-def test_memory_in_another_unit_than_what_is_held_is_told(tmp_path, caplog):
-    with pytest.raises(UserError, match="row 2, column memory_used_gb"):
-        read_training_log(written(epochs_log(memory_gb=16, memory_used_gb=8000.0), tmp_path))
-    for used, doubtful in ((8.0, 0), (16.0, 0), (16.5, 0), (50.0, 1)):
-        assert len(read_training_log(written(epochs_log(memory_gb=16, memory_used_gb=used), tmp_path))) == 6
-        assert ["memory_used_gb" in told for told in warnings_of(caplog)] == [True] * doubtful
-    for held in (0, None):
-        assert len(read_training_log(written(epochs_log(memory_gb=held, memory_used_gb=8000.0), tmp_path))) == 6
-    assert warnings_of(caplog) == []
-
-
-def test_a_cost_that_falls_on_the_way_is_told(tmp_path, caplog):
-    table = epochs_log(cost_so_far=[0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
-    with pytest.raises(UserError, match="row 3, column cost_so_far"):
-        read_training_log(written(table, tmp_path))
-    anew = [0.1, 0.2, 0.3, 0.1, 0.2, 0.3]
-    assert len(read_training_log(written(epochs_log(cost_so_far=anew), tmp_path))) == 6
-    assert ["cost_so_far" in told for told in warnings_of(caplog)] == [True], "once may be a resumption"
-    seconds = pd.Series(SECONDS)
-    resumed = epochs_log(cost_so_far=anew, time_so_far=pd.concat([seconds[:3].cumsum(), seconds[3:].cumsum()]))
-    for passing in (resumed, epochs_log((0, 1, 2, 0, 1, 2), cost_so_far=anew), epochs_log(cost_so_far=0.5)):
-        assert len(read_training_log(written(passing, tmp_path))) == 6
-    assert warnings_of(caplog) == []
-
-
-def test_idle_gpus_pass_and_are_said_to_be_doubtful(tmp_path, caplog):
-    table = epochs_log(gpu_utilization_0=IDLE, gpu_utilization_1=IDLE[::-1])
-    assert len(read_training_log(written(table, tmp_path))) == 6
-    told = warnings_of(caplog)
-    assert len(told) == 1 and "gpu_utilization_<i>" in told[0]
-    for other in (100 * IDLE, np.round(IDLE), 0 * IDLE):
-        read_training_log(written(table.assign(gpu_utilization_0=other, gpu_utilization_1=other), tmp_path))
-    assert warnings_of(caplog) == []
-
-
-def test_a_log_is_warned_of_once_by_the_command(tmp_path, capsys, caplog):
-    table = epochs_log(gpu_utilization_0=IDLE / 0.6)
-    assert main(["cloud", "fit", str(written(table, tmp_path))]) == 0
-    assert json.loads(capsys.readouterr().out)["placements"] == 1
-    assert len([told for told in warnings_of(caplog) if "gpu_utilization" in told]) == 1
+IDLE = np.array([0.41, 0.6, 0.52, 0.47, 0.55, 0.58])  # percent
 
 
 def test_use_below_a_percent_tells_nothing_of_synchronisation_without_a_gpu_alone(tmp_path):
-    """It is that of idle GPUs, or shares of one: by either the GPUs would have waited for nearly all of the step."""
+    """GPUs that idle would by it have waited for each other for nearly all of the step."""
     table = epochs_log(gpu_utilization_0=IDLE, gpu_utilization_1=IDLE)
     assert read_step_times(written(table, tmp_path))["sync_time"].isna().all()
     table = table.assign(gpu_utilization_0=100 * IDLE, gpu_utilization_1=100 * IDLE)
     assert read_step_times(written(table, tmp_path))["sync_time"].notna().all()
 
 
-def test_use_of_cores_as_shares_of_one_is_warned_of(tmp_path, caplog):
-    shares = [0.7, 0.9, 0.95, 0.85, 1.0, 0.8]
-    read_training_log(written(epochs_log(cpu_percent=shares), tmp_path))
-    told = warnings_of(caplog)
-    assert len(told) == 1 and "cpu_percent" in told[0]
-    read_training_log(written(epochs_log(cpu_percent=shares).drop(columns="cpu_count"), tmp_path))
-    assert len(warnings_of(caplog)) == 1
-    read_training_log(written(epochs_log(cpu_percent=shares, cpu_count=[8, 8, 8, 8, 64, 64]), tmp_path))
-    assert len(warnings_of(caplog)) == 1, "what some rows may be does not explain the others"
-    read_training_log(written(epochs_log(cpu_percent=shares, cpu_count=128), tmp_path))  # a core of 128 is busy
-    read_training_log(written(epochs_log(cpu_percent=[100 * value for value in shares]), tmp_path))
-    read_training_log(written(epochs_log(cpu_percent=[0.0] * 6), tmp_path))
-    assert warnings_of(caplog) == []
-
-
-def test_what_was_measured_here_is_taken_as_it_is(tmp_path, caplog):
-    """Idle GPUs and cores of a run of ours are no mistake in a unit: the result is kept, the model fitted."""
-    table = epochs_log(gpu_utilization_0=IDLE, cpu_percent=IDLE, model_name="net", cost_so_far=1.0)
-    table["time_so_far"] = table["epoch_time"].cumsum()
-    analyser = OfflineDataAnalyzer(tmp_path / "store.jsonl")
-    assert analyser.update_with_result(table, "net") and analyser.performance("net").settings == 1
-    assert len(check_training_log(table, tmp_path / "log.csv")) == 6 and warnings_of(caplog) == []
-
-
-def slow_starts(**columns) -> pd.DataFrame:
-    """The log of a run of four epochs of a second on ours, with a start of five minutes before three of them."""
+def test_a_run_with_slow_starts_and_idle_devices_is_taken_and_read_again(tmp_path, caplog):
     table = epochs_log(
-        (1, 2, 3, 4), model_name="net", epoch_time=1.0, throughput=1000.0, cost_so_far=[1.0, 1.1, 2.0, 2.1]
-    )
-    return table.assign(**{"time_so_far": [301.0, 602.0, 603.0, 904.0], **columns})
-
-
-def test_times_of_a_training_that_was_measured_here_are_not_doubted(tmp_path, caplog):
-    """Its starts may be as long as they were; the kept log and the result are taken, and so they are again."""
-    table = slow_starts(memory_private_gb=1.0, memory_gb=0.1, memory_used_gb=2.0)
+        (1, 2, 3, 4), model_name="net", gpu_utilization_0=0.5, cpu_percent=0.5, cost_so_far=[1.0, 1.1, 2.0, 2.1]
+    ).assign(epoch_time=1.0, time_so_far=[301.0, 602.0, 603.0, 904.0])
     store = tmp_path / "store.jsonl"
     assert OfflineDataAnalyzer(store).update_with_result(table, "net")
     again = OfflineDataAnalyzer(store)
     again.add_log(written(table, tmp_path))
-    assert again.performance("net").settings == 1 and warnings_of(caplog) == []
+    assert again.performance("net").settings == 1 and not caplog.records
     with pytest.raises(UserError, match="time_so_far"):
-        OfflineDataAnalyzer().update_with_result(table.drop(columns=["memory_private_gb", "memory_gb"]), "net")
-
-
-def test_a_training_that_is_over_is_not_lost_by_its_units(tmp_path, caplog):
-    """The rest of what the script logged is doubted aloud, but kept and fitted; in logs of others it is refused."""
-    table = (
-        slow_starts(memory_private_gb=1.0).drop(columns="data_count").assign(throughput=[1000.0, 1000.0, 1000.0, 1.0])
-    )
-    analyser = OfflineDataAnalyzer(tmp_path / "store.jsonl")
-    assert analyser.update_with_result(table, "net") and len(analyser.tables) == 1
-    assert ["throughput" in told for told in warnings_of(caplog)] == [True]
-    assert analyser.performance("net").settings == 1
-    with pytest.raises(UserError, match="throughput"):
-        analyser.add_log(written(table, tmp_path))
+        OfflineDataAnalyzer().update_with_result(table.assign(time_so_far=[301.0, 2.0, 3.0, 4.0]), "net")
 
 
 # What a fit says of itself

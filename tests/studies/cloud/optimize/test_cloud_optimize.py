@@ -20,7 +20,6 @@ from live_scripts import plain_script, quick_settings
 from schedlab.cli.main import main
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.live.learn import uncertainty
-from schedlab.studies.cloud.model import log_units
 from schedlab.studies.cloud.model.allocation import Allocation
 from schedlab.studies.cloud.model.fit_cores import fit_table
 from schedlab.studies.cloud.optimize.command import keep_logs, read_logs
@@ -411,7 +410,6 @@ def test_earlier_logs_are_read_from_files_and_folders(finished, tmp_path):
     )
     assert given[0].models == given[1].models
     assert given[0].tables[0]["epoch"].tolist() == [1, 2, 3, 4, 5], "the run, not the samples of the baseline"
-    assert log_units.OWN in given[0].tables[0].columns, "it is known for one of ours, whose times are not judged"
     with pytest.raises(UserError, match=str(tmp_path)):
         read_logs([tmp_path], tmp_path / "none.jsonl")
     (tmp_path / "log.csv").write_text("epoch,throughput\n1,5\n")

@@ -81,7 +81,7 @@ WRONG_LOGS = {
     "missing": (lambda table: table.drop(columns="throughput"), "'throughput'"),
     "NaN": (lambda table: table.assign(epoch_time=[1.0, float("nan"), *[1.0] * 4]), "row 3, column epoch_time"),
     "twice": (lambda table: table.assign(epoch=1), "epoch 1"),
-    "units": (lambda table: table.assign(throughput=table["throughput"] * 60), "throughput"),
+    "backwards": (lambda table: table.assign(time_so_far=list(range(6, 0, -1))), "time_so_far"),
     "fraction": (lambda table: table.assign(cpu_percent=250.0), "cpu_percent"),
     "no cost": (lambda table: table.drop(columns="cost_so_far"), "'cost_so_far'"),
 }

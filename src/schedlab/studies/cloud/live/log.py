@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from schedlab.studies.cloud.live.process import Ended, Sample, ScriptFailed
 from schedlab.studies.cloud.live.script import script_facts
-from schedlab.studies.cloud.model.log_units import warn_of_units
 from schedlab.studies.cloud.model.logs import check_training_log, meant_column, read_table, require_numbers
 from schedlab.studies.cloud.replay.sla import GPU_COLUMN
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 log_of_runs = logging.getLogger(__name__)
 LARGEST = 32 << 20  # bytes of a log
-OF_SCRIPT = ("epoch", "data_count", "epoch_time", "throughput")  # columns
 SECONDS = 3600.0  # of an hour
 GPU_MEMORY = "gpu_memory_used_gb"  # the most that all GPUs of a run hold at once while an epoch runs, GB
 LONGER, SLACK = (
@@ -64,11 +62,8 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
     measured = [_of_epoch(row, ended.samples, request.allocation.cpu_count) for row in range(len(table))]
     table = _completed(table, request, measured, log)
     table["memory_private_gb"] = max((sample.private_bytes for sample in ended.samples), default=0) / (1 << 30)
-    # others were measured
-    of_script = [name for name in table.columns if name in OF_SCRIPT or str(name).startswith(GPU_COLUMN)]
     _add_gpus(table, readings, request.allocation.gpu_count)
     table = check_training_log(table, log).drop(columns="run")
-    warn_of_units(table[of_script], log)
     if ended.how == "done":
         _require_epochs(len(table), request)
     return table

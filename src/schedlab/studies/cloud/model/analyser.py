@@ -17,8 +17,7 @@ from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import canonical_json, content_hash, write_text
 from schedlab.config.readers import parse_json, read_text
 from schedlab.studies.cloud.model.fit_cores import CoreFit, fit_table
-from schedlab.studies.cloud.model.log_units import judge_result
-from schedlab.studies.cloud.model.logs import check_rows, read_training_log, require_columns, require_numbers
+from schedlab.studies.cloud.model.logs import check_training_log, read_training_log, require_columns, require_numbers
 from schedlab.studies.cloud.replay.sla import known
 
 if TYPE_CHECKING:
@@ -130,14 +129,11 @@ class OfflineDataAnalyzer:
     def update_with_result(self, table: pd.DataFrame, name: str, gpu_type: str | None = None) -> bool:
         """Take the log of a finished run, and keep it in the store; False where its content is there already, which
         changes nothing. What `predict` and `performance` say takes it into account from now on. gpu_type: gpu or cpu
-        (None: as its rows have GPUs or not). Raises UserErrors for what is wrong in it, before anything is kept; units
-        of a run that was measured here are only warned of.
+        (None: as its rows have GPUs or not). Raises UserErrors for what is wrong in it, before anything is kept.
         """
         import pandas as pd
 
-        table = check_rows(table, Path(name))
-        judge_result(table, Path(name))
-        table = table.drop(columns="run")
+        table = check_training_log(table, Path(name)).drop(columns="run")
         require_columns(table, NEEDED, Path(name))
         table = require_numbers(table, NEEDED, Path(name))
         rows = json.loads(table.to_json(orient="records", double_precision=15))

@@ -112,7 +112,7 @@ def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None) -> CoreFit
 
 def fit_table(table: pd.DataFrame, path: Path, gpus_per_node: int = 4) -> CoreFit:
     """Return a training log's model: the step by its GPUs, if any, and the part by cores. `path`: for errors."""
-    log = check_rows(table, path)  # units are judged where a log is taken: nothing that was measured is lost by them
+    log = check_rows(table, path)
     require_columns(log, ("cpu_count",), path)
     rows = core_times(require_numbers(log, ("cpu_count",), path), gpus_per_node)
     if not (log["gpu_count"] > 0).any():

@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING
 
 from schedlab.config.errors import UserError, nearest, shortened
 from schedlab.config.readers import read_text
-from schedlab.studies.cloud.model.log_units import (
-    GPU_USE,
-    USED,
-    is_share,
-    require_step_units,
-    require_units,
-    warn_of_units,
-)
+from schedlab.studies.cloud.model.log_units import GPU_USE, is_share, require_possible, stated_units
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,11 +64,15 @@ POSITIVE = (
 )
 COUNTS = ("gpu_count", "cpu_count", "batch_size", "num_nodes", "num_replicas")
 MOST = 1e15  # of any amount; above it, whole numbers are not exact
+IDLE = 0.01  # share of use below which GPUs idle, which says nothing of how they wait for each other
 STRAY = 0.05  # most of a table's rows that may tell no less in synchronisation than the whole step took
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Return a CSV file with a header. Raises UserError for a missing or bad file and a repeated column."""
+    """Return a CSV file with a header, its columns in their own units (log_units), where the header states others.
+
+    Raises UserError for a missing or bad file, a repeated column and an unknown unit.
+    """
     return parse_table(read_text(path, TABLE), path)
 
 
@@ -84,9 +81,11 @@ def parse_table(text: str, path: Path) -> pd.DataFrame:
     import pandas as pd
 
     header = text.partition("\n")[0].strip()
-    names = [name.strip() for name in header.split(",")]
-    if not header or all(not name for name in names):
+    headers = [name.strip() for name in header.split(",")]
+    if not any(headers):
         raise UserError("is empty", where=str(path), expected="a header and rows")
+    units = stated_units(headers, path)
+    names = [units[name][0] if name in units else name for name in headers]
     if twice := [name for name in names if names.count(name) > 1]:
         raise UserError(
             f"the column '{twice[0]}' stands there twice", where=str(path), remedy="rename or remove one of them"
@@ -99,7 +98,9 @@ def parse_table(text: str, path: Path) -> pd.DataFrame:
         ) from None
     if not len(table):
         raise UserError("has no rows", where=str(path), expected="rows below the header")
-    return table
+    table = require_numbers(table, units, path, optional=True)
+    converted = {header: table[header] * factor for header, (_, factor) in units.items()}
+    return table.assign(**converted).rename(columns={header: name for header, (name, _) in units.items()})
 
 
 def require_columns(table: pd.DataFrame, names: Iterable[str], path: Path) -> None:
@@ -154,23 +155,22 @@ def read_training_log(path: Path) -> pd.DataFrame:
 
     An epoch that is no later than the run's first one begins another run, and so does one that does not rise where the
     setting changes. Raises UserError for missing columns, cells that are no numbers, an epoch that stands twice in a
-    run, counts that are not whole, and units that cannot be (log_units.require_units). Those that only may be wrong are
-    warned of (log_units.warn_of_units).
+    run, counts that are not whole, and values that cannot be (log_units.require_possible).
     """
-    table = check_training_log(read_table(path), path)
-    warn_of_units(table, path)
-    return table
+    return check_training_log(read_table(path), path)
 
 
 def check_training_log(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     """Return a training log with its column `run`; raises as `read_training_log`, naming `path`."""
     table = check_rows(table, path)
-    require_units(table, path)
+    require_possible(table, path)
     return table
 
 
 def check_rows(table: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Return a training log with its column `run`; raises as `read_training_log`, but judges no units."""
+    """Return a training log, or several in one table, with the column `run`; as `check_training_log`, but any use and
+    any time may be in it.
+    """
     require_columns(table, TRAINING, path)
     if table.empty:
         raise UserError("has no rows", where=str(path), expected="a row an epoch")
@@ -257,7 +257,6 @@ def of_placements(table: pd.DataFrame, path: Path) -> pd.DataFrame:
             "sync_time is not below step_time", where=where, expected="seconds, the part of a step in synchronisation"
         )
     found["sync_time"] = np.where(stray, np.nan, found["sync_time"])
-    require_step_units(found, path)
     return found[["model", "nodes", "gpus", "batch", "step_time", "sync_time", "rows"]]
 
 
@@ -307,13 +306,12 @@ def of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
 def _computing(settings: pd.DataFrame) -> pd.Series:
     """The share of its time that a job computes on its GPUs: their use as a share of what one GPU alone shows with as
     large a batch. NaN where it is not told, or several GPUs show no less: probes that count waiting for the others as
-    use do not tell it. Neither does use of less than a percent where no GPU is alone: it may be a share of 1, and GPUs
-    that idle do not wait for each other.
+    use do not tell it. Neither does use of up to a percent where no GPU is alone: GPUs that idle wait for nobody.
     """
     import numpy as np
 
     alone = settings[(settings["gpus"] == 1) & settings["use"].notna()]
-    if not len(alone) and 100 * settings["use"].max() <= USED:
+    if not len(alone) and settings["use"].max() <= IDLE:
         return settings["use"] * np.nan
     most = np.interp(settings["batch"], alone["batch"], alone["use"]) if len(alone) else 1.0
     share = (settings["use"] / most).clip(upper=1.0)
