@@ -173,8 +173,10 @@ def _plain(item: Mapping[str, Any]) -> str:
 def _describe(kind: type[Settings], item: Mapping[str, Any], where: Any) -> UserError:
     path, tagged = item["loc"], item["tagged"]
     if item["type"] == "extra_forbidden":
-        siblings = _fields_at(kind, tagged[:-1])
-        return UserError(f"unknown key '{path[-1]}'", where=where(path), remedy=did_you_mean(str(path[-1]), siblings))
+        name, siblings = str(path[-1]), _fields_at(kind, tagged[:-1])
+        elsewhere = [key for key, *_ in parameter_rows(kind) if key.rpartition(".")[2] == name]
+        remedy = f"did you mean '{elsewhere[0]}'?" if elsewhere else did_you_mean(name, siblings)
+        return UserError(f"unknown key '{name}'", where=where(path), remedy=remedy)
     doc = _field_doc(kind, tagged)
     if item["type"] == "missing":
         return UserError(f"key '{path[-1]}' is missing", where=where(path), expected=doc)

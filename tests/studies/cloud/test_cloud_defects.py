@@ -15,7 +15,8 @@ from schedlab.evaluation.claims import read_claims
 from schedlab.stages.policies import make_rule
 from schedlab.stages.studies import find_study
 from schedlab.studies.cloud.example import example_replay
-from schedlab.studies.cloud.model.allocation import KEEP, PUBLISHED_PRICES, Allocation, ResourceConfig, moved
+from schedlab.studies.cloud.legacy import LegacySettings
+from schedlab.studies.cloud.model.allocation import KEEP, Allocation, ResourceConfig, moved
 from schedlab.studies.cloud.model.cost import percent
 from schedlab.studies.cloud.prepare import objectives_of, scenario_of
 from schedlab.studies.cloud.problem import CloudProblem
@@ -23,11 +24,11 @@ from schedlab.studies.cloud.replay.env import CloudReplayEnv
 from schedlab.studies.cloud.replay.replay import towards
 from schedlab.studies.cloud.replay.reward import Transition, reference_reward
 from schedlab.studies.cloud.replay.sla import SLAConfig
-from schedlab.studies.cloud.replay.state import COMPONENTS, CloudEnvironmentState, StateSwitches
-from schedlab.studies.cloud.slamorl.published import step, trimmed
+from schedlab.studies.cloud.replay.state import COMPONENTS, CloudEnvironmentState
+from schedlab.studies.cloud.slamorl.published import PRICES, step, trimmed
 from schedlab.studies.cloud.study import STUDY
 
-LIMITS = ResourceConfig(**PUBLISHED_PRICES), SLAConfig()
+LIMITS = ResourceConfig(**PRICES), SLAConfig()
 BAD = {
     "epoch": 1,
     "time_so_far": 1800.0,
@@ -48,7 +49,7 @@ GOOD = {
 
 def state(*records: dict[str, float], **switches: bool) -> CloudEnvironmentState:
     """The state after records."""
-    found = CloudEnvironmentState(*LIMITS, StateSwitches(**switches))
+    found = CloudEnvironmentState(*LIMITS, LegacySettings(**switches))
     for record in records:
         found.update(record)
     return found
@@ -107,7 +108,7 @@ def test_the_price_drowns_all_else():
 
 def published_total(preference: str, goal: str) -> tuple[float, float]:
     """Sum of the published reward, and the training time (s), of going to the smallest or largest allocation."""
-    env = CloudReplayEnv(example_replay(environment={"reward": "reference"}, resource=PUBLISHED_PRICES), preference)
+    env = CloudReplayEnv(example_replay(legacy={"reward": True}, resource=PRICES), preference)
     fits = np.flatnonzero(env.replay.fits)
     target = np.int64(fits[0] if goal == "smallest" else fits[-1])
     env.reset(seed=0)

@@ -23,6 +23,7 @@ from schedlab.studies.cloud.problem import CloudProblem, preference_of
 from schedlab.studies.cloud.replay.env import weights_of
 from schedlab.studies.cloud.rules.rules import RULES
 from schedlab.studies.cloud.scenario import CloudScenario, check
+from schedlab.studies.cloud.slamorl.published import DEFECTS
 from schedlab.studies.cloud.study import STUDY
 
 REWARDED = {"time": "performance", "cost": "cost", "resource": "efficiency"}
@@ -225,6 +226,7 @@ def test_mistakes_that_types_cannot_see(changed, told):
         ({"sla": {"time_max": -1.0}}, "sla.time_max"),
         ({"resource": {"cost_per_gpu": 1.0}}, "did you mean 'cost_per_gpu_hour'"),
         ({"job": {"gradient_noise": []}}, "gradient_noise"),
+        ({"environment": {"reward": "reference"}}, "environment.reward: .*'legacy.reward'"),
     ],
 )
 def test_mistakes_in_values_are_told(changed, told):
@@ -232,7 +234,7 @@ def test_mistakes_in_values_are_told(changed, told):
         example_scenario(**changed)
 
 
-def test_mode_reference_of_a_scenario_is_the_published_prices_and_reward():
+def test_mode_reference_of_a_scenario_is_the_published_prices_and_defects():
     conf = Path(__file__).resolve().parents[3] / "conf"
     names = [name for name in option_names(conf / "scenario/cloud") if not name.startswith("_")]
     for name in names:
@@ -240,7 +242,7 @@ def test_mode_reference_of_a_scenario_is_the_published_prices_and_reward():
         usual, published = (validate(CloudScenario, composed.in_mode(always)[0]) for always in (False, True))
         prices = [[*scenario.resource.model_dump(include=set(PRICES)).values()] for scenario in (usual, published)]
         assert prices == [[2.5, 0.1, 0.02], [10.0, 3.0, 2.0]], name
-        assert [scenario.environment.reward for scenario in (usual, published)] == ["scalar", "reference"], name
+        assert (set(usual.legacy.model_dump().values()), published.legacy) == ({False}, DEFECTS), name
         frozen = [prepare.problem_values(usual), *(part.values for part in prepare.parts(usual).values())]
         assert all("reference" not in values for values in frozen), name  # what is not in use is not hashed
     assert "cifar10" in names

@@ -34,16 +34,8 @@ if TYPE_CHECKING:
 INGESTED = ("logs", "gpus_per_node")
 FITTED = ("model", "step", "scaling", "logs", "gpus_per_node")
 OF_OBJECTIVE = (
-    "job",
-    "resource",
-    "start",
-    "environment",
-    "preferences",
-    "random_episodes",
-    "seed",
-    "sla",
-    "sla_from",
-    "name",
+    *("job", "resource", "start", "environment", "legacy", "preferences"),
+    *("random_episodes", "seed", "sla", "sla_from", "name"),
 )
 SOURCE = "logs of your own training runs, or the traces of Pollux (branch osdi21-artifact of petuum/adaptdl)"
 

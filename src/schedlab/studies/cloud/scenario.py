@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings, section, setting
 from schedlab.config.settings import LONGEST, MOST, ScenarioSettings, Seeds, distinct
+from schedlab.studies.cloud.legacy import LegacySettings
 from schedlab.studies.cloud.model.allocation import ResourceConfig
 from schedlab.studies.cloud.model.step_time import PipelineSettings, StepParameters
 from schedlab.studies.cloud.replay.reward import PREFERENCES, preference_weights
@@ -138,9 +139,6 @@ class EnvironmentSettings(Settings):
         doc="GPUs to be had in equal stretches of the training; what the job holds beyond is taken, a restart; "
         "empty: all, always",
     )
-    reward: Literal["scalar", "reference"] = setting(
-        "scalar", doc="minus what the objective grows by; or the published reward"
-    )
     adaptive: float = setting(
         0.0, doc="how strongly weights lean towards what is violated; 0: not at all", ge=0, le=100
     )
@@ -165,6 +163,7 @@ class CloudScenario(ScenarioSettings):
         "forecast", doc="time, cost and throughput: 10 % beyond those of the start allocation, or as `sla` says"
     )
     environment: EnvironmentSettings = section(EnvironmentSettings, doc="what learners act in")
+    legacy: LegacySettings = section(LegacySettings, doc="defects of the published program, by name")
     preferences: tuple[Preference, ...] = setting(
         ("balanced", "cost", "time", "resource"),
         doc="what the user prefers; each is scored apart; a name, or weights of cost, time and resource as in "

@@ -75,7 +75,10 @@ def test_spaces(replay):
     assert component_numbers("full27") is None and paper.actions == PAPER_ACTIONS
 
 
-@pytest.mark.parametrize("noise", [{}, NOISY])
+DEFECTS = {"legacy": {"keep_severities": True, "memory_used_only": True, "whole_epochs": True, "empty_components": True}}
+
+
+@pytest.mark.parametrize("noise", [{}, NOISY, DEFECTS | {"environment": {"interval": 0.5}}])
 def test_observations_and_rewards_equal_their_plain_statement(noise):
     replay = example_replay(**noise)
     env = CloudReplayEnv(replay, "cost")
@@ -169,7 +172,7 @@ def test_mo_gymnasium_makes_weighs_and_adds_up_the_vector_reward():
 
 
 def test_rewards_as_published_and_with_adapted_weights():
-    published = CloudReplayEnv(example_replay(environment={"reward": "reference"}), "cost")
+    published = CloudReplayEnv(example_replay(legacy={"reward": True}), "cost")
     published.reset(seed=0)
     *_, reward = published.step(26)[:2]
     of_price = -0.6 * 20 * 3.06 - 2  # the price rises by $3.06 an hour, and a change costs 2
@@ -210,7 +213,7 @@ def test_unknown_preferences_are_told(replay):
         with pytest.raises(UserError):
             CloudReplayEnv(replay, weights)
     with pytest.raises(UserError):
-        CloudReplayEnv(example_replay(environment={"reward": "reference"}), "0.1:0.1:0.8")
+        CloudReplayEnv(example_replay(legacy={"reward": True}), "0.1:0.1:0.8")
 
 
 def cpu_seconds(work: Callable[[], object], times: int) -> float:

@@ -141,6 +141,6 @@ def test_what_it_does_not_do_is_told():
     with pytest.raises(UserError, match="num_envs"):
         make(num_envs=0)
     with pytest.raises(UserError):
-        make(example_replay(environment={"reward": "reference"}))
+        make(example_replay(legacy={"reward": True}))
     with pytest.raises(ValueError):
         make(num_envs=3).reset(seed=[1, 2])

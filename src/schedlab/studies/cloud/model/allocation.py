@@ -22,10 +22,8 @@ KEEP = 13  # the action that changes nothing
 PAPER_ACTIONS = tuple(range(1, ACTIONS, 3))  # the 9 actions of the paper's text: the memory stays
 WORDS = ("GPUs by {}", "CPUs by {}", "memory by {} GB")
 UNCHANGED = ("GPUs", "CPUs", "memory")
-# $/h: what clouds ask for a T4, a core and a gigabyte (an earlier generation of the published program had these), and
-# its later prices.
+# $/h: what clouds ask for a T4, a core and a gigabyte
 PRICES = {"cost_per_gpu_hour": 2.5, "cost_per_cpu_hour": 0.1, "cost_per_gb_hour": 0.02}
-PUBLISHED_PRICES = {"cost_per_gpu_hour": 10.0, "cost_per_cpu_hour": 3.0, "cost_per_gb_hour": 2.0}
 
 
 class Allocation(NamedTuple):

@@ -24,6 +24,7 @@ from schedlab.studies.cloud.replay.observe import (
     TIME_MET,
     TIME_SEVERITY,
     component_numbers,
+    first_state,
 )
 from schedlab.studies.cloud.replay.replay import SECONDS, Replay
 from schedlab.studies.cloud.replay.reward import (
@@ -92,7 +93,8 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         self.replay, self.preference, self.render_mode = replay, preference, render_mode
         self.settings = replay.scenario.environment
         self.weights = weights_of(preference)
-        if self.settings.reward == "reference":
+        self.legacy = replay.scenario.legacy
+        if self.legacy.reward:
             require_preference(preference, f"{ENVIRONMENT}, published reward")
         self.actions = PAPER_ACTIONS if self.settings.space == "paper9" else tuple(range(ACTIONS))
         self._components = component_numbers(self.settings.space)
@@ -110,6 +112,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         self.price_factor, self.met = 1.0, len(ITEMS)
         self.throughputs: tuple[float, ...] = ()
         self.vector = self._tables.first.copy()
+        self._state = first_state(self.replay) if self.legacy.in_state else None
 
     @property
     def allocation(self) -> Allocation:
@@ -208,6 +211,9 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         vector[TIME_SEVERITY], vector[COST_SEVERITY] = late, dear
         vector[TIME_LEFT] = share_of_limit(self.time * (1.0 - progress) / progress, sla.time_max) if progress else 0.0
         vector[EPOCH_TIME] = share_of_limit(seconds / (self.settings.interval * (gained or 1)), sla.time_max)
+        if self._state is not None:
+            self._state.update(self._record(seconds, fits, gained))
+            vector = self._state.vector()
         self.vector = vector
         self.severity += (tables.severity[fits][self.here] + late + dear) * seconds
         self.met = tables.met[fits][self.here] + (late <= 0.0) + (dear <= 0.0)
@@ -215,7 +221,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
 
     def _reward(self, objectives: Mapping[str, float], before: int, compliance: float) -> Any:
         weights, vector = self.weights, self.vector
-        if self.settings.reward == "reference":
+        if self.legacy.reward:
             tables = self._tables
             step = Transition(
                 price_before=tables.price[before],

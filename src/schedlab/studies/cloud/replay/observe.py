@@ -76,7 +76,7 @@ class Tables:
 
 def first_state(replay: Replay) -> CloudEnvironmentState:
     """Return the state of the job as it is submitted: it holds the start allocation, and nothing was measured yet."""
-    state = CloudEnvironmentState(replay.scenario.resource, replay.sla)
+    state = CloudEnvironmentState(replay.scenario.resource, replay.sla, replay.scenario.legacy)
     state.gpus_apply = replay.scenario.resource.gpu_count_max > 0
     state.gpu_count, state.cpu_count, state.memory_gb = replay.lattice.allocations[replay.lattice.start].tolist()
     state.total_epochs = replay.scenario.job.epochs

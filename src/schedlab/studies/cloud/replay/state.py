@@ -1,7 +1,6 @@
 """The state of a training job as a learner sees it: resources, utilisation, progress, money and service levels.
 
-Source: specification of the study cloud, A2 and A6. `StateSwitches` names what the published program does wrong, each
-  on its own.
+Source: specification of the study cloud, A2 and A6.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from schedlab.config.schema import Settings, setting
+from schedlab.studies.cloud.legacy import LegacySettings
 from schedlab.studies.cloud.model.allocation import ResourceConfig
 from schedlab.studies.cloud.replay.sla import ITEMS, SLAConfig, Verdict, gpu_utilisations, judge, known
 
@@ -37,20 +36,6 @@ WATCHED = (3, 4, 5, 7, 10, 11, 12)  # components whose change calls for a decisi
 CHANGE = 0.1  # by how much one of them has to move
 
 
-class StateSwitches(Settings):
-    """Defects of the published program's state."""
-
-    keep_severities: bool = setting(False, doc="the severity of an item stays when the item is met again")
-    memory_used_only: bool = setting(
-        False, doc="the state knows the memory in use alone, whose utilisation is then always 1"
-    )
-    whole_epochs: bool = setting(False, doc="epochs are cut to whole numbers")
-    empty_components: bool = setting(False, doc="the last four components are 0")
-
-
-REFERENCE = StateSwitches(**dict.fromkeys(StateSwitches.model_fields, True))
-
-
 class CloudEnvironmentState:
     """What is known of a job, taken from its records.
 
@@ -60,8 +45,8 @@ class CloudEnvironmentState:
     vector, which has no place for that, it is met).
     """
 
-    def __init__(self, resource: ResourceConfig, sla: SLAConfig, switches: StateSwitches | None = None) -> None:
-        self.resource, self.sla, self.switches = resource, sla, switches or StateSwitches()
+    def __init__(self, resource: ResourceConfig, sla: SLAConfig, legacy: LegacySettings | None = None) -> None:
+        self.resource, self.sla, self.legacy = resource, sla, legacy or LegacySettings()
         self.gpus_apply = True
         self.gpu_count = self.cpu_count = self.memory_gb = self.memory_used = 0.0
         self.gpu_util = self.cpu_util = 0.0
@@ -78,7 +63,7 @@ class CloudEnvironmentState:
         self.time, self.cost = given.get("time_so_far", self.time), given.get("cost_so_far", self.cost)
         self.cpu_util = given["cpu_percent"] / 100.0 if "cpu_percent" in given else self.cpu_util
         epoch = given.get("epoch", self.epoch)
-        self.epoch = int(epoch) if self.switches.whole_epochs else epoch
+        self.epoch = int(epoch) if self.legacy.whole_epochs else epoch
         if found := gpu_utilisations(given):
             self.gpu_util = sum(found) / (100.0 * len(found))
         if "time_so_far" in given:
@@ -96,7 +81,7 @@ class CloudEnvironmentState:
 
     def _judge(self, item: str, value: float) -> None:
         verdict = judge(item, value, self.sla.limit(item))
-        if verdict.met and self.switches.keep_severities:
+        if verdict.met and self.legacy.keep_severities:
             verdict = Verdict(True, self.status[item].severity)
         self.status[item] = verdict
 
@@ -118,16 +103,16 @@ class CloudEnvironmentState:
     @property
     def memory_util(self) -> float:
         """Memory in use over memory held, fraction; the published program divides the memory in use by itself."""
-        if self.switches.memory_used_only:
+        if self.legacy.memory_used_only:
             return 1.0 if self.memory_used > 0 else 0.0
         return self.memory_used / self.memory_gb if self.memory_gb > 0 else 0.0
 
     def vector(self) -> np.ndarray:
         """Return the components, float32 of shape (26,), in the order of COMPONENTS."""
         most, price = self.resource, self.resource.hourly_price
-        memory = self.memory_used if self.switches.memory_used_only else self.memory_gb
+        memory = self.memory_used if self.legacy.memory_used_only else self.memory_gb
         last = (0.0, 0.0, 0.0, 0.0)
-        if not self.switches.empty_components:
+        if not self.legacy.empty_components:
             left = self.time / self.epoch * (self.total_epochs - self.epoch) if self.epoch > 0 else 0.0
             last = (
                 self.memory_used / max(1, most.memory_max),

@@ -14,6 +14,7 @@ from gymnasium.vector.utils import batch_space
 from schedlab.config.errors import UserError
 from schedlab.learning.vector_seeds import place_generators
 from schedlab.studies.cloud.example import example_replay
+from schedlab.studies.cloud.legacy import LegacySettings
 from schedlab.studies.cloud.model.allocation import ACTIONS, KEEP, PAPER_ACTIONS
 from schedlab.studies.cloud.replay.env import ENVIRONMENT, MOST_FAILURES, weights_of
 from schedlab.studies.cloud.replay.observe import (
@@ -48,11 +49,12 @@ class CloudReplayVectorEnv(VectorEnv):
         settings = replay.scenario.environment
         if num_envs < 1:
             raise UserError(f"{num_envs} environments", where="num_envs", expected="at least 1")
-        if settings.reward != "scalar":
+        if (legacy := replay.scenario.legacy) != LegacySettings():
+            defects = ", ".join(name for name, on in legacy.model_dump().items() if on)
             raise UserError(
-                "the reward is not the scalar one",
-                where=ENVIRONMENT,
-                remedy="step single environments, or take reward: scalar",
+                f"defects of the published program are on ({defects})",
+                where=f"{ENVIRONMENT}: legacy",
+                remedy="step single environments, or switch them off",
             )
         if replay.span:
             what = "intervals are stretches of time, in which jobs side by side do not end together"

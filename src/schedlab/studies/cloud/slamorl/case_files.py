@@ -19,7 +19,6 @@ from schedlab.config.readers import read_json
 from schedlab.config.schema import Settings, validate
 from schedlab.studies.cloud.model.allocation import (
     ACTIONS,
-    PUBLISHED_PRICES,
     Allocation,
     ResourceConfig,
     allocation_from,
@@ -34,14 +33,12 @@ from schedlab.studies.cloud.replay.reward import require_preference
 from schedlab.studies.cloud.replay.sla import SLAConfig, forecast, gpu_utilisations, require_record
 from schedlab.studies.cloud.replay.state import (
     CHANGE,
-    REFERENCE,
     SIZE,
     CloudEnvironmentState,
-    StateSwitches,
     significant_change,
 )
 from schedlab.studies.cloud.rules.suggestions import batch_without_records, options, options_without_records
-from schedlab.studies.cloud.slamorl.published import step
+from schedlab.studies.cloud.slamorl.published import DEFECTS, PRICES, step
 
 MIDDLE = Allocation(4, 16, 32)  # what `from_mid` of the cases starts from
 LOGS = "similarity_logs.csv"
@@ -142,7 +139,7 @@ def _action(case: Case) -> int:
 def _resource(document: Case, compat: bool) -> ResourceConfig:
     """What can be allocated; prices that a file does not tell are ours, or the published program's."""
     given: ResourceConfig = document.settings("resource", ResourceConfig)
-    missing = {name: price for name, price in PUBLISHED_PRICES.items() if compat and name not in given.model_fields_set}
+    missing = {name: price for name, price in PRICES.items() if compat and name not in given.model_fields_set}
     return given.model_copy(update=missing)
 
 
@@ -242,10 +239,10 @@ def _query(case: Case) -> Mapping[str, Any]:
 def _sla(document: Case, path: Path, compat: bool) -> dict[str, Any]:
     del path
     limits = _resource(document, compat), document.settings("sla", SLAConfig)
-    switches = REFERENCE if compat else StateSwitches()
+    defects = DEFECTS if compat else None
     answered = []
     for case in document.list("cases"):
-        state = CloudEnvironmentState(*limits, switches)
+        state = CloudEnvironmentState(*limits, defects)
         state.update(case.inner("metrics").metrics())
         answered.append(
             {
@@ -255,7 +252,7 @@ def _sla(document: Case, path: Path, compat: bool) -> dict[str, Any]:
                 "state_vector": state.vector().tolist(),
             }
         )
-    sequence, state = [], CloudEnvironmentState(*limits, switches)
+    sequence, state = [], CloudEnvironmentState(*limits, defects)
     for case in document.list("stale_severity_sequence", optional=True):
         state.update(case.inner("metrics").metrics())
         sequence.append({**case.values, **_status(state), "state_vector": state.vector().tolist()})

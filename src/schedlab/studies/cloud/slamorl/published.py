@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from schedlab.studies.cloud.legacy import LegacySettings
 from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig, moved
 from schedlab.studies.cloud.replay.reward import ReferenceReward, Transition, reference_reward
 from schedlab.studies.cloud.replay.sla import SLAConfig, gpu_utilisations, known
-from schedlab.studies.cloud.replay.state import REFERENCE, CloudEnvironmentState, StateSwitches
+from schedlab.studies.cloud.replay.state import CloudEnvironmentState
 
+PRICES = {"cost_per_gpu_hour": 10.0, "cost_per_cpu_hour": 3.0, "cost_per_gb_hour": 2.0}  # $/h
+DEFECTS = LegacySettings(**dict.fromkeys(LegacySettings.model_fields, True))
 SEVERE = 0.5  # an item that is violated by more counts as severely violated
 MOST_SEVERE = 3  # severe violations that end an episode
 
@@ -58,7 +61,7 @@ def step(
     service level of GPUs that a machine without any violates).
     """
     resource, sla = limits
-    state = CloudEnvironmentState(resource, sla, REFERENCE if compat else StateSwitches())
+    state = CloudEnvironmentState(resource, sla, DEFECTS if compat else None)
     state.gpus_apply = compat or resource.gpu_count_max > 0
     for record in history:
         state.update({**record, **allocation._asdict()})
