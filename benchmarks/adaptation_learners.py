@@ -20,12 +20,12 @@ import yaml
 
 from schedlab.config.contract import Learner, LearnPaths, Phase, PolicySpec
 from schedlab.config.schema import validate
+from schedlab.studies.adaptation.compat.published_table import import_published
 from schedlab.studies.adaptation.example import example_problem
 from schedlab.studies.adaptation.learners.exact import ExactLearner
 from schedlab.studies.adaptation.learners.reinforce import ReinforceLearner
 from schedlab.studies.adaptation.network.architecture import ModelSettings, architecture
 from schedlab.studies.adaptation.problem import AdaptationProblem, ProblemSetup, deepening_actions
-from schedlab.studies.adaptation.simulator.table import import_published
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 SCENARIOS = ("early", "early_middle", "middle", "middle_late", "late")

@@ -166,7 +166,7 @@ def simulations() -> list[bytes]:
 
 def rank_simulations(path: Path) -> None:
     """Do what `schedlab adaptation rank` does with a table."""
+    from schedlab.studies.adaptation.compat.published_table import read_own_or_published
     from schedlab.studies.adaptation.simulator.ranking import ranking
-    from schedlab.studies.adaptation.simulator.table import read_simulations
 
-    json.dumps(ranking(read_simulations(path), "test_accuracy", str(path)))
+    json.dumps(ranking(read_own_or_published(path), "test_accuracy", str(path)))

@@ -18,9 +18,9 @@ from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.files import write_table
 from schedlab.studies.adaptation.example import example_table
 from schedlab.studies.adaptation.figures import data as figures_data
-from schedlab.studies.adaptation.parts import problem_values, scenario_of
 from schedlab.studies.adaptation.problem import AdaptationProblem, setup_of
 from schedlab.studies.adaptation.rules import OraclePolicy, RandomPolicy, SequencePolicy
+from schedlab.studies.adaptation.scenario import problem_values, scenario_of
 from schedlab.studies.adaptation.simulator.table import DecisionTree
 from schedlab.studies.adaptation.study import STUDY
 

@@ -11,9 +11,9 @@ import yaml
 from schedlab.config.contract import Budget, LearnPaths, Phase, PolicySpec
 from schedlab.config.schema import validate
 from schedlab.stages.learn import CurveRecorder
+from schedlab.studies.adaptation.compat.published_table import import_published
 from schedlab.studies.adaptation.network.architecture import Architecture, ModelSettings, architecture
 from schedlab.studies.adaptation.problem import AdaptationProblem, ProblemSetup, deepening_actions
-from schedlab.studies.adaptation.simulator.table import import_published
 
 SCENARIOS = ("early", "early_middle", "middle", "middle_late", "late")
 SUFFIX = {"convnet2": "2", "convnet3": "3_v2"}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.config.files import read_table, write_json, write_table
+from schedlab.config.plugins import load_object
 from schedlab.config.runtime.parts import read_part
 from schedlab.config.schema import validate
 from schedlab.learning.devices import described, find_device
@@ -17,9 +18,10 @@ from schedlab.studies.adaptation.network.training import on_device
 from schedlab.studies.adaptation.scenario import AdaptationScenario
 from schedlab.studies.adaptation.simulator import simulate
 from schedlab.studies.adaptation.simulator.simulate import simulate_replicate
-from schedlab.studies.adaptation.simulator.table import DecisionTree, import_published, simulation_table
+from schedlab.studies.adaptation.simulator.table import DecisionTree, simulation_table
 
 log = logging.getLogger(__name__)
+PUBLISHED = "schedlab.studies.adaptation.compat.published_table:import_published"  # what reads the record
 ANY_NAME = "shared"  # a trunk belongs to every scenario that agrees on it
 
 
@@ -65,8 +67,8 @@ def tabulate(part: Path, runs: Sequence[Path], table: Path) -> None:
 
     values = read_part(part)
     if values["source"] == "published":
-        found = import_published(runs[0], values["experiment"]).assign(scenario=values["scenario"])
-        write_table(table, found.drop(columns="experiment"))
+        rows = load_object(PUBLISHED)(runs[0], values["experiment"]).assign(scenario=values["scenario"])
+        write_table(table, rows.drop(columns="experiment"))
         return
     epochs = pd.concat([read_table(path) for path in runs], ignore_index=True)
     tree = DecisionTree(values["actions"], values["decisions"])

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ValidationInfo, field_validator, model_validator
 
-from schedlab.config.schema import Settings, section, setting
+from schedlab.config.schema import Settings, section, setting, validate
 from schedlab.config.settings import LONGEST, MOST, ScenarioSettings
 from schedlab.studies.adaptation.data.datasets import DataSettings
 from schedlab.studies.adaptation.network.architecture import ModelSettings
 from schedlab.studies.adaptation.simulator.timing import TimingSettings
 
 RESULTS_VERSION = 1  # raise it when the code of this study changes its results
+JOB = ("model", "data", "timing", "budget")
+COURSE = ("adapt_at", "changes", "decisions", "decision_every", "actions")
 GROWTH_ACTION = re.compile(r"(deepen|widen)-(\d+)")
 LONGEST_JOB = 10_000_000.0  # s, four months
 MOST_DECISIONS = 6
@@ -191,6 +194,45 @@ class AdaptationScenario(ScenarioSettings):
         if len(set(value)) < len(value) or min(value) < 0:
             raise ValueError("distinct numbers from 0 on")
         return value
+
+
+def trunk_values(scenario: AdaptationScenario) -> dict[str, Any]:
+    """What a trunk depends on."""
+    return _chosen(scenario, ("seed", *JOB, "jobs", "training"))
+
+
+def simulation_values(scenario: AdaptationScenario) -> dict[str, Any]:
+    """What the simulated replicates depend on; of the reward only how many epochs it looks at."""
+    chosen = _chosen(scenario, ("name", "seed", *JOB, *COURSE, "training", "growth", "keep", "curves"))
+    return {**chosen, "reward": _chosen(scenario.reward, ("window",))}
+
+
+def table_values(scenario: AdaptationScenario, actions: int) -> dict[str, Any]:
+    """What a simulated table depends on beside its runs; actions: growth actions and doing nothing."""
+    chosen = _chosen(scenario, ("jobs", "replicates", "decisions", "decision_every"))
+    names = {"model": scenario.model.name, "data": scenario.data.name, "timing": scenario.timing.name}
+    return {"source": "simulate", **names, **chosen, "actions": actions, "window": scenario.reward.window}
+
+
+def spans(scenario: AdaptationScenario) -> list[list[int]]:
+    """First and last replicate of each simulation job; each replicate has its own file, so a new cut reruns none."""
+    size = scenario.replicates_per_job
+    return [[first, min(first + size, scenario.replicates) - 1] for first in range(0, scenario.replicates, size)]
+
+
+def problem_values(scenario: AdaptationScenario) -> dict[str, Any]:
+    """What decides how policies are scored and learned, given the table."""
+    return _chosen(scenario, (*JOB, *COURSE, "growth", "reward", "test_replicates"))
+
+
+def scenario_of(problem: Mapping[str, Any]) -> AdaptationScenario:
+    """Return the typed scenario of a frozen problem part."""
+    return validate(AdaptationScenario, {key: value for key, value in problem.items() if key != "upstream"})
+
+
+def _chosen(settings: AdaptationScenario | RewardSettings, keys: Sequence[str]) -> dict[str, Any]:
+    values = settings.model_dump(mode="json")
+    return {key: values[key] for key in keys}
 
 
 TERMS = {

@@ -18,7 +18,14 @@ from schedlab.studies.adaptation.figures.settings import FIGURES
 from schedlab.studies.adaptation.learners.encoders import read_vocabulary
 from schedlab.studies.adaptation.learners.settings import LEARNER_SETTINGS, NetworkSettings, network_mistakes
 from schedlab.studies.adaptation.network.architecture import Architecture, architecture, require_fit
-from schedlab.studies.adaptation.parts import (
+from schedlab.studies.adaptation.problem import SCORES, AdaptationProblem, setup_of
+from schedlab.studies.adaptation.rules import RULE_SETTINGS, RULES
+from schedlab.studies.adaptation.scenario import (
+    LONGEST_JOB,
+    MOST_DECISIONS,
+    RESULTS_VERSION,
+    TERMS,
+    AdaptationScenario,
     problem_values,
     scenario_of,
     simulation_values,
@@ -26,9 +33,6 @@ from schedlab.studies.adaptation.parts import (
     table_values,
     trunk_values,
 )
-from schedlab.studies.adaptation.problem import SCORES, AdaptationProblem, setup_of
-from schedlab.studies.adaptation.rules import RULE_SETTINGS, RULES
-from schedlab.studies.adaptation.scenario import LONGEST_JOB, MOST_DECISIONS, RESULTS_VERSION, TERMS, AdaptationScenario
 from schedlab.studies.adaptation.simulator.course import adaptation_course, adaptation_start, all_runs
 from schedlab.studies.adaptation.simulator.table import DIGITS
 from schedlab.studies.adaptation.simulator.timing import Timing, require_one_epoch
@@ -52,13 +56,17 @@ class AdaptationScale(Settings):
     episodes: int = setting(6000, doc="episodes of a phase of the sampling learners", ge=1, le=LONGEST)
 
 
+def published(scenario: AdaptationScenario) -> bool:
+    """Return whether the scenario's table is read from the published record, and nothing is trained here."""
+    return scenario.table.source == "published"
+
+
 def parts(scenario: AdaptationScenario) -> dict[str, Part]:
     """Return what each prepare rule reads of a scenario."""
-    start = architecture(scenario.model)
-    actions = len(setup_of(scenario, start).actions) + 1
-    table = table_values(scenario, actions)
-    if scenario.table.source == "published":
-        return {"tabulate": Part(table, files=(str(scenario.table.file),))}
+    if published(scenario):
+        values = {**scenario.table.model_dump(mode="json"), "scenario": scenario.name}
+        return {"tabulate": Part(values, files=(str(scenario.table.file),))}
+    actions = len(setup_of(scenario, architecture(scenario.model)).actions) + 1
     data = {"data": scenario.data.model_dump(mode="json")}
     files = (scenario.data.root,) if scenario.data.root else ()
     return {
@@ -70,13 +78,13 @@ def parts(scenario: AdaptationScenario) -> dict[str, Part]:
             files=files,
             spread={"spans": spans(scenario)},
         ),
-        "tabulate": Part(table, needs=("simulate_adaptation",), files=files),
+        "tabulate": Part(table_values(scenario, actions), needs=("simulate_adaptation",), files=files),
     }
 
 
 def requires(scenario: AdaptationScenario) -> list[Requirement]:
     """Return the data that must be there: the published record, or the files of the data set."""
-    if scenario.table.source == "published":
+    if published(scenario):
         return [Requirement("the published simulations", Path(str(scenario.table.file)), PUBLISHED_SOURCE)]
     if scenario.data.root:
         form = scenario.data.format
@@ -105,7 +113,7 @@ def check(scenario: AdaptationScenario) -> Iterable[UserError]:
         yield UserError(error.what, where="actions", expected=error.expected, remedy=error.remedy)
         return
     yield from _check_rules(scenario, len(setup.actions) + 1)
-    if scenario.table.source == "simulate":
+    if not published(scenario):
         yield from _check_simulation(scenario, start)
 
 
@@ -185,7 +193,7 @@ def _check_course(scenario: AdaptationScenario, start: Architecture) -> None:
 def inputs(scenario: AdaptationScenario) -> dict[str, tuple[str, str]]:
     """Return the prepared files: the table, and the curve of the trunk where the scenario has one."""
     table = {"table": ("tabulate", "table.parquet")}
-    return table if scenario.table.source == "published" else table | {"trunk": ("train_trunk", "trunk.parquet")}
+    return table if published(scenario) else table | {"trunk": ("train_trunk", "trunk.parquet")}
 
 
 def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Problem:

@@ -17,6 +17,7 @@ from schedlab.config.composition import Composer, apply_mode
 from schedlab.config.schema import validate
 from schedlab.config.settings import PolicySettings
 from schedlab.evaluation.claims import agree, read_claims
+from schedlab.studies.adaptation.compat.published_table import import_published, read_own_or_published
 from schedlab.studies.adaptation.learners.settings import LEARNER_SETTINGS
 from schedlab.studies.adaptation.network.architecture import architecture
 from schedlab.studies.adaptation.problem import OVERLAPPING, AdaptationProblem, setup_of
@@ -24,7 +25,6 @@ from schedlab.studies.adaptation.rules import RULES
 from schedlab.studies.adaptation.scenario import AdaptationScenario
 from schedlab.studies.adaptation.simulator.course import adaptation_start, all_runs
 from schedlab.studies.adaptation.simulator.ranking import ranking
-from schedlab.studies.adaptation.simulator.table import import_published, read_simulations
 from schedlab.studies.adaptation.simulator.timing import Timing
 from schedlab.studies.adaptation.study import parts, requires
 
@@ -263,7 +263,7 @@ def test_initial_epochs_on_the_pinned_clock(shared_data: Path) -> None:
 def test_the_ledger_holds_what_the_ranking_says(shared_data: Path) -> None:
     """Every number of the ledger that the command `rank` prints for the published record."""
     ledger = {claim.id: claim for claim in read_claims(CONF, "adaptation")["adaptation"].claims}
-    found = ranking(read_simulations(shared_data / "cases/adaptation/simulations.csv"))
+    found = ranking(read_own_or_published(shared_data / "cases/adaptation/simulations.csv"))
     keys = {
         "best": "best",
         "best-sequence": "best_sequence",

@@ -10,9 +10,10 @@ import pytest
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_table
 from schedlab.studies.adaptation.commands.listing import print_ranking
+from schedlab.studies.adaptation.compat.published_table import read_own_or_published
 from schedlab.studies.adaptation.example import example_table
 from schedlab.studies.adaptation.simulator.ranking import ranking
-from schedlab.studies.adaptation.simulator.table import read_simulations, view
+from schedlab.studies.adaptation.simulator.table import view
 
 # Best, its sequence, mean, worst, no adaptation and its rank, by the published system's authors (four digits).
 PUBLISHED = {
@@ -51,7 +52,7 @@ def test_the_command_prints_the_published_ranking(shared_data: Path, capsys: pyt
 
 
 def test_ranks_of_constant_sequences_are_the_published_ones(shared_data: Path) -> None:
-    table = read_simulations(shared_data / "cases/adaptation/simulations.csv")
+    table = read_own_or_published(shared_data / "cases/adaptation/simulations.csv")
     for sequence, (ranks, mean) in CONSTANTS.items():
         found, values = [], []
         for experiment in list(PUBLISHED)[:5]:

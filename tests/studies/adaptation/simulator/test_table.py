@@ -11,11 +11,8 @@ from hypothesis import strategies as st
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_table
 from schedlab.studies.adaptation.example import example_table
-from schedlab.studies.adaptation.simulator.ranking import ranking
 from schedlab.studies.adaptation.simulator.table import (
-    PUBLISHED,
     DecisionTree,
-    import_published,
     read_simulations,
     simulation_table,
     view,
@@ -188,22 +185,6 @@ def test_what_is_no_number_is_named(tmp_path: Path, column: str, value: str, tol
         read_simulations(tmp_path / "t.csv")
 
 
-def test_what_is_no_number_in_the_published_record_is_named(tmp_path: Path) -> None:
-    values = dict.fromkeys((*PUBLISHED, "train_epoch_s_mean", "eval_s_mean", "timeleft1_s"), "1") | {"seq": "3"}
-    for column, value, told in (
-        ("eval_s_mean", "soon", "eval_s_mean: .*'soon'"),
-        ("experiment", "7", "'one'.*7"),
-        ("model", "7", ""),
-    ):
-        changed = values | {column: value}
-        (tmp_path / "t.csv").write_text(",".join(changed) + "\n" + ",".join(changed.values()))
-        if told:
-            with pytest.raises(UserError, match=told):
-                import_published(tmp_path / "t.csv", "one")
-        else:
-            assert import_published(tmp_path / "t.csv")[column].tolist() == [value]
-
-
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
@@ -219,35 +200,3 @@ def test_a_line_that_is_cut_off_is_named(tmp_path: Path, lines: list[str], told:
     (tmp_path / "cut.csv").write_text("\n".join(["sequence,time_left_1,test_loss", *lines]))
     with pytest.raises(UserError, match=told):
         read_simulations(tmp_path / "cut.csv")
-
-
-def test_the_published_record_cut_off_anywhere_is_told(shared_data: Path, tmp_path: Path) -> None:
-    text = (shared_data / "cases/adaptation/simulations.csv").read_text()
-    whole = text.splitlines(keepends=True)
-    for cut, told in (
-        (len("".join(whole[:30])) + 20, "line 31"),
-        (len("".join(whole[:30])), "35 of 64"),
-    ):
-        (tmp_path / "cut.csv").write_text(text[:cut])
-        with pytest.raises(UserError, match=told):
-            ranking(read_simulations(tmp_path / "cut.csv"), where="cut.csv")
-
-
-def test_the_published_record_becomes_our_table(shared_data: Path) -> None:
-    csv = shared_data / "cases/adaptation/simulations.csv"
-    table = import_published(csv, "simulation_early2")
-    row = table.set_index("sequence").loc["001"]
-    assert (row["time_left_1"], row["time_left_2"], row["time_left_3"]) == (329.98, 318.16, 306.04)
-    assert row[["model", "data", "total_time", "start", "test_accuracy"]].tolist() == [
-        "convnet2",
-        "cifar10",
-        400,
-        70,
-        0.7262,
-    ]
-    assert row["parameters"] == 10602 + 3 * 9312
-    seen = view(table, "test_accuracy")
-    assert seen.time_left[0, 0] == 328.88  # that of 000, though other sequences began up to a second earlier
-    assert len(import_published(csv)) == 640
-    with pytest.raises(UserError, match="'simulation_early2'"):
-        import_published(csv, "simulation_early")

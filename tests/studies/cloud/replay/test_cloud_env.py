@@ -75,7 +75,9 @@ def test_spaces(replay):
     assert component_numbers("full27") is None and paper.actions == PAPER_ACTIONS
 
 
-DEFECTS = {"legacy": {"keep_severities": True, "memory_used_only": True, "whole_epochs": True, "empty_components": True}}
+DEFECTS = {
+    "legacy": {"keep_severities": True, "memory_used_only": True, "whole_epochs": True, "empty_components": True}
+}
 
 
 @pytest.mark.parametrize("noise", [{}, NOISY, DEFECTS | {"environment": {"interval": 0.5}}])

@@ -9,19 +9,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from schedlab.config.data_paths import find_resource
+from schedlab.config.plugins import load_object
 from schedlab.config.readers import read_yaml
 from schedlab.config.schema import validate
 from schedlab.studies.adaptation.learners.encoders import SHIPPED_VOCABULARY, Vocabulary, reachable, read_vocabulary
 from schedlab.studies.adaptation.network.architecture import Architecture, ModelSettings, architecture
 from schedlab.studies.adaptation.simulator.ranking import ranking
-from schedlab.studies.adaptation.simulator.table import read_simulations
 
+READ_TABLE = "schedlab.studies.adaptation.compat.published_table:read_own_or_published"
 log = logging.getLogger(__name__)
 
 
 def print_ranking(arguments: argparse.Namespace) -> int:
     """Print the ranking of the table named on the command line as JSON."""
-    table = read_simulations(arguments.table)
+    table = load_object(READ_TABLE)(arguments.table)
     print(json.dumps(ranking(table, arguments.metric, str(arguments.table)), indent=2))
     return 0
 

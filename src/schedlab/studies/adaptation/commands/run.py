@@ -29,6 +29,7 @@ from schedlab.studies.adaptation.simulator.table import (
     read_simulations,
     simulation_table,
 )
+from schedlab.studies.adaptation.study import STUDY
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,7 +97,7 @@ def compare(file: Path, scenario: AdaptationScenario, entry: Mapping[str, Any]) 
 
     Raises UserError for a file that is no simulation table.
     """
-    if scenario.table.source == "published" or not file.is_file():
+    if "trunk" not in STUDY.inputs(scenario) or not file.is_file():  # another system's table, or none
         return None
     table = read_simulations(file)
     key = {name: entry[name] for name in (*UNIT, "sequence")}

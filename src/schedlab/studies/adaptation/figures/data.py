@@ -21,8 +21,8 @@ from schedlab.figures import theme
 from schedlab.figures.order import kinds_of
 from schedlab.figures.theme import Style
 from schedlab.studies.adaptation.network.architecture import architecture
-from schedlab.studies.adaptation.parts import scenario_of
 from schedlab.studies.adaptation.problem import OVERLAPPING, AdaptationProblem, setup_of
+from schedlab.studies.adaptation.scenario import scenario_of
 from schedlab.studies.adaptation.simulator.table import DIGITS
 
 S = TypeVar("S", bound=Settings)

@@ -21,28 +21,9 @@ if TYPE_CHECKING:
 
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"  # one for each action; their order is that of the actions
 UNIT = ("job", "replicate")
-PUBLISHED_NOTHING = "3"  # the published system's digit for doing nothing: it has three growth actions, always
 METRICS = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "test_loss", "test_accuracy")
-PUBLISHED = {  # columns of the published record -> ours
-    "experiment": "experiment",
-    "scenario": "scenario",
-    "model": "model",
-    "dataset": "data",
-    "seq": "sequence",
-    "adapt_start_s": "start",
-    "budget_s": "total_time",
-    "epochs": "epochs",
-    "params_final": "parameters",
-    "train_acc_final": "train_accuracy",
-    "test_acc_final": "test_accuracy",
-}
-PUBLISHED_SECONDS = ("train_epoch_s_mean", "eval_s_mean")  # of an epoch: training, evaluation
-NUMBERS = {  # columns of tables of ours and of the published record that hold numbers, where they are there
-    *(*UNIT, *METRICS, "epochs", "parameters", "start", "total_time", "seconds_charged", "test_accuracy_last3"),
-    *("adapt_start_s", "budget_s", "params_final", "train_acc_final", "test_acc_final", "test_acc_mean_last3"),
-    *PUBLISHED_SECONDS,
-}
-NUMBERED = ("time_left_", "timeleft", "slope_")  # one column a decision
+NUMBERS = (*UNIT, *METRICS, "epochs", "parameters", "start", "total_time", "seconds_charged", "test_accuracy_last3")
+NUMBERED = ("time_left_", "slope_")  # one column a decision
 LARGEST = 1e100  # of any number in a table: their squares are summed
 LARGEST_WHOLE = 2.0**53  # up to which numbers tell whole ones apart
 
@@ -273,54 +254,26 @@ def simulation_table(
     return table
 
 
-def import_published(path: Path | str, experiment: str | None = None) -> pd.DataFrame:
-    """Return the published record as our table, all experiments or one; metrics of the last finished epoch.
-
-    There is one job and one replicate, no validation set and no loss. `seconds_charged` is the number of epochs times
-    their mean seconds. Raises UserError for a missing file or column, an unknown experiment, and one in which no
-    sequence ever does nothing.
-    """
-    published = _read_csv(Path(path))
-    need_columns(published, (*PUBLISHED, *PUBLISHED_SECONDS, "timeleft1_s"), str(path))
-    if experiment is not None:
-        known = list(dict.fromkeys(published["experiment"].astype(str)))
-        if experiment not in known:
-            remedy = did_you_mean(experiment, known)
-            raise UserError(f"unknown experiment '{experiment}'", where=str(path), remedy=remedy)
-        published = published[published["experiment"].astype(str) == experiment]
-    return _of_record(published, path)
-
-
-def _of_record(published: pd.DataFrame, path: Path | str) -> pd.DataFrame:
-    """Rows of the published record under our names; of its columns experiment, seq and test_acc_final are needed."""
-    need_columns(published, ("experiment", "seq", "test_acc_final"), str(path))
-    for name, rows in published.groupby("experiment", sort=False):
-        if not rows["seq"].str.contains(PUBLISHED_NOTHING).any():
-            what = f"no sequence does nothing (digit {PUBLISHED_NOTHING}), so there is nothing to compare growth with"
-            expected = f"all sequences of digits 0 to {PUBLISHED_NOTHING}"
-            raise UserError(what, where=f"{path}, {name}: seq", expected=expected, remedy="take the whole file")
-    table = published[[name for name in PUBLISHED if name in published]].rename(columns=PUBLISHED)
-    table = table.reset_index(drop=True)
-    if "model" in table:
-        table["model"] = table["model"].astype(str).str.lower()
-    for number, name in enumerate(sorted(name for name in published if name.startswith("timeleft"))):
-        table[f"time_left_{number + 1}"] = published[name].to_numpy()
-    training, evaluation = PUBLISHED_SECONDS
-    if {"epochs", training, evaluation} <= set(published):
-        table["seconds_charged"] = (published["epochs"] * (published[training] + published[evaluation])).to_numpy()
-    if "test_acc_mean_last3" in published:
-        table["test_accuracy_last3"] = published["test_acc_mean_last3"].to_numpy()
-    return table.assign(timing="gv100gl", job=0, replicate=0)
-
-
 def read_simulations(path: Path | str) -> pd.DataFrame:
-    """Return a table from a file: the published CSV, or one of ours as CSV or Parquet. Raises UserError."""
-    path = Path(path)
-    table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
-    if "seq" in table and "sequence" not in table:
-        return _of_record(table, path)
+    """Return a simulation table from a CSV or Parquet file. Raises UserError."""
+    return named_sequences(read_rows(Path(path)), path)
+
+
+def named_sequences(table: pd.DataFrame, path: Path | str) -> pd.DataFrame:
+    """Return the rows with sequences as text and numbers as numbers. Raises UserError for what is neither."""
     need_columns(table, ("sequence",), str(path))
+    columns = [str(name) for name in table if name in NUMBERS or str(name).startswith(NUMBERED)]
+    table = with_numbers(table, columns, path)
     return table.assign(sequence=table["sequence"].astype(str).str.strip())
+
+
+def read_rows(path: Path) -> pd.DataFrame:
+    """Return the rows of a CSV or Parquet file, their values unchecked. Raises UserError, also where there are none."""
+    table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
+    if table.empty:
+        expected = "a row for each sequence"
+        raise UserError("the table has no rows", where=str(path), expected=expected, remedy="take the whole file")
+    return table
 
 
 def _unreadable(path: Path, error: Exception, expected: str) -> UserError:
@@ -335,31 +288,25 @@ def _read_csv(path: Path) -> pd.DataFrame:
         with path.open(encoding="utf-8-sig", newline="") as file:
             header = _check_fields(path, file)
             file.seek(0)
-            table = pd.read_csv(file, header=0, names=header or None, dtype=texts, skipinitialspace=True)
+            return pd.read_csv(file, header=0, names=header or None, dtype=texts, skipinitialspace=True)
     except OSError as error:
         expected = "a CSV or Parquet file"
         what = f"the table cannot be read: {error.strerror}"
         raise UserError(what, where=str(path), expected=expected) from None
     except (ValueError, csv.Error) as error:  # pandas' own errors of parsing are ValueErrors
         raise _unreadable(path, error, "comma-separated values") from None
-    return _checked(table, path)
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
     try:
-        return _checked(read_table(path), path)
+        return read_table(path)
     except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
         raise _unreadable(path, error, "a Parquet table") from None
 
 
-def _checked(table: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Refuse a table without rows, text, truth values and huge numbers where numbers belong, and units not counted."""
-    if table.empty:
-        expected = "a row for each sequence"
-        raise UserError("the table has no rows", where=str(path), expected=expected, remedy="take the whole file")
-    for name in table:
-        if name not in NUMBERS and not str(name).startswith(NUMBERED):
-            continue
+def with_numbers(table: pd.DataFrame, columns: Sequence[str], path: Path | str) -> pd.DataFrame:
+    """Return a table with numbers in some columns. Raises UserError for text, truth values and huge numbers there."""
+    for name in columns:
         column, whole = table[name], name in UNIT
         plain = column.dtype.kind in "iuf"
         numbers = column.to_numpy(dtype=float) if plain else np.array([_number(value) for value in column])
@@ -372,7 +319,7 @@ def _checked(table: pd.DataFrame, path: Path) -> pd.DataFrame:
             expected = "whole numbers" if whole else f"numbers up to {LARGEST:g}"
             raise UserError(f"holds '{column[odd].iloc[0]}'", where=f"{path}: {name}", expected=expected)
         if not plain:
-            table[name] = numbers
+            table = table.assign(**{name: numbers})
     return table
 
 
