@@ -12,7 +12,7 @@ import numpy as np
 
 from schedlab.studies.ramp.network.communication import Traffic
 from schedlab.studies.ramp.placement.partitioning import Partition
-from schedlab.studies.ramp.placement.schedulers import srpt_dep_classes, srpt_dep_ranks
+from schedlab.studies.ramp.placement.ranks import srpt_dep_classes, srpt_dep_ranks
 from schedlab.studies.ramp.simulator.lookahead import FlowRules
 
 

@@ -24,7 +24,7 @@ from schedlab.studies.ramp.network.topology import Ramp
 from schedlab.studies.ramp.placement.blocks import RampPlacement
 from schedlab.studies.ramp.placement.partitioning import partition, quantum_degrees
 from schedlab.studies.ramp.placement.placers import Room, first_fit, placement_order
-from schedlab.studies.ramp.placement.schedulers import srpt_ranks
+from schedlab.studies.ramp.placement.ranks import srpt_ranks
 from schedlab.studies.ramp.rules import RULES
 from schedlab.studies.ramp.scenario import RampScenario, published_scenario
 from schedlab.studies.ramp.simulator.jobs import REJECTED

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from schedlab.config.schema import merged, validate
-from schedlab.config.seeds import generator
 from schedlab.studies.cloud.model.allocation import PRICES
-from schedlab.studies.cloud.model.step_time import StepParameters, gradient_time, step_time
 from schedlab.studies.cloud.replay.replay import Replay, make_replay
 from schedlab.studies.cloud.scenario import CloudScenario
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 STEP = {"a_c": 0.02, "b_c": 7e-4, "a_n": 0.12, "b_n": 2.6e-3, "a_r": 0.03, "b_r": 9e-4, "y": 2.0}
 EXAMPLE: dict[str, Any] = {
@@ -35,27 +28,3 @@ def example_replay(**changed: Any) -> Replay:
     scenario = example_scenario(**changed)
     assert scenario.job.step is not None, "a fitted job has no example"
     return make_replay(scenario, scenario.job.step.parameters())
-
-
-PLACEMENTS = ("1", "2", "3", "4", "11", "12", "22", "23", "44", "444", "4444")
-BATCHES = (32, 64, 128, 256)
-SPREAD = 0.03  # standard deviation of the logarithm of a measured time
-
-
-def synthetic_step_times(seed: int = 0) -> pd.DataFrame:
-    """Return step times drawn from the example's model, as a user would measure them (resources/step_times)."""
-    import pandas as pd
-
-    rng, step = generator(seed, "synthetic step times"), StepParameters(**STEP)
-    rows = []
-    for placement in PLACEMENTS:
-        gpus = sum(map(int, placement))
-        for batch in BATCHES:
-            gradient, whole = gradient_time(step, batch), step_time(step, len(placement), gpus, batch)
-            factor = float(np.exp(SPREAD * rng.standard_normal()))
-            times = {
-                "step_time": round(float(whole) * factor, 6),
-                "sync_time": round(float(whole - gradient) * factor, 6),
-            }
-            rows.append({"placement": placement, "local_bsz": batch, **times})
-    return pd.DataFrame(rows)

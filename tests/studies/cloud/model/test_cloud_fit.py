@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from synthetic_step_times import synthetic_step_times
 
 from schedlab.cli.main import main
 from schedlab.config.errors import UserError
 from schedlab.config.readers import read_yaml
-from schedlab.studies.cloud.example import STEP, synthetic_step_times
+from schedlab.studies.cloud.example import STEP
 from schedlab.studies.cloud.model.fit import _Data, fit, leave_one_placement_out, relative_errors
 from schedlab.studies.cloud.model.fit_report import fit_report, print_report, report_lines
 from schedlab.studies.cloud.model.logs import read_step_times, read_training_log

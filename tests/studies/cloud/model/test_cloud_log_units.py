@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from synthetic_step_times import synthetic_step_times
 
 from schedlab.config.errors import UserError
-from schedlab.studies.cloud.example import synthetic_step_times
 from schedlab.studies.cloud.model.analyser import OfflineDataAnalyzer
 from schedlab.studies.cloud.model.fit_report import fit_report
 from schedlab.studies.cloud.model.logs import read_step_times, read_training_log

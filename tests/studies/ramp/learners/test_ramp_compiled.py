@@ -24,10 +24,13 @@ from schedlab.studies.ramp.simulator.compiled_kernel import (
     REJECT,
     Rollouts,
     Situation,
-    mount,
+    counts,
+    occupy,
     play_actions,
     play_table,
+    servers_for,
     table_action,
+    taken_at,
 )
 from schedlab.studies.ramp.simulator.simulation import Simulation
 
@@ -197,6 +200,16 @@ def test_rollouts_know_that_a_full_cluster_only_rejects_and_that_all_actions_sha
     assert (empty == 0).all()
 
 
+def mount(tables, ends, time, graph, action):
+    """Mount a job if it finds servers, and return what it counts: the plain statement of a rollout's jobs."""
+    mask = servers_for(tables, graph, action, taken_at(ends, time))
+    if not mask:
+        return 0.0
+    until = time + tables.durations[graph, action]
+    occupy(ends, mask, until)
+    return counts(tables, until, END)
+
+
 @pytest.mark.parametrize("time", [0.0, 3000.0, END - 8000.0])
 def test_rollouts_play_as_the_table_decides_and_mounts(simulation, tables, outlook, time):
     """The loop of rollouts is written out for speed; here each decision is that of table_action, each job that of
@@ -219,14 +232,14 @@ def test_rollouts_play_as_the_table_decides_and_mounts(simulation, tables, outlo
         total = 0.0
         for start in starts.tolist():
             after, clock = ends.copy(), time
-            total += mount(tables, after, time, END, 0, action) if action < len(tables.actions) else 0.0
+            total += mount(tables, after, time, 0, action) if action < len(tables.actions) else 0.0
             for job in range(start, start + 20):
                 clock += futures.gaps[job]
                 graph = futures.graphs[job]
                 chosen = (
                     table_action(tables, choice, after, clock, graph, futures.meets[job]) if clock < END else REJECT
                 )
-                total += mount(tables, after, clock, END, graph, chosen) if chosen != REJECT else 0.0
+                total += mount(tables, after, clock, graph, chosen) if chosen != REJECT else 0.0
         assert found[action] == pytest.approx(total / len(starts))
     assert len(set(found[np.isfinite(found)].tolist())) > 1
 

@@ -12,7 +12,7 @@ from schedlab.studies.ramp.network.topology import Ramp
 from schedlab.studies.ramp.placement.blocks import RampPlacement, make_block
 from schedlab.studies.ramp.placement.partitioning import partition, quantum_degrees
 from schedlab.studies.ramp.placement.placers import Room, first_fit, place_at_random, placement_of, placement_order
-from schedlab.studies.ramp.placement.schedulers import srpt_dep_classes, srpt_dep_ranks, srpt_ranks
+from schedlab.studies.ramp.placement.ranks import srpt_dep_classes, srpt_dep_ranks, srpt_ranks
 from schedlab.studies.ramp.simulator import lookahead
 from schedlab.studies.ramp.simulator.lookahead import FlowRules, look_ahead
 from schedlab.studies.ramp.simulator.timing import JobTimes

@@ -16,7 +16,7 @@ from schedlab.config.errors import UserError
 from schedlab.studies.ramp.placement.blocks import Block, make_block
 from schedlab.studies.ramp.placement.partitioning import Partition, degrees_of
 from schedlab.studies.ramp.placement.placers import Placement, fits, placement_of, placement_order
-from schedlab.studies.ramp.placement.schedulers import srpt_dep_ranks, srpt_ranks
+from schedlab.studies.ramp.placement.ranks import srpt_dep_ranks, srpt_ranks
 from schedlab.studies.ramp.simulator.cluster import JobPlan
 from schedlab.studies.ramp.simulator.jobs import PARTS
 

@@ -18,7 +18,7 @@ from schedlab.config.seeds import generator
 from schedlab.studies.ramp.commands.episode import plain
 from schedlab.studies.ramp.compat.case_file import Case, read_case
 from schedlab.studies.ramp.compat.replay_job import describe_job
-from schedlab.studies.ramp.env.observation import Observer, mounted_workers
+from schedlab.studies.ramp.env.observation import Observer
 from schedlab.studies.ramp.legacy import PUBLISHED, LegacySettings
 from schedlab.studies.ramp.placement.blocks import RampPlacement, make_block
 from schedlab.studies.ramp.placement.managers import Manager, random_degrees
@@ -56,15 +56,13 @@ class _Replay:
     """One run: the cluster, and what is written down of decisions and jobs."""
 
     def __init__(self, case: Case, legacy: LegacySettings) -> None:
-        self.case = case
+        self.case, self.legacy = case, legacy
         rules = RampPlacement(case.topology)
         memory = np.full(case.topology.num_workers, case.memory)
         times = JobTimes(case.topology, legacy, reuse=case.reuse)
         self.cluster = Cluster(times, rules, memory, case.source, ClusterLimits(case.queue_capacity, case.end))
-        self.observer = Observer(
-            case.ranges, case.most, rules, case.topology.num_workers, no_largest_cost=legacy.no_largest_cost
-        )
-        self.manager = Manager(case.quantum)
+        self.observer = Observer(case.ranges, case.most, rules, case.topology.num_workers, legacy)
+        self.manager = Manager(case.quantum, forward_memory_only=legacy.memory_of_forward_only)
         self.random = generator(0, "ramp", "replay")
         self.decisions: list[dict[str, Any]] = []
         self.jobs: dict[int, dict[str, Any]] = {}
@@ -123,7 +121,7 @@ class _Replay:
         }
         if not self.case.has_agent:
             return seen, None
-        mounted = mounted_workers(cluster)
+        mounted = observer.mounted(cluster)
         mask, graph = observer.mask(mounted), observer.graph(job.graph)
         action = self.case.actions.get(job.index)
         if action is None:
@@ -200,7 +198,7 @@ class _Replay:
         if not named:
             return NO_PLACEMENT
         labels = {label: number for number, label in enumerate(self.case.topology.worker_labels)}
-        blocks, shards = [], split.named_shards(self.cluster.legacy.letters_run_on)
+        blocks, shards = [], split.named_shards(self.legacy.letters_run_on)
         for op in range(split.graph.num_ops):
             names = [shards[shard] for shard in split.shards(op)]
             missing = [name for name in names if named.get(name) not in labels] + sorted(set(named) - set(shards))

@@ -9,7 +9,7 @@ import numpy as np
 from schedlab.studies.ramp.network.communication import Traffic
 from schedlab.studies.ramp.placement.partitioning import Partition, sequential_sum
 from schedlab.studies.ramp.placement.placers import placement_order
-from schedlab.studies.ramp.placement.schedulers import srpt_dep_ranks, srpt_ranks
+from schedlab.studies.ramp.placement.ranks import srpt_dep_ranks, srpt_ranks
 from schedlab.studies.ramp.simulator.cluster import Cluster, JobPlan, RunningJob
 from schedlab.studies.ramp.simulator.jobs import Job
 from schedlab.studies.ramp.simulator.lookahead import Lookahead
@@ -25,7 +25,7 @@ def describe_job(
     split, times = plan.split, cluster.times
     server = times.workers(split, plan.placement)
     traffic = times.communication.traffic(split, server)
-    labels, names = times.topology.worker_labels, split.named_shards(cluster.legacy.letters_run_on)
+    labels, names = times.topology.worker_labels, split.named_shards(times.legacy.letters_run_on)
     order = placement_order(split, plan.placement)
     by_server = sorted(order.tolist(), key=lambda shard: server[shard])
     channels = [_channel(cluster, traffic, dep) for dep in range(split.num_deps)]

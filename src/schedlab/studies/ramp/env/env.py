@@ -5,7 +5,8 @@ Source: specification of the ramp study, section 12.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -15,10 +16,10 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import settings_given
 from schedlab.studies.ramp.env.encoder import ObservationEncoder
 from schedlab.studies.ramp.env.observation import GraphFeatures
-from schedlab.studies.ramp.env.rewards import Rewards
 from schedlab.studies.ramp.env.settings import EnvironmentSettings
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
+from schedlab.studies.ramp.graphs.statistics import throughput
 from schedlab.studies.ramp.scenario import ON_SHIPPED, SHIPPED, published_scenario
 from schedlab.studies.ramp.simulator.cluster import RunningJob
 from schedlab.studies.ramp.simulator.compiled_kernel import Tables
@@ -26,6 +27,11 @@ from schedlab.studies.ramp.simulator.jobs import Job
 from schedlab.studies.ramp.simulator.simulation import Simulation
 
 ENVIRONMENT = "schedlab/Ramp-v0"
+THROUGHPUTS = {
+    "compute_throughput": "mean_compute_throughput",
+    "cluster_throughput": "mean_cluster_throughput",
+    "demand_throughput": "mean_demand_total_throughput",
+}
 
 
 class RampEnv(gym.Env[Any, int]):
@@ -119,6 +125,50 @@ class RampEnv(gym.Env[Any, int]):
 
     def _info(self, job: Job | None) -> dict[str, Any]:
         return {"time": self.simulation.cluster.time} | ({} if job is None else {"job": job.index})
+
+
+class Rewards:
+    """The reward that settings name, in the jobs and on the cluster of a simulation."""
+
+    def __init__(self, settings: EnvironmentSettings, simulation: Simulation) -> None:
+        self.settings = settings
+        pool, topology = simulation.pool, simulation.topology
+        self._longest, self._shortest = pool.most_sequential_time, pool.least_sequential_time
+        self._most = 1.0
+        if settings.of_most:
+            self._most = topology.num_workers * max(throughput(graph).max() for graph in pool.graphs)
+            if settings.reward != "compute_throughput":
+                self._most += topology.num_workers * topology.channel_bandwidth * topology.channels
+
+    def of(self, job: Job, duration: float | None, steps: Sequence[Mapping[str, Any]]) -> float:
+        """Return the reward of a decision.
+
+        duration  s, None where the job was blocked
+        steps     statistics of the cluster's steps from the decision on to the next
+        """
+        settings = self.settings
+        if settings.reward == "acceptance":
+            return settings.success if duration is not None else settings.failure
+        if settings.reward in THROUGHPUTS:
+            value = sum(step[THROUGHPUTS[settings.reward]] for step in steps) / max(len(steps), 1) / self._most
+        else:
+            value = (
+                self._completion_time(job, duration) if settings.reward == "jct" else self._objectives(job, duration)
+            )
+            value = settings.sign * (1 / value if settings.inverse and value else value)
+        return math.copysign(math.log10(1 + abs(value)), value) if settings.logarithm else float(value)
+
+    def _completion_time(self, job: Job, duration: float | None) -> float:
+        settings, whole = self.settings, job.sequential_time
+        failed = whole if settings.failure_time is None else settings.failure_time
+        over = {"one": 1.0, "sequential": whole, "failure": whole * settings.failure_factor}[settings.jct_over]
+        return (failed * settings.failure_factor if duration is None else duration) / over
+
+    def _objectives(self, job: Job, duration: float | None) -> float:
+        whole, span = job.sequential_time, self._longest - self._shortest
+        if duration is not None:
+            return duration / whole
+        return self.settings.failure_factor * ((whole - self._shortest) / span + 1 if span > 0 else 1.0)
 
 
 def make(

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from schedlab.studies.ramp.graphs.graph import TrainingGraph
+from schedlab.studies.ramp.legacy import LegacySettings
 from schedlab.studies.ramp.placement.blocks import PlacementRules
 from schedlab.studies.ramp.simulator.cluster import Cluster
 from schedlab.studies.ramp.simulator.jobs import Job, PoolRanges
@@ -78,13 +79,13 @@ class Observer:
     """Observations of one scenario: ranges of its pool, its largest action, its rules of placement."""
 
     def __init__(
-        self, ranges: PoolRanges, most: int, rules: PlacementRules, num_workers: int, no_largest_cost: bool = False
+        self, ranges: PoolRanges, most: int, rules: PlacementRules, num_workers: int, legacy: LegacySettings
     ) -> None:
         self.most, self.ranges, self._num_workers = most, ranges, num_workers
         self._legal = np.array(
             [True, *(degree <= num_workers and rules.is_legal(degree) for degree in range(1, most + 1))]
         )
-        self._no_largest_cost = no_largest_cost
+        self._no_largest_cost, self._late = legacy.no_largest_cost, legacy.workers_before_completions
 
     def graph(self, graph: TrainingGraph, absolute: bool = False) -> GraphFeatures:
         """Return the features of a graph."""
@@ -92,6 +93,10 @@ class Observer:
         if kind not in known:
             known[kind] = graph_features(graph, *kind)
         return known[kind]
+
+    def mounted(self, cluster: Cluster) -> int:
+        """Return how many workers a decision sees as mounted: those with a job, or of the last tick (legacy)."""
+        return cluster.mounted_before if self._late else cluster.mounted_workers
 
     def mask(self, mounted: int) -> np.ndarray:
         """Return int16[most + 1], 1 for a valid action: 0, and degrees with a legal block and enough free workers."""
@@ -141,8 +146,3 @@ class Observer:
 
 def _scaled(value: float, low: float, high: float) -> float:
     return 1.0 if high == low else (value - low) / (high - low)
-
-
-def mounted_workers(cluster: Cluster) -> int:
-    """Return how many workers a decision sees as mounted: those with a job; as published, those of the last tick."""
-    return cluster.mounted_before if cluster.legacy.workers_before_completions else cluster.mounted_workers

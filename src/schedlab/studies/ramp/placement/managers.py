@@ -30,6 +30,7 @@ class Manager:
     placer   first_fit or random; shaper: a block for the largest degree is chosen first, and the job stays in it
     random   for what draws
     legal    degrees to which the quantum's are rounded down, None to keep them
+    forward_memory_only  first fit reserves memory as LegacySettings.memory_of_forward_only says
     """
 
     quantum: float = 0.01
@@ -38,6 +39,7 @@ class Manager:
     random: np.random.Generator | None = None
     legal: tuple[int, ...] | None = None
     partitioner: Literal["quantum", "random"] = "quantum"
+    forward_memory_only: bool = False
 
     @property
     def draws(self) -> bool:
@@ -89,7 +91,7 @@ class Manager:
 
     def _place(self, cluster: Cluster, split: Partition, room: Room) -> Placement | None:
         if self.placer == "first_fit":
-            return first_fit(split, cluster.rules, room, cluster.legacy.memory_of_forward_only)
+            return first_fit(split, cluster.rules, room, self.forward_memory_only)
         placement = place_at_random(split, room, self._draws())
         return placement if placement is not None and fits(split, placement, room.memory) else None
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.studies.ramp.legacy import LegacySettings
 from schedlab.studies.ramp.placement.blocks import PlacementRules
 from schedlab.studies.ramp.placement.partitioning import Partition
 from schedlab.studies.ramp.placement.placers import Channel, Placement, Room, fits, open_links
@@ -86,6 +85,7 @@ class Cluster:
     """A simulation that a manager or an environment steps: decide on the jobs in `queue`, call `step`, until `done`.
 
     memory  float64[workers], bytes of each worker
+    blocks_running: whether jobs that run at the end count as blocked
     """
 
     def __init__(
@@ -97,7 +97,9 @@ class Cluster:
         limits: ClusterLimits | None = None,
     ) -> None:
         self.times, self.rules, self.memory = times, rules, np.asarray(memory, dtype=np.float64)
-        self.legacy: LegacySettings = times.legacy
+        legacy = times.legacy
+        self.blocks_running, self._endless_last_step = legacy.running_jobs_blocked, legacy.endless_last_step
+        self._busy_of_one_step = legacy.utilisation_of_one_step
         self.limits = limits or ClusterLimits()
         self.num_workers = times.topology.num_workers
         if self.memory.shape != (self.num_workers,):
@@ -227,7 +229,7 @@ class Cluster:
     ) -> RunningJob:
         duration = job.steps * lookahead.time
         communication, computation = job.steps * lookahead.communication, job.steps * lookahead.computation
-        busy_steps = 1 if self.legacy.utilisation_of_one_step else job.steps
+        busy_steps = 1 if self._busy_of_one_step else job.steps
         utilisation = busy_steps * lookahead.busy / timing.workers / duration if duration else 0.0
         split, graph = plan.split, job.graph
         information = (
@@ -249,7 +251,7 @@ class Cluster:
     def _next_event(self) -> float:
         """Seconds to the next event or the end; 0 where nothing will ever happen (as published: infinity)."""
         tick = min([self.next_arrival - self.time, self.limits.end - self.time, *self._left])
-        if math.isinf(tick) and not self.legacy.endless_last_step:
+        if math.isinf(tick) and not self._endless_last_step:
             return 0.0
         return max(tick, 0.0)
 
@@ -260,7 +262,7 @@ class Cluster:
             self._complete()
         if self.next_arrival - self.time <= DUE:
             self._arrive()
-        if self.done and self.running and self.legacy.running_jobs_blocked:
+        if self.done and self.running and self.blocks_running:
             for running in self.running:
                 self.record.blocked.append(BlockedJob(running.job, CUT_OFF, self.time, running))
             self.running, self._left, self.taken, self.held = [], [], 0, set()

@@ -25,7 +25,8 @@ def compiled_tables(simulation: Simulation) -> Tables:
     Durations are those on an empty cluster: where other jobs run, the first free block may have another shape, and the
     exact cluster's differ by some hundredths of a percent (published setting) to half a percent (traced graphs;
     test_ramp_compiled.py). Raises UserError for a scenario that the compiled cluster cannot play: another network,
-    several workers a server, more than 64 servers, unlike ones, partitions or placements that are drawn, memory that decides.
+    several workers a server, more than 64 servers, unlike ones, partitions or placements that are drawn, memory that
+    decides.
     """
     scenario, rules = simulation.scenario, simulation.rules
     _require_playable(simulation)
@@ -66,7 +67,7 @@ def compiled_tables(simulation: Simulation) -> Tables:
         np.cumsum([0, *map(len, blocks)]).astype(np.int64),
         np.array([mask for found in blocks for mask in found], dtype=np.uint64),
         simulation.topology.num_servers,
-        scenario.legacy.running_jobs_blocked,
+        cluster.blocks_running,
     )
 
 

@@ -148,17 +148,6 @@ def counts(tables: Tables, until: float, stop: float) -> float:
 
 
 @compiled
-def mount(tables: Tables, ends: np.ndarray, time: float, stop: float, graph: int, action: int) -> float:
-    """Mount a job if it finds servers, and return what it counts."""
-    mask = servers_for(tables, graph, action, taken_at(ends, time))
-    if not mask:
-        return 0.0
-    until = time + tables.durations[graph, action]
-    occupy(ends, mask, until)
-    return counts(tables, until, stop)
-
-
-@compiled
 def play_actions(tables: Tables, arrivals: Arrivals, stop: float, actions: np.ndarray, masks: np.ndarray) -> int:
     """Play actions (int64[n], REJECT), write each job's servers (uint64[n], 0: blocked); return the accepted jobs."""
     ends = np.zeros(tables.servers)
@@ -225,7 +214,7 @@ def played_on(
 ) -> int:
     """Return the accepted jobs after now, of all samples together, from running jobs (as running_jobs writes them) on.
 
-    It decides as table_action and mounts as mount do, written out: calls with tuples of arrays were 8 times slower.
+    It decides as table_action does, written out: calls with tuples of arrays were 8 times slower.
     """
     gaps, graphs, limits = rollouts.futures.gaps, rollouts.futures.graphs, rollouts.futures.meets
     parts, first, masks, durations, cut_off = tables.parts, tables.first, tables.masks, tables.durations, tables.cut_off

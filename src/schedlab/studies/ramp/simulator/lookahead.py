@@ -13,7 +13,7 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.network.communication import Traffic
 from schedlab.studies.ramp.placement.partitioning import Partition
-from schedlab.studies.ramp.placement.schedulers import srpt_dep_classes, srpt_dep_ranks
+from schedlab.studies.ramp.placement.ranks import srpt_dep_classes, srpt_dep_ranks
 from schedlab.studies.ramp.simulator.lookahead_kernel import Step, run_step
 
 
@@ -24,7 +24,7 @@ class FlowRules:
     mutual_deps_count  as published: weight synchronisations count among an op's inputs
     ticks_by_priority  as published: a tick ends with the first flow of some link, so that others may end late; among
                        equally long flows of a link the one that started first is the first
-                       (schedulers.srpt_dep_classes)
+                       (ranks.srpt_dep_classes)
     contention         single messages on one link go one by one, the shortest first (collectives have their time)
     """
 

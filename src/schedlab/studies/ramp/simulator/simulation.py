@@ -10,7 +10,7 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.config.seeds import generator
-from schedlab.studies.ramp.env.observation import Observer, mounted_workers
+from schedlab.studies.ramp.env.observation import Observer
 from schedlab.studies.ramp.graphs.graph import ForwardGraph
 from schedlab.studies.ramp.placement.managers import Manager
 from schedlab.studies.ramp.rules import Decision, Rule
@@ -46,18 +46,19 @@ class Simulation:
         """Start an episode: all its random streams hang from the seed."""
         source = self.pool.episode(seed)
         self.cluster = Cluster(self._times.for_episode(), self.rules, self._memory, source, self._limits)
-        management = self.scenario.management
-        draws = generator(seed, "ramp", "manager")
+        management, legacy = self.scenario.management, self.scenario.legacy
         self.manager = Manager(
-            management.quantum, management.placer, management.shaper, draws, self._legal, management.partitioner
+            management.quantum,
+            management.placer,
+            management.shaper,
+            generator(seed, "ramp", "manager"),
+            self._legal,
+            management.partitioner,
+            legacy.memory_of_forward_only,
         )
-        no_largest = self.scenario.legacy.no_largest_cost
-        self.observer = Observer(
-            source.ranges, management.most, self.rules, self.topology.num_workers, no_largest_cost=no_largest
-        )
-        self.decided: dict[
-            int, tuple[int, int]
-        ] = {}  # job index -> degree, and number of valid degrees, where a mask was given
+        self.observer = Observer(source.ranges, management.most, self.rules, self.topology.num_workers, legacy)
+        # job index -> degree, and number of valid degrees, where a mask was given
+        self.decided: dict[int, tuple[int, int]] = {}
         self._to_next_job()
 
     @property
@@ -72,7 +73,7 @@ class Simulation:
 
     def mask(self, blocks: bool = False) -> np.ndarray:
         """Return int16[most + 1]: 1 for the waiting job's valid actions; blocks: only those with a free block."""
-        mask = self.observer.mask(mounted_workers(self.cluster))
+        mask = self.observer.mask(self.observer.mounted(self.cluster))
         if blocks or self.scenario.management.mask == "blocks":
             for degree in np.flatnonzero(mask[1:]).tolist():
                 if not self._has_block(degree + 1):
@@ -86,7 +87,7 @@ class Simulation:
 
     def observation(self) -> dict[str, np.ndarray]:
         """Return what is seen of the waiting job, not padded: keys as published, shapes as in GraphFeatures."""
-        job, mounted = self.cluster.queue[0], mounted_workers(self.cluster)
+        job, mounted = self.cluster.queue[0], self.observer.mounted(self.cluster)
         graph, mask = self.observer.graph(job.graph), self.mask()
         return {
             "node_features": graph.nodes,
@@ -99,7 +100,7 @@ class Simulation:
 
     def features(self, mask: np.ndarray, absolute: bool = False, partitions: int = 1) -> np.ndarray:
         """Return float32[17 + most + 1]: what is seen of the waiting job, the cluster, and a mask (int16[most + 1])."""
-        job, mounted = self.cluster.queue[0], mounted_workers(self.cluster)
+        job, mounted = self.cluster.queue[0], self.observer.mounted(self.cluster)
         return self.observer.features(job, mask, mounted, len(self.cluster.running), absolute, partitions)
 
     def plan(self, degree: int) -> JobPlan | str:

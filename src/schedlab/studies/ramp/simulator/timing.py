@@ -19,7 +19,7 @@ from schedlab.studies.ramp.network.communication import CommunicationModel, Traf
 from schedlab.studies.ramp.network.topology import Topology
 from schedlab.studies.ramp.placement.partitioning import Partition, partition, quantum_degrees
 from schedlab.studies.ramp.placement.placers import Placement, placement_order
-from schedlab.studies.ramp.placement.schedulers import srpt_ranks
+from schedlab.studies.ramp.placement.ranks import srpt_ranks
 from schedlab.studies.ramp.simulator.lookahead import FlowRules, Lookahead, look_ahead
 from schedlab.studies.ramp.simulator.lru_cache import LruCache
 
@@ -46,7 +46,9 @@ class Timing:
 class JobTimes:
     """Partitions and durations on one topology under one set of rules.
 
-    speed  float64[workers], how much faster a worker computes than the device of the graph's costs (default: all 1)
+    legacy  defects of the original; a cluster on these times has those of its own, too
+    speed   float64[workers], how much faster a worker computes than the device of the graph's costs (default: all 1)
+    reuse   whether the published memo by degree is in use, where `legacy` has it
     """
 
     def __init__(
@@ -58,10 +60,10 @@ class JobTimes:
         reuse: bool = True,
     ) -> None:
         self.topology, self.legacy = topology, legacy
+        self._sizes_from_memory, self._memo = legacy.sizes_from_memory, legacy.memo_by_degree and reuse
         self._flow_rules = FlowRules(legacy.mutual_deps_count, legacy.ticks_by_priority and not contention, contention)
         self.communication = CommunicationModel(topology)
         self._speed = None if speed is None or (speed == 1).all() else np.asarray(speed, dtype=np.float64)
-        self._reuse = reuse
         self._partitions, self._quantum = LruCache(MOST_DEPS_KEPT), LruCache(MOST_RULES_KEPT)
         self._timings, self._placed = LruCache(MOST_TICKS_KEPT), LruCache(MOST_TICKS_KEPT)
         self._by_degree: dict[tuple[str, int], Lookahead] = {}
@@ -77,7 +79,7 @@ class JobTimes:
         return self._partitions.get((graph.digest, degrees.tobytes()), lambda: self._split(graph, degrees), _weight)
 
     def _split(self, graph: TrainingGraph, degrees: np.ndarray) -> Partition:
-        return partition(graph, degrees, self.legacy.sizes_from_memory)
+        return partition(graph, degrees, self._sizes_from_memory)
 
     def split_by_quantum(
         self, graph: TrainingGraph, most: int, quantum: float, legal: tuple[int, ...] | None = None
@@ -101,12 +103,12 @@ class JobTimes:
 
     def lookahead_is_known(self, split: Partition) -> bool:
         """Return whether the published memo (model, maximum degree) holds this job."""
-        return self.legacy.memo_by_degree and self._reuse and (split.graph.name, split.max_degree) in self._by_degree
+        return self._memo and (split.graph.name, split.max_degree) in self._by_degree
 
     def lookahead(self, split: Partition, placement: Placement) -> tuple[Timing, Lookahead]:
         """Return a placed job's timing and the look-ahead of its duration: its own, or as published the memo's."""
         timing = self.timing(split, placement)
-        if not (self.legacy.memo_by_degree and self._reuse):
+        if not self._memo:
             return timing, timing.lookahead
         return timing, self._by_degree.setdefault((split.graph.name, split.max_degree), timing.lookahead)
 
