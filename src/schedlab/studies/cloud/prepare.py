@@ -25,7 +25,7 @@ from schedlab.studies.cloud.problem import UNIT_KIND, CloudProblem
 from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.rules.oracle import best_plan, objective_of_staying
 from schedlab.studies.cloud.rules.pareto import front_report
-from schedlab.studies.cloud.rules.rules import make_random
+from schedlab.studies.cloud.rules.rules import RULES
 from schedlab.studies.cloud.scenario import CloudScenario
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def objectives_of(problem: CloudProblem, preference: str) -> dict[str, float]:
     weights, replay, scenario = weights_of(preference), problem.replay, problem.scenario
     env, drawn = CloudReplayEnv(replay, preference), []
     for number in range(scenario.random_episodes):
-        policy = make_random({}, problem, derive_seed(scenario.seed, "random episode", number))
+        policy = RULES["random"]({}, problem, derive_seed(scenario.seed, "random episode", number))
         policy.reset(Unit(f"{preference}-random-{number}", UNIT_KIND, "train", "random", number))
         env.reset(seed=0)
         over = False

@@ -104,6 +104,10 @@ class Position:
     epochs_down: int = 0
 
 
+# a position -> the next epoch, if it fits, and the position behind it
+Advance = Callable[[Position], tuple[Step | None, Position]]
+
+
 @dataclass(frozen=True)
 class Course:
     """The rules of all runs of a scenario.
@@ -285,16 +289,19 @@ def all_runs(course: Course, start: Position) -> list[Run]:
     return found
 
 
-def one_run(course: Course, start: Position, choose: Choose) -> Run:
-    """Return the run in which `choose` takes the decisions; those never due are written as doing nothing."""
-    position, steps = start, []
+def one_run(course: Course, start: Position, choose: Choose, advance: Advance | None = None) -> Run:
+    """Return the run in which `choose` takes the decisions; those never due are written as doing nothing.
+
+    advance: what runs the next epoch in place of `course.advance`, where the run is trained as it goes
+    """
+    position, steps, advance = start, [], advance or course.advance
     while not course.finished(position):
         if course.due(position):
             seconds = course.time_left_us(position) / MICROSECONDS
             position = course.decide(
                 position, choose(position.architecture, len(position.actions), seconds, position.actions)
             )
-        step, position = course.advance(position)
+        step, position = advance(position)
         steps += [step] if step else []
     taken = "".join(DIGITS[action] for action in position.actions)
     return Run(taken.ljust(course.decisions, DIGITS[len(course.actions)]), tuple(steps))

@@ -17,10 +17,9 @@ from schedlab.studies.adaptation.data.datasets import DataSet
 from schedlab.studies.adaptation.network.architecture import Architecture
 from schedlab.studies.adaptation.network.training import TrainState
 from schedlab.studies.adaptation.scenario import AdaptationScenario
-from schedlab.studies.adaptation.simulator.course import Course, Node, Position, Run, Step, Stretch
+from schedlab.studies.adaptation.simulator.course import Course, Node, Position, Run, Step, Stretch, one_run
 from schedlab.studies.adaptation.simulator.simulate import Job, TorchTrainer, Watch, rows_of
-from schedlab.studies.adaptation.simulator.table import DIGITS
-from schedlab.studies.adaptation.simulator.timing import MICROSECONDS, EpochSeconds, microseconds
+from schedlab.studies.adaptation.simulator.timing import EpochSeconds, microseconds
 from schedlab.studies.adaptation.simulator.tree import Metrics
 
 if TYPE_CHECKING:
@@ -50,36 +49,27 @@ def run_live(
     lead = (Stretch(False, microseconds(scenario.adapt_at)),) if scenario.adapt_at else ()
     course = replace(whole.course, stretches=(*lead, *whole.course.stretches))
     origin = Node(0)
-    position = Position(origin, whole.start, 0, kept=(origin, whole.start), plenty=not lead)
-    training = _Training(TorchTrainer(whole, replicate, switch=sys.maxsize if lead else 0), clock)
-    trunk: list[Step] = []
-    while not course.finished(position):
-        if course.due(position):
-            left = course.time_left_us(position) / MICROSECONDS
-            action = choose(position.architecture, len(position.actions), left, position.actions, training.slope)
-            position = course.decide(position, action)
-        step, after = training.advance(course, position)
-        if step and watch:
-            watch(step, training.metrics[step.node], training.state)
-        if lead and position.stretch == 0 and after.stretch == 1:
-            trunk, training.trainer.switch = list(training.steps), after.node.epoch
-        position = after
-    sequence = "".join(DIGITS[action] for action in position.actions).ljust(
-        course.decisions, DIGITS[len(course.actions)]
-    )
-    run = Run(sequence, tuple(training.steps[len(trunk) :]))
-    if not run.steps:
+    start = Position(origin, whole.start, 0, kept=(origin, whole.start), plenty=not lead)
+    trainer = TorchTrainer(whole, replicate, switch=sys.maxsize if lead else 0)
+    training = _Training(course, trainer, clock, watch, bool(lead))
+    run = one_run(course, start, lambda *situation: choose(*situation, training.slope), training.advance)
+    trunk, steps = run.steps[: training.trunk], run.steps[training.trunk :]
+    if not steps:
         what = "not one epoch fitted behind the adaptation point"
         raise UserError(what, where="adapt_at", remedy="adapt earlier, or raise the budget")
-    return rows_of(whole, replicate, [run], training.metrics, lead=trunk)
+    return rows_of(whole, replicate, [Run(run.sequence, steps)], training.metrics, lead=trunk)
 
 
 @dataclass
 class _Training:
-    """The network of a run as it goes, the epochs so far and what they brought."""
+    """The network of a run as it goes, the epochs so far and what they brought; trunk: how many of these were lead."""
 
+    course: Course
     trainer: TorchTrainer
     clock: Callable[[], float] | None
+    watch: Watch | None
+    in_lead: bool
+    trunk: int = 0
     steps: list[Step] = field(default_factory=list)
     metrics: dict[Node, Metrics] = field(default_factory=dict)
     _packed: dict[Node, tuple[bytes, Architecture]] = field(default_factory=dict)  # states that a way back refers to
@@ -93,36 +83,40 @@ class _Training:
         last = [self.metrics[step.node].get("validation_accuracy", 0.0) for step in self.steps[-2:]]
         return last[1] - last[0] if len(last) == 2 else 0.0
 
-    def advance(self, course: Course, position: Position) -> tuple[Step | None, Position]:
+    def advance(self, position: Position) -> tuple[Step | None, Position]:
         """Run the next epoch if it fits (else None), and return the position behind it."""
         if self.clock is None:
-            step, after = course.advance(position)
-            found = self._train(step) if step else {}
+            step, after = self.course.advance(position)
+            metrics = self._train(step) if step else {}
         else:
-            step, after, found = self._timed(course, position)
+            step, after, metrics = self._timed(position)
         if step:
             self.steps.append(step)
-            self.metrics[step.node] = found
+            self.metrics[step.node] = metrics
+            if self.watch:
+                self.watch(step, metrics, self.state)
+        if self.in_lead and after.stretch:
+            self.in_lead, self.trunk, self.trainer.switch = False, len(self.steps), after.node.epoch
         if after.stretch != position.stretch:
             self._packed[after.node] = self.trainer.pack(self.state), after.architecture
         return step, after
 
-    def _timed(self, course: Course, position: Position) -> tuple[Step | None, Position, Metrics]:
+    def _timed(self, position: Position) -> tuple[Step | None, Position, Metrics]:
         """The same with the seconds that it took; whether it fits is only known afterwards."""
         clock, before = self.clock or time.perf_counter, self.trainer.pack(self.state)
         begin = clock()
-        self.state, found = self.trainer.train(self.state, course.upcoming(position), self._recall)
+        self.state, metrics = self.trainer.train(self.state, self.course.upcoming(position), self._recall)
         trained = clock()
-        found |= self.trainer.evaluate(self.state)
+        metrics |= self.trainer.evaluate(self.state)
         seconds = EpochSeconds(round(trained - begin, 6), round(clock() - trained, 6))
-        step, after = course.advance(position, seconds)
+        step, after = self.course.advance(position, seconds)
         if step is None:
             self.state = self.trainer.unpack(before, position.architecture)
-        return step, after, found
+        return step, after, metrics
 
     def _train(self, step: Step) -> Metrics:
-        self.state, found = self.trainer.train(self.state, step, self._recall)
-        return found | self.trainer.evaluate(self.state)
+        self.state, metrics = self.trainer.train(self.state, step, self._recall)
+        return metrics | self.trainer.evaluate(self.state)
 
     def _recall(self, node: Node) -> TrainState:
         return self.trainer.unpack(*self._packed[node]) if node.epoch else self.trainer.initial()

@@ -15,14 +15,14 @@ class Lattice:
 
     allocations  (n, 3): GPUs, cores, GB              axes     the values of each resource, rising
     following    (n, 27) int64: the allocation's number after each action              start    number of the start
-    ways         of each resource, (values, values) int64: the first step, -1, 0 or 1, of the shortest way from one
+    first_steps  of each resource, (values, values) int64: the first step, -1, 0 or 1, of the shortest way from one
                  value to another
     """
 
     axes: tuple[tuple[float, ...], ...]
     allocations: np.ndarray
     following: np.ndarray
-    ways: tuple[np.ndarray, ...]
+    first_steps: tuple[np.ndarray, ...]
     start: int
 
     def __len__(self) -> int:
@@ -46,8 +46,8 @@ class Lattice:
     def steps_to(self, here: np.ndarray, there: np.ndarray) -> np.ndarray:
         """Return the first steps (-1, 0, 1 of each resource) of the shortest ways between allocations, (..., 3)."""
         sizes = [len(axis) for axis in self.axes]
-        places = zip(self.ways, np.unravel_index(here, sizes), np.unravel_index(there, sizes), strict=True)
-        return np.stack([way[at, to] for way, at, to in places], axis=-1)
+        places = zip(self.first_steps, np.unravel_index(here, sizes), np.unravel_index(there, sizes), strict=True)
+        return np.stack([step[at, to] for step, at, to in places], axis=-1)
 
 
 def lattice(start: Allocation, limits: ResourceConfig, steps: tuple[int, int, int] = STEPS) -> Lattice:
@@ -67,8 +67,8 @@ def lattice(start: Allocation, limits: ResourceConfig, steps: tuple[int, int, in
     for action in range(ACTIONS):
         moved = [np.asarray(nexts[number])[grid[:, number], way + 1] for number, way in enumerate(changes(action))]
         following[:, action] = np.ravel_multi_index(moved, sizes)
-    ways = tuple(_first_steps(np.array(each)) for each in nexts)
-    found = Lattice(tuple(axes), values, following, ways, 0)
+    first_steps = tuple(_first_steps(np.array(each)) for each in nexts)
+    found = Lattice(tuple(axes), values, following, first_steps, 0)
     return replace(found, start=found.number(start))
 
 
