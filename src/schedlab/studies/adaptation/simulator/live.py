@@ -52,7 +52,11 @@ def run_live(
     start = Position(origin, whole.start, 0, kept=(origin, whole.start), plenty=not lead)
     trainer = TorchTrainer(whole, replicate, switch=sys.maxsize if lead else 0)
     training = _Training(course, trainer, clock, watch, bool(lead))
-    run = one_run(course, start, lambda *situation: choose(*situation, training.slope), training.advance)
+
+    def decide(grown: Architecture, decision: int, seconds_left: float, taken: tuple[int, ...]) -> int:
+        return choose(grown, decision, seconds_left, taken, training.slope)
+
+    run = one_run(course, start, decide, training.advance)
     trunk, steps = run.steps[: training.trunk], run.steps[training.trunk :]
     if not steps:
         what = "not one epoch fitted behind the adaptation point"

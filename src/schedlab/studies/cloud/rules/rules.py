@@ -216,4 +216,7 @@ RULES: dict[str, Callable[[Mapping[str, Any], CloudProblem, int], CloudRule | Ba
     **{name: partial(_make, name) for name in _DECISIONS},
     "bayesian": make_bayesian,
 }
-RULE_SETTINGS = {**{name: settings for name, (settings, _) in _DECISIONS.items()}, "bayesian": BayesianSettings}
+RULE_SETTINGS: dict[str, type[Settings]] = {
+    **{name: settings for name, (settings, _) in _DECISIONS.items()},
+    "bayesian": BayesianSettings,
+}
