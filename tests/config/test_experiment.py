@@ -391,13 +391,10 @@ def test_a_scenario_or_policy_of_other_scales_is_told_with_its_scales(conf, load
     edit(conf, "scenario/line/_base.yaml", "policies: [guesser]", "policies: []")
     edit(conf, "policy/line/guesser.yaml", "name: guesser", "name: guesser\nscales: [paper]")
     found = load()
-    remedy = "add small there, or ask for results/full/line/late/... with --config scale=full"
     with pytest.raises(UserError) as told:
         found.scenario("line", "late")
-    assert (
-        str(told.value)
-        == f"conf/scenario/line/late.yaml: scales: scenario 'late' is there at full, paper, not at small; {remedy}."
-    )
+    assert str(told.value).startswith("conf/scenario/line/late.yaml: scales: ")
+    assert "full, paper" in str(told.value) and "results/full/line/late/... with --config scale=full" in str(told.value)
     with pytest.raises(
         UserError, match=r"policy 'guesser' is there at paper, not at small; .* results/paper/line/policies/guesser/"
     ):

@@ -88,4 +88,4 @@ def test_every_rule_that_asks_for_memory_takes_all_of_its_resources_from_there(r
             keys = re.findall(r'resource\("(\w+)", "(\w+)"\)', rule)
             asking |= {name: {key for own, key in keys if own == name} for name, _ in keys}
     assert asking.pop("default") == {"mem_mb", "runtime"}  # measure_device_speed sweeps its threads
-    assert len(asking) == 15 and all(keys == {"mem_mb", "runtime", "threads"} for keys in asking.values()), asking
+    assert asking and all(keys == {"mem_mb", "runtime", "threads"} for keys in asking.values()), asking

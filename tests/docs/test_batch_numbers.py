@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from page_sentences import ledger, table
+from page_parts import ledger, table
 
-import batch_tables  # isort: skip  (page_sentences adds its folder)
+import batch_tables  # isort: skip  (page_parts adds its folder)
 
 PUBLISHED = batch_tables.batch_published_tables
 

@@ -11,7 +11,7 @@ import sys
 
 import pandas as pd
 import pytest
-from page_sentences import blocks
+from page_parts import blocks
 
 from schedlab.cli.main import main
 from small_conf import write_batch_conf

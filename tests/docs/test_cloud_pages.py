@@ -9,7 +9,7 @@ import sys
 
 import pytest
 import yaml
-from page_sentences import blocks
+from page_parts import blocks
 
 from schedlab.studies.cloud.live.run import LiveRequest, run_script
 from schedlab.studies.cloud.model.allocation import Allocation

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from page_sentences import blocks
+from page_parts import blocks
 
 from schedlab.cli.main import main
 

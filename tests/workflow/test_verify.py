@@ -42,18 +42,16 @@ def test_equal_runs_are_equal_whatever_their_logs_say(monkeypatch, capsys):
         monkeypatch, RUN, RUN | {"results/smoke/s/logs/draw.log": "12:02", "results/smoke/s/x.provenance.json": "12:02"}
     )
     assert verify.main([]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "4 hashes compared, all equal"
+    assert "differ" not in capsys.readouterr().out
 
 
 def test_each_file_that_differs_is_named(monkeypatch, capsys, tmp_path):
     other = {name: text for name, text in RUN.items() if "figure" not in name} | {"results/smoke/s/scores.parquet": "x"}
     made(monkeypatch, RUN, other)
     assert verify.main(["--keep", str(tmp_path)]) == 1
-    assert capsys.readouterr().out.splitlines()[2:] == [
-        "only with --cores 1: plots/smoke/s/figure.svg",
-        "other bytes: results/smoke/s/scores.parquet",
-        "3 hashes compared, 2 files differ",
-    ]
+    out = capsys.readouterr().out
+    assert all(file in out for file in ("plots/smoke/s/figure.svg", "results/smoke/s/scores.parquet"))
+    assert "curve" not in out
     assert (tmp_path / "run-2/results/smoke/s/scores.parquet").read_text() == "x"
     with pytest.raises(SystemExit):
         verify.main(["--keep", str(tmp_path)])

@@ -99,7 +99,7 @@ def test_shipped_graphs_are_taken_silently_unless_the_folder_of_data_lacks_its_o
     assert printed(capsys, *arguments) == shipped and caplog.messages == []
     monkeypatch.setenv("SCHEDLAB_DATA", str(tmp_path))
     assert printed(capsys, *arguments) == shipped
-    assert caplog.messages == [f"SCHEDLAB_DATA has no folder {tmp_path / 'graphs'}; the shipped graphs are taken"]
+    assert len(caplog.messages) == 1 and str(tmp_path / "graphs") in caplog.messages[0]
 
 
 def test_a_degree_or_cap_without_a_block_is_refused_with_those_that_have_one(capsys):

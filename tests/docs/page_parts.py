@@ -25,16 +25,6 @@ def ledger(study: str) -> dict:
     return {claim.id: claim for claim in read_claims(REPOSITORY / "conf", study)[study].claims}
 
 
-def text_of(page: str) -> str:
-    """A page, as `docs/hetero.md`, `hetero.md` or `hetero`, without its line breaks."""
-    (path,) = {
-        path.resolve()
-        for path in (REPOSITORY / page, REPOSITORY / "docs" / page, REPOSITORY / f"docs/{page}.md")
-        if path.is_file()
-    }
-    return re.sub(r"\s+", " ", path.read_text())
-
-
 def blocks(page: str, language: str) -> list[str]:
     """The blocks of one language in the text of a page."""
     return re.findall(rf"```{language}\n(.*?)```", page, flags=re.S)
