@@ -11,6 +11,7 @@ import yaml
 from schedlab.config import experiment
 from schedlab.config.composition import Composer
 from schedlab.config.errors import UserError, UserErrors
+from schedlab.config.runtime.freeze import summarise_part
 from schedlab.config.variations import assignments, members_of, overlay, parsed, swept
 from schedlab.stages.studies import find_study
 
@@ -83,7 +84,7 @@ def test_a_family_is_its_members(conf: Path) -> None:
     ramp = load(conf).studies["ramp"]
     assert {"rate-50", "rate-1500"} <= ramp.scenarios.keys() and "rate" not in ramp.scenarios
     assert ramp.scenarios["rate-1500"]["problem"]["jobs"]["interarrival"]["value"] == 1500.0
-    assert ramp.scenarios["rate-50"]["swept"] == {"jobs.interarrival.value": 50.0}
+    assert ramp.scenarios["rate-50"]["varied"] == {"jobs.interarrival.value": 50.0}
     assert ramp.scenarios["rate-50"]["file"] == "rate" and ramp.scenarios["uniform"]["file"] == "uniform"
     assert ramp.scenarios["rate-50"]["policies"] == ["quick-rate-50"]
     assert ramp.policies["quick-rate-50"]["seeds"] == [0]
@@ -230,3 +231,12 @@ def test_a_sweep_has_an_override_for_each_value() -> None:
     found = swept("scenario.ramp.uniform.jobs.interarrival.value=50,1e3")
     assert [override.value for override in found] == [50, 1000.0]
     assert {override.keys for override in found} == {("scenario", "ramp", "uniform", "jobs", "interarrival", "value")}
+
+
+def test_the_tables_know_in_what_members_differ_and_what_made_a_policy(conf: Path) -> None:
+    facts = summarise_part(load(conf), "ramp")["facts"]
+    assert facts["policies"]["quick-rate-50"] == {"recipe": "quick", "trained_on": "rate-50"}
+    found = facts["scenarios"]["rate-50"]
+    assert (found["jobs.interarrival.value"], found["interarrival"], found["workers"]) == (50.0, 50.0, 32)
+    change(conf, "policy/ramp/quick", recipe="linear")
+    assert summarise_part(load(conf), "ramp")["facts"]["policies"]["quick-rate-50"]["recipe"] == "linear"

@@ -18,6 +18,9 @@ from schedlab.config.readers import option_names, read_yaml, short_path, yaml_er
 from schedlab.config.schema import merged
 from schedlab.config.variations import FAMILY_KEYS, Override, is_family, members_of
 
+# keys of a file that say nothing of what is scored, or that the tables have as it is
+NOT_VARIED = ("name", "kind", "mode", "reference", "recipe", "parent", "in_figures", "title", "caption", "published")
+
 
 @dataclass(frozen=True)
 class Composed:
@@ -26,14 +29,14 @@ class Composed:
     sources: (file, prefix of keys under which the file's content stands), the file itself first.
     reference: a key is looked for under `reference` first, as in mode reference.
     origins: keys that a family's list or an override of this run sets, with what names it ('file: key', 'set: ...').
-    swept: values of the keys that a family sweeps.
+    varied: values of the keys, dotted, that a list of its family sets in some member, where they are scalars.
     """
 
     values: dict[str, Any]
     sources: tuple[tuple[Path, tuple[str, ...]], ...]
     reference: bool = False
     origins: Mapping[tuple[str, ...], str] = field(default_factory=dict)
-    swept: Mapping[str, Any] = field(default_factory=dict)
+    varied: Mapping[str, Any] = field(default_factory=dict)
 
     def in_mode(self, always: bool = False) -> tuple[dict[str, Any], Composed]:
         """Return the values as `apply_mode` does, and what locates them."""
@@ -231,7 +234,9 @@ class Composer:
             return [(name, Composed(cast(dict[str, Any], plain), sources))]
         found = []
         template = str(dict(_plain(node)).get("name"))
-        for member in members_of(given, where):
+        members = members_of(given, where)
+        set_by_some = {".".join(path) for member in members for path in member.values if path[0] not in NOT_VARIED}
+        for member in members:
             own = copy.deepcopy(node)
             for key in given:
                 del own[key]
@@ -247,7 +252,9 @@ class Composer:
             for path, value in values.items():
                 OmegaConf.update(own, ".".join(path), value, force_add=True)
             plain = OmegaConf.to_container(own, resolve=True, throw_on_missing=True)
-            found.append((called, Composed(cast(dict[str, Any], plain), sources, False, origins, member.swept)))
+            there = {key: OmegaConf.select(own, key) for key in sorted(set_by_some)}
+            varied = {key: value for key, value in there.items() if isinstance(value, bool | int | float | str)}
+            found.append((called, Composed(cast(dict[str, Any], plain), sources, False, origins, varied)))
         del whole.each
         return found
 

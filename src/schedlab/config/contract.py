@@ -40,7 +40,7 @@ class Metric:
 @dataclass(frozen=True)
 class Unit:
     """What is scored once: a window, an episode, a replicate. Units that overlap or share an origin carry the same
-    block.
+    block. Its facts become columns of the scores.
     """
 
     id: str
@@ -48,6 +48,7 @@ class Unit:
     split: Split
     block: str
     seed: int
+    facts: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -282,6 +283,7 @@ class Study:
     rule_settings, learner_settings, figure_settings: the typed values of each (a figure's `params`); a rule or figure
     without takes none. parts, requires, inputs, problem take the typed scenario; inputs: name -> (part, file name in
     that part's folder).
+    facts(scenario): what tables and figures may know of a scenario, such as its load; each is a column of the tables.
     terms: words of its figures, rules' names among them -> what they mean, for the glossary of the index.
     check(scenario) and check_policy(policy, learner's values) may yield or raise UserErrors for what types cannot say;
     a `where` that is a key gets its file in front. policy_files(learner's values): files that learning reads (as
@@ -307,6 +309,7 @@ class Study:
     inputs: Callable[[Any], Mapping[str, tuple[str, str]]]
     problem: Callable[[Mapping[str, Any], Mapping[str, Path]], Problem]
     details: Mapping[str, str] = field(default_factory=dict)
+    facts: Callable[[Any], Mapping[str, Scalar]] | None = None
     terms: Mapping[str, str] = field(default_factory=dict)
     rule_settings: Mapping[str, type[Settings]] = field(default_factory=dict)
     figure_settings: Mapping[str, type[Settings]] = field(default_factory=dict)

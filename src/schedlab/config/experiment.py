@@ -329,7 +329,7 @@ def _made(
     in the cache.
     """
     record = make(composed, option, door(name))
-    return {**record, "file": file, "swept": dict(composed.swept)}
+    return {**record, "file": file, "varied": dict(composed.varied)}
 
 
 def _add_records(

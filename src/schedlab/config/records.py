@@ -396,6 +396,7 @@ def scenario_record(composed: Composed, name: str, study: Study) -> dict[str, An
             for part, given in parts.items()
         },
         "problem": dict(study.problem_part(scenario)),
+        "facts": dict(study.facts(scenario)) if study.facts else {},
         "inputs": {key: list(place) for key, place in study.inputs(scenario).items()},
         "requires": [json.loads(json.dumps(asdict(need), default=Path.as_posix)) for need in study.requires(scenario)],
     }
@@ -506,6 +507,7 @@ def policy_record(composed: Composed, name: str, study: Study) -> dict[str, Any]
         _learner(*_in_mode(PolicySettings, composed, always=True), study)
     return {
         "name": policy.name,
+        "recipe": policy.recipe,
         "kind": policy.kind,
         "mode": policy.mode,
         "target": target,

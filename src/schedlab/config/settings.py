@@ -93,6 +93,7 @@ class PolicySettings(Settings):
     """A learned policy: what makes it, what it is trained on, what it starts from, how often it is repeated."""
 
     name: str = setting(doc="equal to the file's name", pattern=NAME)
+    recipe: str = setting("", doc="what the tables call all policies made in this way; empty: the file's name")
     kind: Literal["learned", "oracle"] = setting("learned", doc="an oracle may read what it is tested on")
     mode: Literal["default", "reference"] = setting("default", doc="`reference` applies the values under `reference:`")
     reference: dict[str, Any] = setting(

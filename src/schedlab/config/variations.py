@@ -33,21 +33,19 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Member:
-    """One member of a family: what `${each}` stands for, the keys it sets with the keys of the file that hold their
-    values, and the values of the swept keys alone.
+    """One member of a family: what `${each}` stands for, and the keys it sets with the keys of the file that hold their
+    values.
     """
 
     each: str = ""
     values: dict[Path, Any] = field(default_factory=dict)
     origins: dict[Path, str] = field(default_factory=dict)
-    swept: dict[str, Any] = field(default_factory=dict)
 
     def __or__(self, other: Member) -> Member:
         return Member(
             "-".join(filter(None, (self.each, other.each))),
             self.values | other.values,
             self.origins | other.origins,
-            self.swept | other.swept,
         )
 
 
@@ -110,7 +108,7 @@ def _swept(key: str, listed: Any, where: str) -> Iterator[Member]:
                 expected="numbers, words, true or false",
                 remedy="use for_each: {<name>: {<key>: <value>}}",
             )
-        yield Member(value_text(value), {path: value}, {path: f"sweep.{key}"}, {key: value})
+        yield Member(value_text(value), {path: value}, {path: f"sweep.{key}"})
 
 
 def value_text(value: Any) -> str:

@@ -1,14 +1,15 @@
 """The common tables: their columns and types, and the one way to build, check, join, write and read them.
 
 A table is a pandas frame whose columns, dtypes and order of rows follow from its contents alone, so equal results have
-equal bytes.
+equal bytes. Behind the columns of its kind stand facts: columns that a study and its configuration add, of scenarios,
+policies and units (evaluation/facts.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,16 +19,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DETAIL_KEY = ("scenario", "policy", "policy_seed", "split", "unit")  # first columns of every detail table
-DTYPES = {"text": "str", "integer": "int64", "number": "float64"}
+ColumnType = Literal["text", "integer", "number", "flag"]
+DTYPES = {"text": "str", "integer": "int64", "number": "float64", "flag": "bool"}
+FACT_DTYPES = DTYPES | {"integer": "Int64", "flag": "boolean"}
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: `optional` numbers may be null; all others must be there and finite."""
+    """A column: `optional` numbers and facts may be null; all others must be there and finite."""
 
     name: str
-    type: Literal["text", "integer", "number"]
+    type: ColumnType
     optional: bool = False
+    fact: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,13 @@ class TableKind:
     @property
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
+
+    def with_facts(self, types: Mapping[str, ColumnType]) -> TableKind:
+        """Return this kind with a column for each fact. Raises ValueError for a name that a column has."""
+        if taken := sorted(set(types) & set(self.names)):
+            raise ValueError(f"the table '{self.name}' has columns {', '.join(taken)}: facts need other names")
+        facts = (Column(name, kind, fact=True) for name, kind in types.items())
+        return replace(self, columns=(*self.columns, *facts))
 
 
 def _columns(text: str) -> tuple[Column, ...]:
@@ -131,9 +142,11 @@ def join(kind: TableKind, tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
 def read_joined(kind: TableKind, paths: Sequence[Path | str]) -> pd.DataFrame:
     """Return one checked table of several files; ValueError names the file that is wrong, where one alone is.
 
-    All are checked together, which takes a fraction of the time, and one by one where that fails.
+    All are checked together, which takes a fraction of the time, and one by one where that fails. Their facts are those
+    of the kind and of the files; one that a file lacks is null there.
     """
-    found = [read_table(path) for path in paths]
+    kind = kind.with_facts(facts_of_files(kind, paths))
+    found = [_with_all_facts(kind, read_table(path)) for path in paths]
     try:
         if all(set(table.columns) == set(kind.names) for table in found):
             return join(kind, found)
@@ -177,11 +190,46 @@ def write(kind: TableKind, path: Path | str, table: pd.DataFrame) -> None:
 
 
 def read(kind: TableKind, path: Path | str) -> pd.DataFrame:
-    """Read and check a table; ValueError names the file."""
+    """Read and check a table with the facts in it; ValueError names the file."""
     try:
-        return check(kind, read_table(path))
+        kind = kind.with_facts(facts_of_files(kind, [path]))
+        return check(kind, _with_all_facts(kind, read_table(path)))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def facts_of_files(kind: TableKind, paths: Iterable[Path | str]) -> dict[str, ColumnType]:
+    """Return fact -> type for the columns of tables in files that their kind does not have, by name."""
+    import pyarrow.parquet as pq
+
+    found: dict[str, list[Any]] = {}
+    for field in (field for path in paths for field in pq.read_schema(path)):
+        if field.name not in kind.names:
+            example = {"bool": True, "int64": 1, "double": 0.5, "null": None}.get(str(field.type), "text")
+            found.setdefault(field.name, []).append(example)
+    return {name: fact_type(examples) for name, examples in sorted(found.items())}
+
+
+def fact_type(values: Iterable[Any]) -> ColumnType:
+    """Return the type of a fact with these values, None among them; of several types of values it is text."""
+    types = {type(value) for value in values if value is not None}
+    if types == {bool}:
+        return "flag"
+    if types == {int}:
+        return "integer"
+    return "number" if types and types <= {int, float} else "text"
+
+
+def fact_column(values: Sequence[Any], kind: ColumnType) -> pd.Series:
+    """Return the column of a fact from its values, None where there is none."""
+    import pandas as pd
+
+    text = [None if pd.isna(value) else str(value) for value in values] if kind == "text" else values
+    return pd.Series(text, dtype=FACT_DTYPES[kind])
+
+
+def _with_all_facts(kind: TableKind, table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(**{column.name: None for column in kind.columns if column.fact and column.name not in table})
 
 
 def _typed(kind: TableKind, column: Column, table: pd.DataFrame) -> pd.Series:
@@ -189,6 +237,8 @@ def _typed(kind: TableKind, column: Column, table: pd.DataFrame) -> pd.Series:
     import pandas as pd
 
     values = table[column.name]
+    if column.fact:
+        return fact_column(list(values), column.type).set_axis(table.index)
     where = f"table '{kind.name}', column '{column.name}'"
     if column.type == "text":
         wrong = ~values.map(lambda value: isinstance(value, str)).astype(bool)

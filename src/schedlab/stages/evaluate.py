@@ -60,7 +60,9 @@ def evaluate(
     units = [unit for split in values.get("splits") or SPLITS for unit in problem.units(split)]
     if not units:
         raise ValueError(f"scenario '{values['scenario']}' has no units to score")
-    sheet = _Sheet(study, values["scenario"], content_hash(values))
+    names = sorted({name for unit in units for name in unit.facts})
+    facts = {name: tables.fact_type(unit.facts.get(name) for unit in units) for name in names}
+    sheet = _Sheet(study, values["scenario"], content_hash(values), tables.SCORES.with_facts(facts))
     seeds: set[int] = set()
     for entry in values["policies"]:
         spec = policy_spec(entry)
@@ -71,7 +73,7 @@ def evaluate(
             seeds.add(seed)
             for unit in units:
                 sheet.add({**head, "policy_seed": seed}, unit, _outcome(problem, policy, unit, spec))
-    tables.write(tables.SCORES, scores, tables.build(tables.SCORES, sheet.rows))
+    tables.write(sheet.kind, scores, tables.build(sheet.kind, sheet.rows))
     Path(details).mkdir(parents=True, exist_ok=True)
     for name in study.details:
         write_table(Path(details) / f"{name}.parquet", join_details(sheet.details.get(name, ())))
@@ -124,6 +126,7 @@ class _Sheet:
     study: Study
     scenario: str
     config_hash: str
+    kind: tables.TableKind
     rows: list[dict[str, Any]] = field(default_factory=list)
     details: dict[str, list[pd.DataFrame]] = field(default_factory=dict)
 
@@ -162,4 +165,5 @@ class _Sheet:
             "unit_seed": unit.seed,
         }
         number = {"metric": metric, "value": float(value), "weight": float(weight)}
-        return {"scenario": self.scenario, **head, **about_unit, **number, "config_hash": self.config_hash}
+        facts = {column.name: unit.facts.get(column.name) for column in self.kind.columns if column.fact}
+        return {"scenario": self.scenario, **head, **about_unit, **number, "config_hash": self.config_hash, **facts}

@@ -16,6 +16,7 @@ from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation import statistics, tables
+from schedlab.evaluation.facts import Facts
 from schedlab.evaluation.statistics import Estimate, Sample
 from schedlab.stages import studies
 from schedlab.stages.evaluate import join_details
@@ -45,10 +46,11 @@ def summarise(
     summary = _Summary(
         study, validate(StatisticsSettings, values.get("statistics") or {}), values["seed"], content_hash(values)
     )
-    _summarise_scores(tables.grouped(scores, "scenario"), values["scenarios"], summary, out)
-    with tables.writing(tables.CURVES, out / "curves.parquet") as add:
+    facts = Facts(**(values.get("facts") or {"scenarios": {}, "policies": {}, "rules": {}}))
+    _summarise_scores(tables.grouped(scores, "scenario"), values["scenarios"], summary, facts, out)
+    with tables.writing(facts.extend(tables.CURVES), out / "curves.parquet") as add:
         for files in tables.grouped(curves, "policy").values():
-            add(tables.read_joined(tables.CURVES, files))
+            add(facts.joined(tables.read_joined(tables.CURVES, files), "train_scenario"))
     (out / "details").mkdir(
         parents=True, exist_ok=True
     )  # also where a study has none: the workflow waits for the folder
@@ -60,6 +62,7 @@ def _summarise_scores(
     files: Mapping[str, Sequence[Path]],
     scenarios: Mapping[str, Mapping[str, Iterable[str]]],
     summary: _Summary,
+    facts: Facts,
     out: Path,
 ) -> None:
     """Write scores, summary and comparisons some scenarios at a time: a policy is compared within its scenario, so no
@@ -68,19 +71,21 @@ def _summarise_scores(
     for scenario in scenarios.keys() - files.keys():
         _check_complete(scenario, (), scenarios[scenario])
     with ExitStack() as opened:
-        kinds = (tables.SCORES, tables.SUMMARY, tables.COMPARISONS)
+        every = [file for group in files.values() for file in group]
+        of_units = tables.SCORES.with_facts(tables.facts_of_files(tables.SCORES, every))
         add_scores, add_summary, add_comparisons = (
-            opened.enter_context(tables.writing(kind, out / f"{kind.name}.parquet")) for kind in kinds
+            opened.enter_context(tables.writing(facts.extend(kind), out / f"{kind.name}.parquet"))
+            for kind in (of_units, tables.SUMMARY, tables.COMPARISONS)
         )
         for names in _batches(files):
-            scores = tables.read_joined(tables.SCORES, [file for name in names for file in files[name]])
+            scores = tables.read_joined(of_units, [file for name in names for file in files[name]])
             for scenario, rows in scores.groupby("scenario"):
                 _check_complete(scenario, rows["policy"], scenarios.get(scenario, {}))
             samples = _samples(scores)
             log.info("summarising %d rows of scores in %d samples", len(scores), len(samples))
-            add_scores(scores)
-            add_summary(tables.build(tables.SUMMARY, summary.estimates(samples)))
-            add_comparisons(tables.build(tables.COMPARISONS, summary.comparisons(samples)))
+            add_scores(facts.joined(scores))
+            add_summary(facts.joined(tables.build(tables.SUMMARY, summary.estimates(samples))))
+            add_comparisons(facts.joined(tables.build(tables.COMPARISONS, summary.comparisons(samples))))
 
 
 def _batches(files: Mapping[str, Sequence[Path]]) -> Iterator[list[str]]:

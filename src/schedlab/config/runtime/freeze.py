@@ -18,8 +18,8 @@ from schedlab.config.files import content_hash, write_text_if_changed
 from schedlab.config.plugins import is_file_target, target_file
 from schedlab.config.runtime.parts import dump
 
-# of a record: what only the checks read, and files, whose digests are frozen
-UNFROZEN = ("scales", "where", "names", "files", "file", "swept")
+# of a record: what only the checks or the tables read, and files, whose digests are frozen
+UNFROZEN = ("scales", "where", "names", "files", "file", "recipe", "varied")
 
 
 def frozen_parts(experiment: Experiment) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -167,7 +167,7 @@ def trained_on_text(experiment: Experiment, study: str, policy: str) -> str:
 
 
 def summarise_part(experiment: Experiment, study: str) -> dict[str, Any]:
-    """What the summary of a study reads: its scenarios with their evaluation jobs, and the statistics."""
+    """What the summary of a study reads: its scenarios with their evaluation jobs, the statistics, and the facts."""
     records = experiment.studies[study]
     return {
         **_identity(experiment, study),
@@ -177,6 +177,26 @@ def summarise_part(experiment: Experiment, study: str) -> dict[str, Any]:
         "policies": {
             policy: experiment.policy(study, policy)["seeds"] for policy in experiment.compared_policies(study)
         },
+        "facts": _facts(experiment, study),
+    }
+
+
+def _facts(experiment: Experiment, study: str) -> dict[str, Any]:
+    """What the tables say of scenarios, learned policies and rules (evaluation/facts.py)."""
+    scenarios = experiment.studies[study].scenarios
+    policies = {}
+    for name in experiment.compared_policies(study):
+        record = experiment.policy(study, name)
+        origin = {"recipe": record["recipe"] or record["file"], "trained_on": trained_on_text(experiment, study, name)}
+        policies[name] = {**record["varied"], **origin}
+    called = {
+        name: {rule["name"]: {"recipe": rule["target"]} for rule in record["rules"] if rule["target"]}
+        for name, record in scenarios.items()
+    }
+    return {
+        "scenarios": {name: {**record["varied"], **record["facts"]} for name, record in scenarios.items()},
+        "policies": policies,
+        "rules": {name: rules for name, rules in called.items() if rules},
     }
 
 

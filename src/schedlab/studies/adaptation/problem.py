@@ -176,7 +176,8 @@ class AdaptationProblem:
             train, test = self._split(job)
             kind = OVERLAPPING if train == test else "replicate"
             seed = derive_seed(self.setup.seed, "unit", job, replicate)
-            found.append(Unit(self._unit_id(row), kind, split, f"job-{job}", seed))
+            facts = {"job": job, "replicate": replicate}
+            found.append(Unit(self._unit_id(row), kind, split, f"job-{job}", seed, facts))
         return tuple(found)
 
     def row(self, unit: Unit) -> int:

@@ -229,6 +229,12 @@ STUDY = Study(
         "decisions": "what each policy decided and how sure it was, with the time left",
         "sequences": "the sequence that came of it, with reward, regret and rank",
     },
+    facts=lambda scenario: {
+        "model": scenario.model.name,
+        "data": scenario.data.name,
+        "source": scenario.table.source,
+        "adapt_at": scenario.adapt_at,
+    },
     terms=TERMS,
     rule_settings=RULE_SETTINGS,
     figure_settings={kind: values for kind, (_, values) in FIGURES.items()},

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from schedlab.config.contract import Part, Problem, Requirement, Study
+from schedlab.config.contract import Part, Problem, Requirement, Scalar, Study
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.plugins import load_object
 from schedlab.config.readers import read_json
@@ -134,6 +134,13 @@ def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserErro
         yield UserError(what, where="learner.environment.layout", expected="features")
 
 
+def facts(scenario: BatchScenario) -> dict[str, Scalar]:
+    """Return the trace, the load of a drawn workload, and how is backfilled."""
+    workload = scenario.workload
+    load = workload.lublin.load if workload.source == "lublin" else None
+    return {"trace": workload.name, "load": load, "backfill": scenario.backfill}
+
+
 STUDY = Study(
     name="batch",
     question="in which order should an HPC batch queue run?",
@@ -161,6 +168,7 @@ STUDY = Study(
     inputs=lambda _: {"trace": ("make_trace", "trace.swf.gz"), "report": ("make_trace", "report.json")},
     problem=load_problem,
     details={"jobs": "when each job started, how long it waited, and its slowdown"},
+    facts=facts,
     terms=TERMS,
     figure_settings={kind: values for kind, (_, values) in FIGURES.items()},
     figure_files=figure_files,

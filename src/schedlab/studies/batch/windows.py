@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from schedlab.config.contract import Split, Unit
@@ -16,7 +18,7 @@ DISJOINT = "published, disjoint"
 
 
 def window_units(count: int, windows: WindowSettings, split: Split, seed: int) -> list[Unit]:
-    """Return the windows of a part of `count` jobs; the number in a unit's id is its first job.
+    """Return the windows of a part of `count` jobs.
 
     Published windows are all test windows, and say by their kind what the protocol is worth: `published, overlapping`
     judges no learned policy. Those that share jobs, directly or over others, are one block: they are dependent.
@@ -26,15 +28,17 @@ def window_units(count: int, windows: WindowSettings, split: Split, seed: int) -
     else:
         starts, kind = window_starts(count, windows, split), "window"
     blocks = _blocks(starts, windows.length)
-    return [
-        Unit(f"{split}-{start:06d}", kind, split, f"{split}-{block:06d}", derive_seed(seed, "batch", "window", start))
-        for start, block in zip(starts, blocks, strict=True)
-    ]
+    made = []
+    for start, block in zip(starts, blocks, strict=True):
+        of_start = derive_seed(seed, "batch", "window", start)
+        name, facts = f"{split}-{start:06d}", {"first_job": start}
+        made.append(Unit(name, kind, split, f"{split}-{block:06d}", of_start, facts))
+    return made
 
 
 def first_job(unit: Unit) -> int:
     """Return the place of a window's first job among the jobs that the cleaning kept."""
-    return int(unit.id.rpartition("-")[2])
+    return cast(int, unit.facts["first_job"])
 
 
 def require_test_windows(count: int, windows: WindowSettings, scenario: str) -> None:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from schedlab.config.contract import Metric, Outcome, Policy, Split, Unit
+from schedlab.config.contract import Metric, Outcome, Policy, Scalar, Split, Unit
 from schedlab.config.seeds import derive_seed
 from schedlab.studies.cloud.model.step_time import StepModel
 from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
@@ -34,9 +34,16 @@ METRICS = (
 UNIT_KIND = "preference"
 
 
+def preference_unit(root: int, preference: str, split: Split, number: int) -> Unit:
+    """Return the unit of one run of a preference. root: seed that its noise derives from."""
+    name = f"{preference}-{split}-{number:02d}"
+    facts: dict[str, Scalar] = {"preference": preference, "number": number}
+    return Unit(name, UNIT_KIND, split, name, derive_seed(root, "run", name), facts)
+
+
 def preference_of(unit: Unit) -> str:
     """Return the preference that a unit is about."""
-    return unit.id.rsplit("-", 2)[0]  # weights may hold a "-", as in 5e-1:0.25:0.25
+    return str(unit.facts["preference"])
 
 
 class CloudProblem:
@@ -61,8 +68,7 @@ class CloudProblem:
         found = []
         for preference in self.scenario.preferences:
             for number in range(getattr(self.scenario.replicates, split)):
-                name = f"{preference}-{split}-{number:02d}"
-                found.append(Unit(name, UNIT_KIND, split, name, derive_seed(self.scenario.seed, "run", name)))
+                found.append(preference_unit(self.scenario.seed, preference, split, number))
         return found
 
     def env(self, unit: Unit, seed: int) -> CloudReplayEnv:

@@ -29,6 +29,7 @@ STUDY = Study(
     inputs=prepare.inputs,
     problem=prepare.load_problem,
     details=STEP_TABLES,
+    facts=lambda scenario: {"job": scenario.job.name},
     terms=TERMS,
     rule_settings=RULE_SETTINGS,
     check=check,

@@ -154,7 +154,8 @@ def units(workload: WorkloadSettings, replicates: ReplicateSettings) -> tuple[Un
         for number in range(getattr(replicates, split)):
             name = f"{split}-{number:02d}"
             block = "workload" if same else name
-            made.append(Unit(name, kind, split, block, derive_seed(workload.seed, "workload", split, number)))
+            seed = derive_seed(workload.seed, "workload", split, number)
+            made.append(Unit(name, kind, split, block, seed, {"number": number}))
     return tuple(made)
 
 

@@ -65,6 +65,7 @@ STUDY = Study(
     problem=load_problem,
     commands="schedlab.studies.hetero.hdeeprm.commands:add_commands",
     details=DETAILS,
+    facts=lambda scenario: {"platform": scenario.platform.name, "workload": scenario.workload.name},
     terms=TERMS,
     rule_settings=RULE_SETTINGS,
     figure_settings={kind: values for kind, (_, values) in FIGURES.items()},

@@ -56,8 +56,11 @@ class RampProblem:
     def units(self, split: Split) -> Sequence[Unit]:
         """Return the episodes of a split."""
         count = getattr(self.scenario.episodes, split)
-        names = [f"{split}-{number:03d}" for number in range(count)]
-        return [Unit(name, "episode", split, name, derive_seed(self.scenario.seed, "ramp", name)) for name in names]
+        seed, names = self.scenario.seed, [f"{split}-{number:03d}" for number in range(count)]
+        return [
+            Unit(name, "episode", split, name, derive_seed(seed, "ramp", name), {"number": number})
+            for number, name in enumerate(names)
+        ]
 
     def env(self, unit: Unit, seed: int) -> gym.Env:
         """Return an environment that repeats an episode, but in training draws another at every reset."""

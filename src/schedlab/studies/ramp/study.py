@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from schedlab.config.contract import Part, Problem, Requirement, Study
+from schedlab.config.contract import Part, Problem, Requirement, Scalar, Study
 from schedlab.config.errors import UserError
 from schedlab.config.plugins import load_object
 from schedlab.config.schema import Settings, validate
@@ -34,6 +34,14 @@ def parts(scenario: RampScenario) -> dict[str, Part]:
 def requires(scenario: RampScenario) -> list[Requirement]:
     """Return the graph files that must be there."""
     return graph_requirements(scenario.graphs)
+
+
+def facts(scenario: RampScenario) -> dict[str, Scalar]:
+    """Return the network, its number of workers, and the time between arrivals (s) where it is fixed."""
+    gap, cluster = scenario.jobs.interarrival, scenario.cluster
+    workers = cluster.groups * cluster.racks * cluster.servers * cluster.workers
+    interarrival = gap.value if gap.kind == "fixed" else None
+    return {"topology": cluster.topology, "workers": workers, "interarrival": interarrival}
 
 
 def check(scenario: RampScenario) -> Iterable[UserError]:
@@ -147,6 +155,7 @@ STUDY = Study(
     inputs=lambda _: {"graphs": (PART, ARCHIVE)},
     problem=load_problem,
     details={"jobs": "what each job was, why it was blocked, or how it ran"},
+    facts=facts,
     terms=TERMS,
     check=check,
     check_policy=check_policy,

@@ -70,7 +70,9 @@ def tables_of(here: CloudProblem, folder: Path) -> StudyTables:
         for unit in here.units("test"):
             outcome = here.rollout(make_rule(STUDY, PolicySpec(rule, "rule", rule), here, 0), unit)
             key = {"scenario": "example", "policy": name, "policy_seed": 0, "split": "test", "unit": unit.id}
-            scores += [key | {"metric": metric, "value": value} for metric, value in outcome.scores.items()]
+            origin = {"recipe": name.removesuffix("-example"), "trained_on": "example" if "-example" in name else ""}
+            facts = origin | dict(unit.facts)
+            scores += [key | facts | {"metric": metric, "value": value} for metric, value in outcome.scores.items()]
             for table, rows in outcome.details.items():
                 details.setdefault(table, []).append(rows.assign(**key))
     file = folder / "oracle.json"
@@ -201,13 +203,13 @@ def test_a_scenario_without_a_learned_policy_is_left_out_and_told_of(tables, kin
     bare = tables.scores[tables.scores["policy"] == "static_start"].assign(scenario="spot_price")
     more = replace(tables, scores=pd.concat([tables.scores, bare]))
     ((name, why),) = drawing_function(STUDY, kind)(more, spec(kind, ("example", "spot_price"))).left_out.items()
-    assert name == "spot_price" and "reinforce-spot-price" in why
+    assert name == "spot_price" and "reinforce" in why
     assert drawing_function(STUDY, kind)(tables, spec(kind)).left_out == {}
 
 
 def test_a_scenario_without_the_static_allocation_is_left_out_and_told_of(tables):
     learned = tables.scores[tables.scores["policy"] == "reinforce-example"].assign(
-        scenario="bare", policy="reinforce-bare"
+        scenario="bare", policy="reinforce-bare", trained_on="bare"
     )
     more = replace(tables, scores=pd.concat([tables.scores, learned]))
     ((name, why),) = drawing_function(STUDY, "outcomes")(more, spec("outcomes", ("example", "bare"))).left_out.items()

@@ -17,7 +17,7 @@ from schedlab.studies.ramp.figures.jobs import (
     draw_causes,
     draw_characteristics,
 )
-from schedlab.studies.ramp.figures.sweeps import draw_overheads, draw_sweep, place
+from schedlab.studies.ramp.figures.sweeps import draw_overheads, draw_sweep, places_of
 from schedlab.studies.ramp.simulator.job_tables import JOB_COLUMNS
 
 POLICIES = ["para_max", "para_min"]
@@ -29,12 +29,8 @@ def applied_theme():
         yield
 
 
-def scenario(gap, servers=2, kind="fixed"):
-    cluster = {"groups": 2, "racks": 2, "servers": servers, "workers": 1}
-    return {"cluster": cluster, "jobs": {"interarrival": {"kind": kind, "value": gap}}}
-
-
-SCENARIOS = {"often": scenario(100.0), "seldom": scenario(1000.0, servers=4)}
+SCENARIOS: dict[str, dict] = {"often": {}, "seldom": {}}
+FACTS = {"often": {"interarrival": 100.0, "workers": 8}, "seldom": {"interarrival": 1000.0, "workers": 16}}
 
 
 def job(number, model, beta, cause="", choices=3, **ran):
@@ -58,8 +54,9 @@ def tables() -> StudyTables:
             details.append(pd.DataFrame(jobs).astype(JOB_COLUMNS).assign(**key))
             for unit, rate in (("test-000", 0.6), ("test-001", 0.9)):
                 own = rate if name == "often" else rate / 2
-                scores.append({**key, "unit": unit, "metric": "blocking_rate", "value": own})
-                scores.append({**key, "unit": unit, "metric": "jct", "value": 7200.0})
+                facts = {"recipe": policy, "trained_on": "", **FACTS[name]}
+                scores.append({**key, **facts, "unit": unit, "metric": "blocking_rate", "value": own})
+                scores.append({**key, **facts, "unit": unit, "metric": "jct", "value": 7200.0})
     none = pd.DataFrame()
     return StudyTables(pd.DataFrame(scores), none, none, none, {"jobs": pd.concat(details)}, {}, SCENARIOS, {})
 
@@ -68,11 +65,14 @@ def spec(kind, scenarios=("often", "seldom"), **params):
     return FigureSpec(kind, kind, "Title", "What is shown.", scenarios=scenarios, params=params)
 
 
-def test_a_scenario_lies_where_its_values_say():
-    assert [place(SCENARIOS["often"], x) for x in ("interarrival", "arrival_rate", "workers")] == [100, 10, 8]
+def test_a_scenario_lies_where_its_facts_say():
+    found, sweep = tables(), spec("sweep")
+    places = [places_of(found, sweep, x) for x in ("interarrival", "arrival_rate", "workers")]
+    assert places == [{"often": 100, "seldom": 1000}, {"often": 10, "seldom": 1}, {"often": 8, "seldom": 16}]
+    drawn = found.scores.assign(interarrival=np.where(found.scores["scenario"] == "often", np.nan, 1000.0))
     with pytest.raises(UserError) as error:
-        place(scenario(None, kind="uniform"), "interarrival", "figure sweep: scenarios")
-    assert error.value.where == "figure sweep: scenarios" and "'uniform'" in error.value.what
+        places_of(replace(found, scores=drawn), sweep, "interarrival")
+    assert error.value.where == "figure sweep: scenarios"
 
 
 def test_a_sweep_has_a_line_for_each_policy_over_the_places():
@@ -167,7 +167,7 @@ def test_values_that_are_many_are_put_into_bins():
 
 @pytest.mark.parametrize("draw", [draw_sweep, draw_overheads, draw_causes])
 def test_a_scenario_without_these_policies_is_left_out_and_told_of(draw):
-    found = replace(tables(), scenarios={**SCENARIOS, "bare": scenario(500.0)})
+    found = replace(tables(), scenarios={**SCENARIOS, "bare": {}})
     params = {} if draw is draw_overheads else {"policies": ["para_max"]}
     assert list(draw(found, spec("any", ("often", "seldom", "bare"), **params)).left_out) == ["bare"]
 

@@ -11,7 +11,6 @@ from schedlab.config.contract import FigureSpec, StudyTables
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
 from schedlab.figures.panels.bars import bar_colours
-from schedlab.studies.ramp.figures.data import family
 from schedlab.studies.ramp.figures.policies import draw_pairs, draw_scores, draw_validation
 
 CONF = Path(__file__).parents[4] / "conf"
@@ -34,6 +33,7 @@ def tables() -> StudyTables:
             for split in ("validation", "test"):
                 for unit in range(2):
                     key = {"scenario": scenario, "policy": policy, "split": split, "unit": f"{split}-{unit}"}
+                    key |= {"recipe": name, "trained_on": scenario if name == "afterstate" else ""}
                     scores += [{**key, "metric": "blocking_rate", "value": rate + 0.01 * unit}]
                     scores += [{**key, "metric": "jct", "value": 1000.0 / rate + 100 * unit}]
         for seed in range(2):
@@ -51,11 +51,6 @@ def tables() -> StudyTables:
 
 def spec(kind, scenarios=SCENARIOS, **params):
     return FigureSpec(kind, kind, "Title", "What is shown.", scenarios=scenarios, params=params)
-
-
-def test_a_policy_is_called_by_what_it_is():
-    assert family("afterstate-published-a", "published_a") == "afterstate"
-    assert family("para_max", "uniform") == "para_max"
 
 
 def test_learning_is_drawn_against_bands_of_rules():

@@ -11,14 +11,10 @@ import pandas as pd
 
 from schedlab.config.contract import FigureSpec, StudyTables
 from schedlab.figures import theme
+from schedlab.figures.selection import policy_of
 
 PREFERENCES = ("balanced", "cost", "time", "resource")
 NOT_LEARNED = "no policy is learned at this scale"
-
-
-def learned_name(policy: str, scenario: str) -> str:
-    """Return the name of a learned policy on a scenario."""
-    return f"{policy}-{scenario.replace('_', '-')}"
 
 
 def preference_colour(preference: str, place: int) -> str:
@@ -27,11 +23,10 @@ def preference_colour(preference: str, place: int) -> str:
 
 
 def preference_scores(tables: StudyTables, scenario: str, policy: str, metric: str) -> pd.DataFrame:
-    """Return a metric on test units: a row a seed, a column a preference."""
-    rows = tables.scores
-    rows = rows[(rows["scenario"] == scenario) & (rows["policy"] == policy) & (rows["split"] == "test")]
+    """Return a metric on test units: a row a seed, a column a preference. policy: its recipe, or its name."""
+    rows, name = tables.scores, policy_of(tables.scores, policy, scenario)
+    rows = rows[(rows["scenario"] == scenario) & (rows["policy"] == name) & (rows["split"] == "test")]
     rows = rows[rows["metric"] == metric]
-    rows = rows.assign(preference=rows["unit"].str.rsplit("-", n=2).str[0])
     return rows.pivot_table(index="policy_seed", columns="preference", values="value", aggfunc="mean")
 
 
@@ -42,22 +37,24 @@ def scored_in(tables: StudyTables, spec: FigureSpec, policy: str) -> str | None:
 
 def left_out(tables: StudyTables, spec: FigureSpec, shown: Container[str], learned: str, *rules: str) -> dict[str, str]:
     """Return each scenario that a figure leaves out with the policies it needs that have no scores there."""
-    scored = tables.scores.groupby("scenario")["policy"].unique()
     found = {}
     for name in spec.scenarios:
         if name not in shown:
-            lacking = [policy for policy in (learned_name(learned, name), *rules) if policy not in scored.get(name, ())]
+            lacking = [policy for policy in (learned, *rules) if not policy_of(tables.scores, policy, name)]
             found[name] = f"no {' nor '.join(lacking) or 'such episode'}"
     return found
 
 
 def episode(tables: StudyTables, table: str, scenario: str, policy: str, preference: str) -> pd.DataFrame:
-    """Return the rows of a detail table of one test episode, that of the first seed, by step."""
-    rows = tables.details.get(table)
+    """Return the rows of a detail table of one test episode, that of the first seed, by step. policy: as above."""
+    rows, scores = tables.details.get(table), tables.scores
     if rows is None or not len(rows):
         return pd.DataFrame()
-    rows = rows[(rows["scenario"] == scenario) & (rows["policy"] == policy) & (rows["split"] == "test")]
-    rows = rows[rows["unit"] == f"{preference}-test-00"]
+    first = (scores["preference"] == preference) & (scores["number"] == 0) & (scores["scenario"] == scenario)
+    rows = rows[
+        (rows["scenario"] == scenario) & (rows["split"] == "test") & rows["unit"].isin(scores.loc[first, "unit"])
+    ]
+    rows = rows[rows["policy"] == policy_of(scores, policy, scenario)]
     return rows[rows["policy_seed"] == rows["policy_seed"].min()].sort_values("step")
 
 

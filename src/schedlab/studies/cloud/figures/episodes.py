@@ -35,9 +35,8 @@ def draw_allocations(tables: StudyTables, spec: FigureSpec) -> Drawing:
     figure, grid = theme.new_figure(*rows_and_columns, height_mm=110, squeeze=False, sharex="col", sharey="row")
     final = []
     for column, scenario in enumerate(shown):
-        policy = data.learned_name(settings.learned, scenario)
         for place, preference in enumerate(settings.preferences):
-            rows = data.episode(tables, "allocation_history", scenario, policy, preference)
+            rows = data.episode(tables, "allocation_history", scenario, settings.learned, preference)
             if not len(rows):
                 continue
             look: dict[str, Any] = {"color": data.preference_colour(preference, place), "linewidth": 1.4}
@@ -67,8 +66,8 @@ def draw_objective_parts(tables: StudyTables, spec: FigureSpec) -> Drawing:
     colours = {name: theme.colour(4 + number) for number, name in enumerate(PARTS)}
     final = []
     for column, scenario in enumerate(shown):
-        for axes, policy in zip(grid[:, column], _pair(settings), strict=True):
-            rows = _episode(tables, "performance_metrics", scenario, policy, settings)
+        for axes, policy in zip(grid[:, column], (settings.learned, settings.baseline), strict=True):
+            rows = data.episode(tables, "performance_metrics", scenario, policy, settings.preference)
             parts = objective_parts(rows, data.oracle_of(tables, scenario), settings.preference)
             stacked_areas(axes, parts, np.arange(len(rows) + 1) + 0.5, colours)
             total = float(sum(values.sum() for values in parts.values()))
@@ -105,8 +104,8 @@ def draw_service_levels(tables: StudyTables, spec: FigureSpec) -> Drawing:
     look: dict[str, Any] = {"cmap": "Blues", "vmin": 0, "vmax": 1, "edgecolors": GRID, "linewidth": 0.3}
     names, final, image = [WORDS.get(item, item) for item in ITEMS], [], None
     for column, scenario in enumerate(shown):
-        for axes, policy in zip(grid[:, column], _pair(settings), strict=True):
-            rows = _episode(tables, "sla_metrics", scenario, policy, settings)
+        for axes, policy in zip(grid[:, column], (settings.learned, settings.baseline), strict=True):
+            rows = data.episode(tables, "sla_metrics", scenario, policy, settings.preference)
             severities = rows[[f"sla_{item}_severity" for item in ITEMS]].to_numpy().T
             image = cells(axes, severities, names, edges=np.arange(len(rows) + 1) + 0.5, **look)
             met = int(rows[[f"sla_{item}_met" for item in ITEMS]].iloc[-1].sum())
@@ -121,21 +120,8 @@ def draw_service_levels(tables: StudyTables, spec: FigureSpec) -> Drawing:
     return Drawing(figure, caption, {"final": final, "items": len(ITEMS)}, left_out=missing)
 
 
-def _pair(settings: EpisodeSettings) -> tuple[str, str]:
-    """The learned policy, without the scenario that ends its name, and the baseline."""
-    return settings.learned, settings.baseline
-
-
-def _episode(tables: StudyTables, table: str, scenario: str, policy: str, settings: EpisodeSettings) -> pd.DataFrame:
-    """The episode of the learned policy or of the baseline."""
-    name = data.learned_name(policy, scenario) if policy == settings.learned else policy
-    return data.episode(tables, table, scenario, name, settings.preference)
-
-
 def _with_episodes(tables: StudyTables, spec: FigureSpec, learned: str, preference: str) -> list[str]:
     """Scenarios whose learned policy has an episode of a preference."""
     return [
-        name
-        for name in spec.scenarios
-        if len(data.episode(tables, "allocation_history", name, data.learned_name(learned, name), preference))
+        name for name in spec.scenarios if len(data.episode(tables, "allocation_history", name, learned, preference))
     ]

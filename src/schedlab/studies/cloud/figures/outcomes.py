@@ -115,7 +115,7 @@ def _learned_and_baseline(tables: StudyTables, spec: FigureSpec, settings: Outco
     for scenario in spec.scenarios:
         learned, baseline = (
             {metric: data.preference_scores(tables, scenario, name, metric) for metric in MEASURES}
-            for name in (data.learned_name(settings.learned, scenario), settings.baseline)
+            for name in (settings.learned, settings.baseline)
         )
         if len(learned["time"]) and len(baseline["time"]):
             found[scenario] = {metric: (learned[metric], baseline[metric]) for metric in MEASURES}

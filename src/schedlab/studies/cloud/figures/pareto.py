@@ -31,8 +31,7 @@ CAPTION = (
 def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A panel a workload with a front: time against cost; the caption holds the measures (ShownSettings)."""
     settings = settings_of(spec, ShownSettings)
-    policies = {name: data.learned_name(settings.learned, name) for name in spec.scenarios}
-    learned = [name for name, policy in policies.items() if len(data.preference_scores(tables, name, policy, "time"))]
+    learned = [n for n in spec.scenarios if len(data.preference_scores(tables, n, settings.learned, "time"))]
     oracles = {name: data.oracle_of(tables, name) for name in learned}
     shown = [name for name in learned if "front" in oracles[name]]
     if not shown:
@@ -44,7 +43,7 @@ def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
         _stair(axes, constant, color=MUTED, linestyle="--", label="front of constant allocations")
         _stair(axes, front, color=INK, linewidth=1.1, label="front of all plans")
         far = _draw_rules(axes, tables, scenario, settings.preferences[0], front)
-        found = points_by_seed(tables, scenario, policies[scenario], settings.preferences)
+        found = points_by_seed(tables, scenario, settings.learned, settings.preferences)
         optimal = points_by_seed(tables, scenario, "oracle_dynamic", settings.preferences)[0]
         for share, dashes, label in ATTAINED:
             colour = theme.colour(len(data.PREFERENCES))

@@ -9,7 +9,7 @@ from schedlab.config.settings import Names, PolicyName
 class ShownSettings(Settings):
     """Policies and preferences that a figure shows."""
 
-    learned: str = setting("reinforce", doc="learned policy, without the scenario that ends its name")
+    learned: str = setting("reinforce", doc="learned policy: its recipe, or its name")
     baseline: str = setting("static_start", doc="rule that stands for an allocation that nobody adapts")
     preferences: Names = setting(("balanced", "cost", "time", "resource"), doc="preferences shown", min_length=1)
 

@@ -14,7 +14,7 @@ from schedlab.config.plugins import load_object
 from schedlab.config.seeds import derive_seed
 from schedlab.studies.cloud.learners.settings import LEARNERS, STOCK
 from schedlab.studies.cloud.live.env import CloudLiveEnv
-from schedlab.studies.cloud.problem import UNIT_KIND, CloudProblem
+from schedlab.studies.cloud.problem import CloudProblem, preference_unit
 from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.replay.replay import Replay
 from schedlab.studies.cloud.rules.oracle import best_plan, objective_of_staying
@@ -69,7 +69,7 @@ class _LiveProblem(CloudProblem):
 
 def unit_of(preference: str) -> Unit:
     """Return the unit that stands for a run of this preference."""
-    return Unit(f"{preference}-test-00", UNIT_KIND, "test", "live", 0)
+    return preference_unit(0, preference, "test", 0)
 
 
 def learn(replay: Replay, preference: str, rl: Mapping[str, Any], folder: Path) -> Learned:

@@ -1,4 +1,4 @@
-"""What the figures of this study share: names of policies and scenarios, and the looks of lines."""
+"""What the figures of this study share: names of policies, and the looks of lines."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from schedlab.config.contract import Metric
+from schedlab.config.contract import Metric, StudyTables
 from schedlab.figures import theme
+from schedlab.figures.selection import by_recipe
 from schedlab.figures.units import Scaled, scaled
 from schedlab.studies.ramp.scenario import METRICS
 
@@ -20,20 +21,9 @@ NOT_SCORED = "scores none of these policies"  # why a scenario is left out
 SHORT = {"jct": "completion time", "speedup": "speed-up"}  # of completed jobs; a panel's title has room for no more
 
 
-def family(policy: str, scenario: str) -> str:
-    """Return a policy's name without the scenario that it was learned on, so that panels share names."""
-    return policy.removesuffix("-" + scenario.replace("_", "-"))
-
-
-def learned_name(policy: str, scenario: str) -> str:
-    """Return the name of a policy that was learned on a scenario."""
-    return f"{policy}-{scenario.replace('_', '-')}"
-
-
-def with_families(rows: pd.DataFrame, split: str = "test") -> pd.DataFrame:
-    """Return the rows of a split, with policies called without the scenario that they were learned on."""
-    rows = rows[rows["split"] == split]
-    return rows.assign(policy=[family(*pair) for pair in zip(rows["policy"], rows["scenario"], strict=True)])
+def tested(rows: pd.DataFrame, tables: StudyTables) -> pd.DataFrame:
+    """Return the rows of test episodes, with policies of the row's scenario called by their recipe."""
+    return by_recipe(rows[rows["split"] == "test"], tables.scores)
 
 
 def line_look(number: int) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def _binned(values: pd.Series) -> pd.Series:
 def _jobs(tables: StudyTables, scenarios: tuple[str, ...], policies: tuple[str, ...]) -> pd.DataFrame:
     """Jobs of test episodes of scenarios under the named policies."""
     jobs = tables.details["jobs"]
-    jobs = data.with_families(jobs[jobs["scenario"].isin(scenarios)])
+    jobs = data.tested(jobs[jobs["scenario"].isin(scenarios)], tables)
     return jobs[jobs["policy"].isin(policies)]
 
 
@@ -156,7 +156,7 @@ def _shares(tables: StudyTables, scenario: str, policies: tuple[str, ...]) -> di
     """Policy -> label of a cause -> blocked jobs of that cause over all arrived jobs, in the order of CAUSES."""
     jobs = _jobs(tables, (scenario,), policies)
     causes = jobs["cause"].mask((jobs["cause"] == REJECTED) & (jobs["choices"] == 0), FORCED)
-    scores = data.with_families(tables.scores[tables.scores["scenario"] == scenario])
+    scores = data.tested(tables.scores[tables.scores["scenario"] == scenario], tables)
     rates = scores[scores["metric"] == data.BLOCKING].groupby("policy")["value"].mean()
     found = {}
     for policy, own in causes.groupby(jobs["policy"]):

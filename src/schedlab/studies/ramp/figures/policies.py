@@ -16,6 +16,7 @@ from schedlab.figures.panels.axes import legend_outside, shared_xlabel
 from schedlab.figures.panels.bars import bar_colours, grouped_bars
 from schedlab.figures.panels.curves import learning_curve
 from schedlab.figures.panels.points import beside_published, published_keys
+from schedlab.figures.selection import policy_of
 from schedlab.studies.ramp.figures import data
 from schedlab.studies.ramp.figures.settings import PairsSettings, ScoresSettings, ValidationSettings
 
@@ -30,7 +31,8 @@ def draw_validation(tables: StudyTables, spec: FigureSpec) -> Drawing:
     settings = settings_of(spec, ValidationSettings)
     metrics = [data.BY_NAME[name] for name in settings.metrics if name in data.BY_NAME]
     curves = tables.curves[tables.curves["metric"].isin(settings.metrics) & (tables.curves["split"] == "validation")]
-    shown = {name: curves[curves["policy"] == data.learned_name(settings.policy, name)] for name in spec.scenarios}
+    learned = {name: policy_of(tables.scores, settings.policy, name) for name in spec.scenarios}
+    shown = {name: curves[curves["policy"] == policy] for name, policy in learned.items()}
     shown = {name: rows for name, rows in shown.items() if len(rows)}
     if not shown:
         return nothing_to_draw("no such curve is learned at this scale")
@@ -75,7 +77,7 @@ def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A panel a scenario, a bar a policy: leader over value, or value over leader. Settings: ScoresSettings."""
     settings = settings_of(spec, ScoresSettings)
     metrics = [metric for metric in data.BY_NAME.values() if metric.name in settings.metrics]
-    rows = data.with_families(tables.summary)
+    rows = data.tested(tables.summary, tables)
     kinds = kinds_of(rows)
     scores = _means(rows[rows["policy"].isin(settings.policies)], spec)
     if not scores:
@@ -108,7 +110,7 @@ def _relative(found: pd.DataFrame, metric: Metric) -> dict[str, np.ndarray]:
 def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A panel a scenario, a row a policy: blocking rate, the published one as a ring. Settings: PairsSettings."""
     settings = settings_of(spec, PairsSettings)
-    scores = _means(data.with_families(tables.summary), spec)
+    scores = _means(data.tested(tables.summary, tables), spec)
     rates = {name: found[data.BLOCKING].to_dict() for name, found in scores.items()}
     if not rates:
         return nothing_to_draw(data.NOT_RUN)

@@ -25,7 +25,7 @@ class BetasSettings(Settings):
 class ValidationSettings(BetasSettings):
     """The figure `validation`."""
 
-    policy: str = setting("afterstate", doc="learned policy, without the scenario that ends its name")
+    policy: str = setting("afterstate", doc="learned policy: its recipe, or its name")
     baselines: Names = setting(("para_max", "para_min"), doc="rules whose validation episodes are bands")
     metrics: Names = setting(
         ("blocking_rate", "demand_throughput", "jct", "speedup"), doc="measures, a panel each", min_length=1
@@ -35,7 +35,7 @@ class ValidationSettings(BetasSettings):
 class ScoresSettings(BetasSettings):
     """The figure `scores`."""
 
-    policies: Names = setting(doc="policies, learned ones without the scenario that ends their names", min_length=1)
+    policies: Names = setting(doc="rules, and learned policies by their recipe", min_length=1)
     metrics: Names = setting(("blocking_rate", "demand_throughput", "jct", "speedup"), doc="measures", min_length=1)
 
 
@@ -45,7 +45,7 @@ class SweepSettings(Settings):
     x: Literal["interarrival", "arrival_rate", "workers"] = setting(
         "interarrival", doc="value in which the scenarios differ"
     )
-    policies: Names = setting(doc="policies, learned ones without the scenario that ends their names", min_length=1)
+    policies: Names = setting(doc="rules, and learned policies by their recipe", min_length=1)
     metrics: Names = setting(("demand_throughput", "blocking_rate", "jct"), doc="measures, a panel each", min_length=1)
 
 
@@ -58,13 +58,13 @@ class OverheadsSettings(Settings):
 class CausesSettings(BetasSettings):
     """The figure `causes`."""
 
-    policies: Names = setting(doc="policies, learned ones without the scenario that ends their names", min_length=1)
+    policies: Names = setting(doc="rules, and learned policies by their recipe", min_length=1)
 
 
 class JobsSettings(Settings):
     """The figures `characteristics` and `attributes`, of the first scenario."""
 
-    policies: Names = setting(doc="policies, learned ones without the scenario that ends their names", min_length=1)
+    policies: Names = setting(doc="rules, and learned policies by their recipe", min_length=1)
 
 
 class PairsSettings(BetasSettings):

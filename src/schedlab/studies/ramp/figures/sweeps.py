@@ -34,26 +34,24 @@ SWEEP = (
 )
 
 
-def place(scenario: Mapping[str, Any], x: str, where: str = "") -> float:
-    """Return where a scenario (its frozen values) lies on an axis of AXES. Raises UserError."""
-    cluster, gap = scenario["cluster"], scenario["jobs"]["interarrival"]
-    if x == "workers":
-        return float(cluster["groups"] * cluster["racks"] * cluster["servers"] * cluster["workers"])
-    if gap["kind"] != "fixed":
-        what = f"arrivals are '{gap['kind']}'"
+def places_of(tables: StudyTables, spec: FigureSpec, x: str) -> dict[str, float]:
+    """Return where the figure's scenarios that have scores lie on an axis of AXES. Raises UserError."""
+    rows = tables.scores[tables.scores["scenario"].isin(spec.scenarios)]
+    found = rows.groupby("scenario")["workers" if x == "workers" else "interarrival"].first().astype(float)
+    if found.isna().any():
+        what, where = f"arrivals of {found.index[found.isna()][0]} follow a law", f"figure {spec.name}: scenarios"
         raise UserError(what, where=where, expected="scenarios with jobs.interarrival of the kind fixed")
-    return gap["value"] if x == "interarrival" else 1000.0 / gap["value"]
+    return (1000.0 / found if x == "arrival_rate" else found).to_dict()
 
 
 def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A panel a measure, a line a policy: means of test episodes, bands from the lowest to the highest."""
     settings = settings_of(spec, SweepSettings)
-    where = f"figure {spec.name}: scenarios"
-    places = {name: place(tables.scenarios[name], settings.x, where) for name in spec.scenarios}
+    places = places_of(tables, spec, settings.x)
     metrics = [data.BY_NAME[name] for name in settings.metrics if name in data.BY_NAME]
     if len(set(places.values())) < 2:
         return nothing_to_draw("fewer than two such scenarios are run at this scale")
-    rows = data.with_families(tables.scores[tables.scores["scenario"].isin(places)])
+    rows = data.tested(tables.scores[tables.scores["scenario"].isin(places)], tables)
     rows = rows.assign(x=rows["scenario"].map(places))
     figure, panels, lines = theme.new_panels(len(metrics), 3, row_mm=52, around_mm=14)
     for axes, metric in zip(panels, metrics, strict=True):
@@ -135,7 +133,7 @@ def _at(places: Iterable[float]) -> str:
 def draw_overheads(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A line a graph over the scenarios' numbers of workers: share of the time in which flows advance, and speed-up."""
     settings = settings_of(spec, OverheadsSettings)
-    places = {name: place(tables.scenarios[name], "workers") for name in spec.scenarios}
+    places = places_of(tables, spec, "workers")
     jobs = tables.details["jobs"]
     jobs = jobs[jobs["scenario"].isin(places) & (jobs["policy"] == settings.policy) & jobs["duration"].notna()]
     if jobs.empty:
