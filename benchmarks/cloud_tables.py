@@ -32,9 +32,7 @@ def score_table(results: Path, policies: list[str]) -> pd.DataFrame:
     )  # where only some were asked for
     scores = pd.concat(pd.read_parquet(file) for file in files)
     scores = scores[scores["policy"].isin(policies) & (scores["split"] == "test")]
-    scores = scores.assign(
-        preference=scores["unit"].str.rsplit("-", n=2).str[0], policy_seed=scores["policy_seed"].astype(int)
-    )
+    scores = scores.assign(policy_seed=scores["policy_seed"].astype(int))
     wide = scores.pivot(index=[*KEY, "config_hash"], columns="metric", values="value").reset_index()
     return wide[[*KEY, *(name for name in SCORES if name in wide), "config_hash"]]
 

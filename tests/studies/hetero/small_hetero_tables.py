@@ -10,6 +10,7 @@ import pandas as pd
 
 from schedlab.config.contract import StudyTables
 from schedlab.evaluation import tables
+from schedlab.evaluation.facts import Facts
 from schedlab.platforms.description import find_platform, read_description, read_libraries
 from schedlab.platforms.hierarchy import build, write_hierarchy
 from schedlab.platforms.settings import PstateSettings
@@ -80,7 +81,9 @@ def learned(
         for number, value in enumerate(values, start=1)
     ]  # fmt: skip
     scores = scored({agent: [{"w": 1.0}] for agent in agents}, tuple(agents), scenario).scores
-    return study_tables(scenario, curves=tables.build(tables.CURVES, rows), scores=scores)
+    facts = Facts({}, {agent: {"recipe": agent.removesuffix("-case")} for agent in agents}, {})
+    curves = facts.joined(tables.build(tables.CURVES, rows), "train_scenario")
+    return study_tables(scenario, curves=curves, scores=scores)
 
 
 def overused(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +13,22 @@ from matplotlib.patches import Patch
 from small_batch_tables import BSLD, comparison_rows, draw, made, rows_of, score_rows
 
 import shipped_conf
+from schedlab.config.contract import StudyTables
 from schedlab.config.errors import UserError
 from schedlab.config.settings import ThemeSettings
 from schedlab.evaluation.claims import read_claims
+from schedlab.evaluation.facts import Facts
 from schedlab.figures import theme
 
 CONF = Path(__file__).parents[4] / "conf"
-SWEEP = {"label": "load", "points": [{"scenario": "fills", "at": 0.9}, {"scenario": "blocks", "at": 0.6}]}
+SWEEP = {"label": "load", "x": "load"}
+LOADS = Facts({"fills": {"load": 0.9}, "blocks": {"load": 0.6}}, {}, {})
+
+
+def swept() -> StudyTables:
+    return replace(made(), scores=LOADS.joined(made().scores))
+
+
 PANEL = {"title": "A", "scenario": "blocks", "published": {"fcfs": 10.0, "sjf": 5.01}, "learned": 5.5}
 LEGACY = {"wfp3": "wfp3_legacy", "unicep": "unicep_legacy"}  # what the published columns were run with
 
@@ -265,7 +275,7 @@ def test_the_published_numbers_of_the_figure_are_those_of_the_ledger(name, measu
 
 
 def test_a_sweep_shows_policies_that_every_scenario_scores():
-    drawing = draw(made(), "sweep", "blocks", "fills", **SWEEP)
+    drawing = draw(swept(), "sweep", "blocks", "fills", **SWEEP)
     (axes,) = drawing.figure.axes
     lines = {tuple(line.get_ydata().tolist()) for line in axes.get_lines()}
     means = {name: tuple(np.mean(BSLD[scenario][name]) for scenario in ("blocks", "fills")) for name in BSLD["fills"]}
@@ -297,7 +307,7 @@ LACKING = {"comparisons": comparison_rows(blocks="sjf"), "summary": summary(sjf=
         ("ratios", {}, {}, "scenario blocks", "params.against"),
         ("ratios", LACKING, {"policies": ("sjf",)}, "figure figure: policies", "sjf"),
         ("published", LACKING, {"panels": [PANEL]}, "figure figure: params.panels", "blocks"),
-        ("sweep", {}, {"policies": ("learner",), **SWEEP}, "figure figure: params.points", ""),
+        ("sweep", {}, {"policies": ("learner",), **SWEEP}, "figure figure: params.x", "load"),
         ("matrix", {}, {"policies": ("nobody",)}, "figure figure: policies", ""),
     ],
 )

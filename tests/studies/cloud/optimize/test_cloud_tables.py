@@ -25,7 +25,9 @@ def test_weights_are_a_preference_as_names_are(repository, tmp_path, monkeypatch
         "value": 0.0,
     }
     preferences = ["5e-1:0.25:0.25", "cost"]
-    pd.DataFrame([{**key, "unit": f"{name}-test-00"} for name in preferences]).to_parquet(tmp_path / "scores.parquet")
+    pd.DataFrame([{**key, "unit": str(n), "preference": name} for n, name in enumerate(preferences)]).to_parquet(
+        tmp_path / "scores.parquet"
+    )
     assert list(score_table(tmp_path, ["learned"])["preference"]) == preferences
 
 

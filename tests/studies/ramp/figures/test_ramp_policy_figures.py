@@ -1,5 +1,6 @@
 """Figures of policies: what is drawn, the values that go with it, and what a scale without them shows."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,19 @@ def test_the_best_policy_of_a_measure_has_a_bar_of_one():
     )
     assert len(heights) == 3
     assert drawing.values["least"] == {"uniform": {"policy": "afterstate", "rate": pytest.approx(0.205)}}
+
+
+def test_an_oracle_leads_no_measure():
+    found = tables()
+    names, oracle = ["afterstate", "para_max", "para_min"], found.summary["policy"] == "para_max"
+    better = found.summary["value"].where(~oracle | (found.summary["metric"] != "blocking_rate"), 0.1)
+    summary = found.summary.assign(kind=found.summary["kind"].where(~oracle, "oracle"), value=better)
+    drawing = draw_scores(
+        replace(found, summary=summary), spec("scores", ("uniform",), policies=names, metrics=["blocking_rate"])
+    )
+    (axes,) = drawing.figure.axes
+    assert [bar[0].get_height() for bar in axes.containers] == pytest.approx([1, 2.05, 0.205 / 0.405])
+    assert axes.get_ylim()[1] >= 2.05 and drawing.values["least"]["uniform"]["policy"] == "afterstate"
 
 
 def test_eight_policies_have_bars_of_eight_colours():

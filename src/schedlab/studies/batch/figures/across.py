@@ -23,13 +23,17 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A line a policy through its means over the test windows of each scenario of a sweep (SweepSettings)."""
     settings = settings_of(spec, SweepSettings)
     metric, kinds = BY_NAME[settings.metric], kinds_of(tables.scores)
+    scores = tables.scores[tables.scores["scenario"].isin(spec.scenarios)]
+    if settings.x not in scores or not pd.api.types.is_numeric_dtype(scores[settings.x]):
+        where = f"figure {spec.name}: params.x"
+        raise UserError(f"'{settings.x}' is no fact of the scenarios", where=where, expected="one that is a number")
+    places = scores.groupby("scenario")[settings.x].first().dropna().drop_duplicates().sort_values()
     columns = {
-        point.at: window_means(tables.scores, point.scenario, metric.name, spec.policies).mean()
-        for point in settings.points
+        float(at): window_means(scores, str(name), metric.name, spec.policies).mean() for name, at in places.items()
     }
-    means = pd.DataFrame(dict(sorted(columns.items()))).dropna()
+    means = pd.DataFrame(columns).dropna()
     if means.empty:
-        where = f"figure {spec.name}: params.points"
+        where = f"figure {spec.name}: scenarios"
         raise UserError("no policy is scored in all scenarios", where=where, expected="one at least")
     means = means.sort_values(means.columns[-1])
     looks = theme.styles_of(tables.scores)
@@ -46,7 +50,7 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
     leaders = {at: ranked(values.to_dict(), metric.better, kinds)[0] for at, values in means.items()}
     best = {f"{at:g}": {"policy": leader, "mean": float(means.loc[leader, at])} for at, leader in leaders.items()}
     caption = "Best mean by {swept}: {best:{name}: {policy} ({mean:.3g})}."
-    missing = left_out(spec, {point.scenario for point in settings.points}, "has no place in params.points")
+    missing = left_out(spec, places.index, f"has no {settings.label} of its own")
     return Drawing(figure, caption, {"swept": settings.label, "best": best}, left_out=dict(sorted(missing.items())))
 
 

@@ -107,17 +107,10 @@ class LearningSettings(Settings):
     shared: bool = setting(False, doc="one vertical axis for all panels")
 
 
-class SweepPoint(Settings):
-    """A scenario of the figure `sweep`."""
-
-    scenario: ScenarioName = setting(doc="the scenario")
-    at: float = setting(doc="its place on the axis")
-
-
 class SweepSettings(Settings):
     """The figure `sweep`."""
 
-    points: tuple[SweepPoint, ...] = setting(doc="scenarios of the sweep", min_length=2)
+    x: str = setting("load", doc="fact of the scenarios, a number, that they differ in")
     label: str = setting(doc="what is swept", min_length=1)
     metric: Score = setting("avg_bsld", doc="score of a window")
 

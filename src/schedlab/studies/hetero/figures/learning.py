@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
         return ends
 
     groups: list[tuple[str, tuple[str, tuple[str, ...]]]]
-    groups = [(_short(agent, agents), (agent, ("return",))) for agent in agents]
+    groups = [(title, (agent, ("return",))) for agent, title in _titles(agents).items()]
     groups += [("", (agent, LOSSES)) for agent in agents]
     labels: dict[str, Any] = {"x": "episode", "y": ("return of an episode", "loss")}
     grid = Grid(len(agents), 38, 19, **labels, subplots={"sharex": "col"})
@@ -79,7 +79,7 @@ def draw_preferences(tables: StudyTables, spec: FigureSpec) -> Drawing:
         most = max(float(values.max()) for values in groups.values())
         return {"agent": shown[0], "group": group, "probability": ends[group], "most": most}
 
-    titles = {agent: _short(agent, agents) for agent in agents}
+    titles = _titles(agents)
     groups = [(titles[agent] if by == settings.by[0] else "", (agent, by)) for by in settings.by for agent in agents]
     subplots = {"sharex": "col", "sharey": True}
     grid = Grid(len(agents), 38, 24, "episode", "probability", subplots=subplots)
@@ -147,7 +147,7 @@ def _seeds(agents: Mapping[str, pd.DataFrame]) -> int | None:
     return seeds if seeds > 1 else None
 
 
-def _short(agent: str, agents: Iterable[str]) -> str:
-    """The agent's name without what the names of all have in common behind the last dash."""
-    ends = {name.rpartition("-")[2] for name in agents}
-    return agent.rpartition("-")[0] or agent if len(ends) == 1 else agent
+def _titles(agents: Mapping[str, pd.DataFrame]) -> dict[str, str]:
+    """Agent -> its recipe, or its name where agents share a recipe."""
+    recipes = {agent: rows["recipe"].iloc[0] for agent, rows in agents.items()}
+    return recipes if len(set(recipes.values())) == len(agents) else {agent: agent for agent in agents}

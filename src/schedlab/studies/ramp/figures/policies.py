@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -85,10 +86,10 @@ def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
     colours, least = bar_colours(list(settings.policies)), {}
     figure, panels, lines = theme.new_panels(len(scores), 2, row_mm=48, around_mm=14, sharey=True)
     for axes, (name, found) in zip(panels, scores.items(), strict=True):
-        groups = {TICKS.get(metric.name, metric.name): _relative(found, metric) for metric in metrics}
+        groups = {TICKS.get(metric.name, metric.name): _relative(found, metric, kinds) for metric in metrics}
         grouped_bars(axes, groups, colours)
         axes.set_title(settings.labels.get(name, name))
-        axes.set_ylim(0, 1.02)
+        axes.set_ylim(0, 1.02 * max(1.0, *(score.max() for scores in groups.values() for score in scores.values())))
         rates = found[data.BLOCKING].to_dict()
         leader = ranked(rates, "lower", kinds)[0]
         least[settings.labels.get(name, name)] = {"policy": leader, "rate": rates[leader]}
@@ -99,11 +100,13 @@ def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
     return Drawing(figure, "Least blocking: {least:{name} {policy} ({rate:.3f})}.", {"least": least}, left_out=missing)
 
 
-def _relative(found: pd.DataFrame, metric: Metric) -> dict[str, np.ndarray]:
-    """Policy -> its score relative to the leader's in a measure, 1 or less; nothing where no policy has one."""
+def _relative(found: pd.DataFrame, metric: Metric, kinds: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """Policy -> its score relative to the leader's in a measure: 1 or less, but for oracles, which lead nothing."""
     values = found.get(metric.name, pd.Series(dtype=float)).dropna()
-    lower = metric.better == "lower"
-    scores = values.min() / values if lower else values / values.max()
+    if values.empty:
+        return {}
+    best = values[ranked(values.to_dict(), metric.better, kinds)[0]]
+    scores = best / values if metric.better == "lower" else values / best
     return {str(policy): np.array([score]) for policy, score in scores.items()}
 
 
