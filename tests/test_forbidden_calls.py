@@ -23,6 +23,10 @@ REVIEWED = {
     ("src/schedlab/studies/cloud/live/child.py", 'self.values), self.path, "exec"'): "the user's own script",
     ("src/schedlab/studies/cloud/live/child.py", ".exec_module(module)"): "the user's own script",
     (
+        "src/schedlab/studies/cloud/live/child.py",
+        "os.execvp(words[0], words)",
+    ): "the user's command, no shell",
+    (
         "src/schedlab/stages/studies.py",
         'importlib.import_module(module), "STUDY"',
     ): "the package of a study, which conf/study names",

@@ -66,14 +66,17 @@ def _add_optimize(commands: argparse._SubParsersAction) -> None:
     about = "measure a training script, learn what to give it, train it so, and report"
     parser = commands.add_parser("optimize", help=about, description=about)
     add = parser.add_argument
-    add("--training_file", type=Path, nargs="+", required=True, metavar="FILE.py", help="one or more scripts")
+    what = "what trains, after `--`, instead of scripts; {batch}, {epochs}, {gpus} and {cores} are replaced"
+    add("command", nargs="*", metavar="COMMAND", help=what)
+    add("--training_file", type=Path, nargs="+", metavar="FILE.py", help="one or more scripts")
     add("--dataset_path", type=Path, metavar="DIR", help="data of the script (default: ./data, if it exists)")
     what = "logs of earlier runs, or folders of them"
     add("--offline_logs", type=Path, nargs="+", metavar="LOG.csv", help=what)
     add("--config", type=Path, metavar="FILE", help="settings in YAML or JSON; options win over them")
     what = "what matters most: balanced, cost, time, resource, or weights of cost, time and resource "
     add("--preference", metavar="NAME|0.1:0.1:0.8", help=what + "(default: balanced)")
-    add("--epochs", type=int, metavar="N", help="length of the training (default: the script's own)")
+    add("--epochs", type=int, metavar="N", help="length of the training; required, here or in --config")
+    add("--batch_size", dest="batch", type=int, metavar="N", help="batch size (default: the script's own)")
     add("--time_max", type=float, metavar="S", help="longest training time, s")
     add("--time_target", type=float, metavar="MIN", help="the same in minutes")
     add("--cost_max", type=float, metavar="USD", help="highest cost, $")

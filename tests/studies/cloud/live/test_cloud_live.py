@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from live_scripts import COLUMNS, fake_nvidia_smi, logging_script, plain_script, script
+from live_scripts import fake_nvidia_smi, logging_script, plain_script, script
 
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.live.machine import gpu_numbers, machine_resources
@@ -89,16 +89,6 @@ def test_a_script_that_logs_more_epochs_than_asked_is_told(tmp_path, caplog):
     log = "epoch,batch_size,epoch_time,throughput\n" + "".join(f"{row + 1},8,0.001,100\n" for row in range(3))
     assert len(run_script(request(script(tmp_path, logging_script(log)), epochs=2), tmp_path / "run").table) == 3
     assert "logged 3 epochs of 2" in caplog.text
-
-
-def test_the_batch_size_of_a_log_is_that_of_the_module_where_no_column_has_it(tmp_path):
-    text = "import os\nbatch_size = 8\n" + logging_script("epoch,epoch_time,throughput\n1,0.001,100\n2,0.001,100\n")
-    path = script(tmp_path, text)
-    assert set(run_script(request(path), tmp_path / "own").table["batch_size"]) == {8}
-    assert set(run_script(request(path, batch=32), tmp_path / "given").table["batch_size"]) == {32}
-    with pytest.raises(ScriptFailed, match="'batch_size'") as caught:
-        run_script(request(script(tmp_path, text.replace("batch_size = 8", ""))), tmp_path / "none")
-    assert "module-level batch_size" in str(caught.value)
 
 
 def test_a_missing_column_is_not_told_as_a_wrong_name_of_another_one(tmp_path):
@@ -290,15 +280,6 @@ def test_a_wrong_log_is_told_with_its_row_or_column(tmp_path, name):
     with pytest.raises(ScriptFailed) as caught:
         run_script(request(script(tmp_path, logging_script(rows))), tmp_path / "run")
     assert told in str(caught.value)
-
-
-def test_a_script_without_a_batch_size_is_asked_for_it(tmp_path):
-    path = plain_script(tmp_path, columns=tuple(name for name in COLUMNS if name != "batch_size"))
-    assert set(run_script(request(path), tmp_path / "run").table["batch_size"]) == {64}, "the module-level one"
-    path.write_text(path.read_text().replace("batch_size = 64", "batch_size = len('x' * 64)"))
-    with pytest.raises(ScriptFailed, match="'batch_size'"):
-        run_script(request(path), tmp_path / "computed")
-    assert set(run_script(request(path, batch=16), tmp_path / "again").table["batch_size"]) == {16}
 
 
 def test_what_cannot_be_run_is_refused_before_it_runs(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -230,6 +231,8 @@ def test_yaml_and_json_say_the_same_and_options_win(tmp_path):
         (["--dataset_path", "nowhere"], "--dataset_path nowhere"),
         (["--dataset_path", "./data"], "--dataset_path data"),
         (["--epochs", "0"], "--epochs"),
+        (["--batch_size", "0"], "--batch_size"),
+        (["--", "python", "plain.py"], "--training_file"),
         (["--baseline_ratio", "2"], "--baseline_ratio"),
         (["--offline_logs", "none.csv"], "none.csv"),
         (["--config", "none.yaml"], "none.yaml"),
@@ -239,9 +242,31 @@ def test_yaml_and_json_say_the_same_and_options_win(tmp_path):
 def test_wrong_options_are_refused_before_anything_runs(tmp_path, monkeypatch, capsys, options, told):
     monkeypatch.chdir(tmp_path)
     plain_script(tmp_path)
-    assert main(["cloud", "optimize", "--training_file", "plain.py", *options]) == 2
+    assert main(["cloud", "optimize", "--training_file", "plain.py", "--epochs", "4", *options]) == 2
     assert told in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["plain.py"]
+
+
+def test_the_length_of_the_training_has_to_be_given(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    plain_script(tmp_path)
+    assert main(["cloud", "optimize", "--training_file", "plain.py"]) == 2
+    assert "--epochs" in capsys.readouterr().err
+    assert main(["cloud", "optimize", "--epochs", "4"]) == 2
+    assert "--training_file" in capsys.readouterr().err and [path.name for path in tmp_path.iterdir()] == ["plain.py"]
+
+
+def test_a_command_is_optimised_with_its_placeholders(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = plain_script(tmp_path)
+    taken = "import sys; batch_size, epochs = map(int, sys.argv[1:])"
+    path.write_text(path.read_text().replace("batch_size = 64\nepochs = 4", taken))
+    assert "sys.argv" in path.read_text()
+    command = ["cloud", "optimize", "--config", str(quick_settings(tmp_path)), "--output_dir", "out"]
+    assert main([*command, "--batch_size", "32", "--", sys.executable, "plain.py", "{batch}", "{epochs}"]) == 0
+    values = read_report(tmp_path)
+    assert (values["run"]["training_file"], values["run"]["epochs"]) == ("plain.py", 4)
+    assert values["baseline"]["batch_size"] == values["optimized"]["batch_size"] == 32
 
 
 def test_a_damaged_table_of_runs_is_told_before_anything_runs(tmp_path, monkeypatch, capsys):
@@ -249,7 +274,7 @@ def test_a_damaged_table_of_runs_is_told_before_anything_runs(tmp_path, monkeypa
     plain_script(tmp_path)
     (tmp_path / "out").mkdir()
     (tmp_path / "out/optimization_metrics.csv").write_text("")
-    assert main(["cloud", "optimize", "--training_file", "plain.py", "--output_dir", "out"]) == 2
+    assert main(["cloud", "optimize", "--training_file", "plain.py", "--epochs", "4", "--output_dir", "out"]) == 2
     assert "optimization_metrics.csv" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["optimization_metrics.csv"]
 

@@ -2,8 +2,8 @@
 only.
 
 `python child.py SPEC.json` takes its limits upon itself before anything of the script is read, sets the script's
-module-level settings, and runs it as `__main__`. Exit status MEMORY: the script ran out of memory and said so; 128 + n:
-signal n ended it (Linux).
+module-level settings, and runs it as `__main__`; or it becomes the program of a command. Exit status MEMORY: the script
+ran out of memory and said so; 128 + n: signal n ended it (Linux).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 MEMORY = 77  # exit status of a MemoryError
+NO_PROGRAM = 127  # exit status of a command whose program cannot be started
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # prctl(2)
 GUARDED = sys.platform == "linux"  # where a script's orphans can be kept
 FIXED_NAMES = (
@@ -222,12 +223,23 @@ def take_limits(cpus: list[int], memory_bytes: int | None) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
 
 
+def run_command(words: list[str]) -> int:
+    """Become the program of a command, which keeps the limits; returns an exit status only where there is none."""
+    try:
+        os.execvp(words[0], words)
+    except OSError as error:
+        print(f"{words[0]}: {error.strerror}", file=sys.stderr)
+    return NO_PROGRAM
+
+
 def main(spec_path: str) -> int:
     """Run the script that a specification names; returns the exit status."""
     spec = json.loads(Path(spec_path).read_text(encoding="utf-8"))
     if (status := guard(spec.get("parent"))) is not None:
         return status
     take_limits(spec["cpus"], spec["memory_bytes"])
+    if spec.get("command"):
+        return run_command(spec["command"])
     script = spec["script"]
     sys.argv, sys.path[0] = [script], str(Path(script).parent)
     module = types.ModuleType("__main__")

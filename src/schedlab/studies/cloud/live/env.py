@@ -37,6 +37,7 @@ class LiveJob:
     largest allocation).
 
     batch          samples of a batch (None: the script's own); on each GPU where `per_gpu`
+    command        words that run it (LiveRequest); none: the script is run as Python
     seconds        limit on the wall-clock time of an interval
     time_ref, cost_ref  what time (s) and cost ($) count against in the objective; None: their limits
     memory_needed  GB below which actions are masked
@@ -47,6 +48,7 @@ class LiveJob:
     interval: int = 1
     batch: int | None = None
     per_gpu: bool = False
+    command: tuple[str, ...] = ()
     dataset_path: Path | None = None
     resource: ResourceConfig = field(default_factory=machine_resources)
     sla: SLAConfig = field(default_factory=machine_limits)
@@ -181,6 +183,7 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
             checkpoint=self.checkpoint,
             seconds=job.seconds,
             gpu_util=self.gpu_util,
+            command=job.command,
         )
         self._runs += 1  # also where the script fails: the next try has a folder of its own
         return run_script(request, self.folder / f"{self._episode:03d}-{self._runs - 1:03d}")

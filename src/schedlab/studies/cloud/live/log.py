@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schedlab.studies.cloud.live.process import Ended, Sample, ScriptFailed
-from schedlab.studies.cloud.live.script import script_facts
 from schedlab.studies.cloud.model.logs import check_training_log, meant_column, read_table, require_numbers
 from schedlab.studies.cloud.replay.sla import GPU_COLUMN
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 log_of_runs = logging.getLogger(__name__)
 LARGEST = 32 << 20  # bytes of a log
 SECONDS = 3600.0  # of an hour
+GIVE_BATCH = "a batch size: --batch_size, batch in the file of --config, or --batches of a sweep"
 GPU_MEMORY = "gpu_memory_used_gb"  # the most that all GPUs of a run hold at once while an epoch runs, GB
 LONGER, SLACK = (
     1.2,
@@ -145,24 +145,12 @@ def _completed(
         "device_type": "cuda" if gpus else "cpu",
     }
     if "batch_size" not in table.columns:
-        lacking["batch_size"] = request.batch or _module_batch(request.script)
-        if lacking["batch_size"] is None:
-            expected = (
-                "one, a module-level batch_size in the script that is a whole number, or batch in the file of --config"
-            )
-            raise ScriptFailed(
-                "has no column 'batch_size'",
-                where=str(log),
-                expected=expected,
-                remedy=meant_column("batch_size", table.columns),
-            )
+        if request.batch is None:
+            what, remedy = "has no column 'batch_size'", meant_column("batch_size", table.columns)
+            raise ScriptFailed(what, where=str(log), expected=f"one, or {GIVE_BATCH}", remedy=remedy)
+        lacking["batch_size"] = request.batch
     missing = {name: value for name, value in lacking.items() if name not in table.columns}
     return table.assign(**given, **missing)
-
-
-def _module_batch(script: Path) -> int | None:
-    """The module-level batch size of a script, which its log then need not tell."""
-    return script_facts(script).batch_size
 
 
 def _of_epoch(row: int, samples: Sequence[Sample], cpus: int) -> tuple[float, float]:

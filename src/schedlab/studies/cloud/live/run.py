@@ -20,17 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
 from schedlab.studies.cloud.live import child as live_child
-from schedlab.studies.cloud.live.log import completed, require_log_size
+from schedlab.studies.cloud.live.log import GIVE_BATCH, completed, require_log_size
 from schedlab.studies.cloud.live.machine import gpu_numbers, gpu_readings
 from schedlab.studies.cloud.live.process import How, Limits, ScriptFailed, available_cpus, run_limited
-from schedlab.studies.cloud.live.script import (
-    BATCH_NAMES,
-    BATCH_TOLD,
-    EPOCH_NAMES,
-    EPOCHS_TOLD,
-    UNKNOWN_BATCH,
-    script_facts,
-)
 from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
 
 if TYPE_CHECKING:
@@ -53,6 +45,8 @@ PASSED = (
 # to 20 times slower.
 WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+BATCH_NAMES, EPOCH_NAMES = ("batch_size", "BATCH_SIZE"), ("epochs", "num_epochs", "EPOCHS", "NUM_EPOCHS")
+BATCH_VARIABLE = "OPTIMIZER_BATCH_SIZE"
 DATASET_NAMES = ("dataset_path", "data_path", "data_dir", "data_root", "DATASET_PATH", "DATA_PATH", "DATA_DIR")
 GB = 1 << 30
 MOST_MEMORY = 1e9  # GB, of which a limit of the system can say the bytes
@@ -64,6 +58,7 @@ IDLE_GPU = 10.0  # percent: below it more processes load data
 class LiveRequest:
     """What to train: `epochs` of a script on an allocation, from a checkpoint on.
 
+    command     words that run it, with placeholders (`command_words`); none: the script is run as Python
     batch       samples of a batch (None: the script's own)     first_epoch  epochs that are done already
     seconds     limit on the wall-clock time                    gpu_util     last known mean use, percent (None:
                 unknown)
@@ -81,6 +76,7 @@ class LiveRequest:
     checkpoint: Path | None = None
     seconds: float = 3600.0
     gpu_util: float | None = None
+    command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -122,7 +118,7 @@ def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
         "PYTHONUNBUFFERED": 1,
         "OPTIMIZER_NUM_WORKERS": workers,
         "OPTIMIZER_PIN_MEMORY": "true",
-        EPOCHS_TOLD: request.epochs,
+        "OPTIMIZER_EPOCHS": request.epochs,
         "OPTIMIZER_FIRST_EPOCH": request.first_epoch,
         "OPTIMIZER_TOTAL_EPOCHS": request.total_epochs or request.first_epoch + request.epochs,
         "OPTIMIZER_RANDOM_SEED": request.seed,
@@ -133,8 +129,8 @@ def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
         "SCHEDLAB_LOG": folder / "log.csv",
         "SCHEDLAB_CHECKPOINT_OUT": folder / "checkpoint",
     }
-    if batch := request.batch or _own_batch(request.script):
-        told[BATCH_TOLD] = batch
+    if request.batch:
+        told[BATCH_VARIABLE] = request.batch
     if request.checkpoint:
         told["SCHEDLAB_CHECKPOINT_IN"] = request.checkpoint.resolve()
     if request.dataset_path:
@@ -143,11 +139,19 @@ def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
     return {**WAITING, **kept, **{name: str(value) for name, value in told.items()}}
 
 
-def _own_batch(script: Path) -> int | None:
-    """OPTIMIZER_BATCH_SIZE where none is given (ScriptFacts); the run reports a script that cannot be read."""
-    with suppress(UserError):
-        return script_facts(script).unset_batch
-    return UNKNOWN_BATCH
+def command_words(request: LiveRequest) -> list[str]:
+    """Return the words of a request's command, `{batch}`, `{epochs}`, `{gpus}` and `{cores}` replaced by their values.
+
+    Raises UserError for `{batch}` where no batch size is given.
+    """
+    gpus, cores, _ = request.allocation
+    values = {"{batch}": request.batch, "{epochs}": request.epochs, "{gpus}": gpus, "{cores}": cores}
+    if request.batch is None and any("{batch}" in word for word in request.command):
+        raise UserError("{batch} has no value", where="command", remedy=f"give {GIVE_BATCH}")
+    words = list(request.command)
+    for placeholder, value in values.items():
+        words = [word.replace(placeholder, str(value)) for word in words]
+    return words
 
 
 def module_settings(request: LiveRequest) -> dict[str, Any]:
@@ -231,7 +235,8 @@ def run_script(request: LiveRequest, folder: Path) -> LiveRun:
     )
     spec = folder / "run.json"
     bounds = {"cpus": limits.cpus, "memory_bytes": limits.memory_bytes, "parent": os.getpid()}
-    values = {"script": str(request.script), **bounds, "values": module_settings(request)}
+    given = {"values": module_settings(request), "command": command_words(request)}
+    values = {"script": str(request.script), **bounds, **given}
     spec.write_text(json.dumps(values), encoding="utf-8")
     watch = Watch(folder, request.allocation.gpu_count)
     ended = run_limited(
@@ -241,7 +246,10 @@ def run_script(request: LiveRequest, folder: Path) -> LiveRun:
     if ended.how == "error":
         last = next((line.strip() for line in reversed(ended.output.splitlines()) if line.strip()), "no output")
         told = f"the script ended with status {ended.status}: {last[:300]}"
-        raise ScriptFailed(told, where=str(request.script), remedy=f"its last output is in {folder / 'output.txt'}")
+        remedy = f"its last output is in {folder / 'output.txt'}"
+        if request.batch is None and BATCH_VARIABLE in last:
+            remedy = f"give {GIVE_BATCH}; {remedy}"
+        raise ScriptFailed(told, where=str(request.script), remedy=remedy)
     try:
         table = completed(request, ended, watch.readings, find_log(folder))
     except ScriptFailed:
@@ -258,8 +266,8 @@ def run_script(request: LiveRequest, folder: Path) -> LiveRun:
 
 def _checked(request: LiveRequest) -> LiveRequest:
     """The request with the script's full path. Raises UserError for what cannot be run."""
-    script = request.script.resolve()
-    if not script.is_file():
+    script = request.script if request.command else request.script.resolve()
+    if not request.command and not script.is_file():
         raise UserError("there is no such file", where=str(request.script), expected="a training script in Python")
     if request.checkpoint and not request.checkpoint.exists():
         raise UserError("there is no such checkpoint", where=str(request.checkpoint))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import logging
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,14 @@ from schedlab.studies.cloud.model.analyser import OfflineDataAnalyzer
 from schedlab.studies.cloud.optimize.flow import Optimization, optimize
 from schedlab.studies.cloud.optimize.plots import plots
 from schedlab.studies.cloud.optimize.report import report_page, report_text, report_values
-from schedlab.studies.cloud.optimize.settings import OptimizeSettings, read_settings
+from schedlab.studies.cloud.optimize.settings import OptimizeSettings, length_of, read_settings
 from schedlab.studies.cloud.optimize.tables import runs_so_far, write_tables
 
 log = logging.getLogger(__name__)
 HISTORY = "history.jsonl"
 DATA = Path("data")  # of a script, where it exists and no other folder is named
 OF_LIMITS = ("time_max", "cost_max", "throughput_min")
-OF_SETTINGS = ("preference", "epochs", "baseline_samples", "baseline_ratio")
+OF_SETTINGS = ("preference", "epochs", "batch", "baseline_samples", "baseline_ratio")
 
 
 def settings_of(arguments: argparse.Namespace) -> OptimizeSettings:
@@ -42,7 +43,9 @@ def settings_of(arguments: argparse.Namespace) -> OptimizeSettings:
         limits["cost_max"] = arguments.cost_target
     if arguments.skip_baseline:
         given["skip_baseline"] = True
-    return read_settings(arguments.config, {**given, "sla": limits})
+    settings = read_settings(arguments.config, {**given, "sla": limits})
+    length_of(settings)
+    return settings
 
 
 def read_logs(given: Sequence[Path], store: Path) -> OfflineDataAnalyzer:
@@ -60,29 +63,50 @@ def read_logs(given: Sequence[Path], store: Path) -> OfflineDataAnalyzer:
     return analyser
 
 
+def trained(arguments: argparse.Namespace) -> tuple[tuple[str, ...], list[Path]]:
+    """Return the words of a command, files by their full paths, and the scripts; the command is named by its first
+    file, else by its program. Raises UserError where neither or both are given, and for wrong files.
+    """
+    scripts, words = arguments.training_file or [], arguments.command
+    if bool(scripts) == bool(words):
+        what = "both are given" if words else "neither is given"
+        raise UserError(
+            what, where="--training_file, -- COMMAND", expected="scripts in Python, or the words of a command"
+        )
+    if words:
+        files = [Path(word) for word in words[1:] if Path(word).is_file()]
+        found = [words[0], *(str(Path(word).resolve()) if Path(word).is_file() else word for word in words[1:])]
+        if os.sep in words[0]:
+            found[0] = str(Path(words[0]).resolve())
+        return tuple(found), [files[0] if files else Path(words[0])]
+    stems = [path.stem for path in scripts]
+    if len(set(stems)) < len(stems):
+        raise UserError("two scripts have one name", where="--training_file", expected="names that tell them apart")
+    for path in scripts:
+        if not path.is_file():
+            raise UserError(
+                "there is no such file", where=f"--training_file {path}", expected="a training script in Python"
+            )
+    return (), scripts
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Optimise every training file; the exit status is 1 where a script failed or a run was cut off."""
     settings = settings_of(arguments)
     dataset = arguments.dataset_path or (DATA if DATA.exists() else None)
     if dataset is not None and not dataset.exists():
         raise UserError("there is no such folder", where=f"--dataset_path {dataset}")
-    stems = [path.stem for path in arguments.training_file]
-    if len(set(stems)) < len(stems):
-        raise UserError("two scripts have one name", where="--training_file", expected="names that tell them apart")
-    for path in arguments.training_file:
-        if not path.is_file():
-            raise UserError(
-                "there is no such file", where=f"--training_file {path}", expected="a training script in Python"
-            )
+    command, scripts = trained(arguments)
+    stems = [path.stem for path in scripts]
     settings.resource.limits()
     folders = [arguments.output_dir if len(stems) == 1 else arguments.output_dir / stem for stem in stems]
     analysers = [read_logs(arguments.offline_logs or (), folder / HISTORY) for folder in folders]
     for folder in folders:
         runs_so_far(folder)
     status = 0
-    for path, folder, analyser in zip(arguments.training_file, folders, analysers, strict=True):
+    for path, folder, analyser in zip(scripts, folders, analysers, strict=True):
         try:
-            found = optimize(path, settings, dataset, analyser, new_folder(folder / "work"))
+            found = optimize(path, settings, dataset, analyser, new_folder(folder / "work"), command)
         except ScriptFailed as error:
             log.error("error: %s", error)
             status = 1

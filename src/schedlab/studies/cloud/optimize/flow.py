@@ -22,12 +22,12 @@ from schedlab.studies.cloud.live.learn import EpisodeStep, Learned, learn, unit_
 from schedlab.studies.cloud.live.machine import machine_limits
 from schedlab.studies.cloud.live.model import JobFacts, LivePlan, anchored, constant_totals, job_facts, live_replay
 from schedlab.studies.cloud.live.run import LiveRequest, LiveRun
-from schedlab.studies.cloud.live.script import ScriptFacts, script_facts
+from schedlab.studies.cloud.live.script import ScriptFacts, command_facts, script_facts
 from schedlab.studies.cloud.model.allocation import KEEP, Allocation, ResourceConfig, held_in
 from schedlab.studies.cloud.model.analyser import UNKNOWN, Key, OfflineDataAnalyzer
 from schedlab.studies.cloud.model.fit_cores import CoreFit, fit_table
 from schedlab.studies.cloud.model.fit_report import fit_warnings
-from schedlab.studies.cloud.optimize.settings import OptimizeSettings
+from schedlab.studies.cloud.optimize.settings import OptimizeSettings, length_of
 from schedlab.studies.cloud.replay.replay import Replay
 from schedlab.studies.cloud.replay.sla import SLAConfig, forecast, known
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 log = logging.getLogger(__name__)
-EPOCHS = 15  # of a script that names none
 SHORT = 0.25  # share of a training from which on its start says more than its resources
 DECISIONS = 4  # of a training, where no interval is given
 
@@ -96,15 +95,21 @@ class _Prepared:
 
 
 def optimize(
-    script: Path, settings: OptimizeSettings, dataset: Path | None, analyser: OfflineDataAnalyzer, folder: Path
+    script: Path,
+    settings: OptimizeSettings,
+    dataset: Path | None,
+    analyser: OfflineDataAnalyzer,
+    folder: Path,
+    command: tuple[str, ...] = (),
 ) -> Optimization:
     """Optimise the training of one script; runs, tables and the policy lie in `folder`, which is new.
 
-    Raises ScriptFailed where the script fails, UserError for what cannot be.
+    command: words that run it (run.command_words); `script` is then the file or program that names it. Raises
+      ScriptFailed where the script fails, UserError for what cannot be.
     """
     began = time.monotonic()
-    facts = script_facts(script)
-    ready = _prepare(script, settings, facts, dataset, analyser, folder)
+    facts = command_facts(command) if command else script_facts(script)
+    ready = _prepare(script, settings, dataset, analyser, folder, command)
     plan, preference = ready.plan, settings.preference
     replay = live_replay(ready.fit, ready.job, plan, preference)
     learned = learn(replay, preference, {**settings.rl.model_dump(), "seed": settings.seed}, folder)
@@ -150,14 +155,14 @@ def optimize(
 def _prepare(
     script: Path,
     settings: OptimizeSettings,
-    facts: ScriptFacts,
     dataset: Path | None,
     analyser: OfflineDataAnalyzer,
     folder: Path,
+    command: tuple[str, ...],
 ) -> _Prepared:
     """Measure a script shortly, fit the model, and freeze the limits."""
     resource = settings.resource.limits()
-    epochs = settings.epochs or facts.epochs or EPOCHS
+    epochs = length_of(settings)
     request = LiveRequest(
         script=script,
         allocation=resource.most,
@@ -167,6 +172,7 @@ def _prepare(
         prices=resource,
         dataset_path=dataset,
         seconds=settings.time_limit,
+        command=command,
     )
     per_gpu = settings.batching == "per_gpu" and resource.gpu_count_max > 0
     length, count = (
@@ -277,6 +283,7 @@ def _live_job(
 ) -> LiveJob:
     return LiveJob(
         script=request.script,
+        command=request.command,
         epochs=plan.epochs,
         interval=plan.interval,
         batch=job.batch if job.per_gpu else settings.batch,

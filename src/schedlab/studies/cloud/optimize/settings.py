@@ -15,6 +15,8 @@ from schedlab.studies.cloud.live.machine import machine_resources
 from schedlab.studies.cloud.model.allocation import PRICES, ResourceConfig
 from schedlab.studies.cloud.scenario import Preference
 
+OPTIONS = {"batch": "batch_size"}  # setting -> option, where their names differ
+
 
 class LimitSettings(Settings):
     """Service levels; null: forecast from logs or the baseline, or the default."""
@@ -80,7 +82,7 @@ class OptimizeSettings(Settings):
         "balanced", doc="what matters most: a name, or weights of cost, time and resource as in `0.1:0.1:0.8`"
     )
     epochs: int | None = setting(
-        None, doc="length of the training; null: the script's own, else 15", unit="epochs", ge=1
+        None, doc="length of the training; has to be given here or by `--epochs`", unit="epochs", ge=1
     )
     interval: int | None = setting(
         None, doc="epochs between two decisions; null: a quarter of the training", unit="epochs", ge=1
@@ -119,7 +121,17 @@ def read_settings(config: Path | None, options: Mapping[str, Any]) -> OptimizeSe
             values,
             lambda path: ": ".join([str(config), ".".join(map(str, path))] if path else [str(config)]),
         )
-    return checked_settings(merged(values, options), lambda path: f"--{path[-1]}" if path else "command line")
+    return checked_settings(
+        merged(values, options), lambda path: f"--{OPTIONS.get(path[-1], path[-1])}" if path else "command line"
+    )
+
+
+def length_of(settings: OptimizeSettings) -> int:
+    """Return the length of the training, epochs. Raises UserError where it is not given."""
+    if settings.epochs is None:
+        what, remedy = "the length of the training is not given", "give --epochs N, or epochs in the file of --config"
+        raise UserError(what, where="--epochs", expected="a whole number of epochs", remedy=remedy)
+    return settings.epochs
 
 
 def checked_settings(

@@ -35,7 +35,7 @@ from schedlab.studies.cloud.model.cost import ResourceCostCalculator, check_batc
 from schedlab.studies.cloud.optimize.command import write_all
 from schedlab.studies.cloud.optimize.flow import optimize
 from schedlab.studies.cloud.optimize.report import report_values
-from schedlab.studies.cloud.optimize.settings import checked_settings
+from schedlab.studies.cloud.optimize.settings import checked_settings, length_of
 from schedlab.studies.cloud.optimize.tables import runs_so_far
 from schedlab.studies.cloud.replay.episode_tables import step_tables, step_values
 from schedlab.studies.cloud.replay.reward import PREFERENCES
@@ -348,6 +348,7 @@ class CloudResourceOptimizer:
 
     def optimize(self, script: Path | str, dataset: Path | str | None = None) -> dict[str, Any]:
         """Optimise a script's training; return the report, written with tables to `output_dir`. Raises ScriptFailed."""
+        length_of(self.settings)
         runs_so_far(self.output_dir)  # a damaged one is told before anything runs
         path, data = Path(script), Path(dataset) if dataset is not None else None
         self.found = optimize(path, self.settings, data, self.analyser, new_folder(self.output_dir / "work"))
