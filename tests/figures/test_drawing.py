@@ -127,6 +127,7 @@ def test_policy_order_follows_the_direction() -> None:
     table = pd.concat([rows(), rows(scenario="t", value=[3.0, 5.0]), rows(scenario="u", value=[9.0, 5.0])])
     assert policy_order(table, COST) == ["a", "b"]
     assert policy_order(table, Metric("mean_cost", "s", "higher")) == ["b", "a"]
+    assert policy_order(table.assign(kind=["oracle", "rule"] * 3), COST) == ["b", "a"]
 
 
 def test_oracles_lead_no_order() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import theme
-from schedlab.figures.order import kinds_of, policy_order
+from schedlab.figures.order import policy_order
 from schedlab.figures.panels.axes import axis_label, direct_labels
 from schedlab.figures.panels.curves import learning_curve
 from schedlab.figures.panels.points import UNCERTAINTY, explain_uncertainty, points_with_uncertainty
@@ -26,8 +26,5 @@ def draw_costs(tables: StudyTables, spec: FigureSpec) -> Drawing:
         learning_curve(panels[-1], points, styles[policy], label=policy)
     panels[-1].set(title="learning", xlabel="step", ylabel=axis_label(metric))
     direct_labels(panels[-1])
-    kinds = kinds_of(tables.scores)
-    candidates = [name for name in order if kinds[name] != "oracle"]
-    values = {"best": candidates[0]}
-    values |= explain_uncertainty(figure, rows, tables.statistics.confidence)
+    values = {"best": order[0], **explain_uncertainty(figure, rows, tables.statistics.confidence)}
     return Drawing(figure, f"Best at the median: {{best}}. {UNCERTAINTY}", values)

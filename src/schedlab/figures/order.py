@@ -20,12 +20,13 @@ def kinds_of(table: pd.DataFrame) -> dict[str, str]:
 
 def policy_order(summary: pd.DataFrame, metric: Metric) -> list[str]:
     """Return the policies of a summary from best to worst in a metric, by their median rank over the scenarios; ties by
-    name.
+    name. Oracles stand after all others, for none of them is the best policy.
     """
     rows = summary[summary["metric"] == metric.name]
     ranks = rows.groupby(["scenario", "split", "mode"])["value"].rank(ascending=metric.better == "lower")
     medians = ranks.groupby(rows["policy"]).median()
-    return sorted(medians.index, key=lambda name: (medians[name], name))
+    kinds = kinds_of(rows)
+    return sorted(medians.index, key=lambda name: (kinds[name] == "oracle", medians[name], name))
 
 
 def ranked(values: Mapping[str, float], better: Better, kinds: Mapping[str, str] | None = None) -> list[str]:

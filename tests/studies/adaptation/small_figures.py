@@ -235,7 +235,7 @@ SPECS = {
         "f", "decisions", "t", "Shown.", scenarios=("early", "late"), policies=("clever", "constant")
     ),
     "trunk": FigureSpec("f", "trunk", "t", "Shown.", scenarios=("early", "late")),
-    "moves": FigureSpec("f", "moves", "t", "Shown.", params={"kept": "early", "down": "up_down"}),
+    "moves": FigureSpec("f", "moves", "t", "Shown.", params={"stay": "early", "down": "up_down"}),
 }
 
 

@@ -161,6 +161,7 @@ def test_where_more_is_better_the_highest_mean_is_best():
     rows = score_rows("util_makespan", {"blocks": {"fcfs": [[0.5, 0.6]], "sjf": [[0.7, 0.9]]}})
     drawing = draw(made(rows), "windows", "blocks", metric="util_makespan")
     (found,) = drawing.values["scenarios"]
+    assert rows_of(drawing.figure.axes[0]) == ["sjf", "fcfs"]
     assert [found[name].value for name in ("mean", "worst_mean", "median")] == pytest.approx([0.8, 0.55, 0.8])
     assert found["share"] is None
 

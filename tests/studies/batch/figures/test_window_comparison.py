@@ -78,6 +78,21 @@ def test_policies_that_no_scenario_scores_together_are_told() -> None:
         list(comparisons(here, "ours", ("rule", "ours")))
 
 
+def test_the_command_takes_the_level_of_intervals_from_the_study(tmp_path, capsys) -> None:
+    tables.write(tables.SCORES, tmp_path / "case/evaluation/rules.parquet", scores())
+    command = ["batch", "compare", str(tmp_path / "case/evaluation/rules.parquet"), "--policy", "ours"]
+    widths = []
+    for level in (None, 0.5):
+        if level is not None:
+            (tmp_path / "config").mkdir()
+            (tmp_path / "config/summarise.yaml").write_text(f"statistics: {{confidence: {level}, baseline: rule}}\n")
+        assert main([*command, "--baseline", "rule"]) == 0
+        (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+        assert float(row["confidence"]) == (level or 0.95)
+        widths.append(float(row["geometric_ratio_high"]) - float(row["geometric_ratio_low"]))
+    assert widths[1] < 0.7 * widths[0]
+
+
 def test_the_command(tmp_path, capsys) -> None:
     tables.write(tables.SCORES, tmp_path / "scores.parquet", scores())
     assert (

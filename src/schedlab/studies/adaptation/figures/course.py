@@ -192,17 +192,17 @@ _NEVER_ENDS = "end without growth: mean of all replicates and their range"
 
 
 def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Left: two moves that may widen as well as deepen. Right: sequences with resources kept and taken away.
+    """Left: two moves that may widen as well as deepen. Right: sequences where resources stay and are taken away.
 
-    `kept` starts like `down`, without the way back; nothing is done at decisions that `down` has not.
+    `stay` starts like `down`, without the way back; nothing is done at decisions that `down` has not.
     """
     settings = settings_of(spec, MovesSettings)
-    widen, down, kept = data.scenarios_of(tables, spec, (settings.widen, settings.down, settings.kept))
+    widen, down, stay = data.scenarios_of(tables, spec, (settings.widen, settings.down, settings.stay))
     if widen.problem.tree.decisions != 2:
         where = f"figure {spec.name}: params.widen"
         what = f"{widen.name} has {widen.problem.tree.decisions} decisions"
         raise UserError(what, where=where, expected="a scenario with two")
-    quantity = data.one_quantity([widen, down, kept], spec)
+    quantity = data.one_quantity([widen, down, stay], spec)
     figure, (left, right) = theme.new_figure(1, 2, height_mm=86, width_ratios=[1.05, 1])
     actions, label = widen.action_names, axis_label(quantity)
     square = pd.DataFrame(widen.mean().reshape(len(actions), len(actions)), actions, actions)
@@ -210,9 +210,9 @@ def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
     heat_map(left, square, form="{:.3f}", label=label, colours=colours)
     left.set(title=f"{widen.label}: means of {widen.replicates} replicates", xlabel="second move", ylabel="first move")
     left.tick_params(axis="x", rotation=30)
-    stay, back = _both(down, kept)
+    stayed, back = _both(down, stay)
     sides = (
-        (stay, "resources stay", theme.colour(0), "o", -0.14),
+        (stayed, "resources stay", theme.colour(0), "o", -0.14),
         (back, "resources are taken away", theme.colour(3), "D", 0.14),
     )
     keys = []
@@ -225,21 +225,21 @@ def draw_moves(tables: StudyTables, spec: FigureSpec) -> Drawing:
     right.grid(True, axis="x")
     right.set(title=f"{down.label}: taken away at {down.problem.setup.downs[0]:g} s", xlabel=label)
     legend_outside(figure, [*keys, key("no growth, in either case", color=MUTED, **data.DASHED)], columns=3)
-    facts = {**_widening(widen), **_way_back(stay.mean(0), back.mean(0), down)}
+    facts = {**_widening(widen), **_way_back(stayed.mean(0), back.mean(0), down)}
     return Drawing(figure, MOVES, facts)
 
 
-def _both(down: Shown, kept: Shown) -> tuple[np.ndarray, np.ndarray]:
-    """Results of each sequence of `down` with resources kept and taken away, on common units (units, sequences).
+def _both(down: Shown, stay: Shown) -> tuple[np.ndarray, np.ndarray]:
+    """Results of each sequence of `down` where the resources stay and are taken away: two of (units, sequences).
 
-    Nothing is done at the further decisions of `kept`.
+    Nothing is done at the further decisions of `stay`.
     """
-    tree, units = kept.problem.tree, down.problem.view.units
+    tree, units = stay.problem.tree, down.problem.view.units
     rest = tree.nothing[down.problem.tree.decisions :]
     columns = [tree.index(sequence + rest) for sequence in down.sequences]
-    rows = [row for row, unit in enumerate(kept.problem.view.units) if unit in units]
-    own = [units.index(kept.problem.view.units[row]) for row in rows]
-    return kept.values()[np.ix_(rows, columns)], down.values()[own]
+    rows = [row for row, unit in enumerate(stay.problem.view.units) if unit in units]
+    own = [units.index(stay.problem.view.units[row]) for row in rows]
+    return stay.values()[np.ix_(rows, columns)], down.values()[own]
 
 
 def _dumbbells(axes: Axes, values: np.ndarray, shift: float, colour: str, marker: str) -> None:

@@ -96,7 +96,7 @@ class MovesSettings(Settings):
 
     widen: ScenarioName = setting("widen", doc="scenario of two moves that may widen")
     down: ScenarioName = setting(doc="scenario whose resources are taken away")
-    kept: ScenarioName = setting(doc="scenario that starts like it and keeps them")
+    stay: ScenarioName = setting(doc="scenario that starts like it and keeps them")
 
 
 FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that draws it, and its values

@@ -15,8 +15,10 @@ import pandas as pd
 from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_text
+from schedlab.config.runtime.parts import read_part
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed, generator
+from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation import tables
 from schedlab.studies.batch.figures.comparison import comparisons
 from schedlab.studies.batch.jobs import jobs_of, machine_of, out_of_order, prefill, window
@@ -140,9 +142,20 @@ def _write_rows(path: Path, header: str, first: Iterable[object], second: Iterab
 def compare(arguments: argparse.Namespace) -> int:
     """Print the ratios of the policy to its baselines as CSV; return the exit status."""
     scores = tables.join(tables.SCORES, [_scores(path) for path in arguments.scores])
-    rows = list(comparisons(scores, arguments.policy, tuple(arguments.baseline), arguments.split))
-    print(pd.DataFrame(rows).round(4).to_csv(index=False), end="")
+    statistics = study_statistics(arguments.scores)
+    rows = comparisons(scores, arguments.policy, tuple(arguments.baseline), arguments.split, statistics)
+    table = pd.DataFrame(rows).assign(confidence=statistics.confidence)
+    print(table.round(4).to_csv(index=False), end="")
     return 0
+
+
+def study_statistics(paths: Iterable[Path]) -> StatisticsSettings:
+    """Return how the study of tables of scores makes its intervals, from the frozen part of its summary; the settings'
+    defaults for tables that lie elsewhere.
+    """
+    above = (folder / "config/summarise.yaml" for path in paths for folder in path.resolve().parents)
+    part = next((path for path in above if path.is_file()), None)
+    return StatisticsSettings() if part is None else validate(StatisticsSettings, read_part(part)["statistics"])
 
 
 def _scores(path: Path) -> pd.DataFrame:

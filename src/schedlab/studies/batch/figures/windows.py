@@ -99,12 +99,12 @@ def row_styles(scores: pd.DataFrame) -> dict[str, Style]:
 
 
 def window_means(scores: pd.DataFrame, scenario: str, metric: str, policies: tuple[str, ...] = ()) -> pd.DataFrame:
-    """Return a metric on test windows, mean over seeds: a row a window, a column a policy, lowest mean first."""
+    """Return a metric on test windows, mean over seeds: a row a window, a column a policy, best mean first."""
     rows = scores[(scores["scenario"] == scenario) & (scores["metric"] == metric) & (scores["split"] == "test")]
     if policies:
         rows = rows[rows["policy"].isin(policies)]
     table = rows.pivot_table(index="unit", columns="policy", values="value", aggfunc="mean")
-    return table[ranked(table.mean().to_dict(), "lower")]
+    return table[ranked(table.mean().to_dict(), BY_NAME[metric].better)]
 
 
 def same_as_rules(table: pd.DataFrame, kinds: Mapping[str, str]) -> dict[str, str]:

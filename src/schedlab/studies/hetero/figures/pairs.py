@@ -46,7 +46,7 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
         raise UserError(what, where=f"figure {spec.name}: scenarios", expected="a scenario with pairs")
     shown = {policy: means[policy] for policy in spec.policies or means if policy in means and policy not in pairs}
     order = ranked(shown, metric.better)
-    rules = {rule: same_scores(tables.scores, name, rule, pairs) for rule in settings.found if rule in shown}
+    rules = {rule: same_scores(tables.scores, name, rule, pairs) for rule in settings.searches if rule in shown}
     chosen = {rule: pair for rule, pair in rules.items() if pair}
     rows_mm, scale = ROW_MM * len(order), units.scaled(metric, max(pairs.values()))
     figure, (above, below) = theme.new_figure(2, 1, height_mm=82 + rows_mm, height_ratios=[46, 8 + rows_mm])

@@ -48,8 +48,8 @@ class PairsSettings(Settings):
     """The figure `pairs`."""
 
     metric: Score = setting("mean_bounded_slowdown", doc="score that colours the pairs")
-    found: tuple[PolicyName, ...] = setting(
-        ("best_fixed_pair", "best_fixed_pair-equal"), doc="rules that found a pair by trying; the pair is framed"
+    searches: tuple[PolicyName, ...] = setting(
+        ("best_fixed_pair", "best_fixed_pair-equal"), doc="rules that choose a pair by trying all; it is framed"
     )
 
 
