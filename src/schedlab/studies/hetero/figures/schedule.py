@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
+from matplotlib.ticker import MaxNLocator
 
 from schedlab.batsim.files.results import intervals
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
@@ -41,10 +42,9 @@ def draw_gantt(tables: StudyTables, spec: FigureSpec) -> Drawing:
     colours, count = ScalarMappable(LogNorm(1.0, DARKEST), "viridis_r"), len(found)
     figure, panels = theme.new_figure(count, 1, height_mm=22 + 34 * count, sharex=True, squeeze=False)
     for axes, (policy, jobs) in zip(panels[:, 0], found.items(), strict=True):
-        job_boxes(axes, jobs, scale.size, colours)
+        gantt_panel(axes, jobs, scale.size, colours, machine)
         if settings.labels:
             job_numbers(axes, jobs, scale.size, colours)
-        clusters(axes, machine)
         axes.set_title(policy)
     panels[-1, 0].set(xlabel=scale.label, xlim=(0, max(ends.values()) / scale.size))
     worst = max(float(jobs["slowdown"].max()) for jobs in found.values())
@@ -76,14 +76,22 @@ def with_slowdown(jobs: pd.DataFrame, threshold: float) -> pd.DataFrame:
     return ran.assign(slowdown=slowdown, **{key: ran[key] - first for key in ("submit", "start", "finish")})
 
 
-def job_boxes(axes: Axes, jobs: pd.DataFrame, size: float, colours: ScalarMappable) -> None:
-    """Draw a box for each job and run of neighbouring cores; size: seconds of a unit of the time axis."""
+def gantt_panel(
+    axes: Axes, jobs: pd.DataFrame, size: float, colours: ScalarMappable, machine: Hierarchy | None
+) -> None:
+    """Draw a box for each job and run of neighbouring cores, and the clusters of the machine where it is known.
+
+    size  seconds of a unit of the time axis
+    """
     places, faces = [], []
     for job in jobs.itertuples():
         for first, last in intervals(job.allocation):
             places.append((job.start / size, job.finish / size, first - 0.5, last + 0.5))
             faces.append(colours.to_rgba(job.slowdown))
     boxes(axes, places, faces, edgecolors="white", linewidths=0.3)
+    axes.set_ylabel("core")
+    if machine is not None:
+        clusters(axes, machine)
 
 
 def job_numbers(
@@ -105,10 +113,13 @@ def clusters(axes: Axes, machine: Hierarchy) -> None:
     """Draw lines between clusters; right of them their speeds."""
     inside = [[chip for node in cluster.nodes for chip in node.processors] for cluster in machine.clusters]
     edges = np.cumsum([0, *(sum(chip.cores for chip in chips) for chips in inside)])
-    axes.set(ylim=(-0.5, machine.cores - 0.5), ylabel="core")
+    axes.set_ylim(-0.5, machine.cores - 0.5)
     if len(inside) > MOST_CLUSTERS:
         return
-    axes.set_yticks(edges[:-1], [str(edge) for edge in edges[:-1]])
+    if len(inside) > 1:
+        axes.set_yticks(edges[:-1], [str(edge) for edge in edges[:-1]])
+    else:
+        axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     look: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center", "fontsize": "x-small"}
     for chips, low, high in zip(inside, edges, edges[1:], strict=False):
         if low:
