@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Collection
 from typing import Any, TypeVar
 
@@ -13,12 +14,20 @@ S = TypeVar("S", bound=Settings)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose commands tell unknown options themselves, with the one that was probably meant."""
+    """A parser whose commands report unknown options themselves, with the one that was probably meant."""
+
+    has_commands = False
+
+    def add_subparsers(self, **keywords: Any) -> Any:
+        self.has_commands = True
+        return super().add_subparsers(**keywords)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         chosen, unknown = super().parse_known_args(args, namespace)
-        if unknown and self._subparsers is None:
-            near = nearest(unknown[0].partition("=")[0], self._option_string_actions)
+        if unknown and not self.has_commands:
+            named = re.findall(r"^  (-\S.*?)(?:  |$)", self.format_help(), re.MULTILINE)  # each option's heading
+            options = re.findall(r"(?<!\S)-[-\w]+", " ".join(named))
+            near = nearest(unknown[0].partition("=")[0], options)
             self.error(f"unrecognized arguments: {' '.join(unknown)}" + (f"; did you mean {near}?" if near else ""))
         return chosen, unknown
 

@@ -6,12 +6,13 @@ import argparse
 import json
 
 from schedlab.cli.options import key_values, typed_options
+from schedlab.config.contract import Subcommands
 
 SUMMARY = "platforms: describe, generate"
 COLUMNS = ("name", "clusters", "nodes", "processors", "cores", "reference_speed_gflops", "power_w", "memory_gb")
 
 
-def add_platform_commands(commands: argparse._SubParsersAction) -> None:
+def add_platform_commands(commands: Subcommands) -> None:
     """Add `platform describe|generate`."""
     platform = commands.add_parser("platform", help=SUMMARY, description=SUMMARY)
     parts = platform.add_subparsers(title="commands", metavar="COMMAND", required=True)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schedlab.config.contract import Subcommands
 from schedlab.config.errors import UserError
 from schedlab.config.runtime.termination import STATUS, Terminated, unwinding
 
@@ -34,7 +35,7 @@ SUMMARY = (
 )
 
 
-def add_sim_commands(groups: argparse._SubParsersAction) -> None:
+def add_sim_commands(groups: Subcommands) -> None:
     """Add `schedlab sim` with its commands `run` and `serve`."""
     summary = "simulate batch queues as Batsim does: run, serve"
     sim = groups.add_parser("sim", help=summary, description=summary)

@@ -8,6 +8,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from schedlab.cli.options import count, key_values, typed_options, whole_numbers
+from schedlab.config.contract import Subcommands
 
 if TYPE_CHECKING:
     from schedlab.workloads.trace import Trace
@@ -18,7 +19,7 @@ UNITS = {"run": " (s)", "time_requested": " (s)", "gap": " (s)"}  # of distribut
 log = logging.getLogger("schedlab.trace")
 
 
-def add_trace_commands(commands: argparse._SubParsersAction) -> None:
+def add_trace_commands(commands: Subcommands) -> None:
     """Add `trace describe|clean|trim|lublin|to-batsim`."""
     trace = commands.add_parser("trace", help=SUMMARY, description=SUMMARY)
     parts = trace.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -29,7 +30,7 @@ def add_trace_commands(commands: argparse._SubParsersAction) -> None:
     _add_to_batsim(parts)
 
 
-def _add_describe(parts: argparse._SubParsersAction) -> None:
+def _add_describe(parts: Subcommands) -> None:
     parser = parts.add_parser("describe", help="counts, oddities, distributions and arrivals of a trace")
     _add_file(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document instead of a table")
@@ -39,7 +40,7 @@ def _add_describe(parts: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=_describe)
 
 
-def _add_clean(parts: argparse._SubParsersAction) -> None:
+def _add_clean(parts: Subcommands) -> None:
     parser = parts.add_parser("clean", help="drop or mend what a simulation cannot run, and say how often")
     _add_file(parser)
     parser.add_argument("output", metavar="OUT", help=OUT_HELP)
@@ -52,7 +53,7 @@ def _add_clean(parts: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=_clean)
 
 
-def _add_trim(parts: argparse._SubParsersAction) -> None:
+def _add_trim(parts: Subcommands) -> None:
     parser = parts.add_parser("trim", help="cut a piece out of a trace")
     _add_file(parser)
     parser.add_argument("output", metavar="OUT", help=OUT_HELP)
@@ -73,7 +74,7 @@ def _add_trim(parts: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=_trim)
 
 
-def _add_lublin(parts: argparse._SubParsersAction) -> None:
+def _add_lublin(parts: Subcommands) -> None:
     parser = parts.add_parser("lublin", help="a trace from the model of Lublin and Feitelson")
     parser.add_argument("output", metavar="OUT", help=OUT_HELP)
     parser.add_argument("--jobs", type=int, help="default: 10000")
@@ -87,7 +88,7 @@ def _add_lublin(parts: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=_lublin)
 
 
-def _add_to_batsim(parts: argparse._SubParsersAction) -> None:
+def _add_to_batsim(parts: Subcommands) -> None:
     parser = parts.add_parser("to-batsim", help="a workload of Batsim with memory and memory bandwidth, for a platform")
     _add_file(parser)
     parser.add_argument("output", metavar="OUT", help="workload file (JSON) to write")

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Required, TypedDict, U
 from schedlab.config.settings import StatisticsSettings
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
     import gymnasium as gym
     import pandas as pd
     from matplotlib.figure import Figure
@@ -24,6 +26,12 @@ if TYPE_CHECKING:
 
 Scalar = bool | int | float | str | None
 Split = Literal["train", "validation", "test"]
+
+
+class Subcommands(Protocol):
+    """What commands are added to: what argparse's `add_subparsers` returns, whose class has no public name."""
+
+    def add_parser(self, name: str, **keywords: Any) -> ArgumentParser: ...
 
 
 @dataclass(frozen=True)

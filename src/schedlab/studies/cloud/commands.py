@@ -6,12 +6,13 @@ import argparse
 from functools import partial
 from pathlib import Path
 
+from schedlab.config.contract import Subcommands
 from schedlab.config.plugins import load_object
 from schedlab.config.runtime.job_log import one_thread
 from schedlab.config.runtime.termination import STATUS, Terminated, unwinding
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
+def add_commands(commands: Subcommands) -> None:
     """Add the commands, each of which sets `run` to a function (arguments) -> exit status."""
     about = "answer a case file (its kind by its name: actions, change, cost, reward, similarity, sla) "
     about += "and print it as one JSON document"
@@ -25,7 +26,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     _add_optimize(commands)
 
 
-def _add_fit(commands: argparse._SubParsersAction) -> None:
+def _add_fit(commands: Subcommands) -> None:
     about = "fit the performance model to logs and print parameters, number of rows and median relative error "
     about += "of the step time"
     parser = commands.add_parser("fit", help=about, description=about)
@@ -41,7 +42,7 @@ def _add_fit(commands: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=partial(_on_one_thread, "schedlab.studies.cloud.model.fit_report:run_fit"))
 
 
-def _add_sweep(commands: argparse._SubParsersAction) -> None:
+def _add_sweep(commands: Subcommands) -> None:
     about = "run a training script on a grid of allocations, write its epochs as CSV and fit the performance model "
     about += "to them"
     parser = commands.add_parser("sweep", help=about, description=about)
@@ -62,7 +63,7 @@ def _add_sweep(commands: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=partial(_until_terminated, "schedlab.studies.cloud.live.sweep:run_sweep"))
 
 
-def _add_optimize(commands: argparse._SubParsersAction) -> None:
+def _add_optimize(commands: Subcommands) -> None:
     about = "measure a training script, learn what to give it, train it so, and report"
     parser = commands.add_parser("optimize", help=about, description=about)
     add = parser.add_argument

@@ -166,7 +166,7 @@ def _widenable(network: Network) -> list[int]:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "feed_forward_net"])
 def test_widening_is_exact_in_both_modes(name):
-    network = used(name).double()
+    network = used(name).to(torch.float64)
     x = images(network).double()
     assert _widenable(network)
     for block in _widenable(network):
@@ -190,7 +190,7 @@ def test_widening_reaches_through_a_flatten():
 
 
 def test_widening_and_deepening_mix_in_every_order():
-    network = used("convnet2").double()
+    network = used("convnet2").to(torch.float64)
     x = images(network).double()
     growth = GrowthSettings()
     for first in (0, 1):
@@ -202,7 +202,7 @@ def test_widening_and_deepening_mix_in_every_order():
 
 
 def test_widened_moments_are_those_of_the_widened_function():
-    network = used("convnet2").double().train()
+    network = used("convnet2").to(torch.float64).train()
     x, targets = images(network, 32).double(), torch.arange(32) % 10
     wide, resized = widen(network, 0, 2.5, seed=2)
     for one in (network, wide):

@@ -142,7 +142,7 @@ def test_loaded_and_converted_states_reach_the_forward_pass():
         twin = build(network.architecture, 0).eval()
         twin.load_state_dict(other.state_dict(), assign=assign)
         assert torch.equal(twin(x), other(x))
-    double = copy.deepcopy(network).double()
+    double = copy.deepcopy(network).to(torch.float64)
     assert double(x.double()).dtype == torch.float64
     assert difference(network(x), double(x.double()).float()) < 1e-5
 

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+from schedlab.config.contract import Subcommands
 from schedlab.studies.adaptation.learners.encoders import SHIPPED_VOCABULARY
 from schedlab.studies.adaptation.simulator.table import METRICS
 
@@ -32,7 +33,7 @@ parent must be there or come in the same call. Keys that have no counterpart are
 are refused."""
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
+def add_commands(commands: Subcommands) -> None:
     """Add the commands; each sets `run` to the name of a function (arguments) -> exit status."""
     _add_run(commands)
     _add_predict(commands)
@@ -53,7 +54,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     _add_import(commands)
 
 
-def _add_run(commands: argparse._SubParsersAction) -> None:
+def _add_run(commands: Subcommands) -> None:
     about = "train one job for real, growing as a policy or a sequence says"
     parser = commands.add_parser("run", help=about, description=_RUN)
     add, flag = parser.add_argument, _flags(parser)
@@ -85,7 +86,7 @@ def _add_run(commands: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=f"{HERE}.commands.run:run")
 
 
-def _add_predict(commands: argparse._SubParsersAction) -> None:
+def _add_predict(commands: Subcommands) -> None:
     parser = commands.add_parser("predict", help="a trained network on data", description=_PREDICT)
     add = parser.add_argument
     add("weights", type=Path, metavar="WEIGHTS", help=".npz or .h5, as written by `run --weights`")
@@ -97,7 +98,7 @@ def _add_predict(commands: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=f"{HERE}.commands.networks:predict")
 
 
-def _add_calibrate(commands: argparse._SubParsersAction) -> None:
+def _add_calibrate(commands: Subcommands) -> None:
     about = "measure this machine's epoch seconds as a timing"
     parser = commands.add_parser("calibrate", help=about, description=_CALIBRATE)
     add, flag = parser.add_argument, _flags(parser)
@@ -116,7 +117,7 @@ def _add_calibrate(commands: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=f"{HERE}.commands.calibrate:run")
 
 
-def _add_weights(commands: argparse._SubParsersAction) -> None:
+def _add_weights(commands: Subcommands) -> None:
     about = "convert weights to and from TensorFlow's layouts"
     parser = commands.add_parser("weights", help=about, description=_CONVERT)
     several = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -134,7 +135,7 @@ def _add_weights(commands: argparse._SubParsersAction) -> None:
     convert.set_defaults(run=f"{HERE}.commands.networks:convert")
 
 
-def _add_import(commands: argparse._SubParsersAction) -> None:
+def _add_import(commands: Subcommands) -> None:
     about = "published run files (TOML) as scenarios and policies"
     parser = commands.add_parser("import", help=about, description=_IMPORT)
     add, flag = parser.add_argument, _flags(parser)

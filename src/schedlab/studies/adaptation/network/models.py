@@ -20,9 +20,8 @@ class Network(nn.Module):
     """A network of an architecture with the tensors of `state` (named as `Layer.parameters` and `.buffers`).
 
     `network(images)` takes float32 images (n, channels, height, width) and returns logits (n, classes). The forward
-    pass is a
-    loop over plain functions: a tenth faster than the same layers as modules for small networks. Tensors are found
-    under `state_dict()` and `named_parameters()` by names that insertions leave alone (`block0.conv.weight`).
+    pass is a loop over plain functions: a tenth faster than the same layers as modules for small networks. Tensors are
+    found under `state_dict()` and `named_parameters()` by names that insertions leave alone (`block0.conv.weight`).
     """
 
     def __init__(self, architecture: Architecture, state: Mapping[str, Tensor]) -> None:
@@ -67,8 +66,9 @@ class Network(nn.Module):
             for layer, shape in zip(layers, inputs, strict=True)
         ]
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Network:
-        super()._apply(fn, recurse)
+    def to(self, *place: Any, **keywords: Any) -> Network:
+        """Move or convert all tensors, as any module; `cuda()`, `double()` and the like are not followed."""
+        super().to(*place, **keywords)
         self._bind()
         return self
 

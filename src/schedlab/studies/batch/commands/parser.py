@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from schedlab.config.contract import Subcommands
 from schedlab.studies.batch.scenario import BACKFILL_ORDERS, BACKFILLS
 
 COMPARE = "compare a policy with others on the windows of every scenario that scores both, and print the ratios as CSV"
@@ -17,7 +18,7 @@ batch size, and print it as one JSON document. --learn learns until the mean ret
 programs first."""
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
+def add_commands(commands: Subcommands) -> None:
     """Add the commands, each of which sets `run` to the name of a function (arguments) -> exit status."""
     parser = _add(commands, "compare", "evaluate:compare", COMPARE, COMPARE)
     parser.add_argument(
@@ -39,9 +40,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     )
 
 
-def _add(
-    commands: argparse._SubParsersAction, name: str, run: str, about: str, description: str
-) -> argparse.ArgumentParser:
+def _add(commands: Subcommands, name: str, run: str, about: str, description: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=about, description=description)
     parser.set_defaults(run=f"schedlab.studies.batch.commands.{run}")
     return parser

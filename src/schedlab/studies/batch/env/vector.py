@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from schedlab.config.errors import UserError
-from schedlab.learning.vector_seeds import place_generators
+from schedlab.learning.vector_envs import gathered, place_generators
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
 from schedlab.studies.batch.example import example_task
 from schedlab.studies.batch.simulator.stepper import Drawn, Stepper, Task, rows_of
@@ -82,17 +82,17 @@ class BatchVectorEnv(VectorEnv):
         if not over.all():
             stepper.step(actions)
         rewards, ended = stepper.rewards.copy(), stepper.ended & ~over
-        final: dict[str, Any] = {}
+        final: dict[int, dict[str, Any]] = {}
         if self.autoreset_mode == AutoresetMode.SAME_STEP:
             for place in np.flatnonzero(ended).tolist():
-                ending = {"final_obs": stepper.observations[place].copy(), "final_info": stepper.info(place)}
-                final = self._add_info(final, ending, place)
+                final[place] = {"final_obs": stepper.observations[place].copy(), "final_info": stepper.info(place)}
                 self._open(place)
         elif self.autoreset_mode == AutoresetMode.NEXT_STEP:
             for place in np.flatnonzero(over).tolist():
                 rewards[place] = 0.0
                 self._open(place)
-        return stepper.observations.copy(), rewards, ended, np.zeros(self.num_envs, dtype=bool), self._infos() | final
+        infos = self._infos() | gathered(final, self.num_envs)
+        return stepper.observations.copy(), rewards, ended, np.zeros(self.num_envs, dtype=bool), infos
 
     def action_masks(self) -> np.ndarray:
         """Return True for each row that may be chosen now (N, 128)."""

@@ -60,21 +60,27 @@ class QueueNetworks(NetworksBase):
     """
 
     def __init__(
-        self, *spaces_and_schedule: Any, layout: Layout, network: str, value: str, value_rate: float, **keywords: Any
+        self,
+        observation_space: gym.Space,
+        action_space: gym.Space,
+        lr_schedule: Any,
+        *,
+        layout: Layout,
+        network: str,
+        value: str,
+        value_rate: float,
+        **keywords: Any,
     ) -> None:
-        self.layout, self.names, self.value_rate = layout, (network, value), value_rate
-        super().__init__(*spaces_and_schedule, net_arch=[], **keywords)
-
-    def _build(self, lr_schedule: Any) -> None:
-        layout = self.layout
+        with torch.random.fork_rng(devices=[]):  # theirs draw parameters that are not used
+            super().__init__(observation_space, action_space, lr_schedule, net_arch=[], **keywords)
         self.mlp_extractor = Reader(layout)
-        self.action_net, self.value_net = policy_network(self.names[0], layout), value_network(self.names[1], layout)
+        self.action_net, self.value_net = policy_network(network, layout), value_network(value, layout)
         if self.ortho_init:
             begin_orthogonal(self.action_net, POLICY_GAIN)
             begin_orthogonal(self.value_net, VALUE_GAIN)
         groups = [
             {"params": list(self.action_net.parameters())},
-            {"params": list(self.value_net.parameters()), "factor": self.value_rate},
+            {"params": list(self.value_net.parameters()), "factor": value_rate},
         ]
         self.optimizer = self.optimizer_class(groups, lr=lr_schedule(1), **self.optimizer_kwargs)
 

@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from schedlab.config.errors import UserError
-from schedlab.learning.vector_seeds import place_generators
+from schedlab.learning.vector_envs import gathered, place_generators
 from schedlab.studies.cloud.example import example_replay
 from schedlab.studies.cloud.legacy import LegacySettings
 from schedlab.studies.cloud.model.allocation import ACTIONS, KEEP, PAPER_ACTIONS
@@ -139,10 +139,11 @@ class CloudReplayVectorEnv(VectorEnv):
         final: dict[str, Any] = {}
         if (over := np.flatnonzero(ended | cut)).size:
             observed = self._observation()
-            for place in over.tolist():
-                final = self._add_info(
-                    final, {"final_obs": observed[place], "final_info": {"scores": self.scores(place)}}, place
-                )
+            endings = {
+                place: {"final_obs": observed[place], "final_info": {"scores": self.scores(place)}}
+                for place in over.tolist()
+            }
+            final = gathered(endings, self.num_envs)
             self._begin(over)
         return self._observation(), rewards, ended, cut, final
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from schedlab.config.contract import Subcommands
+
 ROOM = "schedlab.studies.hetero.hdeeprm"
 KINDS = "queue_size, utilization, lifecycle, gantt, gantt_no_label, core_bubbles, mem_bubbles, mem_bw_overutilization"
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
+def add_commands(commands: Subcommands) -> None:
     """Add launch, metrics, visual and jobstat; each sets `run` to the name of a function (arguments) -> exit status."""
     about = "run HDeepRM's options.json on the embedded simulator; what comes out is written into the working directory"
     launch = commands.add_parser("launch", help=about, description=about)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
+from schedlab.config.contract import Subcommands
 from schedlab.studies.ramp.scenario import BETAS
 
 ROOM = "schedlab.studies.ramp.commands"
@@ -12,7 +12,7 @@ DESCRIPTION = """Read, trace or draw a set of graphs and print their numbers as 
 of the files (ms where we make them), sizes in bytes. Files that are no graphs are told with their line and field."""
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
+def add_commands(commands: Subcommands) -> None:
     """Add the commands, each of which names its function (arguments) -> exit status in `run`."""
     about = "simulate a recorded run of the published system again and print it as one JSON document"
     parser = commands.add_parser("replay", help=about, description=about)
@@ -60,7 +60,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     _add_graphs_command(commands)
 
 
-def _add_graphs_command(commands: argparse._SubParsersAction) -> None:
+def _add_graphs_command(commands: Subcommands) -> None:
     parser = commands.add_parser(
         "graphs", help="graphs of training jobs in numbers, as files, as a picture", description=DESCRIPTION
     )

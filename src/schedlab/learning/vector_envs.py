@@ -1,9 +1,9 @@
-"""Random streams of vector environments: a generator for each place, seeded as Gymnasium seeds its own."""
+"""What vector environments share: a generator for each place, seeded as Gymnasium seeds its own, and gathered infos."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from gymnasium.utils import seeding
 def place_generators(
     seed: int | Sequence[int | None] | np.ndarray | None, former: Sequence[np.random.Generator], places: int
 ) -> list[np.random.Generator]:
-    """Return a generator for each place: anew where a seed is given or none was there, else the former one.
+    """Return a generator for each place: a new one where a seed is given or none was there, else the former one.
 
     A single seed is that of the first place and counts up; integers of NumPy are integers. Raises ValueError where
     several seeds are not one for each place, and for what is no integer from 0 on.
@@ -40,4 +40,27 @@ def _whole(seed: Any) -> int:
         found = -1
     if found < 0:
         raise ValueError(f"seed {seed!r} ({type(seed).__name__}): expected an integer from 0 on")
+    return found
+
+
+def gathered(infos: Mapping[int, Mapping[str, Any]], places: int) -> dict[str, Any]:
+    """Return the infos of some environments, by place, as Gymnasium's vector environments have them.
+
+    For each key an array over all places, and `_key`: True where it holds; numbers by their type, `final_obs` and other
+    values as objects, mappings gathered in turn.
+    """
+    found: dict[str, Any] = {}
+    for key in dict.fromkeys(key for info in infos.values() for key in info):
+        values = {place: info[key] for place, info in infos.items() if key in info}
+        first, mask = next(iter(values.values())), np.zeros(places, dtype=np.bool_)
+        mask[list(values)] = True
+        if isinstance(first, Mapping):
+            found[key] = gathered(values, places)
+        else:
+            number = isinstance(first, bool | int | float | np.number)
+            array = np.zeros(places, type(first)) if number else np.full(places, None, dtype=object)
+            for place, value in values.items():
+                array[place] = value
+            found[key] = array
+        found[f"_{key}"] = mask
     return found
