@@ -7,6 +7,7 @@ any update and started again ends with the same bytes, the same curve and the sa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, NamedTuple, Protocol, Unpack
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, Unpack
 import numpy as np
 
 from schedlab.config.contract import Budget, Curve, CurvePlace, LearnPaths, PolicySpec
+from schedlab.config.errors import UserError
 from schedlab.config.files import content_hash, file_hash
 from schedlab.learning.checkpoints import Arrays, Checkpoint, read_checkpoint, read_progress, write_checkpoint
 
@@ -93,6 +95,16 @@ class LearningJob:
         """Add a point of each metric at one place."""
         for metric, value in values.items():
             self.point(metric, value, **place)
+
+    def require_finite(self, total: float, what: str, steps: int) -> None:
+        """Raise UserError where a sum over `what` has diverged after so many steps."""
+        if not math.isfinite(total):
+            raise UserError(
+                f"{what} are not finite after {steps} steps",
+                where=f"{self.spec.name}.yaml: learner.learning_rate",
+                expected="learning that does not diverge",
+                remedy="lower the learning rate or scale the rewards down",
+            )
 
     def resume(self) -> Checkpoint | None:
         """Return the last state saved by an interrupted job of the same values, whose phase, update and budget are

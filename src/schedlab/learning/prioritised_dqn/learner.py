@@ -11,12 +11,10 @@ The memory is in learning/replay_memory.py; actors play in actors.py.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -33,9 +31,9 @@ from schedlab.learning.checkpoints import (
     grouped,
     load_module,
     module_arrays,
-    read_checkpoint,
     write_checkpoint,
 )
+from schedlab.learning.environments import EnvironmentLearner, common_spaces, first_environment, told, told_spaces
 from schedlab.learning.episode_streams import Finished
 from schedlab.learning.job import LearningJob, Pace
 from schedlab.learning.networks import ACTIVATIONS, layers
@@ -44,8 +42,10 @@ from schedlab.learning.prioritised_dqn.settings import PrioritisedDQNSettings, o
 from schedlab.learning.replay_memory import PrioritisedReplay
 from schedlab.learning.seeding import torch_stream, use_one_thread
 from schedlab.learning.settings import phase_settings
-from schedlab.learning.spaces import ANY_SPLIT, common_spaces, first_environment, require_spaces, told, told_spaces
 from schedlab.learning.validation import Validation, record_finished
+
+if TYPE_CHECKING:
+    from schedlab.learning.environments import Spaces
 
 KIND = "prioritised-dqn"
 MakeReader = Callable[[Any, gym.Space[Any]], nn.Module]  # (settings, observation space) -> module with `features_dim`
@@ -332,13 +332,7 @@ class Rounds:
         self.sums = [self.sums[0] + float(loss.detach()), self.sums[1] + float(found.detach().mean()), self.sums[2] + 1]
 
     def _require_finite(self, total: float) -> None:
-        if not math.isfinite(total):
-            raise UserError(
-                f"errors of the network are not finite after {self.step_number} steps",
-                where=f"{self.job.spec.name}.yaml: learner.learning_rate",
-                expected="learning that does not diverge",
-                remedy="lower the learning rate or scale the rewards down",
-            )
+        self.job.require_finite(total, "errors of the network", self.step_number)
 
     def _place(self) -> dict[str, Any]:
         return {"step": self.step_number, "episode": self.ended, "update": self.updates}
@@ -374,7 +368,7 @@ class QPolicy:
         return int(np.argmax(values))
 
 
-class PrioritisedDQNLearner:
+class PrioritisedDQNLearner(EnvironmentLearner):
     """Learns on the training units of problems; resumes bit for bit.
 
     settings     typed values where a study adds its own (a class on PrioritisedDQNSettings; those added stay the same
@@ -384,7 +378,8 @@ class PrioritisedDQNLearner:
                  `features_dim`, as Stable-Baselines3's do
     """
 
-    algorithm = "prioritised_dqn"
+    kind, algorithm = KIND, "prioritised_dqn"
+    settings: type[PrioritisedDQNSettings]
 
     def __init__(
         self, settings: type[PrioritisedDQNSettings] = PrioritisedDQNSettings, make_reader: MakeReader = vector_reader
@@ -400,6 +395,7 @@ class PrioritisedDQNLearner:
         step or to validate on, a phase changes the policy itself, and where learning diverges.
         """
         use_one_thread()
+        self.check(problems, spec)
         settings = phase_settings(self.settings, spec, phase_mistakes)
         seen = [
             {name: self.seen(problems[name], own) for name in phase.scenarios}
@@ -421,29 +417,14 @@ class PrioritisedDQNLearner:
         write_checkpoint(paths.checkpoint, meta, grouped({"policy": rounds.parameters}))
         return job.budget
 
-    def load(self, checkpoint: Path, problem: Problem) -> QPolicy:
-        """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
-        use_one_thread()
-        kept = read_checkpoint(checkpoint, KIND)
-        settings = validate(
-            self.settings, kept.meta["settings"], lambda path: f"{checkpoint}: settings.{'.'.join(map(str, path))}"
-        )
-        env = first_environment("to act in", self.seen(problem, settings), ANY_SPLIT)
-        spaces = (env.observation_space, env.action_space)
-        require_spaces(spaces, kept.meta, str(checkpoint))
+    def policy(self, kept: Checkpoint, settings: Any, spaces: Spaces) -> QPolicy:
+        """Return the policy of a checkpoint."""
         with torch_stream(0, "prioritised-dqn", "build"):
             network = self._network(settings, spaces)
-        load_module(network, kept.group("policy"), checkpoint)
+        load_module(network, kept.group("policy"), kept.path)
         return QPolicy(network.train(False), settings.keep_to_masks)
 
-    def seen(self, problem: Problem, settings: PrioritisedDQNSettings) -> Problem:
-        """Return what is learned on where a problem is given: itself. A study's learner may leave out units or show
-        something else.
-        """
-        del settings
-        return problem
-
-    def _network(self, settings: PrioritisedDQNSettings, spaces: tuple[gym.Space[Any], gym.Space[Any]]) -> QNetwork:
+    def _network(self, settings: PrioritisedDQNSettings, spaces: Spaces) -> QNetwork:
         reader = self.make_reader(settings, spaces[0])
         return QNetwork(
             reader, int(cast(gym.spaces.Discrete, spaces[1]).n), settings, isinstance(spaces[0], gym.spaces.Dict)

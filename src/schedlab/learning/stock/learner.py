@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec, Problem
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
-from schedlab.learning.checkpoints import grouped, load_module, read_checkpoint, write_checkpoint
+from schedlab.learning.checkpoints import Checkpoint, grouped, load_module, write_checkpoint
+from schedlab.learning.environments import EnvironmentLearner, common_spaces, first_environment, told_spaces
 from schedlab.learning.job import LearningJob
 from schedlab.learning.seeding import use_one_thread
 from schedlab.learning.settings import phase_settings
-from schedlab.learning.spaces import ANY_SPLIT, common_spaces, first_environment, require_spaces, told_spaces
 from schedlab.learning.stock.policy import (
     MakePolicy,
     StockPolicy,
@@ -35,10 +35,12 @@ if TYPE_CHECKING:
     import gymnasium as gym
     import numpy as np
 
+    from schedlab.learning.environments import Spaces
+
 KIND = "stable-baselines"
 
 
-class StableBaselinesLearner:
+class StableBaselinesLearner(EnvironmentLearner):
     """Learns with a stock algorithm on the training units of problems; a phase's steps are decisions. Resumes bit for
     bit.
 
@@ -50,14 +52,14 @@ class StableBaselinesLearner:
                   learning and when loading.
     """
 
+    kind = KIND
+    settings: type[StockSettings]
+
     def __init__(
         self, algorithm: str, settings: type[StockSettings] | None = None, make_policy: MakePolicy | None = None
     ) -> None:
-        self.algorithm, self.settings, self._make_policy = (
-            algorithm,
-            settings or ALGORITHM_SETTINGS[algorithm],
-            make_policy,
-        )
+        self.algorithm, self.settings = algorithm, settings or ALGORITHM_SETTINGS[algorithm]
+        self.make_policy = make_policy or layered_policy
 
     def learn(
         self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
@@ -70,6 +72,7 @@ class StableBaselinesLearner:
         learning diverges.
         """
         use_one_thread()
+        self.check(problems, spec)
         where = f"{spec.name}.yaml: learner"
         settings = phase_settings(self.settings, spec, phase_mistakes)
         seen = {scenario: self.seen(problem, settings[0]) for scenario, problem in problems.items()}
@@ -91,37 +94,24 @@ class StableBaselinesLearner:
         write_checkpoint(paths.checkpoint, meta | told_spaces(spaces), grouped({"policy": learning.parameters}))
         return job.budget
 
-    def load(self, checkpoint: Path, problem: Problem) -> StockPolicy:
-        """Return the learned policy. Raises UserError where it was learned by another algorithm or for other
-        observations or actions.
-        """
-        use_one_thread()
-        kept = read_checkpoint(checkpoint, KIND)
+    def read(self, checkpoint: Path) -> Checkpoint:
+        """Return a checkpoint of this algorithm. Raises UserError for others."""
+        kept = super().read(checkpoint)
         if kept.meta["algorithm"] != self.algorithm:
-            raise UserError(
-                f"the policy was learned with {kept.meta['algorithm']}", where=str(checkpoint), expected=self.algorithm
-            )
-        settings = validate(
-            self.settings, kept.meta["settings"], lambda path: f"{checkpoint}: settings.{'.'.join(map(str, path))}"
-        )
-        env = first_environment("to act in", self.seen(problem, settings), ANY_SPLIT)
-        spaces = (env.observation_space, env.action_space)
-        require_spaces(spaces, kept.meta, str(checkpoint))
-        policy = build_policy(policy_parts(self.algorithm, self.make_policy, settings, spaces), spaces)
-        load_module(policy, kept.group("policy"), checkpoint)
-        return StockPolicy(self.algorithm, policy, getattr(settings, "acting", "greedy"))
+            what = f"the policy was learned with {kept.meta['algorithm']}"
+            raise UserError(what, where=str(checkpoint), expected=self.algorithm)
+        return kept
 
-    def seen(self, problem: Problem, settings: StockSettings) -> Problem:
-        """Return what is learned on where a problem is given: itself. A study's learner may leave out units or show
-        something else.
-        """
-        del settings
-        return problem
+    def policy(self, kept: Checkpoint, settings: Any, spaces: Spaces) -> StockPolicy:
+        """Return the policy of a checkpoint."""
+        policy = build_policy(policy_parts(self.algorithm, self.make_policy, settings, spaces), spaces)
+        load_module(policy, kept.group("policy"), kept.path)
+        return StockPolicy(self.algorithm, policy, getattr(settings, "acting", "greedy"))
 
     def first_parameters(
         self,
         problems: Mapping[str, Problem],
-        spaces: tuple[gym.Space[Any], gym.Space[Any]],
+        spaces: Spaces,
         settings: StockSettings,
         job: LearningJob,
     ) -> Mapping[str, np.ndarray]:
@@ -130,11 +120,6 @@ class StableBaselinesLearner:
         """
         del problems, spaces, settings, job
         return {}
-
-    @property
-    def make_policy(self) -> MakePolicy:
-        """The study's hook, or fully connected layers."""
-        return layered_policy if self._make_policy is None else self._make_policy
 
 
 def _padding(env: gym.Env) -> np.ndarray | None:

@@ -18,9 +18,9 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import Settings
 from schedlab.config.seeds import generator
 from schedlab.learning.adam import TorchAdam
+from schedlab.learning.environments import told
 from schedlab.learning.networks import ACTIVATIONS
 from schedlab.learning.seeding import torch_stream
-from schedlab.learning.spaces import told
 from schedlab.learning.stock.settings import OnPolicySettings, StockSettings
 
 ALGORITHMS: dict[str, type[BaseAlgorithm]] = {

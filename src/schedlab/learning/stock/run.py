@@ -247,13 +247,7 @@ class Watch(BaseCallback):
         """Raise UserError where learning has diverged."""
         with torch.no_grad():
             total = sum(parameter.sum() for parameter in self.model.policy.parameters())
-        if not math.isfinite(float(total)):
-            raise UserError(
-                f"the parameters are not finite after {self.model.num_timesteps} steps",
-                where=f"{self.job.spec.name}.yaml: learner.learning_rate",
-                expected="learning that does not diverge",
-                remedy="lower the learning rate or scale the rewards down",
-            )
+        self.job.require_finite(float(total), "the parameters", self.model.num_timesteps)
 
     def _place(self) -> dict[str, Any]:
         return {"step": self.step, "episode": self.stream.ended, "update": self.update}

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from schedlab.config.contract import Unit
-from schedlab.config.schema import validate
-from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.learning.job import LearningJob
 from schedlab.learning.stock.learner import StableBaselinesLearner
 from schedlab.studies.batch.env.layouts import layout_seen
@@ -47,10 +44,9 @@ class BatchStockLearner(StableBaselinesLearner):
             return {}
         return cloned_parameters(list(problems.values()), spaces, settings, job)
 
-    def load(self, checkpoint: Path, problem: Any) -> Any:
+    def acting(self, policy: Any, settings: Any, problem: Any) -> Any:
         """Return the learned policy, with what it wants to see."""
-        policy = super().load(checkpoint, problem)
-        settings: Any = validate(self.settings, read_checkpoint(checkpoint).meta["settings"])
+        del problem
         return (LearnedWeights if self.algorithm == "ddpg" else LearnedPolicy)(policy, settings.environment)
 
 

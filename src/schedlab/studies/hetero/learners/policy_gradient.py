@@ -29,6 +29,7 @@ from schedlab.learning.checkpoints import (
     read_checkpoint,
     write_checkpoint,
 )
+from schedlab.learning.environments import common_spaces
 from schedlab.learning.job import LearningJob, Pace
 from schedlab.learning.policy_gradient import (
     descend,
@@ -39,7 +40,6 @@ from schedlab.learning.policy_gradient import (
     standardised,
 )
 from schedlab.learning.seeding import use_one_thread
-from schedlab.learning.spaces import common_spaces
 from schedlab.studies.hetero.env.env import HeteroEnv
 from schedlab.studies.hetero.learners.compiled_episodes import CompiledEpisodes
 from schedlab.studies.hetero.learners.networks import (

@@ -2,47 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from torch import nn
 
-from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec, Unit
-from schedlab.config.schema import validate
-from schedlab.learning.checkpoints import read_checkpoint
+from schedlab.config.contract import Unit
 from schedlab.learning.prioritised_dqn.learner import PrioritisedDQNLearner, QPolicy, vector_reader
 from schedlab.studies.ramp.learners.graph_network import GraphReader
 from schedlab.studies.ramp.learners.settings import RampDQNSettings
-from schedlab.studies.ramp.learners.stock import NetworkPolicy, SeenProblem, require_one_scenario
+from schedlab.studies.ramp.learners.stock import RampLearner
 
 REJECT = 0
 
 
-class RampDQNLearner(PrioritisedDQNLearner):
+class RampDQNLearner(RampLearner, PrioritisedDQNLearner):
     """The prioritised DQN on the ramp study's scenarios."""
 
     def __init__(self) -> None:
         super().__init__(RampDQNSettings, _reader)
 
-    def learn(
-        self, problems: Mapping[str, Any], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> Budget:
-        """Learn as in any study. Raises UserError where graphs would have to be those of several scenarios."""
-        settings: Any = validate(self.settings, spec.params)
-        require_one_scenario(problems, spec, settings)
-        return super().learn(problems, spec, seed, paths, curve)
-
-    def seen(self, problem: Any, settings: Any) -> Any:
-        """Return the problem as these settings have it."""
-        return SeenProblem(problem, settings.environment)
-
-    def load(self, checkpoint: Path, problem: Any) -> Any:
+    def acting(self, policy: QPolicy, settings: Any, problem: Any) -> Any:
         """Return the learned policy, with what it wants to see."""
-        policy = RejectingPolicy(super().load(checkpoint, problem))
-        settings: Any = validate(self.settings, read_checkpoint(checkpoint).meta["settings"])
-        return NetworkPolicy(policy, settings.environment, problem)
+        return super().acting(RejectingPolicy(policy), settings, problem)
 
 
 class RejectingPolicy:

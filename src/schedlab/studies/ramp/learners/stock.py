@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from schedlab.config.contract import Budget, Curve, LearnPaths, Outcome, Policy, PolicySpec, Split, Unit
+from schedlab.config.contract import Outcome, Policy, PolicySpec, Split, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
-from schedlab.learning.checkpoints import read_checkpoint
+from schedlab.learning.environments import EnvironmentLearner
 from schedlab.learning.job import LearningJob
 from schedlab.learning.stock.learner import StableBaselinesLearner
 from schedlab.learning.stock.policy import layered_policy, policy_parts
@@ -22,7 +21,7 @@ from schedlab.studies.ramp.env.env import RampEnv
 from schedlab.studies.ramp.env.settings import EnvironmentSettings
 from schedlab.studies.ramp.learners.cloning import cloned_parameters
 from schedlab.studies.ramp.learners.graph_network import GraphReader
-from schedlab.studies.ramp.learners.settings import STOCK_SETTINGS, RampStockSettings, SeenSettings
+from schedlab.studies.ramp.learners.settings import STOCK_SETTINGS, RampStockSettings
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.simulator.compiled_kernel import Tables
 from schedlab.studies.ramp.simulator.simulation import Simulation
@@ -33,19 +32,32 @@ if TYPE_CHECKING:
     from schedlab.learning.stock.policy import PolicyParts, StockPolicy
 
 
-class RampStockLearner(StableBaselinesLearner):
+class RampLearner(EnvironmentLearner):
+    """What learners of networks on the ramp study's scenarios share."""
+
+    def check(self, problems: Mapping[str, Any], spec: PolicySpec) -> None:
+        """Raise UserError where graphs or an expert would have to be those of several scenarios."""
+        settings: Any = validate(self.settings, spec.params)
+        needed = ["graphs"] if settings.network == "graph" else []
+        needed += ["an expert"] if getattr(settings, "clone_episodes", 0) else []
+        if len(problems) > 1 and needed:
+            what, where = f"{' and '.join(needed)} of {len(problems)} scenarios", f"{spec.name}.yaml: train_on"
+            raise UserError(what, where=where, expected="one scenario in all phases")
+
+    def seen(self, problem: Any, settings: Any) -> Any:
+        """Return the problem as these settings have it."""
+        return SeenProblem(problem, settings.environment)
+
+    def acting(self, policy: Any, settings: Any, problem: Any) -> Any:
+        """Return the learned policy, with what it wants to see."""
+        return NetworkPolicy(policy, settings.environment, problem)
+
+
+class RampStockLearner(RampLearner, StableBaselinesLearner):
     """An algorithm of Stable-Baselines3 on the ramp study's scenarios."""
 
     def __init__(self, algorithm: str) -> None:
         super().__init__(algorithm, STOCK_SETTINGS[algorithm], _network)
-
-    def learn(
-        self, problems: Mapping[str, Any], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> Budget:
-        """Learn as every stock learner. Raises UserError for graphs or an expert of several scenarios."""
-        settings: Any = validate(self.settings, spec.params)
-        require_one_scenario(problems, spec, settings)
-        return super().learn(problems, spec, seed, paths, curve)
 
     def first_parameters(
         self, problems: Mapping[str, Any], spaces: tuple[gym.Space, gym.Space], settings: Any, job: LearningJob
@@ -55,26 +67,6 @@ class RampStockLearner(StableBaselinesLearner):
             return {}
         parts = policy_parts(self.algorithm, self.make_policy, settings, spaces)
         return cloned_parameters(next(iter(problems.values())), spaces, parts, settings, job)
-
-    def seen(self, problem: Any, settings: Any) -> Any:
-        """Return the problem as these settings have it."""
-        return SeenProblem(problem, settings.environment)
-
-    def load(self, checkpoint: Path, problem: Any) -> Any:
-        """Return the learned policy, with what it wants to see."""
-        policy = super().load(checkpoint, problem)
-        settings: Any = validate(self.settings, read_checkpoint(checkpoint).meta["settings"])
-        return NetworkPolicy(policy, settings.environment, problem)
-
-
-def require_one_scenario(problems: Mapping[str, RampProblem], spec: PolicySpec, settings: SeenSettings) -> None:
-    """Raise UserError where graphs or an expert would have to be those of several scenarios."""
-    needed = (["graphs"] if settings.network == "graph" else []) + (
-        ["an expert"] if getattr(settings, "clone_episodes", 0) else []
-    )
-    if len(problems) > 1 and needed:
-        what, where = f"{' and '.join(needed)} of {len(problems)} scenarios", f"{spec.name}.yaml: train_on"
-        raise UserError(what, where=where, expected="one scenario in all phases")
 
 
 class SeenProblem:

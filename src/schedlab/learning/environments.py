@@ -1,12 +1,19 @@
-"""Observation and action spaces of scenarios: told in words, and held against each other and against a policy's."""
+"""Learners on the environments of any study: what they share, and the spaces of scenarios, held against each other
+and against a policy's.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from schedlab.config.contract import Problem, Split
+from schedlab.config.contract import PolicySpec, Problem, Split
 from schedlab.config.errors import UserError
+from schedlab.config.schema import Settings, validate
+from schedlab.learning.checkpoints import Checkpoint, read_checkpoint
+from schedlab.learning.seeding import use_one_thread
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -73,3 +80,47 @@ def common_spaces(envs: Mapping[str, gym.Env]) -> Spaces:
                     f"{name}: {found[name]}", where=f"scenario {scenario}", expected=f"{here}, as in scenario {first}"
                 )
     return spaces
+
+
+class EnvironmentLearner:
+    """Learns in environments. A study's learner says what is seen of a problem, and what acts in it once learned.
+
+    kind: of its checkpoints, whose meta.json has the settings and the spaces. settings: typed values.
+    """
+
+    kind: ClassVar[str]
+    settings: type[Settings]
+
+    @abstractmethod
+    def policy(self, kept: Checkpoint, settings: Any, spaces: Spaces) -> Any:
+        """Return the policy of a checkpoint."""
+
+    def check(self, problems: Mapping[str, Problem], spec: PolicySpec) -> None:
+        """Raise UserError for scenarios that cannot be learned on together; any can."""
+        del problems, spec
+
+    def seen(self, problem: Problem, settings: Any) -> Problem:
+        """Return what is learned on where a problem is given, with fewer units or other observations: itself."""
+        del settings
+        return problem
+
+    def acting(self, policy: Any, settings: Any, problem: Problem) -> Any:
+        """Return what acts in a problem, given a policy that acts in its environments: the policy."""
+        del settings, problem
+        return policy
+
+    def read(self, checkpoint: Path) -> Checkpoint:
+        """Return a checkpoint of this learner. Raises UserError for others."""
+        return read_checkpoint(checkpoint, self.kind)
+
+    def load(self, checkpoint: Path, problem: Problem) -> Any:
+        """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
+        use_one_thread()
+        kept = self.read(checkpoint)
+        settings = validate(
+            self.settings, kept.meta["settings"], lambda path: f"{checkpoint}: settings.{'.'.join(map(str, path))}"
+        )
+        env = first_environment("to act in", self.seen(problem, settings), ANY_SPLIT)
+        spaces = (env.observation_space, env.action_space)
+        require_spaces(spaces, kept.meta, str(checkpoint))
+        return self.acting(self.policy(kept, settings, spaces), settings, problem)
