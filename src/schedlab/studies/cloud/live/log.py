@@ -58,7 +58,8 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
     claimed = float(table["epoch_time"].sum())
     if claimed > LONGER * ended.seconds + SLACK:
         what = f"the epochs claim {claimed:g} s, but the script ran for {ended.seconds:.3g} s"
-        raise ScriptFailed(what, where=f"{log}: column epoch_time", expected="seconds")
+        remedy = "state another unit in the header, as `epoch_time [ms]`"
+        raise ScriptFailed(what, where=f"{log}: column epoch_time", expected="seconds", remedy=remedy)
     measured = [_of_epoch(row, ended.samples, request.allocation.cpu_count) for row in range(len(table))]
     table = _completed(table, request, measured, log)
     table["memory_private_gb"] = max((sample.private_bytes for sample in ended.samples), default=0) / (1 << 30)
