@@ -7,16 +7,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import yaml
 
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.readers import option_names, read_yaml, short_path, yaml_error
 from schedlab.config.schema import merged
-from schedlab.config.variations import FAMILY_KEYS, Override, is_family, members_of
+from schedlab.config.variations import FAMILY_KEYS, Override, is_family, members_of, with_value
+
+Sources = tuple[tuple[Path, tuple[str, ...]], ...]
 
 # keys of a file that say nothing of what is scored, or that the tables have as it is
 NOT_VARIED = ("name", "kind", "mode", "reference", "recipe", "parent", "in_figures", "title", "caption", "published")
@@ -33,7 +35,7 @@ class Composed:
     """
 
     values: dict[str, Any]
-    sources: tuple[tuple[Path, tuple[str, ...]], ...]
+    sources: Sources
     reference: bool = False
     origins: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     varied: Mapping[str, Any] = field(default_factory=dict)
@@ -74,34 +76,33 @@ class Composed:
         return tuple(setting[:1]) or self.sources
 
 
-BATCH = 12  # files of one composition: Hydra's own overhead is some 100 ms, and each file costs more the more there are
+BATCH = 8  # files of one composition: Hydra's own overhead is some 50 ms, and each file costs more the more there are
 
 
 class Compositions:
-    """Hydra's compositions of a folder before any value is resolved, which are the same at every scale; each is made
+    """Hydra's compositions of a folder as plain data, no value resolved, and so the same at every scale; each is made
     once.
     """
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder).resolve()
-        self._made: dict[tuple[str, str], tuple[Any, tuple[str, ...], tuple[Any, ...]]] = {}
+        self._made: dict[tuple[str, str], tuple[Any, Sources]] = {}
 
-    def get(self, group: str, name: str, scale: str) -> tuple[Any, tuple[str, ...], tuple[Any, ...]]:
-        """Return the composition that holds conf/<group>/<name>.yaml, the keys under which it stands there, and the
-        files behind it. It is made at `scale` where it is new.
+    def get(self, group: str, name: str) -> tuple[Any, Sources]:
+        """Return the content of conf/<group>/<name>.yaml with all that it builds on, and the files behind it.
 
         Raises UserError for an entry of a defaults list that cannot be read, and Hydra's errors.
         """
         if (group, name) not in self._made:
             try:
-                self._compose(group, [name], scale)
+                self._compose(group, [name])
             except ValueError as error:  # so Hydra reports what is wrong with an entry of a defaults list
                 where = f"{short_path(self.folder / group / name)}.yaml: defaults"
                 expected = "entries such as 'base' or '/group: option'"
                 raise UserError(f"an entry cannot be read: {error}", where=where, expected=expected) from None
         return self._made[group, name]
 
-    def prepare(self, group: str, names: Iterable[str], scale: str) -> None:
+    def prepare(self, group: str, names: Iterable[str]) -> None:
         """Make the compositions of many files at a fraction of the cost of one after the other. Files with a mistake
         are left to `get`, which raises it.
         """
@@ -111,20 +112,73 @@ class Compositions:
         new = [name for name in names if (group, name) not in self._made]
         for first in range(0, len(new), BATCH):
             with suppress(HydraException, OmegaConfBaseException, ValueError, yaml.YAMLError):
-                self._compose(group, new[first : first + BATCH], scale)
+                self._compose(group, new[first : first + BATCH])
 
-    def _compose(self, group: str, names: Sequence[str], scale: str) -> None:
-        """Compose files of one group, each below `<place>.file<number>`, since a name may hold a dot."""
+    def _compose(self, group: str, names: Sequence[str]) -> None:
+        """Compose files of one group, each below `file<number>`, since a name may hold a dot."""
         from hydra import compose, initialize_config_dir
+        from omegaconf import OmegaConf
 
-        place = group.split("/")[0]
         places = {f"file{number}": name for number, name in enumerate(names)}
-        overrides = [f"+{group}@{place}.{below}='{name}'" for below, name in places.items()]
+        overrides = [f"+{group}@{place}='{name}'" for place, name in places.items()]
         with initialize_config_dir(str(self.folder), version_base="1.3"):
-            whole = compose("config", overrides=[f"scale={scale}", *overrides], return_hydra_config=True)
+            whole = compose(overrides=overrides, return_hydra_config=True)
         choices = whole.hydra.runtime.choices
-        for below, name in places.items():
-            self._made[group, name] = whole, (place, below), _sources(self.folder, choices, group, (place, below), name)
+        for place, name in places.items():
+            node = whole.get(place)
+            values = OmegaConf.to_container(node) if OmegaConf.is_config(node) else node
+            self._made[group, name] = values, _sources(self.folder, choices, group, place, name)
+
+
+class Resolver:
+    """Resolves what values of files refer to: the root seed, the scale, and `${each}` in a member of a family.
+
+    Each text is resolved once. What refers to keys of its own file (`${.key}`), or to nothing, is left to OmegaConf
+    with the whole file, which costs as much as all others.
+    """
+
+    def __init__(self, seed: Any, scale: Mapping[str, Any]) -> None:
+        from omegaconf import OmegaConf
+
+        self._root = OmegaConf.create({"seed": seed, "scale": scale})
+        self._known: dict[tuple[str, str], Any] = {}
+
+    def values(self, values: Any, each: str) -> Any:
+        """Return the resolved values of a file. Raises OmegaConf's errors, whose `full_key` begins with `file`."""
+        from omegaconf import OmegaConf
+        from omegaconf.errors import OmegaConfBaseException
+
+        self._root.pop("each", None)
+        if each:
+            self._root.each = each
+        try:
+            return self.part(values, each)
+        except (OmegaConfBaseException, LookupError):
+            self._root.file = values
+            return OmegaConf.to_container(self._root.file, resolve=True, throw_on_missing=True)
+
+    def part(self, value: Any, each: str) -> Any:
+        """Return a part of a file's values resolved. Raises LookupError and OmegaConf's errors where `values` may do
+        better.
+        """
+        if isinstance(value, dict):
+            return {key: self.part(inner, each) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self.part(inner, each) for inner in value]
+        if not isinstance(value, str) or not ("${" in value or value == "???"):
+            return value
+        if (value, each) not in self._known:
+            self._known[value, each] = self._text(value)
+        return copy.deepcopy(self._known[value, each])
+
+    def _text(self, text: str) -> Any:
+        from omegaconf import OmegaConf
+
+        if re.search(r"\$\{\s*\.|\$\{[^}]*:", text):
+            raise LookupError(text)
+        self._root.text = text
+        found = self._root.text
+        return OmegaConf.to_container(found, resolve=True) if OmegaConf.is_config(found) else found
 
 
 class Composer:
@@ -141,20 +195,19 @@ class Composer:
         self.overrides = tuple(overrides)
 
     @cached_property
-    def _scale_values(self) -> Any:
-        from omegaconf import OmegaConf
-        from omegaconf.errors import OmegaConfBaseException
+    def _scale_values(self) -> dict[str, Any]:
+        values = read_yaml(self.folder / "scale" / f"{self.scale}.yaml")
+        for override in self.overrides:
+            if override.keys[0] == "scale":
+                values = with_value(values, override.keys[1:], override.value)
+        return values
 
-        file = self.folder / "scale" / f"{self.scale}.yaml"
-        try:
-            values = OmegaConf.create(read_yaml(file))
-            for override in self.overrides:
-                if override.keys[0] == "scale":
-                    OmegaConf.update(values, ".".join(override.keys[1:]), override.value, force_add=True)
-            return values
-        except OmegaConfBaseException as error:
-            what = f"the value cannot be read: {str(error).splitlines()[0]}"
-            raise UserError(what, where=f"{short_path(file)}: {error.full_key or ''}".rstrip(": ")) from None
+    @cached_property
+    def _resolver(self) -> Resolver:
+        seed = read_yaml(self.folder / "config.yaml").get("seed")
+        for override in self.overrides:
+            seed = override.value if override.keys == ("seed",) else seed
+        return Resolver(seed, self._scale_values)
 
     def compose(self, group: str, name: str) -> Composed:
         """Return the composed file conf/<group>/<name>.yaml, or the member of that name of a family. Raises
@@ -178,7 +231,7 @@ class Composer:
         with a mistake.
         """
         families = self._families(group)
-        self.made.prepare(group, families, self.scale)
+        self.made.prepare(group, families)
         members = [name for file in families for name, _ in self.members(group, file)]
         return sorted({*option_names(self.folder / group), *members} - set(families))
 
@@ -195,67 +248,49 @@ class Composer:
         UserError.
         """
         from hydra.errors import HydraException
-        from omegaconf import flag_override
         from omegaconf.errors import OmegaConfBaseException
 
         file = self.folder / group / f"{name}.yaml"
-        sources: tuple[Any, ...] = ((file, ()),)
-        keys: tuple[str, ...] = ()
+        sources: Sources = ((file, ()),)
         try:
-            whole, keys, sources = self.made.get(group, name, self.scale)
-            # Without copies, which cost as much as the values themselves.
-            with flag_override(whole, ["struct", "no_deepcopy_set_nodes"], [False, True]):
-                whole.scale = self._scale_values
-                for override in self.overrides:
-                    if override.keys == ("seed",):
-                        whole.seed = override.value
-                return self._members(group, name, whole, whole[keys[0]][keys[1]], sources)
+            values, sources = self.made.get(group, name)
+            return self._members(group, name, values, sources)
         except HydraException as error:
             raise self._explain(file, error) from None
         except OmegaConfBaseException as error:
-            raise _unresolved(error, keys, Composed({}, sources), self._scale_values) from None
+            raise _unresolved(error, Composed({}, sources), self._scale_values) from None
         except yaml.YAMLError as error:  # Hydra's reader of YAML is the stricter one
             mark = getattr(error, "problem_mark", None)
             raise yaml_error(Path(mark.name) if mark and mark.name else file, error) from None
 
-    def _members(
-        self, group: str, name: str, whole: Any, node: Any, sources: tuple[Any, ...]
-    ) -> list[tuple[str, Composed]]:
+    def _members(self, group: str, name: str, values: Any, sources: Sources) -> list[tuple[str, Composed]]:
         """The resolved values of a file, or of each member of a family, with the overrides of this run."""
-        from omegaconf import OmegaConf
-
         where = short_path(sources[0][0])
-        if not OmegaConf.is_dict(node):
+        if not isinstance(values, dict):
             raise UserError("the file holds no mapping", where=where, expected="keys and values")
-        given = {key: _plain(node.get(key)) for key in FAMILY_KEYS if key in node}
-        below = {override.text: path for override in self.overrides if (path := self._below_source(override, sources))}
-        if not is_family(given) and not below and not any(each.below(group, (name,)) for each in self.overrides):
-            plain = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
-            return [(name, Composed(cast(dict[str, Any], plain), sources))]
+        given = {key: values[key] for key in FAMILY_KEYS if key in values}
+        shared = {key: value for key, value in values.items() if key not in given}
+        template = str(values.get("name"))
         found = []
-        template = str(dict(_plain(node)).get("name"))
         members = members_of(given, where)
-        set_by_some = {".".join(path) for member in members for path in member.values if path[0] not in NOT_VARIED}
+        set_by_some = {path for member in members for path in member.values if path[0] not in NOT_VARIED}
         for member in members:
-            own = copy.deepcopy(node)
-            for key in given:
-                del own[key]
-            whole.each = member.each
+            own, called = shared, name
+            resolve = partial(self._resolver.part, each=member.each)
             if member.each:
-                own.name = template if "${each}" in template else f"{name}-{member.each.replace('_', '-')}"
-            called = str(own.get("name") or name) if member.each else name
+                called = template if "${each}" in template else f"{name}-{member.each.replace('_', '-')}"
+                own, called = {**shared, "name": called}, called.replace("${each}", member.each)
             origins = {path: f"{where}: {key}" for path, key in member.origins.items()}
-            values = dict(member.values)
+            changes = dict(member.values)
             for override in self.overrides:
-                if own_path := below.get(override.text) or override.below(group, (called, name)):
-                    values[own_path], origins[own_path] = override.value, override.where
-            for path, value in values.items():
-                OmegaConf.update(own, ".".join(path), value, force_add=True)
-            plain = OmegaConf.to_container(own, resolve=True, throw_on_missing=True)
-            there = {key: OmegaConf.select(own, key) for key in sorted(set_by_some)}
+                if path := self._below_source(override, sources) or override.below(group, (called, name)):
+                    changes[path], origins[path] = override.value, override.where
+            for path, value in changes.items():
+                own = with_value(own, path, value, resolve)
+            resolved = self._resolver.values(own, member.each)
+            there = {".".join(path): value_at(resolved, path) for path in sorted(set_by_some, key=".".join)}
             varied = {key: value for key, value in there.items() if isinstance(value, bool | int | float | str)}
-            found.append((called, Composed(cast(dict[str, Any], plain), sources, False, origins, varied)))
-        del whole.each
+            found.append((called, Composed(resolved, sources, False, origins, varied)))
         return found
 
     def _below_source(self, override: Override, sources: tuple[Any, ...]) -> tuple[str, ...]:
@@ -283,13 +318,6 @@ class Composer:
         )
 
 
-def _plain(value: Any) -> Any:
-    """A value of a composition without its interpolations resolved."""
-    from omegaconf import OmegaConf
-
-    return OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
-
-
 def _clash(files: list[dict[str, Any]]) -> tuple[str, str] | None:
     """The first key that is a list in one of the files and a mapping in another one, and what was expected."""
     own, *bases = files
@@ -302,19 +330,19 @@ def _clash(files: list[dict[str, Any]]) -> tuple[str, str] | None:
     return None
 
 
-def _unresolved(error: Any, place: tuple[str, ...], composed: Composed, scale_values: Any) -> UserError:
+def _unresolved(error: Any, composed: Composed, scale_values: Any) -> UserError:
     """What is wrong with a value that refers to another one, with the file that holds it and the nearest key there
     is.
     """
     path = [int(step) if step.isdigit() else step for step in re.findall(r"[^.\[\]]+", error.full_key or "")]
-    where = composed.locate(tuple(path[len(place) :] if tuple(path[: len(place)]) == place else path))
+    where = composed.locate(tuple(path[1:] if path[:1] == ["file"] else path))
     text = str(error).splitlines()[0]
     remedy = ""
     if wanted := re.search(r"Interpolation key '(scale\.[^']*)'", text):
         here: Any = {"scale": scale_values}
         for step in wanted.group(1).split("."):
-            if not (isinstance(here, Mapping) or hasattr(here, "keys")) or step not in here:
-                remedy = did_you_mean(step, [str(key) for key in here]) if hasattr(here, "keys") else ""
+            if not isinstance(here, Mapping) or step not in here:
+                remedy = did_you_mean(step, map(str, here)) if isinstance(here, Mapping) else ""
                 break
             here = here[step]
     return UserError(f"the value cannot be resolved: {text}", where=where, remedy=remedy)
@@ -328,17 +356,15 @@ def apply_mode(values: Mapping[str, Any], always: bool = False) -> dict[str, Any
     return merged(values, overlay) if isinstance(overlay, Mapping) else dict(values)
 
 
-def _sources(
-    folder: Path, choices: Mapping[str, Any], group: str, place: tuple[str, ...], name: str
-) -> tuple[tuple[Path, tuple[str, ...]], ...]:
+def _sources(folder: Path, choices: Mapping[str, Any], group: str, place: str, name: str) -> Sources:
     own = folder / group / f"{name}.yaml"
     found: list[tuple[Path, tuple[str, ...]]] = [(file, ()) for file in _own_and_bases(own)]
     for choice, option in choices.items():
         source, _, package = choice.partition("@")
         file = folder / source / f"{option}.yaml"
         keys = tuple(package.split("."))
-        if keys[: len(place)] == place and file != own and file.exists():
-            found.append((file, keys[len(place) :]))
+        if keys[0] == place and file != own and file.exists():
+            found.append((file, keys[1:]))
     return tuple(found)
 
 
@@ -370,13 +396,18 @@ def _sets(overlay: Any, path: tuple[Any, ...]) -> bool:
 
 
 def _holds(file: Path, keys: tuple[Any, ...]) -> bool:
-    here: Any = _content(*_stamped(file)) if file.is_file() else {}
+    content = _content(*_stamped(file)) if file.is_file() else {}
+    return bool(keys) and value_at(content, keys, content) is not content
+
+
+def value_at(values: Any, keys: Iterable[Any], absent: Any = None) -> Any:
+    """Return the value at a path of keys and positions; `absent` where there is none."""
     for key in keys:
         try:
-            here = here[key]
+            values = values[key]
         except (KeyError, IndexError, TypeError):
-            return False
-    return bool(keys)
+            return absent
+    return values
 
 
 def _stamped(file: Path) -> tuple[Path, int]:

@@ -241,7 +241,7 @@ class ConfigurationFolder:
             if f"{group}/{name}.yaml" not in self.layout.broken and not self.cache.has(self._key(group, name, extra))
         ]
         if new:
-            self.composer.made.prepare(group, new, self.scale)
+            self.composer.made.prepare(group, new)
 
     def _key(self, group: str, name: str, extra: Any) -> str:
         file = f"{group}/{name}.yaml"

@@ -20,11 +20,12 @@ An override sets one key of the composition for one run. Hydra's grammar reads i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from schedlab.config.errors import UserError
+from schedlab.config.schema import merged
 
 FAMILY_KEYS = ("sweep", "for_each")
 IN_STUDY = ("scenario", "policy", "figure")  # groups whose files belong to a study
@@ -179,6 +180,24 @@ def of_scenario(study: str, name: str, words: Sequence[str]) -> list[Override]:
 def overlay(values: Mapping[str, Any]) -> list[Override]:
     """Return the overrides of nested values, as a file for `--configfile` holds them."""
     return [Override(f"{'.'.join(keys)}={value_text(value)}", keys, value) for keys, value in _leaves(dict(values), ())]
+
+
+def with_value(values: Any, path: Sequence[str], value: Any, resolve: Callable[[str], Any] = str) -> Any:
+    """Return plain values with another one at a path of keys (of a list: positions); mappings merge, all else is
+    replaced.
+
+    resolve: gives the values that stand for a text in the way, such as '${scale.studies.ramp}'
+    """
+    if not path:
+        both = isinstance(values, Mapping) and isinstance(value, Mapping)
+        return merged(values, value) if both else value
+    key, *rest = path
+    here = resolve(values) if isinstance(values, str) else values
+    if isinstance(here, list) and key.isdigit() and int(key) < len(here):
+        position = int(key)
+        return [*here[:position], with_value(here[position], rest, value, resolve), *here[position + 1 :]]
+    inside = here if isinstance(here, Mapping) else {}
+    return {**inside, key: with_value(inside.get(key), rest, value, resolve)}
 
 
 def nested(keys: Sequence[str], value: Any) -> Any:
