@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import theme
 from schedlab.figures.drawing import after_the_first, left_out, nothing_to_draw, settings_of
-from schedlab.figures.panels.axes import legend_outside, log_ticks, shared_xlabel
+from schedlab.figures.panels.axes import legend_outside, log_ticks
 from schedlab.figures.panels.bars import stacked_rows
 from schedlab.figures.panels.curves import distribution
+from schedlab.figures.panels.facets import Grid, facets
 from schedlab.studies.ramp.figures import data
 from schedlab.studies.ramp.figures.settings import CausesSettings, JobsSettings
 from schedlab.studies.ramp.simulator.jobs import (
@@ -64,18 +66,20 @@ def draw_causes(tables: StudyTables, spec: FigureSpec) -> Drawing:
     colours = {label: theme.colour(number) for number, label in enumerate(CAUSES.values())}
     widest = max(sum(causes.values()) for found in shares.values() for causes in found.values())
     row_mm, unplaced = 10 + ROW_MM * len(settings.policies), []
-    figure, panels, lines = theme.new_panels(len(shares), 2, row_mm=row_mm, around_mm=14, sharex=True, sharey=True)
-    for axes, (name, found) in zip(panels, shares.items(), strict=True):
+    named = [(settings.labels.get(name, name), found) for name, found in shares.items()]
+
+    def panel(axes: Axes, found: dict[str, dict[str, float]]) -> None:
         stacked_rows(axes, {policy: found.get(policy) for policy in settings.policies}, colours)
-        label = settings.labels.get(name, name)
-        axes.set_title(label)
         axes.set_xlim(0, widest + 0.12)
+
+    grid = Grid(2, row_mm, 14, "blocked jobs over arrived jobs", subplots={"sharex": True, "sharey": True})
+    figure, _ = facets(named, panel, grid, keys=())
+    for label, found in named:
         for policy, causes in found.items():
             if causes.get(UNPLACED):
                 share = causes[UNPLACED] / sum(causes.values())
                 unplaced.append({"policy": policy, "scenario": label, "share": share})
-    shared_xlabel(lines[-1], "blocked jobs over arrived jobs")
-    handles = {handle.get_label(): handle for axes in panels for handle in axes.get_legend_handles_labels()[0]}
+    handles = {handle.get_label(): handle for axes in figure.axes for handle in axes.get_legend_handles_labels()[0]}
     legend_outside(figure, [handles[label] for label in colours if label in handles], columns=3)
     caption = "[Of what was blocked, had no free block: {unplaced:{policy} in {scenario} {share:.0%}}.]"
     return Drawing(figure, caption, {"unplaced": unplaced}, left_out=left_out(spec, shares, data.NOT_SCORED))
@@ -88,23 +92,24 @@ def draw_characteristics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     if jobs.empty:
         return nothing_to_draw(data.NOT_RUN)
     jobs = jobs.assign(requested=1 / jobs["beta"], excess=jobs["speedup"] * jobs["beta"])
-    figure, panels, lines = theme.new_panels(len(CHARACTERISTICS), 3, row_mm=48, around_mm=14, sharey=True)
     outcomes = (("completed", jobs["cause"] == "", "-"), ("blocked", jobs["cause"] != "", theme.DASHES[2]))
-    for axes, (column, (title, size, logarithmic)) in zip(panels, CHARACTERISTICS.items(), strict=True):
+
+    def panel(axes: Axes, shown: tuple[str, float, bool]) -> None:
+        column, size, logarithmic = shown
         for number, policy in enumerate(settings.policies):
             for outcome, those, dashes in outcomes:
                 values = jobs.loc[those & (jobs["policy"] == policy), column].to_numpy(float) / size
                 look = {"color": theme.colour(number), "linestyle": dashes, "label": f"{policy}, {outcome}"}
                 distribution(axes, values, **look)
-        axes.set_title(title)
         if logarithmic:
             axes.set_xscale("log")
             log_ticks(axes.xaxis, jobs[column].min(), jobs[column].max())
         axes.set_ylim(0, 1.02)
         axes.grid(True)
-    for line in lines:
-        line[0].set_ylabel("share of the jobs")
-    legend_outside(figure, columns=jobs["policy"].nunique())
+
+    groups = [(title, (column, *how)) for column, (title, *how) in CHARACTERISTICS.items()]
+    grid = Grid(3, 48, 14, y="share of the jobs", subplots={"sharey": True})
+    figure, _ = facets(groups, panel, grid, columns=jobs["policy"].nunique())
     medians = jobs.groupby("policy")["excess"].median().dropna()
     facts = {"medians": {policy: medians[policy] for policy in settings.policies if policy in medians}}
     caption = "[Median of what completed jobs got over what they asked for: {medians:{name} {value:.2f}}.]"
@@ -117,20 +122,20 @@ def draw_attributes(tables: StudyTables, spec: FigureSpec) -> Drawing:
     jobs = _jobs(tables, spec.scenarios[:1], settings.policies)
     if jobs.empty:
         return nothing_to_draw(data.NOT_RUN)
-    figure, panels, lines = theme.new_panels(len(ATTRIBUTES), 3, row_mm=48, around_mm=14, sharey=True)
-    for axes, (column, (title, size)) in zip(panels, ATTRIBUTES.items(), strict=True):
-        where = _binned(jobs[column]) / size
+
+    def panel(axes: Axes, shown: tuple[str, float]) -> None:
+        where = _binned(jobs[shown[0]]) / shown[1]
         for number, policy in enumerate(settings.policies):
             own = jobs["policy"] == policy
             if own.any():
                 rates = (jobs.loc[own, "cause"] != "").groupby(where[own]).mean()
                 axes.plot(rates.index, rates, label=policy, markersize=3.5, **data.line_look(number))
-        axes.set_title(title)
         axes.set_ylim(0, 1)
         axes.grid(True)
-    for line in lines:
-        line[0].set_ylabel("blocking rate")
-    legend_outside(figure, columns=len(settings.policies))
+
+    groups = [(title, (column, size)) for column, (title, size) in ATTRIBUTES.items()]
+    grid = Grid(3, 48, 14, y="blocking rate", subplots={"sharey": True})
+    figure, _ = facets(groups, panel, grid, columns=len(settings.policies))
     models = jobs.drop_duplicates("model").sort_values("sequential_jct")
     models = models.assign(hours=models["sequential_jct"] / 3600)[["model", "hours", "ops"]]
     facts = {"graphs": models.to_dict("records")}

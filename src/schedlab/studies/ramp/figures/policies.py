@@ -13,9 +13,10 @@ from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.figures import theme
 from schedlab.figures.drawing import left_out, nothing_to_draw, settings_of
 from schedlab.figures.order import kinds_of, ranked
-from schedlab.figures.panels.axes import legend_outside, shared_xlabel
+from schedlab.figures.panels.axes import shared_xlabel
 from schedlab.figures.panels.bars import bar_colours, grouped_bars
-from schedlab.figures.panels.curves import learning_curve
+from schedlab.figures.panels.facets import Grid, facets
+from schedlab.figures.panels.learning import Curve, Level, curves
 from schedlab.figures.panels.points import beside_published, published_keys
 from schedlab.figures.selection import policy_of
 from schedlab.studies.ramp.figures import data
@@ -31,24 +32,28 @@ def draw_validation(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A line a scenario, a panel a measure: validation while a policy learned. Settings: ValidationSettings."""
     settings = settings_of(spec, ValidationSettings)
     metrics = [data.BY_NAME[name] for name in settings.metrics if name in data.BY_NAME]
-    curves = tables.curves[tables.curves["metric"].isin(settings.metrics) & (tables.curves["split"] == "validation")]
+    points = tables.curves[tables.curves["metric"].isin(settings.metrics) & (tables.curves["split"] == "validation")]
     learned = {name: policy_of(tables.scores, settings.policy, name) for name in spec.scenarios}
-    shown = {name: curves[curves["policy"] == policy] for name, policy in learned.items()}
+    shown = {name: points[points["policy"] == policy] for name, policy in learned.items()}
     shown = {name: rows for name, rows in shown.items() if len(rows)}
     if not shown:
         return nothing_to_draw("no such curve is learned at this scale")
-    figure, _, lines = theme.new_panels(len(shown) * len(metrics), len(metrics), row_mm=42, around_mm=16)
+    labels = {name: settings.labels.get(name, name) for name in shown}
+
+    def panel(axes: Axes, place: tuple[str, Metric]) -> None:
+        name, metric = place
+        curve = shown[name][shown[name]["metric"] == metric.name]
+        _against_rules(axes, curve, tables.scores, name, settings, metric)
+
+    groups = [("", (name, metric)) for name in shown for metric in metrics]
+    figure, _ = facets(groups, panel, Grid(len(metrics), 42, 16, y=list(labels.values())), columns=4)
+    shared_xlabel(figure.axes[-len(metrics) :], "generation")
     blocking = {}
-    for line, (name, rows) in zip(lines, shown.items(), strict=True):
-        for axes, metric in zip(line, metrics, strict=True):
-            _against_rules(axes, rows[rows["metric"] == metric.name], tables.scores, name, settings, metric)
-        label = settings.labels.get(name, name)
-        line[0].set_ylabel(label)
+    for name, rows in shown.items():
         means = rows[rows["metric"] == data.BLOCKING].groupby("step")["value"].mean()
         if len(means):
-            blocking[label] = {"first": means.iloc[0], "last": means.iloc[-1], "generations": int(means.index[-1])}
-    shared_xlabel(lines[-1], "generation")
-    legend_outside(figure, columns=4)
+            ends = {"first": means.iloc[0], "last": means.iloc[-1], "generations": int(means.index[-1])}
+            blocking[labels[name]] = ends
     caption = "Blocking: {blocking:{name} {first:.3f} at first, {last:.3f} after {generations} generations}."
     missing = left_out(spec, shown, f"no {settings.policy} was learned on it")
     return Drawing(figure, caption, {"blocking": blocking}, left_out=missing)
@@ -62,16 +67,16 @@ def _against_rules(
     rows = rows[rows["metric"] == metric.name]
     values = {rule: rows.loc[rows["policy"] == rule, "value"] for rule in settings.baselines}
     unit = data.short_unit(metric, float(pd.concat([curve["value"], *values.values()]).max()), NARROW)
-    style = theme.Style(theme.colour(0), "o")
-    learning_curve(axes, curve.assign(value=curve["value"] / unit.size), style, label=LEARNED)
+    learned = Curve(curve.assign(value=curve["value"] / unit.size), theme.Style(theme.colour(0), "o"))
+    levels = {}
     for number, (rule, found) in enumerate(values.items()):
+        look = {"color": theme.RULE_GREYS[number % len(theme.RULE_GREYS)]}
+        look["linestyle"] = theme.DASHES[number % len(theme.DASHES)]
         if len(found):
-            colour = theme.RULE_GREYS[number % len(theme.RULE_GREYS)]
-            axes.axhspan(found.min() / unit.size, found.max() / unit.size, color=colour, alpha=0.15, linewidth=0)
-            dashes = theme.DASHES[number % len(theme.DASHES)]
-            axes.axhline(found.mean() / unit.size, color=colour, linewidth=1.0, linestyle=dashes, label=rule)
+            mean, low, high = (value / unit.size for value in (found.mean(), found.min(), found.max()))
+            levels[rule] = Level(mean, look, low, high)
+    curves(axes, {LEARNED: learned}, levels)
     axes.set_title(unit.label)
-    axes.margins(x=0.02)
 
 
 def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -83,19 +88,21 @@ def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
     scores = _means(rows[rows["policy"].isin(settings.policies)], spec)
     if not scores:
         return nothing_to_draw(data.NOT_RUN)
-    colours, least = bar_colours(list(settings.policies)), {}
-    figure, panels, lines = theme.new_panels(len(scores), 2, row_mm=48, around_mm=14, sharey=True)
-    for axes, (name, found) in zip(panels, scores.items(), strict=True):
+    colours = bar_colours(list(settings.policies))
+    named = [(settings.labels.get(name, name), found) for name, found in scores.items()]
+
+    def panel(axes: Axes, found: pd.DataFrame) -> dict[str, Any]:
         groups = {TICKS.get(metric.name, metric.name): _relative(found, metric, kinds) for metric in metrics}
         grouped_bars(axes, groups, colours)
-        axes.set_title(settings.labels.get(name, name))
-        axes.set_ylim(0, 1.02 * max(1.0, *(score.max() for scores in groups.values() for score in scores.values())))
         rates = found[data.BLOCKING].to_dict()
         leader = ranked(rates, "lower", kinds)[0]
-        least[settings.labels.get(name, name)] = {"policy": leader, "rate": rates[leader]}
-    for line in lines:
-        line[0].set_ylabel("score (1: best)")
-    legend_outside(figure, columns=5)
+        most = max(float(score.max()) for scores in groups.values() for score in scores.values())
+        return {"policy": leader, "rate": rates[leader], "most": most}
+
+    grid = Grid(2, 48, 14, y="score (1: best)", subplots={"sharey": True})
+    figure, leaders = facets(named, panel, grid, columns=5)
+    figure.axes[0].set_ylim(0, 1.02 * max(1.0, *(leader.pop("most") for leader in leaders)))
+    least = dict(zip((label for label, _ in named), leaders, strict=True))
     missing = left_out(spec, scores, data.NOT_SCORED)
     return Drawing(figure, "Least blocking: {least:{name} {policy} ({rate:.3f})}.", {"least": least}, left_out=missing)
 
@@ -121,18 +128,18 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
     first = next(iter(rates.values()))
     order = sorted(names, key=lambda policy: (first.get(policy, 0.0), policy))
     row_mm = 18 + ROW_MM * len(order)
-    figure, panels, lines = theme.new_panels(len(rates), COLUMNS, row_mm=row_mm, around_mm=12, sharey=True)
-    distances = {}
-    for axes, (name, ours) in zip(panels, rates.items(), strict=True):
-        published, label = settings.published.get(name, {}), settings.labels.get(name, name)
+
+    def panel(axes: Axes, name: str) -> dict[str, float]:
+        ours, published = rates[name], settings.published.get(name, {})
         beside_published(axes, order, ours, published, dict.fromkeys(order, theme.colour(0)))
-        axes.set_title(label)
         axes.grid(True, axis="both", alpha=0.6)
         both = [abs(ours[policy] - value) for policy, value in published.items() if policy in ours]
-        distances |= {label: max(both)} if both else {}
-    for line in lines:
-        shared_xlabel(line, "blocking rate")
-    legend_outside(figure, published_keys(theme.colour(0)), columns=2)
+        return {settings.labels.get(name, name): max(both)} if both else {}
+
+    groups = [(settings.labels.get(name, name), name) for name in rates]
+    grid = Grid(COLUMNS, row_mm, 12, "blocking rate", subplots={"sharey": True})
+    figure, found = facets(groups, panel, grid, keys=published_keys(theme.colour(0)), columns=2)
+    distances = {label: distance for each in found for label, distance in each.items()}
     caption = "[Largest distance of a rule from its published value: {distances:{name} {value:.3f}}.]"
     return Drawing(figure, caption, {"distances": distances}, left_out=left_out(spec, rates, data.NOT_SCORED))
 

@@ -14,6 +14,7 @@ from schedlab.figures import theme
 from schedlab.figures.drawing import left_out, nothing_to_draw, settings_of
 from schedlab.figures.panels.axes import legend_outside, shared_xlabel
 from schedlab.figures.panels.curves import sweep_line
+from schedlab.figures.panels.facets import Grid, facets
 from schedlab.figures.units import scaled
 from schedlab.studies.ramp.figures import data
 from schedlab.studies.ramp.figures.settings import OverheadsSettings, SweepSettings
@@ -53,8 +54,8 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
         return nothing_to_draw("fewer than two such scenarios are run at this scale")
     rows = data.tested(tables.scores[tables.scores["scenario"].isin(places)], tables)
     rows = rows.assign(x=rows["scenario"].map(places))
-    figure, panels, lines = theme.new_panels(len(metrics), 3, row_mm=52, around_mm=14)
-    for axes, metric in zip(panels, metrics, strict=True):
+
+    def panel(axes: Axes, metric: Metric) -> None:
         found = rows[(rows["metric"] == metric.name) & rows["policy"].isin(settings.policies)]
         unit = data.short_unit(metric, float(found["value"].max()))
         for number, name in enumerate(settings.policies):
@@ -67,9 +68,9 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.set_title(unit.label)
         axes.set_ylim(bottom=0)
         axes.grid(True, axis="y")
-    for line in lines:
-        shared_xlabel(line, AXES[settings.x])
-    legend_outside(figure, columns=len(settings.policies))
+
+    groups = [("", metric) for metric in metrics]
+    figure, _ = facets(groups, panel, Grid(3, 52, 14, AXES[settings.x]), columns=len(settings.policies))
     facts = {"blocking": _ends(rows, settings), "lacking": _lacking(rows, settings)}
     facts |= {**_episodes(rows), "ends": _lengths(tables.scenarios, places)}
     scored = set(rows.loc[rows["policy"].isin(settings.policies), "scenario"])
