@@ -6,15 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import theme
 from schedlab.figures.captions import filled
 from schedlab.figures.drawing import nothing_to_draw, settings_of
-from schedlab.figures.panels.axes import legend_outside, log_ticks, shared_xlabel
+from schedlab.figures.panels.axes import log_ticks
 from schedlab.figures.panels.bars import grouped_bars
 from schedlab.figures.panels.cells import text_table
 from schedlab.figures.panels.curves import learning_curve
+from schedlab.figures.panels.facets import Grid, facets
 from schedlab.figures.theme import INK, Style
 from schedlab.studies.cloud.figures import data
 from schedlab.studies.cloud.figures.settings import VariantsSettings
@@ -60,9 +62,9 @@ def draw_weights(tables: StudyTables, spec: FigureSpec) -> Drawing:
     found = _variants(tables, spec, settings)
     if not found:
         return nothing_to_draw(data.NOT_LEARNED)
-    figure, panels, _ = theme.new_panels(len(WEIGHED), 2, row_mm=43, around_mm=10)
     colours, means = {label: theme.colour(place) for place, label in enumerate(found)}, {}
-    for axes, (metric, title) in zip(panels, WEIGHED.items(), strict=True):
+
+    def panel(axes: Axes, metric: str) -> None:
         scores = {}
         for label, scenario in found.items():
             table = data.preference_scores(tables, scenario, settings.variants[label], metric)
@@ -70,10 +72,11 @@ def draw_weights(tables: StudyTables, spec: FigureSpec) -> Drawing:
         groups = {name: {label: table[name] for label, table in scores.items()} for name in settings.preferences}
         grouped_bars(axes, groups, colours)
         means[metric] = {label: float(table.to_numpy().mean()) for label, table in scores.items()}
-        axes.set_title(title)
         axes.set_ylim(bottom=0)
         axes.grid(True, axis="y")
-    legend_outside(figure, columns=len(found))
+
+    groups = [(title, metric) for metric, title in WEIGHED.items()]
+    figure, _ = facets(groups, panel, Grid(2, 43, 10), columns=len(found))
     both = "regret: {regret:{name} {value:.3f}}; severity: {severity:{name} {value:.3f}}"
     return Drawing(figure, f"Mean of preferences and seeds: {both}.", means)
 
@@ -91,9 +94,9 @@ def draw_beginnings(tables: StudyTables, spec: FigureSpec) -> Drawing:
     if cold not in curves or scenario is None:
         return nothing_to_draw(data.NOT_LEARNED)
     objectives = data.oracle_of(tables, scenario)["preferences"]
-    figure, panels, lines = theme.new_panels(len(settings.preferences), 2, row_mm=46, around_mm=20)
     first, last = (float(end(end(rows["episode"]) for rows in curves.values())) for end in (min, max))
-    for axes, preference in zip(panels, settings.preferences, strict=True):
+
+    def panel(axes: Axes, preference: str) -> None:
         for number, (label, rows) in enumerate(curves.items()):
             style = Style(theme.colour(number), "o", theme.DASHES[number % len(theme.DASHES)])
             learning_curve(axes, rows[rows["metric"] == CURVE + preference], style, x="episode", label=label)
@@ -101,11 +104,9 @@ def draw_beginnings(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.axhline(objectives[preference]["dynamic"], color=INK, linewidth=0.7, label="optimal plan")
         axes.set_xscale("log")
         log_ticks(axes.xaxis, first, last)
-        axes.set_title(preference)
-    for line in lines:
-        line[0].set_ylabel("objective")
-    shared_xlabel(lines[-1], "episodes")
-    legend_outside(figure, columns=5)
+
+    groups = [(preference, preference) for preference in settings.preferences]
+    figure, _ = facets(groups, panel, Grid(2, 46, 20, "episodes", "objective"), columns=5)
     randoms = {preference: objectives[preference]["random"] for preference in settings.preferences}
     found = {label: _reached(speed(rows, curves[cold], randoms)) for label, rows in curves.items()}
     one = "{name} [{episodes:,.0f}][{unreached}][ (and {missed} of {courses} courses never)]"

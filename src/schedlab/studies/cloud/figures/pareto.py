@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import theme
 from schedlab.figures.drawing import nothing_to_draw, settings_of
-from schedlab.figures.panels.axes import legend_outside, shared_xlabel
+from schedlab.figures.panels.facets import Grid, facets
 from schedlab.figures.theme import INK, MUTED
 from schedlab.studies.cloud.figures import data
 from schedlab.studies.cloud.figures.settings import ShownSettings
@@ -36,9 +36,9 @@ def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
     shown = [name for name in learned if "front" in oracles[name]]
     if not shown:
         return nothing_to_draw("no policy is learned at this scale where there is a front")
-    figure, panels, lines = theme.new_panels(len(shown), 2, row_mm=62, around_mm=18)
-    fronts, many = {}, len(settings.preferences) > len(data.PREFERENCES)
-    for axes, scenario in zip(panels, shown, strict=True):
+    many = len(settings.preferences) > len(data.PREFERENCES)
+
+    def panel(axes: Axes, scenario: str) -> dict[str, Any]:
         front, constant = (np.array(oracles[scenario][name]) for name in ("front", "static_front"))
         _stair(axes, constant, color=MUTED, linestyle="--", label="front of constant allocations")
         _stair(axes, front, color=INK, linewidth=1.1, label="front of all plans")
@@ -51,14 +51,13 @@ def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
         (_draw_many if many else _draw_few)(axes, found, settings.preferences)
         label = "optimum for a weighted sum" if many else "optimum for a preference"
         axes.plot(*optimal.T, "+", color=INK, markersize=6, markeredgewidth=0.8, label=label, zorder=5)
-        axes.set_title(scenario)
         axes.margins(0.08)
         seeds = [measures(points, front) for points in found]
-        fronts[scenario] = {**_measured(seeds, measures(optimal, front)), "far": far}
-    for line in lines:
-        line[0].set_ylabel("cost ($)")
-    shared_xlabel(lines[-1], "training time (s)")
-    legend_outside(figure, columns=3 if many else 4)
+        return {**_measured(seeds, measures(optimal, front)), "far": far}
+
+    grid = Grid(2, 62, 18, "training time (s)", "cost ($)")
+    figure, measured = facets([(name, name) for name in shown], panel, grid, columns=3 if many else 4)
+    fronts = dict(zip(shown, measured, strict=True))
     missing = data.left_out(tables, spec, learned, settings.learned)
     missing |= {name: "no front" for name in learned if name not in shown}
     return Drawing(figure, CAPTION, {"fronts": fronts}, left_out=missing)

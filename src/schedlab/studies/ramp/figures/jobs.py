@@ -107,7 +107,7 @@ def draw_characteristics(tables: StudyTables, spec: FigureSpec) -> Drawing:
         axes.set_ylim(0, 1.02)
         axes.grid(True)
 
-    groups = [(title, (column, *how)) for column, (title, *how) in CHARACTERISTICS.items()]
+    groups = [(title, (column, size, log)) for column, (title, size, log) in CHARACTERISTICS.items()]
     grid = Grid(3, 48, 14, y="share of the jobs", subplots={"sharey": True})
     figure, _ = facets(groups, panel, grid, columns=jobs["policy"].nunique())
     medians = jobs.groupby("policy")["excess"].median().dropna()

@@ -70,7 +70,7 @@ def _against_rules(
     learned = Curve(curve.assign(value=curve["value"] / unit.size), theme.Style(theme.colour(0), "o"))
     levels = {}
     for number, (rule, found) in enumerate(values.items()):
-        look = {"color": theme.RULE_GREYS[number % len(theme.RULE_GREYS)]}
+        look: dict[str, Any] = {"color": theme.RULE_GREYS[number % len(theme.RULE_GREYS)]}
         look["linestyle"] = theme.DASHES[number % len(theme.DASHES)]
         if len(found):
             mean, low, high = (value / unit.size for value in (found.mean(), found.min(), found.max()))

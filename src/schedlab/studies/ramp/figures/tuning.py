@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
+from matplotlib.axes import Axes
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError
 from schedlab.figures import theme
 from schedlab.figures.drawing import settings_of
-from schedlab.figures.panels.axes import legend_outside, shared_xlabel
+from schedlab.figures.panels.axes import legend_outside
+from schedlab.figures.panels.facets import Grid, facets
 from schedlab.figures.theme import MUTED
 from schedlab.studies.ramp.figures.settings import TuningSettings
 
@@ -31,9 +33,8 @@ def draw_tuning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     runs, rules = rows[rows["rung"].notna()], rows[rows["rung"].isna()].set_index("configuration")["blocked"]
     rungs = sorted(runs["rung"].unique())
     order = list(dict.fromkeys(name for rung in reversed(rungs) for name in _from_least(runs[runs["rung"] == rung])))
-    figure, panels, lines = theme.new_panels(len(rungs), 4, row_mm=60, around_mm=14, sharey=True)
-    for axes, rung in zip(panels, rungs, strict=True):
-        mine = runs[runs["rung"] == rung]
+
+    def panel(axes: Axes, mine: pd.DataFrame) -> None:
         for number, name in reversed(list(enumerate(order))):
             curve = mine[mine["configuration"] == name]
             look: dict[str, Any] = {"color": MUTED, "alpha": 0.5}
@@ -45,12 +46,13 @@ def draw_tuning(tables: StudyTables, spec: FigureSpec) -> Drawing:
             dashes = theme.DASHES[1 + number % (len(theme.DASHES) - 1)]
             look = {"color": theme.RULE_GREYS[number % len(theme.RULE_GREYS)], "linestyle": dashes}
             axes.axhline(value, linewidth=1.0, label=rule, **look)
-        axes.set_title(f"rung {int(rung)}: {mine['configuration'].nunique()} configurations")
         axes.set_ylim(0, settings.most)
-    lines[0][0].set_ylabel("blocked share of decisions")
-    for line in lines:
-        shared_xlabel(line, "thousand decisions")
-    handles = [handle for axes in panels for handle in axes.get_legend_handles_labels()[0]]
+
+    of_rung = [(rung, runs[runs["rung"] == rung]) for rung in rungs]
+    groups = [(f"rung {int(n)}: {mine['configuration'].nunique()} configurations", mine) for n, mine in of_rung]
+    grid = Grid(4, 60, 14, "thousand decisions", "blocked share of decisions", subplots={"sharey": True})
+    figure, _ = facets(groups, panel, grid, keys=())
+    handles = [handle for axes in figure.axes for handle in axes.get_legend_handles_labels()[0]]
     legend_outside(figure, sorted(handles, key=lambda handle: str(handle.get_label())), columns=6)
     last = runs[(runs["rung"] == rungs[-1]) & (runs["configuration"] == order[0])]
     facts = {"configuration": order[0], "blocked": last["blocked"].min(), "rules": rules.to_dict()}
