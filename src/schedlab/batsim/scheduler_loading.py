@@ -93,7 +93,8 @@ def find_scheduler(name: str) -> type | FunctionType:
     can be found.
     """
     if name in OURS:
-        return getattr(importlib.import_module(f"schedlab.batsim.schedulers.{name}"), OURS[name])
+        ours: type = getattr(importlib.import_module(f"schedlab.batsim.schedulers.{name}"), OURS[name])
+        return ours
     if name.endswith(".py") or ".py:" in name:
         return _from_file(name)
     known = pybatsim_schedulers()
@@ -112,8 +113,10 @@ def _from_file(name: str) -> type | FunctionType:
     path = Path(file)
     with _neighbours_importable(path):
         module = load_module(path)
-    schedulers = {key: value for key, value in vars(module).items() if _is_scheduler(value, module)}
-    found = getattr(module, wanted or _capital_first(path.stem), None)
+    schedulers: dict[str, type | FunctionType] = {
+        key: value for key, value in vars(module).items() if _is_scheduler(value, module)
+    }
+    found: type | FunctionType | None = getattr(module, wanted or _capital_first(path.stem), None)
     if callable(found):
         return found
     if not wanted and len(schedulers) == 1:
@@ -157,7 +160,7 @@ def _is_scheduler(value: Any, module: ModuleType) -> bool:
 
 
 def _capitalised(module: ModuleType, name: str) -> type | FunctionType:
-    found = getattr(module, _capital_first(name), None)
+    found: type | FunctionType | None = getattr(module, _capital_first(name), None)
     if found is None:
         raise UserError(
             f"PyBatsim's module 'schedulers.{name}' has no scheduler '{_capital_first(name)}'", where="--scheduler"

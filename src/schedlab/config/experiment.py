@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from schedlab.config import records
 from schedlab.config.checks import cross_checks, unused_overrides
@@ -24,6 +24,7 @@ from schedlab.config.readers import option_names
 from schedlab.config.records import NAMES_OF, StudyRecords
 from schedlab.config.variations import Override
 
+T = TypeVar("T")
 SCALE_ORDER = ("smoke", "small", "full", "paper")
 
 
@@ -45,11 +46,12 @@ class Experiment:
     not_run: list[tuple[str, str, str]] = field(default_factory=list)
     _known: dict[tuple[Any, ...], Any] = field(default_factory=dict)
 
-    def once(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
         """Return what `make` gave for `key` the first time: an experiment is the view of one moment."""
         if key not in self._known:
             self._known[key] = make()
-        return self._known[key]
+        known: T = self._known[key]
+        return known
 
     @property
     def run(self) -> str:
@@ -291,7 +293,7 @@ class _Doors:
 
     def __init__(self, loaded: Mapping[str, StudyRecords], find_study: records.FindStudy) -> None:
         self.loaded, self.find_study = loaded, find_study
-        self.doors: dict[str, Any] = {}
+        self.doors: dict[str, Study] = {}
 
     def __call__(self, name: str) -> Study:
         if name not in self.doors:

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import schedlab
 from schedlab.config.composition import Composed, Composer, Compositions
@@ -40,6 +40,7 @@ from schedlab.config.settings import (
 )
 from schedlab.config.variations import Override, nested
 
+T = TypeVar("T")
 FindStudy = Callable[[Mapping[str, Any]], Study]  # typed study settings as plain values -> the study's door
 
 
@@ -112,11 +113,12 @@ class RecordCache:
         if not isinstance(self.known, dict):
             self.known = {}
 
-    def get(self, key: str, make: Callable[[], Any]) -> Any:
+    def get(self, key: str, make: Callable[[], T]) -> T:
         """Return the value kept under `key`, made now where there is none."""
         if key not in self.used:
             self.used[key] = self.known[key] if key in self.known else make()
-        return self.used[key]
+        value: T = self.used[key]
+        return value
 
     def has(self, key: str) -> bool:
         """Tell whether `key` was kept or put; it counts as used then."""
@@ -329,7 +331,8 @@ def _in_mode(kind: type[Settings], composed: Composed, always: bool = False) -> 
 
 def study_record(composed: Composed, name: str) -> dict[str, Any]:
     """Return the record of a study file: its typed values."""
-    return json.loads(typed(StudySettings, composed, name).model_dump_json())
+    record: dict[str, Any] = json.loads(typed(StudySettings, composed, name).model_dump_json())
+    return record
 
 
 def scale_settings(
@@ -357,7 +360,8 @@ def scale_settings(
             errors += _mistakes(studies[study].scale, given, composed, ("studies", study))
     if errors:
         raise UserErrors(errors)
-    return json.loads(settings.model_dump_json())
+    record: dict[str, Any] = json.loads(settings.model_dump_json())
+    return record
 
 
 def _mistakes(kind: type[Settings], values: Any, composed: Composed, under: tuple[Any, ...]) -> tuple[UserError, ...]:
@@ -581,4 +585,5 @@ def figure_record(composed: Composed, name: str, study: Study) -> dict[str, Any]
 def theme_record(composed: Composed, name: str) -> dict[str, Any]:
     """Return the values of conf/figure/theme.yaml."""
     del name
-    return json.loads(validate(ThemeSettings, composed.values, composed.locate).model_dump_json())
+    record: dict[str, Any] = json.loads(validate(ThemeSettings, composed.values, composed.locate).model_dump_json())
+    return record

@@ -35,7 +35,8 @@ def bounded_slowdown(turnaround: np.ndarray, run: np.ndarray, threshold: float) 
     """Return max(1, turnaround / max(run, threshold)) of jobs, all in s: a job that ran shorter counts as one of the
     threshold.
     """
-    return np.maximum(turnaround / np.maximum(run, threshold), 1.0)
+    found: np.ndarray = np.maximum(turnaround / np.maximum(run, threshold), 1.0)
+    return found
 
 
 def job_metrics(jobs: pd.DataFrame, hosts: int, threshold: float) -> dict[str, float]:

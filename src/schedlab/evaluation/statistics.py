@@ -151,7 +151,8 @@ def resample(sample: Sample, statistic: Statistic, counts: tuple[np.ndarray, np.
 def _resample_mean(sample: Sample, seeds: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     sums, totals = _by_block(sample, sample.values * sample.weights), _by_block(sample, sample.weights)
     with np.errstate(invalid="ignore"):
-        return ((seeds @ sums) * blocks).sum(axis=1) / ((seeds @ totals) * blocks).sum(axis=1)
+        means: np.ndarray = ((seeds @ sums) * blocks).sum(axis=1) / ((seeds @ totals) * blocks).sum(axis=1)
+    return means
 
 
 def _by_block(sample: Sample, values: np.ndarray) -> np.ndarray:

@@ -42,7 +42,9 @@ class CmaEs:
     def ask(self, rng: np.random.Generator) -> np.ndarray:
         """Draw the points of a generation, (population, n)."""
         scales, axes = self._decompose()
-        return self.mean + self.step * (rng.standard_normal((self.population, self.mean.size)) * scales) @ axes.T
+        drawn = rng.standard_normal((self.population, self.mean.size)) * scales
+        points: np.ndarray = self.mean + self.step * drawn @ axes.T
+        return points
 
     def tell(self, points: np.ndarray, values: np.ndarray) -> None:
         """Move the distribution towards the points of the lowest values; `points` are those of the last `ask`."""

@@ -78,7 +78,7 @@ def device_name(device: torch.device) -> str:
     import torch
 
     if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
+        return str(torch.cuda.get_device_name(device))
     return processor_name() or platform.machine()
 
 

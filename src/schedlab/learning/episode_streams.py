@@ -60,7 +60,7 @@ class EpisodeStream:
     finished: list[Finished] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.choices = [
+        self.choices: list[tuple[str, Unit]] = [
             (scenario, unit) for scenario in self.scenarios for unit in self.problems[scenario].units("train")
         ]
         self._idle: dict[tuple[str, str], list[gym.Env]] = {}
@@ -76,7 +76,7 @@ class EpisodeStream:
         turn, place = divmod(number, len(self.choices))
         if self._round[0] != turn:
             self._round = (turn, generator(self.seed, "unit-order", turn).permutation(len(self.choices)))
-        return self.choices[self._round[1][place]]
+        return self.choices[int(self._round[1][place])]
 
     def borrow(self, scenario: str, unit: Unit) -> gym.Env:
         """Return an environment of the unit that no one else uses."""

@@ -52,7 +52,8 @@ def standardised(values: np.ndarray) -> np.ndarray:
     """Return values (n,) less their mean, divided by their unbiased standard deviation; a single value as it is."""
     if len(values) < 2:
         return values
-    return (values - values.mean()) / (values.std(ddof=1) + np.finfo(np.float32).eps)
+    found: np.ndarray = (values - values.mean()) / (values.std(ddof=1) + np.finfo(np.float32).eps)
+    return found
 
 
 def normalised(advantages: np.ndarray) -> np.ndarray:

@@ -29,7 +29,8 @@ class SumTree:
 
     def get(self, places: np.ndarray) -> np.ndarray:
         """Return the numbers at places, float64."""
-        return self._nodes[self._first + places]
+        found: np.ndarray = self._nodes[self._first + places]
+        return found
 
     def set(self, places: np.ndarray, values: np.ndarray) -> None:
         """Write numbers at places (int64); of a place that comes twice, the last counts."""

@@ -149,20 +149,20 @@ class _Reader:
         tops = [child for child in root if child.tag != "config"]
         if len(tops) != 1:
             raise self._error(f"{len(tops)} elements at the top", "<platform>", "one <zone> that holds everything")
-        self._check(tops[0], {"zone", "cluster"})
-        self._member(tops[0], None, 0)
+        self._area(tops[0], self._check(tops[0], {"zone", "cluster"}), None, 0)
         for zone, element in self._routes:
             self._route(zone, element)
         if not self._hosts:
             raise self._error("holds no host", "<platform>", "at least one <host> or <cluster>")
         return Platform(self._hosts, self._channels, self._where)
 
-    def _member(self, element: Element, zone: Zone | None, depth: int) -> None:
+    def _area(self, element: Element, tag: str, parent: Zone | None, depth: int) -> None:
+        (self._zone if tag == "zone" else self._cluster)(element, parent, depth)
+
+    def _member(self, element: Element, zone: Zone, depth: int) -> None:
         tag = self._check(element, {"zone", "host", "router", "link", "route", "zoneRoute", "cluster", "prop"})
-        if tag == "zone":
-            self._zone(element, zone, depth)
-        elif tag == "cluster":
-            self._cluster(element, zone, depth)
+        if tag in ("zone", "cluster"):
+            self._area(element, tag, zone, depth)
         elif tag == "prop":
             zone.properties[self._need(element, "id")] = self._need(element, "value")
         elif tag == "link":
@@ -304,8 +304,8 @@ class _Reader:
         if _tag(element) == "zoneRoute":
             ends = [self._gateway(zone, element, end, here) for end in ("src", "dst")]
         else:
-            ends = [zone.members[source], zone.members[target]]
-            if not all(isinstance(end, Point) for end in ends):
+            ends = [end for name in (source, target) if isinstance(end := zone.members[name], Point)]
+            if len(ends) < 2:
                 raise self._error("joins zones", here, "a <zoneRoute> with gw_src and gw_dst")
         there = [self._link_end(child, here) for child in element]
         back = [(link, {"UP": "DOWN", "DOWN": "UP"}.get(direction, direction)) for link, direction in reversed(there)]

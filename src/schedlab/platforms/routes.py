@@ -129,7 +129,8 @@ class Routes:
             return _cluster_route(ancestor, source_member, target_member)
         if ancestor.routing == "Vivaldi" and isinstance(source_member, Point) and isinstance(target_member, Point):
             return _vivaldi_route(source_member, target_member)
-        latency, channels, here = 0.0, [], source
+        latency, here = 0.0, source
+        channels: list[int] = []
         for edge in self._path(ancestor, source_member.name, target_member.name):
             for part in (
                 self.between(here, edge.gateway_source) if here is not edge.gateway_source else NO_NETWORK,
@@ -167,10 +168,16 @@ def _common_zone(source: Point, target: Point) -> tuple[Zone, Point | Zone, Poin
     source_zone, target_zone = source.zone, target.zone
     while source_zone is not target_zone:
         if source_zone.depth >= target_zone.depth:
-            source_member, source_zone = source_zone, source_zone.parent
+            source_member, source_zone = source_zone, _outer(source_zone)
         else:
-            target_member, target_zone = target_zone, target_zone.parent
+            target_member, target_zone = target_zone, _outer(target_zone)
     return source_zone, source_member, target_member
+
+
+def _outer(zone: Zone) -> Zone:
+    """The zone around one that is not the outermost."""
+    assert zone.parent is not None
+    return zone.parent
 
 
 def _cluster_route(cluster: Zone, source: Point, target: Point) -> Route:
@@ -214,8 +221,8 @@ def _shortest_path(zone: Zone, source: str, target: str) -> list[Edge] | None:
         return None
     path: list[Edge] = []
     while target != source:
-        edge = best[target][1]
-        assert edge is not None
-        path.append(edge)
-        target = edge.source
+        last = best[target][1]
+        assert last is not None
+        path.append(last)
+        target = last.source
     return path[::-1]

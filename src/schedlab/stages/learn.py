@@ -116,7 +116,7 @@ class CurveRecorder:
     PLACE = ("phase", "train_scenario", "split", "metric", "step", "episode", "update")
 
     def __init__(self, file: Path) -> None:
-        self.file, self.here = file, set()
+        self.file, self.here = file, set[tuple]()
         kept = _complete_lines(file)
         self.known = {self._place(row): row for row in kept}
         write_bytes(file, b"".join(_line(row) for row in self.known.values()))

@@ -72,7 +72,7 @@ def _earliest(
     is new.
     """
     step = _step_at(times, count, low - duration)
-    begin = times[step]
+    begin: float = times[step]
     while step < count and times[step] < before:
         if free[step] < hosts:
             if begin + duration <= times[step]:
@@ -105,7 +105,8 @@ def _occupy(times: np.ndarray, free: np.ndarray, count: int, begin: float, end: 
     last, count = _step(times, free, count, end)
     free[first:last] -= hosts
     count = _join(times, free, count, last)
-    return _join(times, free, count, first)
+    joined: int = _join(times, free, count, first)
+    return joined
 
 
 @compiled

@@ -144,8 +144,9 @@ class Easy(QueueScheduler):
         self._considered = len(self.waiting)
 
     def _may_start(self, job: Job, now: float, shadow: float, extra: int) -> bool:
-        hosts = job.requested_resources
-        return hosts <= len(self.free) and (now + job.requested_time <= shadow or hosts <= extra)
+        hosts: int = job.requested_resources
+        ends: float = now + job.requested_time
+        return hosts <= len(self.free) and (ends <= shadow or hosts <= extra)
 
     def _sort_queue(self) -> None:
         self._forget_pass()

@@ -39,7 +39,8 @@ def _unicep(hosts: Numbers, walltime: Numbers, submitted: Numbers, now: float) -
 
 
 def _f1(hosts: Numbers, walltime: Numbers, submitted: Numbers, _now: float) -> Numbers:
-    return np.log10(walltime) * hosts + 870 * np.log10(np.where(submitted > 0, submitted, 0.1))
+    value: Numbers = np.log10(walltime) * hosts + 870 * np.log10(np.where(submitted > 0, submitted, 0.1))
+    return value
 
 
 PRIORITIES = {

@@ -153,7 +153,8 @@ class Execution:
                     if self._agenda.now >= job.deadline - tolerance(job.deadline):
                         self.end(job, WALLTIME_REACHED, _STOPPED)
                         return None
-                    return profile.parts[frame[1] % len(profile.parts)]
+                    place: int = frame[1] % len(profile.parts)
+                    return profile.parts[place]
                 code = profile.return_code
             frames.pop()
         self.end(job, SUCCESS if code == 0 else FAILED, code)

@@ -73,9 +73,10 @@ def fill(
         )
     used, numbers = np.unique(np.concatenate(resources), return_inverse=True)
     sizes = np.array([len(numbers_of) for numbers_of in resources])
-    return _fill_rounds(
+    rates: list[float] = _fill_rounds(
         sizes, numbers, np.concatenate(weights), np.asarray(bounds, np.float64), capacity[used]
     ).tolist()
+    return rates
 
 
 def _fill_rounds(

@@ -49,13 +49,15 @@ def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Call
         f"{__name__}.{name}" for name in ("ChosenFolder", "BesideSource", "UserFolder")
     )
     try:
-        dispatcher = numba.njit(cache=True, **options)(function)
+        dispatcher: Callable[..., Any] = numba.njit(cache=True, **options)(function)
     finally:
         numba.config.CACHE_LOCATOR_CLASSES = before
-    return dispatcher if numba.config.DISABLE_JIT else _compiled_once(dispatcher)
+    if not numba.config.DISABLE_JIT:
+        _compile_once(dispatcher)
+    return dispatcher
 
 
-def _compiled_once(dispatcher: Any) -> Any:
+def _compile_once(dispatcher: Any) -> None:
     """Let one process at a time compile a function; those that begin together, as the seeds of a policy, would all
     spend the same seconds.
 
@@ -70,7 +72,6 @@ def _compiled_once(dispatcher: Any) -> Any:
             return compile_alone(signature)
 
     dispatcher.compile = compile_in_turn
-    return dispatcher
 
 
 class _AllSources:

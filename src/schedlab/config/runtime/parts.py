@@ -15,9 +15,10 @@ HEADER = "# Frozen by schedlab from conf/; made again whenever the configuration
 
 def dump(values: Mapping[str, Any]) -> str:
     """Return the YAML text of a frozen part."""
-    return HEADER + yaml.dump(
+    text: str = yaml.dump(
         dict(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None
     )
+    return HEADER + text
 
 
 class _Dumper(yaml.CSafeDumper):

@@ -92,7 +92,8 @@ class QNetwork(nn.Module):
     def values(self, observation: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the values of one observation, given as a row: (A,)."""
         with torch.inference_mode():
-            return self({name: torch.from_numpy(row) for name, row in observation.items()})[0].numpy()
+            found: np.ndarray = self({name: torch.from_numpy(row) for name, row in observation.items()})[0].numpy()
+        return found
 
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Take parameters by name. Raises UserError where they are of another network or not finite."""
@@ -135,7 +136,7 @@ def errors(
 def share_of_random_actions(settings: PrioritisedDQNSettings, actor: int, step: int) -> float:
     """Return epsilon of an actor (counted from 0) at a decision of the phase."""
     if settings.exploration == "by_actor":
-        return settings.base_epsilon ** (1 + settings.epsilon_alpha * actor / max(settings.actors - 1, 1))
+        return float(settings.base_epsilon ** (1 + settings.epsilon_alpha * actor / max(settings.actors - 1, 1)))
     gone = min(step / settings.exploration_steps, 1.0)
     return settings.initial_epsilon + gone * (settings.final_epsilon - settings.initial_epsilon)
 

@@ -121,9 +121,11 @@ class StockPolicy:
         """
         scores = self._scores(observation, mask)
         if self.algorithm == "dqn":
-            return (np.arange(len(scores)) == np.argmax(scores)).astype(float)
-        chances = np.exp(scores - scores.max())
-        return chances / chances.sum()
+            highest: np.ndarray = np.arange(len(scores)) == np.argmax(scores)
+            return highest.astype(float)
+        chances: np.ndarray = np.exp(scores - scores.max())
+        chances /= chances.sum()
+        return chances
 
     def _tensor(self, observation: Any) -> Any:
         return self.policy.obs_to_tensor(observation)[0]
@@ -137,20 +139,19 @@ class StockPolicy:
             found = self.policy.get_distribution(tensor, action_masks=mask).distribution.logits
         else:
             found = self.policy.get_distribution(tensor).distribution.logits
-        scores = found[0].cpu().double().numpy()
+        scores: np.ndarray = found[0].cpu().double().numpy()
         return scores if mask is None else np.where(np.asarray(mask, bool), scores, -np.inf)
 
     def _vector(self, tensor: Any) -> np.ndarray:
         space, policy = self.policy.action_space, self.policy
         if self.algorithm == "ddpg":
-            return policy.unscale_action(policy.actor(tensor)[0].cpu().numpy())
+            return np.asarray(policy.unscale_action(policy.actor(tensor)[0].cpu().numpy()))
         normal = policy.get_distribution(tensor).distribution
         drawn = normal.mean[0].cpu().numpy()
         if self.stochastic:
-            drawn = (drawn + normal.stddev[0].cpu().numpy() * self._rng.standard_normal(drawn.shape)).astype(
-                drawn.dtype
-            )
-        return np.clip(drawn.reshape(space.shape), space.low, space.high)
+            noise = normal.stddev[0].cpu().numpy() * self._rng.standard_normal(drawn.shape)
+            drawn = (drawn + noise).astype(drawn.dtype)
+        return np.asarray(np.clip(drawn.reshape(space.shape), space.low, space.high))
 
 
 def check_actions(algorithm: str, action: Any, masked: bool, where: str, scenario: str) -> None:

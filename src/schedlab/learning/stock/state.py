@@ -114,7 +114,8 @@ def put_streams(kept: Checkpoint, meta: Mapping[str, Any]) -> None:
 
 
 def _environments(model: BaseAlgorithm) -> list[StreamEnv]:
-    return model.get_env().envs
+    envs: list[StreamEnv] = model.get_env().envs
+    return envs
 
 
 def _learning_problems(model: BaseAlgorithm) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -93,7 +94,7 @@ class CloudProblem:
         env = self.env(unit, unit.seed)
         policy.reset(unit)
         observation, _ = env.reset(seed=unit.seed)
-        rows, spreads, over = [], [], False
+        rows, spreads, over = list[dict[str, Any]](), list[float](), False
         while not over:
             if hasattr(policy, "choose"):
                 action = env.actions.index(policy.choose(env))

@@ -150,7 +150,7 @@ class HeteroProblem:
     def _limits(self, unit: Unit) -> dict[str, float]:
         learned_on = () if self.scenario.mode == "reference" else self.units("train")
         read = [self._workload(each) for each in learned_on or (unit,)]
-        jobs, profiles = [], {}
+        jobs, profiles = [], dict[str, Any]()
         for number, one in enumerate(read):
             jobs += [{**job, "profile": f"{number} {job['profile']}"} for job in one.jobs]
             profiles |= {f"{number} {name}": profile for name, profile in one.profiles.items()}

@@ -59,7 +59,7 @@ def _translated(arguments: argparse.Namespace, conf: Path) -> list[Any]:
     options = ImportOptions(
         option_names(conf / "model"), option_names(conf / "data"), arguments.timing, arguments.name, arguments.record
     )
-    imported, errors = [], []
+    imported, errors = [], list[UserError]()
     for file in arguments.files:
         try:
             run_file, remarks = read_run_file(file, arguments.ignore_unknown)

@@ -41,7 +41,7 @@ class _Learning(NetworkLearning):
             torch.from_numpy(np.stack([_scaled(group.reward) for group in batch.groups])) for batch in self.batches
         ]
         self.optimizer = Adam(self.network.parameters(), self.settings.learning_rate)
-        self.reached, self.best, self.sure = -np.inf, {}, False
+        self.reached, self.best, self.sure = -np.inf, dict[str, np.ndarray](), False
         self.steps = self.job.spec.train_on[phase].steps
         return Pace(self.steps + 1, SAVE_EVERY)
 

@@ -11,6 +11,7 @@ import os
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -113,7 +114,12 @@ def train_epoch(
     network = state.network.train()
     names, parameters = zip(*network.named_parameters(), strict=True)
     moments = [_moments(state, name, parameter) for name, parameter in zip(names, parameters, strict=True)]
-    memory = [m.mean for m in moments], [m.square for m in moments], [], [m.updates for m in moments]
+    memory: tuple[list[Any], ...] = (
+        [m.mean for m in moments],
+        [m.square for m in moments],
+        [],
+        [m.updates for m in moments],
+    )
     losses, answers, truth = [], [], []
     for images, labels in _batches(data, order, settings.batch_size):
         logits = network(images)
@@ -162,7 +168,8 @@ def grow(state: TrainState, kind: str, block: int, growth: GrowthSettings, image
       from.
     """
     if kind == "deepen":
-        network, resized = deepen(state.network, block, growth, images[:CALIBRATION_IMAGES], seed), {}
+        network = deepen(state.network, block, growth, images[:CALIBRATION_IMAGES], seed)
+        resized = dict[str, Any]()
     else:
         network, resized = widen(state.network, block, growth.widen_factor, seed, growth.symmetry_noise)
     moments = {name: _resized(found, resized.get(name)) for name, found in state.moments.items()}

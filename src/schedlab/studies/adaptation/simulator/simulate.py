@@ -248,7 +248,7 @@ def run_sequence(
         evaluated |= {step.node for step in whole.lead[-2:]}  # for the slope at the first decision
     wanted = {node for step in run.steps for node in (step.kept, step.teacher) if node}
     trainer = TorchTrainer(whole, replicate, whole.adaptation_point.node.epoch)
-    state, metrics, packed = trainer.initial(), {}, {}
+    state, metrics, packed = trainer.initial(), {}, dict[Node, Any]()
     steps = {step.node: step for step in (*whole.lead, *run.steps)}
 
     def recall(node: Node) -> TrainState:

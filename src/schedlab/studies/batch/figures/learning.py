@@ -79,7 +79,7 @@ def _points(rows: pd.DataFrame, curve: CurveShown) -> pd.DataFrame:
     points = rows[(rows["metric"] == curve.metric) & (rows["split"] == curve.split)]
     if points["phase"].nunique() < 2:
         return points
-    parts, before = [], {}
+    parts, before = [], dict[Any, int]()
     for (policy, _), part in points.groupby(["policy", "phase"], sort=True):
         parts.append(part.assign(step=part["step"] + before.get(policy, 0)))
         before[policy] = int(parts[-1]["step"].max())

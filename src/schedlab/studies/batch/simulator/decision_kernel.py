@@ -9,7 +9,7 @@ Choosing the job of the lowest score each time gives the start times of the whol
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -130,7 +130,7 @@ def windows_of(number: int, jobs: int, nodes: int, held: int, backfill: int, sca
         "free": (np.int64, room),
         "area": (np.float64, jobs if scan == BY_AREA else 0),
     }
-    arrays = {name: np.zeros((number, size), dtype=kind) for name, (kind, size) in shapes.items()}
+    arrays: dict[str, Any] = {name: np.zeros((number, size), dtype=kind) for name, (kind, size) in shapes.items()}
     whole = {"length": np.int64, "prefilled": np.int64, "least": np.float64}
     return Windows(
         **{name: np.zeros(number, dtype=kind) for name, kind in whole.items()}, **arrays, backfill=backfill, scan=scan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,7 +42,7 @@ def draw_ablations(tables: StudyTables, spec: FigureSpec) -> Drawing:
     found = _variants(tables, spec, settings)
     if not found:
         return nothing_to_draw(data.NOT_LEARNED)
-    cells, regrets = [], {}
+    cells, regrets = [], dict[str, Any]()
     for label, scenario in found.items():
         policy, cell = settings.variants[label], [label]
         for metric, (_, decimals) in COLUMNS.items():

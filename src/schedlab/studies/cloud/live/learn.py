@@ -104,7 +104,7 @@ def walk(
     """Run an episode by a policy's most probable actions; `seen` gets each step's `info`."""
     policy.reset(unit)
     observation, _ = env.reset(seed=seed)
-    taken, over = [], False
+    taken, over = list[EpisodeStep](), False
     while not over:
         mask = env.action_masks()
         action = int(policy.act(observation, mask))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError, nearest, shortened
 from schedlab.config.readers import read_text
@@ -189,7 +189,8 @@ def _runs(table: pd.DataFrame, path: Path) -> list[int]:
         if name in table.columns
     ]
     numbers = table.groupby(settings, dropna=False, sort=False).ngroup().tolist()
-    runs, seen = [], set()
+    runs: list[int] = []
+    seen: set[Any] = set()
     first = last = (0.0, -1)
     for row, here in enumerate(zip(table["epoch"].tolist(), numbers, strict=True)):
         anew = here[0] <= first[0] and here != last

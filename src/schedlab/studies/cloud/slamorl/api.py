@@ -251,7 +251,7 @@ class RLMetricsTracker:
     """Collects steps and writes the tables of A10; episodes and steps count by themselves."""
 
     def __init__(self, policy: str = "balanced") -> None:
-        self.policy, self.rows = policy, []
+        self.policy, self.rows = policy, list[dict[str, Any]]()
         self.episode = self.step = 0
 
     def begin_episode(self) -> None:

@@ -80,7 +80,7 @@ class Observer:
     def _number_places(self) -> None:
         """Give each node, processor and core the place of its first number."""
         model, place = self.model, 0
-        nodes, processors, cores = [], [], []
+        nodes, processors, cores = list[int](), list[int](), list[int]()
         for inside in model.processors_of if self.kind != "minimal" else []:
             nodes.append(place)
             place += 1

@@ -82,7 +82,7 @@ class _Room:
     """How many more cores each node's memory allows."""
 
     def __init__(self, model: ResourceModel, job: JobRequest) -> None:
-        self._memory, self._each, self._left = model.free_memory, job.memory, {}
+        self._memory, self._each, self._left = model.free_memory, job.memory, dict[int, int]()
 
     def take(self, node: int, wanted: int) -> int:
         """Take the memory of up to `wanted` cores; return for how many there was enough."""

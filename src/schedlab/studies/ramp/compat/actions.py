@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -240,7 +240,8 @@ def action_of(cluster: Cluster, plans: Mapping[int, JobPlan]) -> JointAction:
 
     A dep takes the first free channel of its link; a job for which a link has none is left out of dep_placement.
     """
-    partitions, placements, schedules, deps, dep_schedules = {}, {}, {}, {}, {}
+    partitions, placements = {}, {}
+    schedules, deps, dep_schedules = dict[Any, Any](), dict[Any, Any](), dict[Any, Any]()
     held = set(cluster.held)
     for job, plan in plans.items():
         split, topology = plan.split, cluster.times.topology

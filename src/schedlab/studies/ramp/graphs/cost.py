@@ -217,7 +217,7 @@ def _message(text: str, where: str) -> _Message:
 
 def _list(tokens: Iterator[tuple[str, str, int]], where: str) -> list[tuple[str, int]]:
     """The plain values up to the closing bracket."""
-    found = []
+    found: list[tuple[str, int]] = []
     for kind, value, line in tokens:
         if kind == "mark" and value == "]":
             return found

@@ -100,7 +100,7 @@ def episode_arrivals(simulation: Simulation, tables: Tables, seed: int) -> Arriv
     """Return the jobs that an episode decides on, as the exact cluster draws them."""
     source = simulation.pool.episode(seed)
     end = simulation.scenario.episodes.end
-    times, graphs, betas, now = [], [], [], 0.0
+    times, graphs, betas, now = list[float](), list[int](), list[float](), 0.0
     while now < end - DUE:
         job = source.draw(len(times))
         times.append(now)
