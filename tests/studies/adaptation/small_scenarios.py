@@ -88,7 +88,7 @@ class ChainTrainer:
 
     def train(self, state, step, recall):
         self.trained[step.node.key] += 1
-        others = [recall(node)[0] for node in (step.kept, step.teacher) if node]
+        others = [recall(node)[0] for node in (step.returns_to, step.teacher) if node]
         told = [
             state[0],
             *step.events,

@@ -74,11 +74,11 @@ class ActByDeciding:
         return int(np.argmax(self.decide(observation)))
 
 
-def check_actions(found: int, expected: int, where: str = "") -> None:
+def check_actions(actions: int, expected: int, where: str = "") -> None:
     """Raise UserError where a policy chooses among another number of actions than a scenario has."""
-    if found != expected:
+    if actions != expected:
         remedy = "learn it on such scenarios, or with head: blocks, which takes any number"
-        what = f"the policy chooses among {found} actions"
+        what = f"the policy chooses among {actions} actions"
         raise UserError(what, where=where, expected=f"{expected} actions", remedy=remedy)
 
 

@@ -103,7 +103,7 @@ def deepening_actions(original: Architecture, bn: bool | None = None) -> tuple[G
 class _Answers:
     """What a policy answered in the states it was asked about, and its resulting probabilities: (states, actions)."""
 
-    said: np.ndarray
+    answered: np.ndarray
     taken: np.ndarray
     reached: list[int]
 
@@ -113,7 +113,7 @@ class _Answers:
         return cls(np.zeros(shape), np.zeros(shape), [])
 
     def add(self, state: int, probabilities: np.ndarray, greedy: bool) -> None:
-        self.said[state] = probabilities
+        self.answered[state] = probabilities
         self.taken[state] = certain(int(np.argmax(probabilities)), len(probabilities)) if greedy else probabilities
         self.reached.append(state)
 
@@ -139,7 +139,7 @@ class AdaptationProblem:
         self._rows = {self._unit_id(row): row for row in range(len(self.view.units))}
 
     def _back(self) -> list[bool]:
-        """Whether resources were taken away between the decision before each prefix and its own."""
+        """Whether resources were taken away between the decision before each prefix and that in it."""
         position = {prefix: state for state, prefix in enumerate(self.tree.prefixes)}
         clock = self.setup.total_time - self.view.time_left[0]
         spans = [(clock[position[prefix[:-1]]], clock[state]) for prefix, state in position.items()]
@@ -151,15 +151,15 @@ class AdaptationProblem:
 
     def _split(self, job: int) -> tuple[list[int], list[int]]:
         """Positions of a job's replicates to learn on and to test on; the same where none can be kept for testing."""
-        own = [row for row, unit in enumerate(self.view.units) if unit[0] == job]
-        kept = self.setup.test_replicates
-        if kept == 0 or len(own) == 1:
-            return own, own
-        if kept >= len(own):
+        replicates = [row for row, unit in enumerate(self.view.units) if unit[0] == job]
+        held_out = self.setup.test_replicates
+        if held_out == 0 or len(replicates) == 1:
+            return replicates, replicates
+        if held_out >= len(replicates):
             where = f"scenario {self.name}: test_replicates"
-            what = f"{kept} of {len(own)} replicates are kept for testing"
-            raise UserError(what, where=where, expected=f"at most {len(own) - 1}")
-        return own[:-kept], own[-kept:]
+            what = f"{held_out} of {len(replicates)} replicates are kept for testing"
+            raise UserError(what, where=where, expected=f"at most {len(replicates) - 1}")
+        return replicates[:-held_out], replicates[-held_out:]
 
     def rows(self, split: Split) -> tuple[int, ...]:
         """Return the positions in the view of the units of a split."""
@@ -231,7 +231,7 @@ class AdaptationProblem:
         for _ in range(self.tree.decisions):
             state = self.tree.prefixes.index(prefix)
             answers.add(state, self._checked(policy.decide(decisions[state])), greedy=True)
-            prefix += DIGITS[int(np.argmax(answers.said[state]))]
+            prefix += DIGITS[int(np.argmax(answers.answered[state]))]
         return answers
 
     def _step(self, policy: Any, unit: Unit) -> _Answers:
@@ -278,10 +278,10 @@ class AdaptationProblem:
 
         rows = []
         for state in answers.reached:
-            prefix, said = self.tree.prefixes[state], answers.said[state]
+            prefix, answered = self.tree.prefixes[state], answers.answered[state]
             entry = {"decision": len(prefix), "prefix": prefix, "time_left": float(self.view.time_left[row, state])}
-            entry["action"] = int(np.argmax(said))
-            rows.append(entry | {f"probability_{action}": float(value) for action, value in enumerate(said)})
+            entry["action"] = int(np.argmax(answered))
+            rows.append(entry | {f"probability_{action}": float(value) for action, value in enumerate(answered)})
         return pd.DataFrame(rows)
 
     def _of_parent(self, policy: Any, row: int) -> int | None:
@@ -292,18 +292,18 @@ class AdaptationProblem:
     def _sequences_table(self, row: int, weights: np.ndarray, of_parent: int | None) -> pd.DataFrame:
         import pandas as pd
 
-        kept = np.flatnonzero(weights > 0)
+        likely = np.flatnonzero(weights > 0)
         reward = self.view.reward[row]
         columns: dict[str, Any] = {
-            "sequence": [self.tree.sequences[i] for i in kept],
-            "probability": weights[kept],
-            "reward": reward[kept],
-            "regret": reward.max() - reward[kept],
-            "rank": self.view.ranks(reward)[kept],
+            "sequence": [self.tree.sequences[i] for i in likely],
+            "probability": weights[likely],
+            "reward": reward[likely],
+            "regret": reward.max() - reward[likely],
+            "rank": self.view.ranks(reward)[likely],
         }
         columns["parent_sequence"] = "" if of_parent is None else self.tree.sequences[of_parent]
         columns["parent_rank"] = float("nan") if of_parent is None else float(self.view.ranks(reward)[of_parent])
-        columns |= {name: values[row][kept] for name, values in self.view.metrics.items()}
+        columns |= {name: values[row][likely] for name, values in self.view.metrics.items()}
         return pd.DataFrame(columns)
 
 

@@ -82,7 +82,7 @@ def test_the_way_back_has_the_network_before_the_last_up_and_a_teacher():
     assert [step.time_left for step in steps] == [180.0, 165.0, 150.0, *(122.0 - 10 * epoch for epoch in range(12))]
     down = steps[3]
     assert down.events == ("down",) and down.restart and not down.plenty
-    assert down.kept == Node(6) and down.teacher == down.parent == steps[2].node
+    assert down.returns_to == Node(6) and down.teacher == down.parent == steps[2].node
     assert down.architecture.insertions == (0, 0, 0)
     assert down.node.history == ((6, "deepen-0"), (9, "down"))
     assert [step.epochs_down for step in steps[3:6]] == [0, 1, 2]
@@ -104,9 +104,9 @@ def test_decisions_go_on_with_a_second_up():
     first = next(step for step in steps if step.events == ("deepen-2",))
     assert first.time_left == 180.0  # 10.5 s; the next one would end at 81 s
     again = next(step for step in steps if "up" in step.events)
-    assert again.time_left == 120.0 and again.teacher is None and again.kept is None
+    assert again.time_left == 120.0 and again.teacher is None and again.returns_to is None
     last = [step for step in steps if step.events == ("down",)][1]
-    assert last.kept == again.parent and last.architecture.insertions == (0, 0, 0)
+    assert last.returns_to == again.parent and last.architecture.insertions == (0, 0, 0)
 
 
 def test_a_stretch_without_room_for_an_epoch_passes_without_effect():

@@ -18,7 +18,7 @@ from schedlab.studies.adaptation.network.architecture import architecture
 from schedlab.studies.adaptation.simulator.course import all_runs, trunk_run
 from schedlab.studies.adaptation.simulator.store import NodeStore
 from schedlab.studies.adaptation.simulator.timing import Timing
-from schedlab.studies.adaptation.simulator.tree import Evaluation, Progress, build_tree, complete, kept_nodes
+from schedlab.studies.adaptation.simulator.tree import Evaluation, Progress, build_tree, complete, nodes_to_store
 
 TWO_CHANGES = [{"time": 120.0, "change": "down"}, {"time": 170.0, "change": "up"}, {"time": 210.0, "change": "down"}]
 EQUAL_EPOCHS = {
@@ -42,7 +42,7 @@ def tree_of(settings_):
     course, start = plan(settings_)
     runs = all_runs(course, start)
     frontier = settings_.decisions * settings_.decision_every
-    kept = kept_nodes(runs, settings_.keep, frontier)
+    kept = nodes_to_store(runs, settings_.keep, frontier)
     return runs, build_tree(
         runs, lead_of(settings_, start), Evaluation(settings_.reward.window, settings_.curves, frontier), kept
     )

@@ -17,7 +17,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.studies.cloud.model.allocation import Allocation
 from schedlab.studies.cloud.replay.env import weights_of
-from schedlab.studies.cloud.replay.sla import TableVerdict, Verdict, known
+from schedlab.studies.cloud.replay.sla import TableVerdict, Verdict, is_given
 from schedlab.studies.cloud.rules.suggestions import Option, batch_size, estimate, estimates, options_without_records
 from schedlab.studies.cloud.slamorl import api
 
@@ -301,7 +301,7 @@ def test_actions_may_be_integers_of_numpy():
 
 @pytest.mark.parametrize("kind", [float, np.float16, np.float32, np.float64])
 def test_a_nan_of_any_width_is_no_value(kind):
-    assert not known(kind("nan")) and known(kind(0.0)) and known(kind("inf"))
+    assert not is_given(kind("nan")) and is_given(kind(0.0)) and is_given(kind("inf"))
     assert api.SLAConfig().updated([{"time_so_far": kind("nan")}, {"time_so_far": 100.0}]).time_max == pytest.approx(
         110.0
     )

@@ -26,7 +26,7 @@ def tables_of(cut_off=True):
         durations=np.array([[6.0, 3.0]]),
         sequential=np.array([6.0]),
         parts=np.array([[[0, -1], [1, -1]]]),
-        own=np.array([0, 1]),
+        degree=np.array([0, 1]),
         first=np.array([0, 3, 6]),
         masks=np.array(masks, dtype=np.uint64),
         servers=SERVERS,

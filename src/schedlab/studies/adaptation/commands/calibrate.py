@@ -86,7 +86,7 @@ def _logged(measure: Measure, rounds: int, base: Architecture) -> Measure:
     """The same measurement, logged."""
     total, done = rounds * len(architectures_to_measure(base)), 0
 
-    def told(built: Architecture) -> tuple[float, float]:
+    def measured(built: Architecture) -> tuple[float, float]:
         nonlocal done
         train_s, eval_s = measure(built)
         done += 1
@@ -94,4 +94,4 @@ def _logged(measure: Measure, rounds: int, base: Architecture) -> Measure:
         log.info("%d of %d: %s %s %s", done, total, built.model, built.insertions, times)
         return train_s, eval_s
 
-    return told
+    return measured

@@ -44,8 +44,8 @@ class Step:
 
     architecture what is trained       events  growth action, `down`, `up` in front of the epoch, in order
     action       decision taken there  restart the optimizer starts anew, as the growth settings say
-    plenty       resources are up      kept    node whose network a `down` in `events` returns to
-    teacher      node whose network gives soft targets after a `down`; epochs_down: epochs trained since then
+    plenty       resources are up      teacher node whose network gives soft targets after a `down`
+    returns_to   node whose network a `down` in `events` returns to; epochs_down: epochs trained since then
     """
 
     node: Node
@@ -57,7 +57,7 @@ class Step:
     action: int | None = None
     restart: bool = False
     plenty: bool = True
-    kept: Node | None = None
+    returns_to: Node | None = None
     teacher: Node | None = None
     epochs_down: int = 0
 
@@ -87,14 +87,14 @@ class Stretch:
 class Position:
     """Where a run stands between two epochs: last node and architecture, time, and the next decision.
 
-    plenty tells of the last epoch's resources; kept is what the last `up` found (node, architecture); grown counts the
+    plenty is about the last epoch's resources; before_growth: node and architecture at the last `up`; grown counts the
     epochs of plenty that were begun.
     """
 
     node: Node
     architecture: Architecture
     clock_us: int
-    kept: tuple[Node, Architecture]
+    before_growth: tuple[Node, Architecture]
     stretch: int = 0
     plenty: bool = True
     grown: int = 0
@@ -153,7 +153,7 @@ class Course:
     def advance(self, position: Position, measured: EpochSeconds | None = None) -> tuple[Step | None, Position]:
         """Run the next epoch, or where it does not fit (None) pass to the next stretch; measured: its real charge."""
         stretch = self.stretches[position.stretch]
-        step, kept = self._next(position)
+        step, before_growth = self._next(position)
         if measured is not None:
             step = replace(step, seconds=measured)
         clock = position.clock_us + microseconds(step.seconds.total)
@@ -167,7 +167,7 @@ class Course:
             node=step.node,
             architecture=step.architecture,
             clock_us=clock,
-            kept=kept,
+            before_growth=before_growth,
             stretch=position.stretch + (clock == stretch.end_us),
             plenty=stretch.plenty,
             grown=position.grown + stretch.plenty,
@@ -179,14 +179,14 @@ class Course:
     def _next(self, position: Position) -> tuple[Step, tuple[Node, Architecture]]:
         """The next epoch, whether it fits or not, and what the last `up` before it found."""
         plenty = self.stretches[position.stretch].plenty
-        architecture, kept, teacher = position.architecture, position.kept, position.teacher
+        architecture, before_growth, teacher = position.architecture, position.before_growth, position.teacher
         events: list[str] = []
         if position.plenty and not plenty:
             events.append("down")
-            architecture, teacher = kept[1], (position.node if self.growth.soft_target_weight else None)
+            architecture, teacher = before_growth[1], (position.node if self.growth.soft_target_weight else None)
         if plenty and not position.plenty:
             events.append("up")
-            kept, teacher = (position.node, architecture), None
+            before_growth, teacher = (position.node, architecture), None
         if position.pending is not None and position.pending < len(self.actions):
             events.append(self.actions[position.pending])
             architecture = grown(architecture, events[-1], self.growth)
@@ -201,11 +201,11 @@ class Course:
             action=position.pending,
             restart=self._restarts(events, position.pending, plenty),
             plenty=plenty,
-            kept=kept[0] if "down" in events else None,
+            returns_to=before_growth[0] if "down" in events else None,
             teacher=teacher,
             epochs_down=position.epochs_down,
         )
-        return step, kept
+        return step, before_growth
 
     def _restarts(self, events: list[str], action: int | None, plenty: bool) -> bool:
         """Growth and the way back restart; in the published system each epoch of plenty does, whatever is decided."""
@@ -265,7 +265,7 @@ def trunk_run(scenario: AdaptationScenario, start: Architecture, timing: Timing)
     """Return the run without adaptation, from the first epoch to the end of the budget."""
     course = Course((Stretch(False, microseconds(scenario.budget)),), (), 0, 1, scenario.growth, timing)
     origin = Node(0)
-    position = Position(origin, start, 0, kept=(origin, start), plenty=False)
+    position = Position(origin, start, 0, before_growth=(origin, start), plenty=False)
     return next(_extend(course, position, "", ()))
 
 
@@ -274,7 +274,7 @@ def adaptation_start(scenario: AdaptationScenario, start: Architecture, timing: 
     charge = microseconds(timing.epoch_seconds(start).total)
     clock = microseconds(scenario.adapt_at)
     node = Node(clock // charge)
-    return Position(node, start, clock, kept=(node, start))
+    return Position(node, start, clock, before_growth=(node, start))
 
 
 def all_runs(course: Course, start: Position) -> list[Run]:

@@ -49,7 +49,7 @@ def run_live(
     lead = (Stretch(False, microseconds(scenario.adapt_at)),) if scenario.adapt_at else ()
     course = replace(whole.course, stretches=(*lead, *whole.course.stretches))
     origin = Node(0)
-    start = Position(origin, whole.start, 0, kept=(origin, whole.start), plenty=not lead)
+    start = Position(origin, whole.start, 0, before_growth=(origin, whole.start), plenty=not lead)
     trainer = TorchTrainer(whole, replicate, switch=sys.maxsize if lead else 0)
     training = _Training(course, trainer, clock, watch, bool(lead))
 

@@ -44,7 +44,14 @@ from schedlab.studies.adaptation.simulator.course import (
 from schedlab.studies.adaptation.simulator.store import NodeStore
 from schedlab.studies.adaptation.simulator.table import DIGITS, METRICS
 from schedlab.studies.adaptation.simulator.timing import Timing, require_one_epoch
-from schedlab.studies.adaptation.simulator.tree import Evaluation, Metrics, Progress, build_tree, complete, kept_nodes
+from schedlab.studies.adaptation.simulator.tree import (
+    Evaluation,
+    Metrics,
+    Progress,
+    build_tree,
+    complete,
+    nodes_to_store,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,8 +157,8 @@ class TorchTrainer:
         stream = self._stream if epoch >= self.switch else 0
         root, place = self._job.scenario.seed, (self._job.number, stream, epoch)
         for event in step.events:
-            if event == "down" and step.kept:
-                state = training.shrink_back(state, recall(step.kept).network)
+            if event == "down" and step.returns_to:
+                state = training.shrink_back(state, recall(step.returns_to).network)
             elif event != "up":
                 seed = derive_seed(root, "growth", *place)
                 state = training.grow(state, *parse_action(event), growth, data.images, seed)
@@ -213,9 +220,9 @@ def simulate_replicate(
     trunk_metrics = _complete_trunk(whole, Path(store), progress)
     continues = replicate == 0 and scenario.growth.noop == "continue"
     shared = set(trunk_metrics) if continues else {step.node for step in whole.lead}
-    kept = kept_nodes(runs, scenario.keep, frontier) | shared
+    stored = nodes_to_store(runs, scenario.keep, frontier) | shared
     evaluation = Evaluation(scenario.reward.window, scenario.curves, frontier)
-    tree = build_tree(runs, whole.trunk.steps if continues else whole.lead, evaluation, kept)
+    tree = build_tree(runs, whole.trunk.steps if continues else whole.lead, evaluation, stored)
     name = f"job{job}-replicate{replicate}-from{whole.adaptation_point.node.epoch}"
     trunk = _trunk_store(whole, Path(store), progress)
     own = _open(Path(store), name, whole.replicate_family(replicate), progress)
@@ -246,7 +253,7 @@ def run_sequence(
     evaluated = {step.node for step in Evaluation(scenario.reward.window, scenario.curves).shown(run)}
     if scenario.curves:
         evaluated |= {step.node for step in whole.lead[-2:]}  # for the slope at the first decision
-    wanted = {node for step in run.steps for node in (step.kept, step.teacher) if node}
+    wanted = {node for step in run.steps for node in (step.returns_to, step.teacher) if node}
     trainer = TorchTrainer(whole, replicate, whole.adaptation_point.node.epoch)
     state, metrics, packed = trainer.initial(), {}, dict[Node, Any]()
     steps = {step.node: step for step in (*whole.lead, *run.steps)}

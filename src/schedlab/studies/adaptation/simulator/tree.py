@@ -22,7 +22,7 @@ class Trainer(Protocol):
         """Return the state before the first epoch."""
 
     def train(self, state: State, step: Step, recall: Callable[[Node], State]) -> tuple[State, Metrics]:
-        """Run one epoch, `state` in place; recall(node) gives a copy of the state of `step.kept` or `step.teacher`."""
+        """Run one epoch, `state` in place; recall gives a copy of the state of `returns_to` or `teacher`."""
 
     def evaluate(self, state: State) -> Metrics:
         """Return the held-out metrics; the state stays as it is."""
@@ -58,7 +58,7 @@ class Tree:
     children   the nodes behind each node, in the order of the sequences
     evaluated  nodes whose held-out metrics are wanted
     foreseen   nodes that are evaluated if they are trained: one more decision may want that, when their states are gone
-    kept       nodes whose states stay in the store when everything behind them is done
+    stored     nodes whose states stay in the store when everything behind them is done
     """
 
     root: Node
@@ -66,7 +66,7 @@ class Tree:
     children: Mapping[Node, tuple[Node, ...]]
     evaluated: frozenset[Node]
     foreseen: frozenset[Node]
-    kept: frozenset[Node]
+    stored: frozenset[Node]
 
     @property
     def size(self) -> int:
@@ -74,7 +74,7 @@ class Tree:
         return sum(len(nodes) for nodes in self.children.values())
 
 
-def build_tree(runs: Sequence[Run], trunk: Sequence[Step], plan: Evaluation, kept: Iterable[Node]) -> Tree:
+def build_tree(runs: Sequence[Run], trunk: Sequence[Step], plan: Evaluation, stored: Iterable[Node]) -> Tree:
     """Return the tree of runs that start at the same node; trunk: the steps that lead there."""
     children: dict[Node, dict[Node, None]] = {}
     steps = {step.node: step for step in trunk}
@@ -90,11 +90,11 @@ def build_tree(runs: Sequence[Run], trunk: Sequence[Step], plan: Evaluation, kep
         foreseen=frozenset(
             node for run in runs for node in _epochs_of_plenty(run)[max(plan.frontier - plan.window, 0) : plan.frontier]
         ),
-        kept=frozenset(kept),
+        stored=frozenset(stored),
     )
 
 
-def kept_nodes(runs: Sequence[Run], keep: Literal["frontier", "leaves", "all"], frontier: int) -> set[Node]:
+def nodes_to_store(runs: Sequence[Run], keep: Literal["frontier", "leaves", "all"], frontier: int) -> set[Node]:
     """Return the nodes whose states are kept.
 
     leaves: the last of each run, and those that a way back refers to; frontier: also those behind `frontier` epochs of
@@ -103,7 +103,7 @@ def kept_nodes(runs: Sequence[Run], keep: Literal["frontier", "leaves", "all"], 
     if keep == "all":
         return {step.node for run in runs for step in run.steps}
     nodes = {run.steps[-1].node for run in runs}
-    nodes |= {node for run in runs for step in run.steps for node in (step.kept, step.teacher) if node}
+    nodes |= {node for run in runs for step in run.steps for node in (step.returns_to, step.teacher) if node}
     if keep == "frontier":
         nodes |= {node for run in runs for node in _epochs_of_plenty(run)[frontier - 1 : frontier]}
     return nodes
@@ -147,16 +147,16 @@ class _Walk:
     def __init__(self, tree: Tree, trainer: Trainer, place: Callable[[Node], NodeStore]) -> None:
         self.tree, self.trainer, self.place = tree, trainer, place
         stores = {place(node) for node in tree.steps}
-        summaries = {store: store.summaries() for store in stores}
-        self.known: dict[Node, NodeSummary] = {}
+        stored = {store: store.summaries() for store in stores}
+        self.summaries: dict[Node, NodeSummary] = {}
         for node in tree.steps:
-            if summary := summaries[place(node)].get(node.key):
-                self.known[node] = summary
+            if summary := stored[place(node)].get(node.key):
+                self.summaries[node] = summary
         self._live: tuple[Node, State] | None = None  # the state trained last, for its first child
 
     def visit(self, node: Node) -> bool:
         """See to it that a node is trained, stored and where wanted evaluated; True if it was trained for that."""
-        known = self.known.get(node)
+        known = self.summaries.get(node)
         wanted = node in self.tree.evaluated
         if known is None:
             self._live = (node, self._train(node))
@@ -164,21 +164,21 @@ class _Walk:
         if not wanted or _is_evaluated(known.metrics):
             return False
         state = self._state(node)
-        trained = self.known[node] is not known  # its state was lost
+        trained = self.summaries[node] is not known  # its state was lost
         if not trained:
             metrics = {**known.metrics, **self.trainer.evaluate(state)}
             self.place(node).update_metrics(node.key, metrics)
-            self.known[node] = NodeSummary(metrics, known.has_state, known.trained)
+            self.summaries[node] = NodeSummary(metrics, known.has_state, known.trained)
         self._live = (node, state)
         return trained
 
     def forget(self, nodes: list[Node]) -> None:
         """Drop the states of nodes that nothing needs any more."""
-        nodes = [node for node in nodes if node not in self.tree.kept and self.known[node].has_state]
+        nodes = [node for node in nodes if node not in self.tree.stored and self.summaries[node].has_state]
         for store in dict.fromkeys(map(self.place, nodes)):
             store.drop_states(node.key for node in nodes if self.place(node) is store)
         for node in nodes:
-            self.known[node] = NodeSummary(self.known[node].metrics, False, self.known[node].trained)
+            self.summaries[node] = NodeSummary(self.summaries[node].metrics, False, self.summaries[node].trained)
 
     def _train(self, node: Node) -> State:
         """Train a node from its parent, which is trained first where its state is nowhere to be had."""
@@ -187,7 +187,7 @@ class _Walk:
         if node in self.tree.evaluated or node in self.tree.foreseen:
             metrics = {**metrics, **self.trainer.evaluate(state)}
         self.place(node).save(node.key, metrics, self.trainer.pack(state))
-        self.known[node] = NodeSummary(metrics, True, 1)
+        self.summaries[node] = NodeSummary(metrics, True, 1)
         return state
 
     def _state(self, node: Node) -> State:
@@ -210,7 +210,7 @@ class _Walk:
         return state
 
     def _stored(self, node: Node) -> State | None:
-        known = self.known.get(node)
+        known = self.summaries.get(node)
         data = self.place(node).state(node.key) if known and known.has_state else None
         return None if data is None else self.trainer.unpack(data, self.tree.steps[node].architecture)
 
@@ -235,7 +235,7 @@ def complete(
         walk.forget(finished)
         finished = []
         progress.count(walk.visit(node))
-        metrics[node] = walk.known[node].metrics
+        metrics[node] = walk.summaries[node].metrics
         stack.append((node, True))
         stack += [(child, False) for child in reversed(tree.children.get(node, ()))]
     walk.forget(finished)

@@ -18,7 +18,7 @@ from schedlab.config.files import canonical_json, content_hash, write_text
 from schedlab.config.readers import parse_json, read_text
 from schedlab.studies.cloud.model.fit_cores import CoreFit, fit_table
 from schedlab.studies.cloud.model.logs import check_training_log, read_training_log, require_columns, require_numbers
-from schedlab.studies.cloud.replay.sla import known
+from schedlab.studies.cloud.replay.sla import is_given
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +69,7 @@ def read_store(path: Path) -> list[dict[str, Any]]:
 
 def require_query(query: Mapping[str, Any], where: str) -> dict[str, float]:
     """Return what is known of a job (QUERY). Raises UserError for what is no number of 0 or more."""
-    found = {key: query[key] for key in QUERY if known(query.get(key))}
+    found = {key: query[key] for key in QUERY if is_given(query.get(key))}
     for key, value in found.items():
         if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
             raise UserError(f"'{key}' is {value!r}", where=where, expected="a number of 0 or more")
@@ -83,7 +83,7 @@ def ratio(one: float, other: float) -> float:
 
 def similarity(query: Mapping[str, Any], facts: ModelFacts) -> float:
     """Return how alike a job and a logged model are, from 0 to 1; data of size 0 is like none."""
-    query = {key: value for key, value in query.items() if known(value)}
+    query = {key: value for key, value in query.items() if is_given(value)}
     size = query.get("data_size_mb")
     data = 1.0
     if size is not None and facts.data_size_mb > 0:
@@ -190,7 +190,7 @@ class OfflineDataAnalyzer:
                 continue
             last = table[_run_numbers(table).diff(-1).ne(0)]
             for record in last.to_dict(orient="records"):
-                whole = not known(record.get("total_epochs")) or record["epoch"] >= record["total_epochs"]
+                whole = not is_given(record.get("total_epochs")) or record["epoch"] >= record["total_epochs"]
                 if whole and model in (None, record["model_name"]) and dataset in (None, record["dataset"]):
                     found.append(record)
         return found
@@ -202,8 +202,8 @@ class OfflineDataAnalyzer:
         self.tables.append(table.assign(model_name=names, dataset=data))
         self.types.append(gpu_type or _type_of(table))
         first = self.tables[-1].iloc[0]
-        if known(first.get("model_params")) and known(first.get("model_layers")):
-            extra = {key: first[key] for key in ("data_size_mb", "dataset", "data_count") if known(first.get(key))}
+        if is_given(first.get("model_params")) and is_given(first.get("model_layers")):
+            extra = {key: first[key] for key in ("data_size_mb", "dataset", "data_count") if is_given(first.get(key))}
             self.models[self._key()] = ModelFacts(float(first["model_params"]), float(first["model_layers"]), **extra)
 
     def _key(self) -> Key:
@@ -247,8 +247,8 @@ class OfflineDataAnalyzer:
         return {
             "gpu_count": int(row["gpu_count"]),
             "cpu_count": int(row["cpu_count"]),
-            "memory_gb": int((float(used) if known(used) else 16) * 1.2),
-            "batch_size": int(batch) if known(batch) else 64,
+            "memory_gb": int((float(used) if is_given(used) else 16) * 1.2),
+            "batch_size": int(batch) if is_given(batch) else 64,
             "estimated_time": float(row["time_so_far"]),
             "estimated_cost": float(row["cost_so_far"]),
             "similarity_score": float(scores[best]),
@@ -286,7 +286,7 @@ def _run_numbers(table: pd.DataFrame) -> pd.Series:
 
 def default_prediction(query: Mapping[str, Any]) -> dict[str, Any]:
     """Return the prediction for a job that no log is like; what its query lacks, or is None, counts 0."""
-    query = {key: value for key, value in query.items() if known(value)}
+    query = {key: value for key, value in query.items() if is_given(value)}
     params, size = query.get("model_params", 0), query.get("data_size_mb", 0)
     gpus, cores, memory = (1, 4, 8) if params < 10_000_000 else (2, 8, 16) if params < 50_000_000 else (4, 16, 32)
     if size > 1000:

@@ -29,7 +29,7 @@ from schedlab.studies.cloud.model.fit_cores import CoreFit, fit_table
 from schedlab.studies.cloud.model.fit_report import fit_warnings
 from schedlab.studies.cloud.optimize.settings import OptimizeSettings, length_of
 from schedlab.studies.cloud.replay.replay import Replay
-from schedlab.studies.cloud.replay.sla import SLAConfig, forecast, known
+from schedlab.studies.cloud.replay.sla import SLAConfig, forecast, is_given
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -191,7 +191,7 @@ def _prepare(
     if there:
         job = anchored(job, fit, resource.most, pace(there), settings.gpus_per_node)
     model, data = (table[name].iloc[0] for name in ("model_name", "dataset"))
-    key = str(model), str(data) if known(data) else UNKNOWN, "gpu" if resource.gpu_count_max else "cpu"
+    key = str(model), str(data) if is_given(data) else UNKNOWN, "gpu" if resource.gpu_count_max else "cpu"
     prediction = _prediction(table, analyser, key)
     start = _start(prediction, resource, job)
     interval = min(epochs, settings.interval or -(-epochs // DECISIONS))
@@ -208,7 +208,7 @@ def _prediction(table: pd.DataFrame, analyser: OfflineDataAnalyzer, key: Key) ->
     """What earlier logs say of a job like this one; None where there is none like it."""
     first = table.iloc[0]
     facts = {
-        key: float(first[key]) for key in ("model_params", "model_layers", "data_size_mb") if known(first.get(key))
+        key: float(first[key]) for key in ("model_params", "model_layers", "data_size_mb") if is_given(first.get(key))
     }
     found = (
         analyser.predict(facts, *key[1:])

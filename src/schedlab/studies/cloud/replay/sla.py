@@ -98,7 +98,7 @@ def judge(item: str, value: float, limit: float) -> Verdict:
     return Verdict(False, min(1.0, excess / limit) if limit > 0 else 1.0)
 
 
-def known(value: Any) -> bool:
+def is_given(value: Any) -> bool:
     """Tell whether a value of a record is there: neither None nor NaN."""
     return value is not None and not (isinstance(value, float | np.floating) and value != value)
 
@@ -114,7 +114,7 @@ def require_record(record: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 def gpu_utilisations(metrics: Mapping[str, Any]) -> list[float]:
     """Return the reported `gpu_utilization_<i>` of a record, percent."""
-    return [float(value) for key, value in metrics.items() if key.startswith(GPU_COLUMN) and known(value)]
+    return [float(value) for key, value in metrics.items() if key.startswith(GPU_COLUMN) and is_given(value)]
 
 
 def forecast(history: Iterable[Mapping[str, float]]) -> dict[str, float]:
@@ -124,7 +124,7 @@ def forecast(history: Iterable[Mapping[str, float]]) -> dict[str, float]:
     records = [require_record(record, "history") for record in history]
     limits = {}
     for limit, column in FORECAST.items():
-        found = [float(record[column]) for record in records if known(record.get(column))]
+        found = [float(record[column]) for record in records if is_given(record.get(column))]
         limits[limit] = float(np.mean(found) if found else FALLBACK[column]) * MARGIN[column]
     return limits
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from schedlab.studies.cloud.legacy import LegacySettings
 from schedlab.studies.cloud.model.allocation import ResourceConfig
-from schedlab.studies.cloud.replay.sla import ITEMS, SLAConfig, Verdict, gpu_utilisations, judge, known
+from schedlab.studies.cloud.replay.sla import ITEMS, SLAConfig, Verdict, gpu_utilisations, is_given, judge
 
 SIZE = 26
 COMPONENTS = (
@@ -56,7 +56,7 @@ class CloudEnvironmentState:
 
     def update(self, metrics: Mapping[str, Any]) -> None:
         """Take over a record of the job's log; columns that it lacks (or that are NaN) change nothing."""
-        given = {key: value for key, value in metrics.items() if known(value)}
+        given = {key: value for key, value in metrics.items() if is_given(value)}
         for key in ("gpu_count", "cpu_count", "memory_gb", "total_epochs", "throughput", "epoch_time"):
             setattr(self, key, given.get(key, getattr(self, key)))
         self.memory_used = given.get("memory_used_gb", self.memory_used)

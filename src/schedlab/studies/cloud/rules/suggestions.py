@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
-from schedlab.studies.cloud.replay.sla import gpu_utilisations, known
+from schedlab.studies.cloud.replay.sla import gpu_utilisations, is_given
 
 NAMES = {"time": "Time-Critical", "cost": "Cost-Critical", "resource": "Resource-Efficient", "balanced": "Balanced"}
 DESCRIPTIONS = {
@@ -61,7 +61,7 @@ def options(metrics: Mapping[str, Any], now: Allocation, limits: ResourceConfig,
     found = gpu_utilisations(metrics)
     utilisation = sum(found) / max(1, len(found))
     throughput = metrics.get("throughput", 0)
-    enough = known(throughput) and throughput > throughput_min * 1.5
+    enough = is_given(throughput) and throughput > throughput_min * 1.5
     time = _for_time(utilisation, now, limits)
     cost = _for_cost(utilisation, enough, now, limits)
     price = limits.hourly_price(*now)

@@ -39,7 +39,7 @@ from schedlab.studies.cloud.optimize.settings import checked_settings, length_of
 from schedlab.studies.cloud.optimize.tables import runs_so_far
 from schedlab.studies.cloud.replay.episode_tables import step_tables, step_values
 from schedlab.studies.cloud.replay.reward import PREFERENCES
-from schedlab.studies.cloud.replay.sla import ITEMS, Verdict, check_learning, check_table, known, require_record
+from schedlab.studies.cloud.replay.sla import ITEMS, Verdict, check_learning, check_table, is_given, require_record
 from schedlab.studies.cloud.replay.state import CloudEnvironmentState, significant_change
 from schedlab.studies.cloud.rules.suggestions import Option, options
 from schedlab.studies.cloud.slamorl.monitor import CSVMonitor
@@ -279,7 +279,11 @@ class RLMetricsTracker:
                 if name not in usual:
                     raise UserError(f"there is no {what} {name!r}", where="track", remedy=did_you_mean(name, usual))
         for name in Allocation._fields:
-            if isinstance(record[name], str) or not known(record[name]) or (name == "memory_gb" and record[name] <= 0):
+            if (
+                isinstance(record[name], str)
+                or not is_given(record[name])
+                or (name == "memory_gb" and record[name] <= 0)
+            ):
                 expected = "more than 0 GB, of which use is a share" if name == "memory_gb" else "a number"
                 raise UserError(f"'{name}' is {record[name]!r}", where="track", expected=expected)
         parts = {f"reward_{name}": float((components or {}).get(name, 0.0)) for name in COMPONENTS}

@@ -15,7 +15,7 @@ import numpy as np
 from schedlab.studies.cloud.legacy import LegacySettings
 from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig, moved
 from schedlab.studies.cloud.replay.reward import ReferenceReward, Transition, reference_reward
-from schedlab.studies.cloud.replay.sla import SLAConfig, gpu_utilisations, known
+from schedlab.studies.cloud.replay.sla import SLAConfig, gpu_utilisations, is_given
 from schedlab.studies.cloud.replay.state import CloudEnvironmentState
 
 PRICES = {"cost_per_gpu_hour": 10.0, "cost_per_cpu_hour": 3.0, "cost_per_gb_hour": 2.0}  # $/h
@@ -71,7 +71,7 @@ def step(
     if history:
         state.update({**history[-1], **after._asdict()})
     said = [record.get("throughput") for record in history[-2:]]
-    throughputs = tuple(0 if value is None or not known(value) else value for value in said)
+    throughputs = tuple(0 if value is None or not is_given(value) else value for value in said)
     transition = Transition(
         price_before=resource.hourly_price(*allocation),
         price_after=resource.hourly_price(*after),

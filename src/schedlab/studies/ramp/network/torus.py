@@ -118,7 +118,7 @@ class TorusPlacement:
 
     def __init__(self, topology: Torus) -> None:
         self._shape = topology.shape
-        self._kept = BlockCache(self._find)
+        self._blocks = BlockCache(self._find)
 
     def is_legal(self, degree: int) -> bool:
         """Return whether the degree is 1 or even and has a box."""
@@ -126,7 +126,7 @@ class TorusPlacement:
 
     def blocks(self, degree: int) -> tuple[Block, ...]:
         """Return all blocks of a degree: box by box, origins in ascending order; each set of servers once."""
-        return self._kept.of(degree)
+        return self._blocks.of(degree)
 
     def _find(self, degree: int) -> tuple[Block, ...]:
         seen: dict[int, Block] = {}

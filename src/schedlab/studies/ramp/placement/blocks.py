@@ -88,7 +88,7 @@ class RampPlacement:
     def __init__(self, topology: Ramp) -> None:
         groups, racks, servers = topology.shape
         self._shape = groups, racks, servers * topology.workers
-        self._kept = BlockCache(self._find)
+        self._blocks = BlockCache(self._find)
 
     def is_legal(self, degree: int) -> bool:
         """Return whether the degree is 1 or even and has a regular shape."""
@@ -96,7 +96,7 @@ class RampPlacement:
 
     def blocks(self, degree: int) -> tuple[Block, ...]:
         """Return all blocks of a degree: shape by shape, origins ascending by group, rack, server; each set once."""
-        return self._kept.of(degree)
+        return self._blocks.of(degree)
 
     def _find(self, degree: int) -> tuple[Block, ...]:
         shapes = [*block_shapes(degree, self._shape), (degree, degree, DIAGONAL), (degree, 1, 1)]

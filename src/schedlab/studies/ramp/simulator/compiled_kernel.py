@@ -22,7 +22,7 @@ class Tables(NamedTuple):
     """What is known of jobs and blocks of servers. Actions and degrees are named by their places.
 
     actions    int64[A], shards, rising; durations: float64[graphs, A], s; sequential: float64[graphs], s
-    parts      int64[graphs, A, P], the distinct degrees of a graph under an action, then -1; own: int64[A], its degree
+    parts      int64[graphs, A, P], the distinct degrees of a graph under an action, then -1; degree: int64[A], its own
     first      int64[D + 1]: the legal blocks of degree d are masks[first[d]:first[d + 1]], as they are tried
     masks      uint64[blocks], bit s for server s
     servers    number of servers; cut_off: whether jobs that run at the end count as blocked
@@ -32,7 +32,7 @@ class Tables(NamedTuple):
     durations: np.ndarray
     sequential: np.ndarray
     parts: np.ndarray
-    own: np.ndarray
+    degree: np.ndarray
     first: np.ndarray
     masks: np.ndarray
     servers: int

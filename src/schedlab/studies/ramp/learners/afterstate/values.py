@@ -25,7 +25,7 @@ RIDGE = 1e-3
 def make_outlook(tables: Tables, period: float) -> Outlook:
     """Return what V looks at on a cluster to which a job comes every `period` s on average."""
     quarter = int(np.searchsorted(tables.actions, max(tables.servers // 4, 1), side="right")) - 1
-    degree = tables.own[quarter]
+    degree = tables.degree[quarter]
     quarters, taken = [], 0
     for mask in tables.masks[tables.first[degree] : tables.first[degree + 1]].tolist():
         if not mask & taken:
@@ -33,7 +33,7 @@ def make_outlook(tables: Tables, period: float) -> Outlook:
             taken |= mask
     return Outlook(
         np.array(PERIODS) * period,
-        tables.own[tables.actions > 1],
+        tables.degree[tables.actions > 1],
         np.array(quarters, dtype=np.uint64),
         np.array(QUARTERS_AT, dtype=np.int64),
         period,
