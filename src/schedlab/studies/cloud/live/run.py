@@ -29,17 +29,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PASSED = (
-    "PATH",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TZ",
-    "LD_LIBRARY_PATH",
-    "PYTHONPATH",
-    "VIRTUAL_ENV",
-    "CUDA_HOME",
-    "TORCH_HOME",
-    "OMP_WAIT_POLICY",
+    *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH"),
+    *("PYTHONPATH", "VIRTUAL_ENV", "CUDA_HOME", "TORCH_HOME", "OMP_WAIT_POLICY"),
 )
 # Threads that wait for each other give their core away: on cores that other work shares, spinning made the example 10
 # to 20 times slower.
@@ -135,8 +126,8 @@ def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
         told["SCHEDLAB_CHECKPOINT_IN"] = request.checkpoint.resolve()
     if request.dataset_path:
         told["OPTIMIZER_DATASET_PATH"] = request.dataset_path.resolve()
-    kept = {name: os.environ[name] for name in PASSED if name in os.environ}
-    return {**WAITING, **kept, **{name: str(value) for name, value in told.items()}}
+    passed = {name: os.environ[name] for name in PASSED if name in os.environ}
+    return {**WAITING, **passed, **{name: str(value) for name, value in told.items()}}
 
 
 def command_words(request: LiveRequest) -> list[str]:
@@ -283,24 +274,17 @@ def _checked(request: LiveRequest) -> LiveRequest:
 
 def _require_available(allocation: Allocation) -> Allocation:
     """Return an allocation. Raises UserError for one that limits nothing or is more than there is here."""
-    gpus, cores = len(gpu_numbers()) if allocation.gpu_count > 0 else 0, len(available_cpus())
+    gpus, cores, memory = allocation
+    most_gpus, most_cores = len(gpu_numbers()) if gpus > 0 else 0, len(available_cpus())
     for wrong, what, expected in (
-        (allocation.cpu_count % 1 != 0, f"{allocation.cpu_count} cores", "a whole number of cores"),
-        (allocation.gpu_count % 1 != 0, f"{allocation.gpu_count} GPUs", "a whole number of GPUs"),
-        (allocation.cpu_count < 1, f"{allocation.cpu_count} cores", "at least a core"),
-        (
-            allocation.cpu_count > cores,
-            f"{allocation.cpu_count} cores asked for",
-            f"at most {cores}, which this process may use",
-        ),
-        (not allocation.memory_gb > 0, f"{allocation.memory_gb:g} GB", "some memory"),
-        (allocation.memory_gb > MOST_MEMORY, f"{allocation.memory_gb:g} GB", f"at most {MOST_MEMORY:g} GB"),
-        (allocation.gpu_count < 0, f"{allocation.gpu_count} GPUs", "no fewer than 0 GPUs"),
-        (
-            allocation.gpu_count > gpus,
-            f"{allocation.gpu_count} GPUs asked for",
-            f"at most {gpus} GPUs, which are seen here",
-        ),
+        (cores % 1 != 0, f"{cores} cores", "a whole number of cores"),
+        (gpus % 1 != 0, f"{gpus} GPUs", "a whole number of GPUs"),
+        (cores < 1, f"{cores} cores", "at least a core"),
+        (cores > most_cores, f"{cores} cores asked for", f"at most {most_cores}, which this process may use"),
+        (not memory > 0, f"{memory:g} GB", "some memory"),
+        (memory > MOST_MEMORY, f"{memory:g} GB", f"at most {MOST_MEMORY:g} GB"),
+        (gpus < 0, f"{gpus} GPUs", "no fewer than 0 GPUs"),
+        (gpus > most_gpus, f"{gpus} GPUs asked for", f"at most {most_gpus} GPUs, which are seen here"),
     ):
         if wrong:
             raise UserError(what, where="allocation", expected=expected)

@@ -22,30 +22,10 @@ if TYPE_CHECKING:
 TRAINING = ("epoch", "batch_size", "gpu_count", "epoch_time", "throughput")
 SPEED = ("local_bsz", "step_time", "sync_time")
 COLUMNS = (
-    *(
-        "timestamp",
-        "epoch",
-        "total_epochs",
-        "model_name",
-        "model_params",
-        "model_layers",
-        "dataset",
-        "data_count",
-        "data_size_mb",
-    ),
-    *("data_dim", "batch_size", "device_type", "cpu_count", "gpu_count", "cpu_percent", "memory_used_gb", "memory_gb"),
-    "memory_private_gb",
-    *(
-        "train_loss",
-        "train_accuracy",
-        "test_loss",
-        "test_accuracy",
-        "epoch_time",
-        "time_so_far",
-        "throughput",
-        "gpu_memory_used_gb",
-    ),
-    "cost_so_far",
+    *("timestamp", "epoch", "total_epochs", "model_name", "model_params", "model_layers", "dataset", "data_count"),
+    *("data_size_mb", "data_dim", "batch_size", "device_type", "cpu_count", "gpu_count", "cpu_percent"),
+    *("memory_used_gb", "memory_gb", "memory_private_gb", "train_loss", "train_accuracy", "test_loss"),
+    *("test_accuracy", "epoch_time", "time_so_far", "throughput", "gpu_memory_used_gb", "cost_so_far"),
 )
 OPTIONAL = (
     *("total_epochs", "model_params", "model_layers", "data_count", "data_size_mb"),
@@ -53,14 +33,8 @@ OPTIONAL = (
 )
 TABLE = "a CSV table with a header"
 POSITIVE = (
-    "batch_size",
-    "epoch_time",
-    "throughput",
-    "cpu_count",
-    "local_bsz",
-    "step_time",
-    "num_nodes",
-    "num_replicas",
+    *("batch_size", "epoch_time", "throughput", "cpu_count"),
+    *("local_bsz", "step_time", "num_nodes", "num_replicas"),
 )
 COUNTS = ("gpu_count", "cpu_count", "batch_size", "num_nodes", "num_replicas")
 MOST = 1e15  # of any amount; above it, whole numbers are not exact

@@ -16,18 +16,8 @@ from schedlab.studies.cloud.replay.sla import ITEMS, SLAConfig, Verdict, gpu_uti
 
 SIZE = 26
 COMPONENTS = (
-    *(
-        "gpu_count",
-        "cpu_count",
-        "memory_gb",
-        "gpu_util",
-        "cpu_util",
-        "memory_util",
-        "progress",
-        "throughput",
-        "time",
-        "cost",
-    ),
+    *("gpu_count", "cpu_count", "memory_gb", "gpu_util", "cpu_util", "memory_util"),
+    *("progress", "throughput", "time", "cost"),
     *(f"{item}_met" for item in ITEMS),
     *(f"{item}_severity" for item in ITEMS),
     *("memory_used", "time_remaining", "cost_rate", "epoch_time"),

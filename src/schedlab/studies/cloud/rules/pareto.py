@@ -16,8 +16,8 @@ from typing import Any
 import moocore
 import numpy as np
 
-from schedlab.studies.cloud.replay.replay import SECONDS, Replay, towards
-from schedlab.studies.cloud.rules.oracle import best_plan
+from schedlab.studies.cloud.replay.replay import SECONDS, Replay
+from schedlab.studies.cloud.rules.oracle import best_plan, cost_of_staying
 
 EPSILON = 0.005  # a plan of the front may be longer and dearer than the exact one by this share of the front's range
 WEIGHTS = (
@@ -36,24 +36,16 @@ def non_dominated(points: np.ndarray) -> np.ndarray:
 
 def staying_points(replay: Replay) -> np.ndarray:
     """Return time (s) and cost ($) of going straight to each allocation, (n, 2); infinite if not reached."""
-    seconds, dollars, restart = interval_points(replay)
-    target = np.arange(len(replay.lattice))
-    here = np.full(len(target), replay.lattice.start)
-    found = np.where(replay.fits[:, None], 0.0, np.inf) * np.ones(2)
-    for interval in range(replay.intervals):
-        there = replay.cut_to_slots(interval, replay.lattice.following[here, towards(replay, here, target)])
-        found += np.stack([seconds[interval, there], dollars[interval, there]], axis=1)
-        found += np.where((there != here)[:, None], restart[there], 0.0)
-        here = there
-    return np.where((here == target)[:, None], found, np.inf)
+    points, restarts = interval_points(replay)
+    return cost_of_staying(replay, points, restarts)
 
 
-def interval_points(replay: Replay) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return seconds and dollars of an interval on each allocation, (E, n), and of a restart there, (n, 2)."""
+def interval_points(replay: Replay) -> tuple[np.ndarray, np.ndarray]:
+    """Return seconds and dollars of an interval on each allocation, (E, n, 2), and of a restart there, (n, 2)."""
     hourly = replay.price / SECONDS
     restart = np.stack([np.full(len(hourly), replay.restart), replay.restart * hourly], axis=1)
     seconds = np.where(replay.fits, replay.seconds, np.inf)
-    return seconds, seconds * hourly, restart
+    return np.stack([seconds, seconds * hourly], axis=-1), restart
 
 
 @dataclass(frozen=True)
@@ -73,14 +65,12 @@ def best_course(replay: Replay, share: float) -> Course:
     """Return the best plan for a share of the weight on time, the rest on cost; shares are kept off 0 and 1."""
     share = min(max(share, LEAST), 1.0 - LEAST)
     plan: Any = best_plan(replay, {"time": share, "cost": 1.0 - share, "resource": 0.0})
-    seconds, dollars, restart = interval_points(replay)
+    spent, restart = interval_points(replay)
     here = np.arange(len(replay.lattice))
     points = np.zeros((replay.intervals + 1, len(here), 2))
     for interval in range(replay.intervals - 1, -1, -1):
         there = replay.cut_to_slots(interval, replay.lattice.following[here, plan.actions[interval]])
-        points[interval] = (
-            np.stack([seconds[interval, there], dollars[interval, there]], axis=1) + points[interval + 1, there]
-        )
+        points[interval] = spent[interval, there] + points[interval + 1, there]
         points[interval] += np.where((there != here)[:, None], restart[there], 0.0)
     return Course(np.array([share / replay.time_ref, (1.0 - share) / replay.cost_ref]), points, plan.values)
 
@@ -104,7 +94,7 @@ def front(replay: Replay, epsilon: float = EPSILON) -> np.ndarray:
     Its ends are the best plans for a weight of LEAST on cost or on time: a plan that is faster or cheaper by less than
     that is not sought.
     """
-    seconds, dollars, restart = interval_points(replay)
+    points, restart = interval_points(replay)
     courses, span = best_courses(replay)
     weights, start = np.array([course.weights for course in courses]), replay.lattice.start
     known = non_dominated(np.concatenate([[course.points[0, start] for course in courses], staying_points(replay)]))
@@ -112,7 +102,7 @@ def front(replay: Replay, epsilon: float = EPSILON) -> np.ndarray:
     for interval in range(replay.intervals):
         rows, actions = np.nonzero(replay.allowed[nodes])
         there = replay.cut_to_slots(interval, replay.lattice.following[nodes[rows], actions])
-        spent = labels[rows] + np.stack([seconds[interval, there], dollars[interval, there]], axis=1)
+        spent = labels[rows] + points[interval, there]
         spent += np.where((there != nodes[rows])[:, None], restart[there], 0.0)
         nodes, labels = _best_labels(there, spent)
         bounds = labels @ weights.T + np.stack([course.values[interval + 1, nodes] for course in courses], axis=1)
