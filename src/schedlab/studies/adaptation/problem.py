@@ -22,7 +22,7 @@ from schedlab.studies.adaptation.decisions import (
     sequence_probabilities,
 )
 from schedlab.studies.adaptation.network.architecture import Architecture
-from schedlab.studies.adaptation.simulator.course import growth_actions, parse_action
+from schedlab.studies.adaptation.simulator.course import growth_action, growth_actions
 from schedlab.studies.adaptation.simulator.ranking import noise_from_tail, reliability, top_probability
 from schedlab.studies.adaptation.simulator.table import DIGITS, DecisionTree, view
 
@@ -76,16 +76,10 @@ class ProblemSetup:
 
 def setup_of(scenario: AdaptationScenario, original: Architecture) -> ProblemSetup:
     """Return the setup of a typed scenario; without actions, each block of the model may be deepened."""
-    growth = scenario.growth
-    bn = False if growth.bn_init == "none" else None
-    named = [parse_action(name) for name in growth_actions(scenario, original)]
     metric = {"log_loss": "loss", "accuracy": "accuracy"}[scenario.reward.metric]
     return ProblemSetup(
         total_time=scenario.budget,
-        actions=tuple(
-            GrowthAction(block, "widen" if kind == "widen" else "deepen", bn, growth.widen_factor)
-            for kind, block in named
-        ),
+        actions=tuple(growth_action(name, scenario.growth) for name in growth_actions(scenario, original)),
         decisions=scenario.decisions,
         metric=f"{scenario.reward.split}_{metric}",
         test_replicates=scenario.test_replicates,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from schedlab.config.errors import UserError
+from schedlab.studies.adaptation.decisions import GrowthAction
 from schedlab.studies.adaptation.network.architecture import Architecture
 from schedlab.studies.adaptation.scenario import AdaptationScenario, GrowthSettings
 from schedlab.studies.adaptation.simulator.table import DIGITS
@@ -189,7 +190,7 @@ class Course:
             before_growth, teacher = (position.node, architecture), None
         if position.pending is not None and position.pending < len(self.actions):
             events.append(self.actions[position.pending])
-            architecture = grown(architecture, events[-1], self.growth)
+            architecture = growth_action(events[-1], self.growth).apply(architecture)
         epoch, history = position.node.epoch, position.node.history
         step = Step(
             node=Node(epoch + 1, (*history, *((epoch, event) for event in events))),
@@ -215,12 +216,11 @@ class Course:
         return self.growth.noop == "reset" and plenty and asked
 
 
-def grown(architecture: Architecture, action: str, growth: GrowthSettings) -> Architecture:
-    """Return the architecture after a growth action (`deepen-1`, `widen-0`); UserError where the block is not there."""
-    kind, block = parse_action(action)
-    if kind == "widen":
-        return architecture.widened(block, growth.widen_factor)
-    return architecture.deepened(block, False if growth.bn_init == "none" else None)
+def growth_action(name: str, growth: GrowthSettings) -> GrowthAction:
+    """Return the growth action of a name (`deepen-1`, `widen-0`)."""
+    kind, block = parse_action(name)
+    bn = False if growth.bn_init == "none" else None
+    return GrowthAction(block, "widen" if kind == "widen" else "deepen", bn, growth.widen_factor)
 
 
 def parse_action(action: str) -> tuple[str, int]:
@@ -233,7 +233,7 @@ def growth_actions(scenario: AdaptationScenario, start: Architecture) -> tuple[s
     """Return the names of the growth actions; doing nothing follows them. UserError for a bad block."""
     names = scenario.actions or tuple(f"deepen-{block}" for block in range(start.deepenable_blocks))
     for name in names:
-        grown(start, name, scenario.growth)
+        growth_action(name, scenario.growth).apply(start)
     if not names:
         what = f"model {scenario.model.name} has no block that may grow"
         raise UserError(what, where=f"scenario {scenario.name}: model")

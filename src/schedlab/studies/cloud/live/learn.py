@@ -99,9 +99,9 @@ def walk(
     env: CloudReplayEnv | CloudLiveEnv,
     unit: Unit,
     seed: int,
-    seen: Callable[[Mapping[str, Any]], None] = lambda info: None,
+    note: Callable[[Mapping[str, Any]], None] = lambda info: None,
 ) -> list[EpisodeStep]:
-    """Run an episode by a policy's most probable actions; `seen` gets each step's `info`."""
+    """Run an episode by a policy's most probable actions; `note` gets each step's `info`."""
     policy.reset(unit)
     observation, _ = env.reset(seed=seed)
     taken, over = list[EpisodeStep](), False
@@ -110,7 +110,7 @@ def walk(
         action = int(policy.act(observation, mask))
         doubt = uncertainty(policy, observation, mask, derive_seed(seed, "dropout", len(taken)))
         observation, reward, done, cut, info = env.step(action)
-        seen(info)
+        note(info)
         used = getattr(policy, "acting", env.preference)
         after = observation.copy(), doubt, env.vector.copy(), used
         taken.append(EpisodeStep(env.actions[action], float(reward), info["record"], info["objectives"], *after))

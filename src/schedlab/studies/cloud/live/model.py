@@ -193,12 +193,7 @@ def constant_totals(replay: Replay) -> tuple[np.ndarray, np.ndarray]:
 def constant_objectives(replay: Replay, weights: Mapping[str, float]) -> np.ndarray:
     """Return the job's objective on each allocation, (n,); infinite where its memory does not suffice."""
     time, cost = constant_totals(replay)
-    waste = replay.constant()[2]
-    return (
-        weights["time"] * time / replay.time_ref
-        + weights["cost"] * cost / replay.cost_ref
-        + weights["resource"] * waste
-    )
+    return replay.objective(weights, time, cost, replay.constant()[2])
 
 
 def _scenario(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) -> CloudScenario:

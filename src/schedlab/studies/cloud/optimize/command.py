@@ -106,37 +106,37 @@ def run(arguments: argparse.Namespace) -> int:
     status = 0
     for path, folder, analyser in zip(scripts, folders, analysers, strict=True):
         try:
-            found = optimize(path, settings, dataset, analyser, new_folder(folder / "work"), command)
+            outcome = optimize(path, settings, dataset, analyser, new_folder(folder / "work"), command)
         except ScriptFailed as error:
             log.error("error: %s", error)
             status = 1
             continue
-        print(write_all(found, folder, arguments.log_dir or folder / "logs", analyser), end="")
+        print(write_all(outcome, folder, arguments.log_dir or folder / "logs", analyser), end="")
         log.info("report: %s", folder / "report.html")
-        status = max(status, int(found.cut_off))
+        status = max(status, int(outcome.cut_off))
     return status
 
 
-def write_all(found: Optimization, folder: Path, logs: Path, analyser: OfflineDataAnalyzer) -> str:
+def write_all(outcome: Optimization, folder: Path, logs: Path, analyser: OfflineDataAnalyzer) -> str:
     """Write tables, reports, policy and logs of a run, and remember it; returns the report as text."""
     now = datetime.datetime.now(datetime.UTC)
-    values = report_values(found)
+    values = report_values(outcome)
     text = report_text(values)
     write_json(folder / "report.json", values)
     write_text(folder / "report.txt", text)
-    write_text(folder / "report.html", report_page(values, plots(found)))
-    write_bytes(folder / "policy.zip", (found.work / "policy.zip").read_bytes())
-    write_tables(found, folder, now.isoformat(timespec="seconds"))
-    keep_logs(found, logs, now)
-    if found.live_tables:
+    write_text(folder / "report.html", report_page(values, plots(outcome)))
+    write_bytes(folder / "policy.zip", (outcome.work / "policy.zip").read_bytes())
+    write_tables(outcome, folder, now.isoformat(timespec="seconds"))
+    keep_logs(outcome, logs, now)
+    if outcome.live_tables:
         import pandas as pd
 
-        gpu = "gpu" if found.resource.gpu_count_max else "cpu"
-        analyser.update_with_result(pd.concat(found.live_tables, ignore_index=True), found.script.stem, gpu)
+        gpu = "gpu" if outcome.resource.gpu_count_max else "cpu"
+        analyser.update_with_result(pd.concat(outcome.live_tables, ignore_index=True), outcome.script.stem, gpu)
     return text
 
 
-def keep_logs(found: Optimization, folder: Path, now: datetime.datetime) -> None:
+def keep_logs(outcome: Optimization, folder: Path, now: datetime.datetime) -> None:
     """Keep the completed logs of baseline and run as `<script>_<baseline|optimized>_<unix time>.csv`, s (specification,
     A5). Only what was measured here and cannot be repeated is named by the clock. Nothing is overwritten: where logs of
     this second are there, the next free one counts.
@@ -145,13 +145,13 @@ def keep_logs(found: Optimization, folder: Path, now: datetime.datetime) -> None
 
     folder.mkdir(parents=True, exist_ok=True)
     tables = {
-        "baseline": found.baseline_table,
-        "optimized": pd.concat(found.live_tables) if found.live_tables else None,
+        "baseline": outcome.baseline_table,
+        "optimized": pd.concat(outcome.live_tables) if outcome.live_tables else None,
     }
     second = int(now.timestamp())
-    while any((folder / f"{found.script.stem}_{name}_{second}.csv").exists() for name in tables):
+    while any((folder / f"{outcome.script.stem}_{name}_{second}.csv").exists() for name in tables):
         second += 1
     for name, table in tables.items():
         if table is not None:
-            with atomic_path(folder / f"{found.script.stem}_{name}_{second}.csv") as temporary:
+            with atomic_path(folder / f"{outcome.script.stem}_{name}_{second}.csv") as temporary:
                 table.to_csv(temporary, index=False)

@@ -118,7 +118,7 @@ def optimize(
     env = CloudLiveEnv(job, preference, settings.seed, None, folder / "runs" / "live")
     live, tables = _run(env, learned, ready.resumes, settings.seed)
     refits = _refitted(ready.tables, tables, folder / "measured.csv", settings.gpus_per_node)
-    found = Optimization(
+    outcome = Optimization(
         script=script,
         settings=settings,
         facts=facts,
@@ -145,11 +145,11 @@ def optimize(
         work=folder,
     )
     told = [
-        *short_warnings(found.baseline, ready.job.overhead),
+        *short_warnings(outcome.baseline, ready.job.overhead),
         *fit_warnings({"median_relative_error": ready.fit.median_error}),
     ]
-    told += run_warnings(found.baseline, optimized_values(found), preference)
-    return replace(found, warnings=told)
+    told += run_warnings(outcome.baseline, optimized_values(outcome), preference)
+    return replace(outcome, warnings=told)
 
 
 def _prepare(
@@ -303,13 +303,13 @@ def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple
     """Run the learned policy; a script without checkpoints runs once, on the allocation it settles on."""
     tables: list[pd.DataFrame] = []
 
-    def seen(info: Mapping[str, Any]) -> None:
+    def note(info: Mapping[str, Any]) -> None:
         if info["run"].how == "done":
             tables.append(_of_training(info["run"].table, env))
         log.info("%s", env.render())
 
     if resumes:
-        return walk(learned.policy, env, unit_of(learned.preference), seed, seen), tables
+        return walk(learned.policy, env, unit_of(learned.preference), seed, note), tables
     last = learned.course[-1]
     settled = held_in(last.record)
     env.job = replace(env.job, interval=env.job.epochs, start=settled)
@@ -317,7 +317,7 @@ def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple
     taken, over = [], False
     while not over:
         observation, reward, done, cut, info = env.step(KEEP)
-        seen(info)
+        note(info)
         after = observation.copy(), last.uncertainty, env.vector.copy(), last.policy_used
         taken.append(EpisodeStep(KEEP, reward, info["record"], info["objectives"], *after))
         over = done or cut
@@ -336,19 +336,19 @@ def _of_training(table: pd.DataFrame, env: CloudLiveEnv) -> pd.DataFrame:
     return table.assign(**{name: table[name] + (total - table[name].iloc[-1]) for name, total in totals.items()})
 
 
-def optimized_values(found: Optimization) -> dict[str, Any]:
+def optimized_values(outcome: Optimization) -> dict[str, Any]:
     """Return what the run came to, under the names of the baseline; the allocation is the last one."""
     import pandas as pd
 
-    last = found.live[-1].record
-    whole: Any = pd.concat(found.live_tables, ignore_index=True) if found.live_tables else None
+    last = outcome.live[-1].record
+    whole: Any = pd.concat(outcome.live_tables, ignore_index=True) if outcome.live_tables else None
     columns = [name for name in whole.columns if str(name).startswith("gpu_utilization_")] if whole is not None else []
     return {
         **{name: last[name] for name in Allocation._fields},
-        "batch_size": int(last["batch_size"]) if "batch_size" in last else found.job.batch,
-        "time": found.scores["time"],
-        "cost": found.scores["cost"],
-        "start_up_seconds": found.scores["time"] - (float(whole["epoch_time"].sum()) if whole is not None else 0.0),
+        "batch_size": int(last["batch_size"]) if "batch_size" in last else outcome.job.batch,
+        "time": outcome.scores["time"],
+        "cost": outcome.scores["cost"],
+        "start_up_seconds": outcome.scores["time"] - (float(whole["epoch_time"].sum()) if whole is not None else 0.0),
         "throughput": float(whole["throughput"].mean()) if whole is not None else 0.0,
         "cpu_percent": float(whole["cpu_percent"].mean()) if whole is not None else 0.0,
         "memory_used_gb": float(whole["memory_used_gb"].max()) if whole is not None else 0.0,

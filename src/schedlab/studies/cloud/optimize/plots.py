@@ -36,42 +36,42 @@ class Picture:
     address: str
 
 
-def plots(found: Optimization) -> list[Picture]:
+def plots(outcome: Optimization) -> list[Picture]:
     """Return the pictures of the report."""
     made = []
     with applied(ThemeSettings()), tempfile.TemporaryDirectory() as folder:
         for number, (caption, (draw, tell)) in enumerate(DRAWN.items()):
             path = Path(folder, f"{number}.svg")
-            save_as(draw(found, caption), [path])
+            save_as(draw(outcome, caption), [path])
             made.append(
                 Picture(
-                    caption, tell(found), "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode()
+                    caption, tell(outcome), "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode()
                 )
             )
     return made
 
 
-def _plane(found: Optimization, caption: str) -> Drawing:
+def _plane(outcome: Optimization, caption: str) -> Drawing:
     figure, axes = new_figure(height_mm=70)
-    time, cost = constant_totals(found.replay)
+    time, cost = constant_totals(outcome.replay)
     finite = np.isfinite(time)
     axes.plot(time[finite], cost[finite], ".", color=MUTED, markersize=3, label="constant allocations, by the model")
     front = undominated(time, cost)
     axes.plot(time[front], cost[front], "-D", color=INK, markersize=3.5, label="those that none beats")
-    base, new = found.baseline, optimized_values(found)
+    base, new = outcome.baseline, optimized_values(outcome)
     told = "baseline" + (", by the model" if base["source"] == "model" else ", extrapolated")
     axes.plot([base["time"]], [base["cost"]], "s", color=colour(1), label=told)
     axes.plot([new["time"]], [new["cost"]], "o", color=colour(0), label="this run, measured")
     axes.margins(EDGE)
-    _limits(axes, found)
+    _limits(axes, outcome)
     axes.set(xlabel="training time (s)", ylabel="cost ($)")
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
     return Drawing(figure, caption)
 
 
-def _tell_plane(found: Optimization) -> str:
-    base, new = found.baseline, optimized_values(found)
-    time, cost = constant_totals(found.replay)
+def _tell_plane(outcome: Optimization) -> str:
+    base, new = outcome.baseline, optimized_values(outcome)
+    time, cost = constant_totals(outcome.replay)
     front = undominated(time, cost)
     ends = (
         f"from {time[front[0]]:.1f} s at {money(cost[front[0]])} to {time[front[-1]]:.1f} s at {money(cost[front[-1]])}"
@@ -83,57 +83,57 @@ def _tell_plane(found: Optimization) -> str:
     return f"Cost over training time: {points}; {constants} {ends}"
 
 
-def _limits(axes: Axes, found: Optimization) -> None:
+def _limits(axes: Axes, outcome: Optimization) -> None:
     """Draw the limits on time and cost where they lie within what is shown, and not on its edge."""
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
-    if left < found.sla.time_max < right:
-        axes.axvline(found.sla.time_max, color=MUTED, linestyle=(0, (2, 2)), label="limits")
-        axes.set_xlim(left, max(right, found.sla.time_max + EDGE * (right - left)))
-    if low < found.sla.cost_max < high:
-        axes.axhline(found.sla.cost_max, color=MUTED, linestyle=(0, (2, 2)))
-        axes.set_ylim(low, max(high, found.sla.cost_max + EDGE * (high - low)))
+    if left < outcome.sla.time_max < right:
+        axes.axvline(outcome.sla.time_max, color=MUTED, linestyle=(0, (2, 2)), label="limits")
+        axes.set_xlim(left, max(right, outcome.sla.time_max + EDGE * (right - left)))
+    if low < outcome.sla.cost_max < high:
+        axes.axhline(outcome.sla.cost_max, color=MUTED, linestyle=(0, (2, 2)))
+        axes.set_ylim(low, max(high, outcome.sla.cost_max + EDGE * (high - low)))
 
 
-def _shown(found: Optimization) -> list[str]:
+def _shown(outcome: Optimization) -> list[str]:
     """What the training could hold more or less of: no GPUs where there are none."""
-    return [name for name in HELD if name != "gpu_count" or found.resource.gpu_count_max]
+    return [name for name in HELD if name != "gpu_count" or outcome.resource.gpu_count_max]
 
 
-def _allocation(found: Optimization, caption: str) -> Drawing:
-    shown = _shown(found)
+def _allocation(outcome: Optimization, caption: str) -> Drawing:
+    shown = _shown(outcome)
     figure, panels = new_figure(1, len(shown), height_mm=50)
-    start = dict(zip(HELD, found.start, strict=True))
+    start = dict(zip(HELD, outcome.start, strict=True))
     for axes, name in zip(panels, shown, strict=True):
-        for number, (course, told) in enumerate(((found.live, "run"), (found.learned.course, "by the model"))):
+        for number, (course, told) in enumerate(((outcome.live, "run"), (outcome.learned.course, "by the model"))):
             epochs = [0, *(float(taken.record["epoch"]) for taken in course)]
             values = [float(taken.record[name]) for taken in course]
-            values = [values[0] if told == "run" and not found.resumes else float(start[name]), *values]
+            values = [values[0] if told == "run" and not outcome.resumes else float(start[name]), *values]
             style = {"color": colour(0)} if told == "run" else {"color": MUTED, "linestyle": (0, (4, 2))}
             axes.step(epochs, values, where="pre", label=told, linewidth=1.6 - 0.6 * number, **style)
         axes.set(xlabel="epochs", title=NAMES[name])
-        axes.set_ylim(0, max(1.0, 1.1 * float(getattr(found.resource.most, name))))
+        axes.set_ylim(0, max(1.0, 1.1 * float(getattr(outcome.resource.most, name))))
     panels[0].legend(loc="lower left")
     return Drawing(figure, caption)
 
 
-def _tell_allocation(found: Optimization) -> str:
+def _tell_allocation(outcome: Optimization) -> str:
     told = []
-    for name in _shown(found):
-        courses = [[taken.record[name] for taken in course] for course in (found.live, found.learned.course)]
+    for name in _shown(outcome):
+        courses = [[taken.record[name] for taken in course] for course in (outcome.live, outcome.learned.course)]
         run, model = (", ".join(f"{value:g}" for value in values) for values in courses)
         told.append(f"{NAMES[name]}: {run} in the run, {model} by the model")
     return f"What the training held after each decision. {'; '.join(told)}"
 
 
-def _course(found: Optimization, caption: str) -> Drawing:
+def _course(outcome: Optimization, caption: str) -> Drawing:
     figure, panels = new_figure(1, 3, height_mm=50)
     drawn = {
-        "throughput": ("throughput (samples/s)", found.sla.throughput_min),
-        "time_so_far": ("time (s)", found.sla.time_max),
+        "throughput": ("throughput (samples/s)", outcome.sla.throughput_min),
+        "time_so_far": ("time (s)", outcome.sla.time_max),
     }
-    drawn["cost_so_far"] = ("cost ($)", found.sla.cost_max)
+    drawn["cost_so_far"] = ("cost ($)", outcome.sla.cost_max)
     for axes, (name, (label, limit)) in zip(panels, drawn.items(), strict=True):
-        for course, told in ((found.live, "run"), (found.learned.course, "by the model")):
+        for course, told in ((outcome.live, "run"), (outcome.learned.course, "by the model")):
             style = {"color": colour(0), "marker": "o"} if told == "run" else {"color": MUTED, "linestyle": (0, (4, 2))}
             axes.plot(
                 [t.record["epoch"] for t in course],
@@ -145,18 +145,18 @@ def _course(found: Optimization, caption: str) -> Drawing:
         axes.axhline(limit, color=INK, linewidth=0.8, linestyle=(0, (2, 2)), label="limit")
         axes.set(xlabel="epochs", title=label)
         axes.margins(x=EDGE)
-        most = max(limit, *(float(taken.record[name]) for taken in (*found.live, *found.learned.course)))
+        most = max(limit, *(float(taken.record[name]) for taken in (*outcome.live, *outcome.learned.course)))
         axes.set_ylim(0, (1 + EDGE) * most or 1.0)
     panels[0].legend(loc="lower right")
     return Drawing(figure, caption)
 
 
-def _tell_course(found: Optimization) -> str:
-    last, model = found.live[-1].record, found.learned.course[-1].record
+def _tell_course(outcome: Optimization) -> str:
+    last, model = outcome.live[-1].record, outcome.learned.course[-1].record
     limits = {
-        "throughput": found.sla.throughput_min,
-        "time_so_far": found.sla.time_max,
-        "cost_so_far": found.sla.cost_max,
+        "throughput": outcome.sla.throughput_min,
+        "time_so_far": outcome.sla.time_max,
+        "cost_so_far": outcome.sla.cost_max,
     }
     names = {"throughput": "samples/s", "time_so_far": "s", "cost_so_far": "$"}
     told = [

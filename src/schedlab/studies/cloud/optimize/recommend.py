@@ -31,46 +31,46 @@ SOUGHT = {
 }  # what a recommendation is the least of, and what decides a tie
 
 
-def recommendations(found: Optimization, new: Mapping[str, Any]) -> list[dict[str, Any]]:
+def recommendations(outcome: Optimization, new: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return three recommendations: for time and for cost the best of what was there, what was run and a step further;
     the run, balanced. A step further is told by the model, where that reaches it, else as published; a run that was cut
     off is no candidate.
     """
-    last = found.live[-1].record
+    last = outcome.live[-1].record
     held = held_in(last)
-    stepped = {option.priority: option for option in options(last, held, found.resource, found.sla.throughput_min)}
-    guesses = estimates(list(stepped.values()), found.baseline)
-    kept, run = baseline_row(found), _row(found, held, new, RUN, "measured")
+    stepped = {option.priority: option for option in options(last, held, outcome.resource, outcome.sla.throughput_min)}
+    guesses = estimates(list(stepped.values()), outcome.baseline)
+    kept, run = baseline_row(outcome), _row(outcome, held, new, RUN, "measured")
     result = []
     for priority in ("time", "cost", "balanced"):
         aimed, candidates = stepped[priority].allocation, [kept, run]
-        if found.cut_off:
+        if outcome.cut_off:
             candidates.remove(run)
         if aimed not in (held, held_in(kept)):
-            if modelled := by_model(found, aimed):
-                candidates.append(_row(found, aimed, modelled, STEP, "model"))
-            elif not _reached(found, aimed):  # where the model reaches, its None says that the memory does not suffice
-                candidates.append(_row(found, aimed, vars(guesses[priority]), STEP, "published rule"))
-        best = (
-            min(candidates, key=itemgetter(*SOUGHT[priority])) if priority in SOUGHT else kept if found.cut_off else run
-        )
+            if modelled := by_model(outcome, aimed):
+                candidates.append(_row(outcome, aimed, modelled, STEP, "model"))
+            elif not _reached(outcome, aimed):  # where it reaches, None says: too little memory
+                candidates.append(_row(outcome, aimed, vars(guesses[priority]), STEP, "published rule"))
+        best = kept if outcome.cut_off else run
+        if priority in SOUGHT:
+            best = min(candidates, key=itemgetter(*SOUGHT[priority]))
         result.append({"priority": priority, "name": NAMES[priority], **best})
     return result
 
 
-def baseline_row(found: Optimization) -> dict[str, Any]:
+def baseline_row(outcome: Optimization) -> dict[str, Any]:
     """Return what was there as a recommendation: the allocation and the values of the baseline."""
-    base = found.baseline
+    base = outcome.baseline
     source = "model" if base["source"] == "model" else "baseline"
-    return _row(found, held_in(base), base, KEEP, source)
+    return _row(outcome, held_in(base), base, KEEP, source)
 
 
-def best_constants(found: Optimization) -> list[dict[str, Any]]:
+def best_constants(outcome: Optimization) -> list[dict[str, Any]]:
     """Return the allocations to stay on from the begin that are fastest, cheapest and best for the preference, by the
     model. `best_for` names what each one is best for; one that is best for several stands there once.
     """
-    time, cost = constant_totals(found.replay)
-    preference, replay = found.settings.preference, found.replay
+    time, cost = constant_totals(outcome.replay)
+    preference, replay = outcome.settings.preference, outcome.replay
     objective = constant_objectives(replay, weights_of(preference))
     sought = {
         "time": np.lexsort((cost, time)),
@@ -84,37 +84,37 @@ def best_constants(found: Optimization) -> list[dict[str, Any]]:
     for number, names in best.items():
         gpus, cores, memory = replay.lattice.allocations[number].tolist()
         allocation = Allocation(int(gpus), int(cores), whole(memory))
-        values = by_model(found, allocation)
+        values = by_model(outcome, allocation)
         if values:
-            rows.append({"best_for": names, **_row(found, allocation, values, STAY, "model")})
+            rows.append({"best_for": names, **_row(outcome, allocation, values, STAY, "model")})
     return rows
 
 
-def by_model(found: Optimization, allocation: Allocation) -> dict[str, float] | None:
+def by_model(outcome: Optimization, allocation: Allocation) -> dict[str, float] | None:
     """Return what the training would come to on an allocation from its first start on.
 
     None where the model does not reach it, or says that it cannot hold the job.
     """
-    if not _reached(found, allocation):
+    if not _reached(outcome, allocation):
         return None
-    number = found.replay.lattice.number(allocation)
-    time, cost = (values[number] for values in constant_totals(found.replay))
-    throughput = float(found.replay.performance.throughput[number])
+    number = outcome.replay.lattice.number(allocation)
+    time, cost = (values[number] for values in constant_totals(outcome.replay))
+    throughput = float(outcome.replay.performance.throughput[number])
     return {"time": float(time), "cost": float(cost), "throughput": throughput} if np.isfinite(time) else None
 
 
-def _reached(found: Optimization, allocation: Allocation) -> bool:
-    return all(value in axis for value, axis in zip(allocation, found.replay.lattice.axes, strict=True))
+def _reached(outcome: Optimization, allocation: Allocation) -> bool:
+    return all(value in axis for value, axis in zip(allocation, outcome.replay.lattice.axes, strict=True))
 
 
 def _row(
-    found: Optimization, allocation: Allocation, values: Mapping[str, Any], description: str, source: str
+    outcome: Optimization, allocation: Allocation, values: Mapping[str, Any], description: str, source: str
 ) -> dict[str, Any]:
     return {
         "description": description,
         **allocation._asdict(),
-        "hourly_cost": found.resource.hourly_price(*allocation),
+        "hourly_cost": outcome.resource.hourly_price(*allocation),
         **{name: values[name] for name in COMPARED},
-        "change_percent": {name: percent_change(values[name], found.baseline[name]) for name in COMPARED},
+        "change_percent": {name: percent_change(values[name], outcome.baseline[name]) for name in COMPARED},
         "source": source,
     }

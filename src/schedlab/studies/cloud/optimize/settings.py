@@ -11,7 +11,7 @@ from schedlab.config.readers import read_json, read_yaml
 from schedlab.config.schema import Settings, merged, section, setting, validate
 from schedlab.config.settings import LONGEST
 from schedlab.studies.cloud.learners.settings import LEARNER_SETTINGS
-from schedlab.studies.cloud.live.machine import machine_resources
+from schedlab.studies.cloud.live.machine import LEAST, MachineResources, machine_resources
 from schedlab.studies.cloud.model.allocation import PRICES, ResourceConfig
 from schedlab.studies.cloud.scenario import Preference
 
@@ -53,18 +53,8 @@ class MachineSettings(Settings):
                     where="resource",
                     expected=f"at most {getattr(here, key):g} on this machine",
                 )
-        least = {}
-        for most, key in (
-            ("gpu_count_max", "gpu_count_min"),
-            ("cpu_count_max", "cpu_count_min"),
-            ("memory_max", "memory_min"),
-        ):
-            least[key] = min(getattr(here, key), given.get(most, getattr(here, most)))
-        return validate(
-            ResourceConfig,
-            {**here.model_dump(), **least, **given},
-            lambda path: f"resource: {'.'.join(map(str, path))}",
-        )
+        values = {**here.model_dump(exclude=set(LEAST)), **given}
+        return validate(MachineResources, values, lambda path: f"resource: {'.'.join(map(str, path))}")
 
 
 class LearnSettings(Settings):

@@ -34,33 +34,33 @@ ACTION_LOG = "rl_action_description"
 METRICS = "optimization_metrics.csv"  # a row a run
 
 
-def tables(found: Optimization) -> dict[str, pd.DataFrame]:
+def tables(outcome: Optimization) -> dict[str, pd.DataFrame]:
     """Return every table of A10 that has a row a step, and the Pareto front, by name.
 
     allocation_history and rl_action_log tell beside the published name of an action, which is what it asks for, what
     was done (`change`).
     """
-    courses = found.learned.course, found.live
+    courses = outcome.learned.course, outcome.live
     rows = [
         {
             "episode": episode,
             "step": step,
             "epoch": taken.record["epoch"],
-            **_row(taken, found.resource.gpu_count_max > 0),
+            **_row(taken, outcome.resource.gpu_count_max > 0),
         }
         for episode, course in enumerate(courses)
         for step, taken in enumerate(course)
     ]
-    made = step_tables(rows, found.settings.preference)
+    made = step_tables(rows, outcome.settings.preference)
     held = [[held_in(taken.record) for taken in course] for course in courses]
-    begins = found.start, found.start if found.resumes else held[1][0]  # run once, it began where it stayed
+    begins = outcome.start, outcome.start if outcome.resumes else held[1][0]  # run once, it began where it stayed
     done = [told for begin, course in zip(begins, held, strict=True) for told in allocation_changes([begin, *course])]
     for name, column, beside in (
         ("allocation_history", "change", "action_description"),
         ("rl_action_log", "rl_change", ACTION_LOG),
     ):
         made[name].insert(made[name].columns.get_loc(beside) + 1, column, done)
-    return {**made, "pareto_front": pareto_table(found.replay, found.settings.preference)}
+    return {**made, "pareto_front": pareto_table(outcome.replay, outcome.settings.preference)}
 
 
 def allocation_changes(held: Sequence[Allocation]) -> list[str]:
@@ -114,14 +114,14 @@ def undominated(time: np.ndarray, cost: np.ndarray) -> list[int]:
     return found
 
 
-def metrics_row(found: Optimization, now: str) -> dict[str, Any]:
+def metrics_row(outcome: Optimization, now: str) -> dict[str, Any]:
     """Return the row of optimization_metrics of a run; `now`: when it was made."""
-    base, new = found.baseline, optimized_values(found)
-    doubts = [taken.uncertainty for taken in found.live]
+    base, new = outcome.baseline, optimized_values(outcome)
+    doubts = [taken.uncertainty for taken in outcome.live]
     row: dict[str, Any] = {
         "experiment_time": now,
-        "preference": found.settings.preference,
-        "training_file": found.script.name,
+        "preference": outcome.settings.preference,
+        "training_file": outcome.script.name,
         "average_uncertainty": float(np.mean(doubts)),
         "max_uncertainty": max(doubts),
     }
@@ -135,10 +135,10 @@ def metrics_row(found: Optimization, now: str) -> dict[str, Any]:
     for name, key in (("gpu", "gpu_count"), ("time", "time"), ("cost", "cost")):
         change = percent_change(new[key], base[key])
         row[f"{name}_reduction_pct"] = None if change is None else -change
-    before, after = verdicts(base, found), verdicts(new, found)
+    before, after = verdicts(base, outcome), verdicts(new, outcome)
     row["baseline_sla_met_count"] = sum(verdict.met for verdict in before.values())
     row["optimized_sla_met_count"] = sum(verdict.met for verdict in after.values())
-    return {**row, "optimization_time_minutes": found.minutes}
+    return {**row, "optimization_time_minutes": outcome.minutes}
 
 
 def runs_so_far(folder: Path) -> pd.DataFrame | None:
@@ -147,18 +147,18 @@ def runs_so_far(folder: Path) -> pd.DataFrame | None:
     return read_table(file) if file.exists() else None
 
 
-def write_tables(found: Optimization, folder: Path, now: str) -> None:
+def write_tables(outcome: Optimization, folder: Path, now: str) -> None:
     """Write the tables as CSV; optimization_metrics gets a row more. Raises UserError where that one is damaged."""
     import pandas as pd
 
-    for name, table in tables(found).items():
+    for name, table in tables(outcome).items():
         with atomic_path(folder / f"{name}.csv") as temporary:
             table.to_csv(temporary, index=False)
-    row, kept = pd.DataFrame([metrics_row(found, now)]), runs_so_far(folder)
+    row, kept = pd.DataFrame([metrics_row(outcome, now)]), runs_so_far(folder)
     with atomic_path(folder / METRICS) as temporary:
         (row if kept is None else pd.concat([kept, row], ignore_index=True)).to_csv(temporary, index=False)
-    if found.baseline_table is not None:
-        model = str(found.baseline_table["model_name"].iloc[0])
+    if outcome.baseline_table is not None:
+        model = str(outcome.baseline_table["model_name"].iloc[0])
         safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in model)[:100] or "model"
         with atomic_path(folder / f"{safe}_combined_baseline.csv") as temporary:
-            found.baseline_table.to_csv(temporary, index=False)
+            outcome.baseline_table.to_csv(temporary, index=False)

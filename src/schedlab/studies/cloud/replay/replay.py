@@ -100,8 +100,8 @@ class Replay:
         """Paid time of a change, s."""
         return self.scenario.environment.restart
 
-    def objective(self, weights: Mapping[str, float], time: float, cost: float, waste: float) -> float:
-        """Return J, the weighted sum of time (s) and cost ($) over their references, and waste."""
+    def objective(self, weights: Mapping[str, float], time: Any, cost: Any, waste: Any) -> Any:
+        """Return J, the weighted sum of time (s) and cost ($) over their references, and waste: numbers, or arrays."""
         of = {"time": time / self.time_ref, "cost": cost / self.cost_ref, "resource": waste}
         return sum(weight * of[name] for name, weight in weights.items())
 
