@@ -6,6 +6,7 @@ Source: specification of the ramp study, sections 8 and 15. A rule is a function
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -105,7 +106,7 @@ PARAMETRIC: dict[str, Callable[[int], Rule]] = {"fixed": fixed, "sip_ml": capped
 CAPS = ("sip_ml",)  # of them, those whose number may lie beyond every degree: then it caps nothing
 # how names of learned policies begin
 LEARNED = ("table", "rollouts", "linear", "network", "afterstate", "ppo", "a2c", "dqn", "apex")
-LONGEST_DEGREE = 9  # digits
+DEGREE = "(?=.{1,9}$)0*[1-9][0-9]*"  # above 0, at most nine digits
 ALIASES = {  # names of the published system
     "none": "sequential",
     "no_parallelism": "sequential",
@@ -138,19 +139,11 @@ def rule_named(name: str, where: str = "policy") -> Rule:
     if known in RULES:
         return RULES[known]
     head, _, degree = known.rpartition("_")
-    if (
-        head in PARAMETRIC
-        and degree.isascii()
-        and degree.isdecimal()
-        and len(degree) <= LONGEST_DEGREE
-        and int(degree) > 0
-    ):
+    if head in PARAMETRIC and re.fullmatch(DEGREE, degree):
         return PARAMETRIC[head](int(degree))
     if known.split("-")[0] in LEARNED:
-        what, remedy = (
-            f"'{name}' is a learned policy, no rule",
-            "`snakemake --cores all ramp` learns and evaluates those of its scenarios",
-        )
+        what = f"'{name}' is a learned policy, no rule"
+        remedy = "`snakemake --cores all ramp` learns and evaluates those of its scenarios"
         raise UserError(what, where=where, expected=f"one of {', '.join(RULES)}", remedy=remedy)
     published = ALIASES if nearest(known, ALIASES) else ()  # they are not listed beside ours
     raise UserError(f"there is no rule '{name}'", where=where, remedy=did_you_mean(known, [*RULES, *published]))

@@ -63,10 +63,10 @@ def test_placements_that_are_moved_have_one_key():
 @pytest.mark.parametrize("rules", [TorusPlacement(TORUS), RampPlacement(Ramp(4, 4, 2))])
 def test_kept_blocks_are_bounded_and_found_again(rules, monkeypatch):
     found = {degree: rules.blocks(degree) for degree in (2, 4, 8)}
-    assert rules._kept.weight >= sum(degree * len(blocks) for degree, blocks in found.items())
+    assert rules._blocks.weight >= sum(degree * len(blocks) for degree, blocks in found.items())
     monkeypatch.setattr(placement_rules, "MOST_BLOCKS_KEPT", 200)
     rules.blocks(16)
-    assert rules._kept.weight == 16 * len(rules.blocks(16))
+    assert rules._blocks.weight == 16 * len(rules.blocks(16))
     assert {degree: rules.blocks(degree) for degree in found} == found
 
 

@@ -62,22 +62,14 @@ def objective_of_staying(replay: Replay, weights: Mapping[str, float]) -> np.nda
     if replay.span:
         return timed_objective_of_staying(replay, weights)
     costs, restarts = replay.step_costs(weights)
-    return cost_of_staying(replay, costs[..., None], restarts[:, None])[:, 0]
-
-
-def cost_of_staying(replay: Replay, costs: np.ndarray, restarts: np.ndarray) -> np.ndarray:
-    """Return what going straight to each allocation and staying there costs, (n, k), infinite as the objective is.
-
-    costs (E, n, k) of each interval on an allocation; restarts (n, k) of its being newly taken.
-    """
     target = np.arange(len(replay.lattice))
     here = np.full(len(target), replay.lattice.start)
-    total = np.where(replay.fits[:, None], 0.0, np.inf) * np.ones(costs.shape[-1])
+    total = np.where(replay.fits, 0.0, np.inf)
     for interval in range(replay.intervals):
         there = replay.cut_to_slots(interval, replay.lattice.following[here, towards(replay, here, target)])
-        total += costs[interval, there] + np.where((there != here)[:, None], restarts[there], 0.0)
+        total += costs[interval, there] + np.where(there != here, restarts[there], 0.0)
         here = there
-    return np.where((here == target)[:, None], total, np.inf)
+    return np.where(here == target, total, np.inf)
 
 
 def best_constant(replay: Replay, weights: Mapping[str, float]) -> int:

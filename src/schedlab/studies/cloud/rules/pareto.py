@@ -16,8 +16,8 @@ from typing import Any
 import moocore
 import numpy as np
 
-from schedlab.studies.cloud.replay.replay import SECONDS, Replay
-from schedlab.studies.cloud.rules.oracle import best_plan, cost_of_staying
+from schedlab.studies.cloud.replay.replay import SECONDS, Replay, towards
+from schedlab.studies.cloud.rules.oracle import best_plan
 
 EPSILON = 0.005  # a plan of the front may be longer and dearer than the exact one by this share of the front's range
 WEIGHTS = (
@@ -36,8 +36,16 @@ def non_dominated(points: np.ndarray) -> np.ndarray:
 
 def staying_points(replay: Replay) -> np.ndarray:
     """Return time (s) and cost ($) of going straight to each allocation, (n, 2); infinite if not reached."""
-    points, restarts = interval_points(replay)
-    return cost_of_staying(replay, points, restarts)
+    spent, restart = interval_points(replay)
+    target = np.arange(len(replay.lattice))
+    here = np.full(len(target), replay.lattice.start)
+    total = np.where(replay.fits[:, None], 0.0, np.inf) * np.ones(2)
+    for interval in range(replay.intervals):
+        there = replay.cut_to_slots(interval, replay.lattice.following[here, towards(replay, here, target)])
+        total += spent[interval, there]
+        total += np.where((there != here)[:, None], restart[there], 0.0)
+        here = there
+    return np.where((here == target)[:, None], total, np.inf)
 
 
 def interval_points(replay: Replay) -> tuple[np.ndarray, np.ndarray]:

@@ -38,11 +38,8 @@ def print_episode(arguments: argparse.Namespace) -> int:
 def episode(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the document of `ramp episode`. Raises UserError."""
     rule = rule_named(arguments.policy, "--policy")
-    for option, value in (
-        ("--seed", arguments.seed),
-        ("--interarrival", arguments.interarrival),
-        ("--end", arguments.end),
-    ):
+    for option in ("--seed", "--interarrival", "--end"):
+        value = getattr(arguments, option[2:])
         if not 0 <= value < 2**63 or (value == 0 and option != "--seed"):
             least = "0 or more" if option == "--seed" else "a finite number above 0"
             raise UserError(f"{value} is out of range", where=option, expected=f"{least} and below 9.2e18")

@@ -103,10 +103,8 @@ class CommunicationModel:
         total = self.topology.num_servers
         sent, received = np.zeros(total, dtype=np.int64), np.zeros(total, dtype=np.int64)
         for bundle in bundles:
-            senders, receivers = (
-                server[list(partition.shards(bundle.source))],
-                server[list(partition.shards(bundle.destination))],
-            )
+            senders = server[list(partition.shards(bundle.source))]
+            receivers = server[list(partition.shards(bundle.destination))]
             np.add.at(sent, senders, bundle.width)
             np.add.at(received, receivers, len(senders))
         if not np.array_equal(sent, received):

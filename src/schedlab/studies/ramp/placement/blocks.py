@@ -15,9 +15,8 @@ from schedlab.studies.ramp.network.topology import Ramp
 
 Shape = tuple[int, int, int]
 DIAGONAL = -1
-MOST_BLOCKS_KEPT = (
-    2_000_000  # servers named in kept lists of blocks, over all degrees (150 MB); 4,096 servers need 1.4 million
-)
+# servers named in kept lists of blocks, over all degrees (150 MB); 4,096 servers need 1.4 million
+MOST_BLOCKS_KEPT = 2_000_000
 
 
 @dataclass(frozen=True)

@@ -44,10 +44,8 @@ class JobPool:
 
     def episode(self, seed: int) -> DrawnJobs:
         """Return the jobs of one episode."""
-        beta, gap = (
-            choose(self._betas, generator(seed, "ramp", "beta")),
-            choose(self._gaps, generator(seed, "ramp", "gap")),
-        )
+        beta = choose(self._betas, generator(seed, "ramp", "beta"))
+        gap = choose(self._gaps, generator(seed, "ramp", "gap"))
         return DrawnJobs(self.graphs, self.settings, beta, gap, seed)
 
     @property
