@@ -19,7 +19,8 @@ from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError
 from schedlab.config.files import read_table, write_table
 from schedlab.stages.studies import find_study
-from schedlab.studies.adaptation import parts, prepare
+from schedlab.studies.adaptation import prepare
+from schedlab.studies.adaptation import scenario as scenarios
 from schedlab.studies.adaptation.commands import run as commands_run
 from schedlab.studies.adaptation.commands.acting import RunProblem
 from schedlab.studies.adaptation.network.architecture import architecture
@@ -322,7 +323,7 @@ def test_a_folder_that_cannot_take_the_weights_is_told_before_training(
 
 def test_a_policy_in_a_run_reads_the_table_only_where_it_asks_for_it(here: Path) -> None:
     values = experiment.load(here / "conf", "small", find_study).scenario("adaptation", "tiny")["problem"]
-    scenario = parts.scenario_of({"name": "tiny", "seed": 0, **values})
+    scenario = scenarios.scenario_of({"name": "tiny", "seed": 0, **values})
     start = architecture(scenario.model)
     problem = RunProblem("tiny", setup_of(scenario, start), start, here / "none.parquet")
     assert problem.tree.decisions == 2
