@@ -7,8 +7,8 @@ workflow.
 
 Every policy that was learned on published_a to published_d plays test episodes, from number `--first` on, drawn from
 the root seed `--seed` (the 20 of the workflow come from 42, which no choice of a recipe has seen). It plays on the
-compiled cluster, which blocks what the exact one does (test_ramp_compiled.py) in a tenth of the time, or with --exact on
-the latter; beside it stand fixed degrees (smaller ones where no block is free) and `lp_bound`, the least that any
+compiled cluster, which blocks what the exact one does (test_ramp_compiled.py) in a tenth of the time, or with --exact
+on the exact one; beside it stand fixed degrees (smaller ones where no block is free) and `lp_bound`, the least that any
 policy could block. Without a folder these are alone. Compiled rollouts draw from a stream of their own. --rules-only:
 the published baselines, on the exact cluster. --repaired: a cluster without the published defects, with which the
 policies were learned. A line for each: mean blocking rate over seeds and episodes with its interval (two-level

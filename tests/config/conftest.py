@@ -52,8 +52,8 @@ def line_study() -> Study:
         scenario=LineScenario,
         scale=LineScale,
         metrics=(Metric("error", "m", "lower", headline=True),),
-        rules={"zero": lambda params, problem, seed: None, "one": lambda params, problem, seed: None},
-        learners={"guess": lambda: None},
+        rules={"zero": "line.study:zero", "one": "line.study:one"},
+        learners={"guess": "line.study:Guesser"},
         learner_settings={"guess": GuessSettings},
         figures={"line": "figures:line"},
         parts=lambda s: {

@@ -14,9 +14,10 @@ from schedlab.config.runtime import provenance
 
 def test_what_a_result_came_from(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("x")
-    provenance.write_provenance(tmp_path / "a.provenance.json", "abc", [2, 1], {"data": tmp_path / "data"})
+    part = {"study": "toy", "made_by": {"code": "abc", "packages": {}}}
+    provenance.write_provenance(tmp_path / "a.provenance.json", part, [2, 1], {"data": tmp_path / "data"})
     found = json.loads((tmp_path / "a.provenance.json").read_text())
-    assert found["config_hash"] == "abc"
+    assert found["config_hash"] == content_hash({"study": "toy"}) and found["code_hash"] == "abc"
     assert found["seeds"] == [2, 1]
     assert found["inputs"] == {"data": file_hash(tmp_path / "data")}
     assert found["schedlab"]["source"] == provenance.source_hash()

@@ -205,7 +205,7 @@ STUDY = Study(
     learner_settings={"hill_climbing": HillClimbing},
     rule_settings={"constant": ConstantSettings},
     figures={"costs": "toy_study.figures:draw_costs"},
-    parts=lambda scenario: {"draw_targets": Part(target_values(scenario))},
+    parts=lambda scenario: {"draw_targets": Part(target_values(scenario), made_by=f"{__name__}:draw_targets")},
     problem_part=lambda scenario: {"units": scenario.units},
     requires=lambda _: (),
     inputs=lambda _: {"targets": ("draw_targets", "targets.json")},

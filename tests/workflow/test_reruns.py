@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pytest
@@ -26,6 +27,29 @@ def test_an_edit_that_is_undone_reruns_nothing(toy):
 def test_touching_every_file_reruns_nothing(toy):
     for file in (toy.folder / "conf").rglob("*.yaml"):
         file.touch()
+    assert toy.rules("all") == {}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "rerun"),
+    [
+        ("study.py", "def make_constant(", "def make_constant(  # of all units\n    ", {}),
+        ("study.py", "class HillClimber:\n", "class HillClimber:\n    # A comment.\n", {}),
+        ("figures.py", "height_mm=60", "height_mm=61", {"draw_toy": 1, "index_figures": 1}),
+    ],
+)
+def test_an_edit_of_code_reruns_what_it_changes(toy, file, old, new, rerun):
+    toy.edit(f"tests/toy_study/{file}", old, new)
+    assert toy.rules("all") == rerun
+
+
+def test_an_edit_of_the_simulator_reruns_all_that_used_it_and_provenance_names_it(toy):
+    scores = toy.folder / "results/small/toy/far/evaluation/rules.provenance.json"
+    before = json.loads(scores.read_text())["code_hash"]
+    toy.edit("tests/toy_study/study.py", "distance = abs(", "distance = 2.0 * abs(")
+    assert toy.rules("all") == {"learn": 3, "evaluate": 6, "summarise": 1, "draw_toy": 1, "index_figures": 1}
+    toy.run("all")
+    assert json.loads(scores.read_text())["code_hash"] != before
     assert toy.rules("all") == {}
 
 

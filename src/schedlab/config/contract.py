@@ -191,6 +191,8 @@ class Part:
     needs:  names of the parts whose products this one reads.
     files:  files outside the configuration that it reads; their SHA-256 become part of the frozen values.
     spread: how the workflow spreads the work over jobs; decides no result, so the frozen part does not hold it.
+    made_by: the function that makes its products, as "module:function"; a change of the code that it reaches makes them
+      again. By default all code that the study's door imports.
     """
 
     values: Mapping[str, Any]
@@ -198,6 +200,7 @@ class Part:
     needs: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     spread: Mapping[str, Any] = field(default_factory=dict)
+    made_by: str = ""
 
 
 @dataclass(frozen=True)

@@ -313,15 +313,19 @@ def _studies(
         code = loaded[name].code = records.study_code(loaded[name].settings)
         key = f"results_version/{name}:{conf.ground}{code}"
         try:
-            loaded[name].results_version = conf.cache.get(key, partial(_results_version, door, name))
+            loaded[name].results_version, loaded[name].modules = conf.cache.get(key, partial(_of_door, door, name))
         except UserError as error:  # its module cannot be imported
             conf.errors.append(error)
             del loaded[name]
     return loaded, door
 
 
-def _results_version(door: _Doors, name: str) -> int:
-    return door(name).results_version
+def _of_door(door: _Doors, name: str) -> list[Any]:
+    """Of a study's door: its version of results, and the modules that it names, for the hashes of their code."""
+    study = door(name)
+    named = {"rules": study.rules, "learners": study.learners, "figures": study.figures}
+    modules = {kind: {key: text.partition(":")[0] for key, text in table.items()} for kind, table in named.items()}
+    return [study.results_version, {"door": study.problem.__module__, **modules}]
 
 
 def _made(

@@ -71,6 +71,7 @@ class StudyRecords:
 
     settings: dict[str, Any]
     results_version: int
+    modules: dict[str, Any] = field(default_factory=dict)
     code: str = ""
     scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
     policies: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -144,17 +145,25 @@ def study_code(settings: Mapping[str, Any]) -> str:
     """Return a hash of the Python files of a study that is none of the package's, which `source_hash` does not see;
     else ''.
     """
-    if not settings["module"] and (Path(schedlab.__file__).parent / "studies" / settings["name"]).is_dir():
+    place = study_folder(settings)
+    if place is None:
         return ""
+    return content_hash([[file.relative_to(place).as_posix(), file_hash(file)] for file in sorted(place.rglob("*.py"))])
+
+
+def study_folder(settings: Mapping[str, Any]) -> Path | None:
+    """Return the folder of the Python package of a study that is none of schedlab's; else None."""
+    if not settings["module"] and (Path(schedlab.__file__).parent / "studies" / settings["name"]).is_dir():
+        return None
     installed = () if settings["module"] else entry_points(group="schedlab.studies", name=settings["name"])
     top = (settings["module"] or next((point.module for point in installed), "")).partition(".")[0]
     if not top:  # nothing to look for; the working directory itself is no study
-        return ""
+        return None
     place = Path(settings["path"], top)
     if not (settings["path"] and place.is_dir()):
         spec = importlib.util.find_spec(top) if top else None
         place = Path(spec.origin).parent if spec and spec.origin else place
-    return content_hash([[file.relative_to(place).as_posix(), file_hash(file)] for file in sorted(place.rglob("*.py"))])
+    return place
 
 
 class ConfigurationFolder:
@@ -396,6 +405,7 @@ def scenario_record(composed: Composed, name: str, study: Study) -> dict[str, An
                 "needs": list(given.needs),
                 "files": list(given.files),
                 "spread": dict(given.spread),
+                "made_by": given.made_by,
             }
             for part, given in parts.items()
         },

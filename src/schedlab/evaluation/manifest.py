@@ -18,7 +18,7 @@ from typing import Any
 from schedlab.config.errors import UserError
 from schedlab.config.files import content_hash, file_hash, write_json
 from schedlab.config.readers import read_json
-from schedlab.config.runtime.parts import read_part
+from schedlab.config.runtime.parts import configuration_hash, read_part
 from schedlab.config.runtime.provenance import NOT_OUTPUTS, code_and_packages, output_hashes, output_names
 from schedlab.config.schema import Settings, setting, validate
 from schedlab.evaluation.promises import EXACT, LEARNED, of_part, weakest
@@ -318,7 +318,7 @@ class _Study:
         before = tuple(sorted(set(rests_on)))
         self.book.steps[name] = StepEntry(
             promise=weakest([promise, *(self.book.steps[step].promise for step in before if step in self.book.steps)]),
-            configuration={path: content_hash(values) for path, values in parts.items() if values},
+            configuration={path: configuration_hash(values) for path, values in parts.items() if values},
             files=dict(sorted(outside.items())),
             inputs=dict(sorted(made.get("inputs", {}).items())),
             seeds=made.get("seeds", ()),
@@ -343,7 +343,7 @@ class _Study:
             before |= {step for policy in figure["policies"] for step in learned.get(policy, ())}
             before |= {scored[pair] for pair in product(figure["scenarios"], figure["policies"]) if pair in scored}
             self.book.figures[f"{self.name}/{figure['name']}"] = FigureEntry(
-                configuration={config: content_hash(part)},
+                configuration={config: configuration_hash(part)},
                 **{name: tuple(figure[name]) for name in ("scenarios", "policies", "seeds")},
                 files=outside.get(figure["name"], {}),
                 inputs=self._read_of(drawing, before),

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.config.contract import DrawFigure, Drawing, FigureSpec, Study, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.files import content_hash, read_table, write_json, write_text
+from schedlab.config.files import read_table, write_json, write_text
 from schedlab.config.plugins import load_object
-from schedlab.config.runtime.parts import read_part
+from schedlab.config.runtime.parts import configuration_hash, read_part
 from schedlab.config.schema import validate
 from schedlab.config.settings import StatisticsSettings, ThemeSettings
 from schedlab.evaluation import tables
@@ -167,7 +167,7 @@ def _entry(part: Mapping[str, Any], spec: FigureSpec, caption: str, shown: pd.Da
         "scenarios": _sorted(shown["scenario"]),
         "policies": _sorted(shown["policy"]),
         "seeds": [int(seed) for seed in _sorted(shown["policy_seed"])],
-        "config_hash": content_hash(part),
+        "config_hash": configuration_hash(part),
         "rests_on": _sorted(shown["config_hash"]),
         "command": f"snakemake --cores all plots/{part['scale']}/{part['study']}/{spec.name}.svg --config "
         + part.get("options", f"scale={part['scale']}"),

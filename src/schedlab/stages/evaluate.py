@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.config.contract import Outcome, Policy, PolicySpec, Problem, Split, Study, Unit
 from schedlab.config.errors import UserError
-from schedlab.config.files import content_hash, write_table
+from schedlab.config.files import write_table
 from schedlab.config.plugins import told_with_place
-from schedlab.config.runtime.parts import read_part
+from schedlab.config.runtime.parts import configuration_hash, read_part
 from schedlab.config.runtime.provenance import write_provenance
 from schedlab.evaluation import tables
 from schedlab.stages import studies
@@ -62,7 +62,7 @@ def evaluate(
         raise ValueError(f"scenario '{values['scenario']}' has no units to score")
     names = sorted({name for unit in units for name in unit.facts})
     facts = {name: tables.fact_type(unit.facts.get(name) for unit in units) for name in names}
-    sheet = _Sheet(study, values["scenario"], content_hash(values), tables.SCORES.with_facts(facts))
+    sheet = _Sheet(study, values["scenario"], configuration_hash(values), tables.SCORES.with_facts(facts))
     seeds: set[int] = set()
     for entry in values["policies"]:
         spec = policy_spec(entry)
@@ -77,7 +77,7 @@ def evaluate(
     Path(details).mkdir(parents=True, exist_ok=True)
     for name in study.details:
         write_table(Path(details) / f"{name}.parquet", join_details(sheet.details.get(name, ())))
-    write_provenance(provenance, sheet.config_hash, sorted(seeds), files)
+    write_provenance(provenance, values, sorted(seeds), files)
 
 
 def _outcome(problem: Problem, policy: Policy, unit: Unit, spec: PolicySpec) -> Outcome:

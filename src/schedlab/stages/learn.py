@@ -16,7 +16,7 @@ from typing import Any, Unpack
 from schedlab.config.contract import CurvePlace, LearnPaths, Scalar
 from schedlab.config.files import content_hash, file_hash, write_bytes, write_text
 from schedlab.config.plugins import told_with_place
-from schedlab.config.runtime.parts import read_part
+from schedlab.config.runtime.parts import MADE_BY, configuration_hash, read_part
 from schedlab.config.runtime.provenance import write_provenance
 from schedlab.evaluation import tables
 from schedlab.learning.devices import described, find_or_processor
@@ -60,8 +60,9 @@ def learn(
         scenario: study.problem(problem, inputs.get(scenario, {})) for scenario, problem in values["problems"].items()
     }
     paths = LearnPaths(Path(parent) if parent else None, Path(checkpoint), Path(checkpoint).parent / "progress")
-    part_hash = content_hash(values)
-    _open_progress(paths.progress, [part_hash, seed, {name: file_hash(path) for name, path in sorted(files.items())}])
+    part_hash, made_by = configuration_hash(values), values.get(MADE_BY)
+    digests = {name: file_hash(path) for name, path in sorted(files.items())}
+    _open_progress(paths.progress, [part_hash, made_by, seed, digests])
     log.info("learning %s, seed %d, on %s", spec.name, seed, ", ".join(problems))
     with CurveRecorder(paths.progress / "curve.jsonl") as recorder:
         with told_with_place(spec.target, f"learner of '{spec.name}'"):
@@ -84,7 +85,7 @@ def learn(
     )
     write_bytes(config_copy, Path(part).read_bytes())
     also = _device(spec.params.get("device", "cpu")) | ({"budget": asdict(budget)} if budget else {})
-    write_provenance(provenance, part_hash, [seed], files, **also)
+    write_provenance(provenance, values, [seed], files, **also)
     shutil.rmtree(paths.progress)
 
 

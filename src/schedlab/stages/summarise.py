@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.contract import Metric, Study
-from schedlab.config.files import common_schema, content_hash, read_table, table_writer
-from schedlab.config.runtime.parts import read_part
+from schedlab.config.files import common_schema, read_table, table_writer
+from schedlab.config.runtime.parts import configuration_hash, read_part
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings
@@ -44,7 +44,7 @@ def summarise(
     values = read_part(part)
     study = studies.of_part(values)
     summary = _Summary(
-        study, validate(StatisticsSettings, values.get("statistics") or {}), values["seed"], content_hash(values)
+        study, validate(StatisticsSettings, values.get("statistics") or {}), values["seed"], configuration_hash(values)
     )
     facts = Facts(**(values.get("facts") or {"scenarios": {}, "policies": {}, "rules": {}}))
     _summarise_scores(tables.grouped(scores, "scenario"), values["scenarios"], summary, facts, out)

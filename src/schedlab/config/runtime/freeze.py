@@ -1,9 +1,10 @@
 """Frozen parts: for each stage the values that it reads, as a YAML file that is an input of its workflow rule.
 
 A file is written only where its text differs, so an unchanged configuration reruns nothing. A part holds everything
-that decides the results below it: the values themselves, the study's results version, and under `upstream` the hashes
-of the parts that made its inputs. So results never depend on when a file was written, and a policy is not learned again
-because a table was made again with the same bytes.
+that decides the results below it: the values themselves, the study's results version, under `upstream` the hashes
+of the parts that made its inputs, and under `made_by` the hash of the code that reads it, that of its inputs' code
+included, with the versions of the packages that it computes with. So results never depend on when a file was written,
+and a policy is not learned again because a table was made again with the same bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from schedlab.config.data_paths import find_resource
 from schedlab.config.experiment import Experiment
 from schedlab.config.files import content_hash, write_text_if_changed
 from schedlab.config.plugins import is_file_target, target_file
-from schedlab.config.runtime.parts import dump
+from schedlab.config.records import study_folder
+from schedlab.config.runtime.code import NOT_DRAWN, Code
+from schedlab.config.runtime.parts import MADE_BY, dump
 
 # of a record: what only the checks or the tables read, and files, whose digests are frozen
 UNFROZEN = ("scales", "where", "names", "files", "file", "recipe", "varied")
@@ -25,26 +28,114 @@ UNFROZEN = ("scales", "where", "names", "files", "file", "recipe", "varied")
 def frozen_parts(experiment: Experiment) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (path relative to the working directory, values) of every part of the experiment, shared ones once."""
     seen: set[str] = set()
+    code = _StageCode(experiment)
     for study, records in experiment.studies.items():
         for scenario, record in records.scenarios.items():
             for part in record["parts"]:
                 path = experiment.part_file(study, scenario, part)
                 if path not in seen:
                     seen.add(path)
-                    yield path, experiment.part_values(study, scenario, part)
+                    values = experiment.part_values(study, scenario, part)
+                    yield path, {**values, MADE_BY: code.of_part(study, scenario, part)}
             for bundle, names in experiment.bundles(study, scenario).items():
                 yield (
                     f"{experiment.results}/{study}/{scenario}/config/evaluate-{bundle}.yaml",
-                    evaluate_part(experiment, study, scenario, names),
+                    {
+                        **evaluate_part(experiment, study, scenario, names),
+                        MADE_BY: code.of_evaluation(study, scenario, names),
+                    },
                 )
         for policy in experiment.compared_policies(study):
             yield (
                 f"{experiment.results}/{study}/policies/{policy}/config/learn.yaml",
-                learn_part(experiment, study, policy),
+                {**learn_part(experiment, study, policy), MADE_BY: code.of_learning(study, policy)},
             )
         if records.scenarios:
-            yield f"{experiment.results}/{study}/config/summarise.yaml", summarise_part(experiment, study)
-            yield f"{experiment.results}/{study}/config/draw.yaml", draw_part(experiment, study)
+            summarised, drawn = code.of_summary(study), code.of_figures(study)
+            folder = f"{experiment.results}/{study}/config"
+            yield f"{folder}/summarise.yaml", {**summarise_part(experiment, study), MADE_BY: summarised}
+            yield f"{folder}/draw.yaml", {**draw_part(experiment, study), MADE_BY: drawn}
+
+
+class _StageCode:
+    """What makes the result of each part: `Code.hash` of its stage and of what the stage loads for it, which also holds
+    the code that made its inputs.
+    """
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment = experiment
+        packages = {}
+        for records in experiment.studies.values():
+            if folder := study_folder(records.settings):
+                packages[folder.name] = folder
+        self.code = Code(packages, experiment.cache.get)
+
+    def of_part(self, study: str, scenario: str, part: str) -> dict[str, Any]:
+        """The code of a prepare rule."""
+        return self.experiment.once(("made", study, scenario, part), lambda: self._of_part(study, scenario, part))
+
+    def _of_part(self, study: str, scenario: str, part: str) -> dict[str, Any]:
+        record = self.experiment.scenario(study, scenario)["parts"][part]
+        before = [self.of_part(study, scenario, need)["code"] for need in record["needs"]]
+        return self.code.hash([record["made_by"] or self._door(study)], before)
+
+    def of_learning(self, study: str, policy: str) -> dict[str, Any]:
+        """The code of one policy's learning, with that of its parent."""
+        return self.experiment.once(("made", study, policy), lambda: self._of_learning(study, policy))
+
+    def _of_learning(self, study: str, policy: str) -> dict[str, Any]:
+        record = self.experiment.policy(study, policy)
+        before = [
+            code
+            for scenario in self.experiment.training_scenarios(study, policy)
+            for code in self._inputs(study, scenario)
+        ]
+        if record["parent"]:
+            before.append(self.of_learning(study, record["parent"])["code"])
+        return self.code.hash(["schedlab.stages.learn", *self._acting(study, "learners", record["target"])], before)
+
+    def of_evaluation(self, study: str, scenario: str, names: list[str]) -> dict[str, Any]:
+        """The code of one evaluation job."""
+        rules = {rule["name"]: rule for rule in self.experiment.scenario(study, scenario)["rules"]}
+        roots, before = ["schedlab.stages.evaluate"], self._inputs(study, scenario)
+        for name in names:
+            if name in rules:
+                roots += self._acting(study, "rules", rules[name]["target"] or name)
+            else:
+                roots += self._acting(study, "learners", self.experiment.policy(study, name)["target"])
+                before.append(self.of_learning(study, name)["code"])
+        return self.code.hash(roots, before)
+
+    def of_summary(self, study: str) -> dict[str, Any]:
+        """The code of a study's summary."""
+        before = [
+            self.of_evaluation(study, scenario, names)["code"]
+            for scenario in self.experiment.studies[study].scenarios
+            for names in self.experiment.bundles(study, scenario).values()
+        ]
+        return self.code.hash(["schedlab.stages.summarise"], before)
+
+    def of_figures(self, study: str) -> dict[str, Any]:
+        """The code of a study's figures."""
+        drawings = self.experiment.studies[study].modules["figures"]
+        named = [drawings[figure["kind"]] for figure in self.experiment.studies[study].figures.values()]
+        roots = ["schedlab.stages.draw", self._door(study), *named]
+        return self.code.hash(roots, [self.of_summary(study)["code"]], NOT_DRAWN)
+
+    def _inputs(self, study: str, scenario: str) -> list[str]:
+        return [
+            self.of_part(study, scenario, part)["code"] for part in self.experiment.scenario(study, scenario)["parts"]
+        ]
+
+    def _door(self, study: str) -> str:
+        return self.experiment.studies[study].modules["door"]
+
+    def _acting(self, study: str, kind: str, target: str) -> list[str]:
+        """The door, which makes the problem, and the module of a rule or learner; a user's own file has a digest in the
+        part.
+        """
+        module = self.experiment.studies[study].modules[kind].get(target, "")
+        return [self._door(study), *([module] if module else [])]
 
 
 def write_parts(experiment: Experiment, directory: Path | str = ".") -> int:

@@ -9,8 +9,10 @@ from typing import Any
 import yaml
 
 from schedlab.config.errors import UserError
+from schedlab.config.files import content_hash
 
-HEADER = "# Frozen by schedlab from conf/; made again whenever the configuration changes. Edit conf/, not this file.\n"
+MADE_BY = "made_by"  # the key of a part that names the code and packages that will read it
+HEADER = "# Frozen by schedlab from conf/ and the code; made again whenever these change. Edit conf/, not this file.\n"
 
 
 def dump(values: Mapping[str, Any]) -> str:
@@ -24,6 +26,16 @@ def dump(values: Mapping[str, Any]) -> str:
 class _Dumper(yaml.CSafeDumper):
     def ignore_aliases(self, _data: Any) -> bool:  # anchors would make the text depend on object identity
         return True
+
+
+def configuration(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a part without the code that reads it."""
+    return {key: value for key, value in values.items() if key != MADE_BY}
+
+
+def configuration_hash(values: Mapping[str, Any]) -> str:
+    """Return the hash of a part's configuration; tables name it, and an edit of code does not change it."""
+    return content_hash(configuration(values))
 
 
 def read_part(path: Path | str) -> dict[str, Any]:

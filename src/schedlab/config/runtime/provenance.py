@@ -15,28 +15,33 @@ from pathlib import Path
 from typing import Any
 
 import schedlab
-from schedlab.config.files import content_hash, file_hash, write_json
-from schedlab.config.runtime.parts import read_part
+from schedlab.config.files import file_hash, write_json
+from schedlab.config.runtime.parts import MADE_BY, configuration_hash, read_part
 
 # Names of files and folders that no manifest lists: what differs from run to run, and what is only kept to save time.
 NOT_OUTPUTS = ("*provenance.json", "manifest.json", ".*", "progress", "store", "logs", "benchmarks", "*.log", "*.tsv")
 
 
 def provenance(
-    part_hash: str, seeds: Sequence[int] = (), inputs: Mapping[str, Path | str] | None = None
+    part: Mapping[str, Any], seeds: Sequence[int] = (), inputs: Mapping[str, Path | str] | None = None
 ) -> dict[str, Any]:
-    """Return the origin of one job's outputs: its part's hash, seeds, hashes of the input files by name, and
-    `environment()`.
+    """Return the origin of one job's outputs: the hashes of its part's configuration and code, seeds, hashes of the
+    input files by name, and `environment()`.
     """
     hashes = {name: file_hash(path) for name, path in sorted((inputs or {}).items())}
-    return {"config_hash": part_hash, "seeds": list(seeds), "inputs": hashes, **environment()}
+    made = {"config_hash": configuration_hash(part), "code_hash": part.get(MADE_BY, {}).get("code", "")}
+    return {**made, "seeds": list(seeds), "inputs": hashes, **environment()}
 
 
 def write_provenance(
-    path: Path, part_hash: str, seeds: Sequence[int] = (), inputs: Mapping[str, Path | str] | None = None, **also: Any
+    path: Path,
+    part: Mapping[str, Any],
+    seeds: Sequence[int] = (),
+    inputs: Mapping[str, Path | str] | None = None,
+    **also: Any,
 ) -> None:
     """Write `provenance` as the JSON file that stands beside a job's outputs, with what else a job has to tell."""
-    write_json(path, provenance(part_hash, seeds, inputs) | also)
+    write_json(path, provenance(part, seeds, inputs) | also)
 
 
 def write_origin(job: Any, path: Path, outputs: Iterable[str] = (), **also: Any) -> None:
@@ -62,7 +67,7 @@ def write_origin(job: Any, path: Path, outputs: Iterable[str] = (), **also: Any)
         "outputs": sorted(file for name in outputs or job.output for file in _files_below(name)),
         "config": str(config),
     }
-    write_json(path, {**made, **provenance(content_hash(read_part(config)), inputs=files), **also})
+    write_json(path, {**made, **provenance(read_part(config), inputs=files), **also})
 
 
 def _files_below(path: str) -> list[str]:

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from schedlab.figures.panels.axes import key, legend_outside, name_rows
+from schedlab.figures.panels.axes import key, name_rows
 from schedlab.figures.theme import INK, MUTED, Style
 
 LETTERS_IN_A_ROW = 110  # of a legend below a figure of the theme's width, with room for the handles
@@ -44,38 +44,17 @@ def points_with_uncertainty(
     rows  rows of the summary or of the comparisons (then `difference` is shown) of one scenario, split and metric
     size  what values are divided by
     """
-    known = set(rows["policy"])
-    places = {policy: float(height) for height, policy in enumerate(order)}
-    interval_points(axes, rows, places, styles, size=size)
-    for policy, height in places.items():
+    value = "value" if "value" in rows.columns else "difference"
+    known = {row["policy"]: row for row in rows.to_dict("records")}
+    for height, policy in enumerate(order):
         if policy not in known:
             look: dict[str, Any] = {"color": MUTED, "va": "center", "fontstyle": "italic"}
             axes.text(0.01, height, "not run", transform=axes.get_yaxis_transform(), **look)
+            continue
+        span(axes, known[policy], height, colour=styles[policy].colour, size=size)
+        axes.plot([known[policy][value] / size], [height], zorder=3, **styles[policy].point())
     name_rows(axes, order)
     axes.grid(True, axis="x")
-
-
-def interval_points(
-    axes: Axes,
-    rows: pd.DataFrame,
-    places: Mapping[str, float],
-    styles: Mapping[str, Style],
-    *,
-    size: float = 1.0,
-    upright: bool = False,
-    **look: Any,
-) -> None:
-    """Draw a point with its uncertainty for each row (see `points_with_uncertainty`) of a policy that has a place.
-
-    places: policy -> height of its row (upright: horizontal place). look: changes of the marks
-    """
-    value = "value" if "value" in rows.columns else "difference"
-    known = {row["policy"]: row for row in rows.to_dict("records")}
-    for policy in (name for name in places if name in known):
-        row, place, style = known[policy], places[policy], styles[policy]
-        span(axes, row, place, colour=style.colour, size=size, upright=upright)
-        point = ([place], [row[value] / size])[:: 1 if upright else -1]
-        axes.plot(*point, zorder=3, **{**style.point(), **look})
 
 
 def explain_uncertainty(
@@ -88,22 +67,18 @@ def explain_uncertainty(
     more   further handles for the key
     over   what the bootstrap draws, where a study has its own word for it ("workloads"); else seeds and blocks
     """
-    keys = uncertainty_keys(rows, level, over)
-    handles = [*keys.values(), *more]
-    if handles:
-        wide = sum(len(handle.get_label()) + 8 for handle in handles) > LETTERS_IN_A_ROW
-        legend_outside(figure, handles, columns=min(2, len(handles)) if wide else len(handles))
-    return {name: keys[name].get_label() if name in keys else "" for name in ("interval", "range")}
-
-
-def uncertainty_keys(rows: pd.DataFrame, level: float, over: str = "") -> dict[str, Any]:
-    """Return the handles of the bars (`interval`) and thin lines (`range`) in rows; see `explain_uncertainty`."""
     given = np.isfinite(rows["ci_low"].to_numpy(dtype=float))
     ranged = ~given & (rows["range_high"] > rows["range_low"]).to_numpy()
     bar = f"{100 * level:g} % interval (bootstrap over {over or 'seeds and blocks'})"
     line = f"smallest to largest {over.removesuffix('s') if over else 'seed (a rule: block)'}; too few for an interval"
-    keys = {"interval": key(bar, color=MUTED, **BAR)} if given.any() else {}
-    return keys | ({"range": key(line, color=MUTED, marker="|", **THIN)} if ranged.any() else {})
+    handles: list[Any] = [key(bar, color=MUTED, **BAR)] if given.any() else []
+    handles += [key(line, color=MUTED, marker="|", **THIN)] if ranged.any() else []
+    handles += more
+    if handles:
+        wide = sum(len(handle.get_label()) + 8 for handle in handles) > LETTERS_IN_A_ROW
+        columns = min(2, len(handles)) if wide else len(handles)
+        figure.legend(handles=handles, loc="outside lower center", ncols=columns)
+    return {"interval": bar if given.any() else "", "range": line if ranged.any() else ""}
 
 
 def beside_published(

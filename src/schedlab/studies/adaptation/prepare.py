@@ -9,7 +9,7 @@ from typing import Any
 
 from schedlab.config.files import read_table, write_json, write_table
 from schedlab.config.plugins import load_object
-from schedlab.config.runtime.parts import read_part
+from schedlab.config.runtime.parts import configuration, read_part
 from schedlab.config.schema import validate
 from schedlab.learning.devices import described, find_device
 from schedlab.studies.adaptation.data import datasets
@@ -86,5 +86,6 @@ def _placed(scenario: AdaptationScenario) -> tuple[AdaptationScenario, dict[str,
 
 
 def _values(part: Path) -> dict[str, Any]:
-    """The scenario's values of a part, without what only tells parts apart."""
-    return {key: value for key, value in read_part(part).items() if key not in ("results_version", "files", "study")}
+    """The scenario's values of a part, without what only identifies the part."""
+    values = configuration(read_part(part))
+    return {key: value for key, value in values.items() if key not in ("results_version", "files", "study")}

@@ -37,6 +37,7 @@ from schedlab.studies.adaptation.simulator.course import adaptation_course, adap
 from schedlab.studies.adaptation.simulator.table import DIGITS
 from schedlab.studies.adaptation.simulator.timing import Timing, require_one_epoch
 
+PREPARE = "schedlab.studies.adaptation.prepare"
 PUBLISHED_SOURCE = "the published system's simulations, as one CSV; set SCHEDLAB_DATA to the folder that holds it"
 
 
@@ -65,20 +66,25 @@ def parts(scenario: AdaptationScenario) -> dict[str, Part]:
     """Return what each prepare rule reads of a scenario."""
     if published(scenario):
         values = {**scenario.table.model_dump(mode="json"), "scenario": scenario.name}
-        return {"tabulate": Part(values, files=(str(scenario.table.file),))}
+        return {"tabulate": Part(values, files=(str(scenario.table.file),), made_by=f"{PREPARE}:tabulate")}
     actions = len(setup_of(scenario, architecture(scenario.model)).actions) + 1
     data = {"data": scenario.data.model_dump(mode="json")}
     files = (scenario.data.root,) if scenario.data.root else ()
     return {
-        "check_data": Part(data, shared=True, files=files),
-        "train_trunk": Part(trunk_values(scenario), shared=True, needs=("check_data",), files=files),
+        "check_data": Part(data, shared=True, files=files, made_by=f"{PREPARE}:check_data"),
+        "train_trunk": Part(
+            trunk_values(scenario), shared=True, needs=("check_data",), files=files, made_by=f"{PREPARE}:train_trunk"
+        ),
         "simulate_adaptation": Part(
             simulation_values(scenario),
             needs=("check_data", "train_trunk"),
             files=files,
             spread={"spans": spans(scenario)},
+            made_by=f"{PREPARE}:simulate_adaptation",
         ),
-        "tabulate": Part(table_values(scenario, actions), needs=("simulate_adaptation",), files=files),
+        "tabulate": Part(
+            table_values(scenario, actions), needs=("simulate_adaptation",), files=files, made_by=f"{PREPARE}:tabulate"
+        ),
     }
 
 

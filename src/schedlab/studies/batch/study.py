@@ -49,7 +49,8 @@ def make_trace(part: Path, trace: Path, report: Path) -> None:
 def parts(scenario: BatchScenario) -> dict[str, Part]:
     """Return what the prepare rule reads; scenarios of one workload share the trace."""
     files = (scenario.workload.file,) if scenario.workload.file else ()
-    return {"make_trace": Part({"workload": scenario.workload.model_dump(mode="json")}, shared=True, files=files)}
+    values = {"workload": scenario.workload.model_dump(mode="json")}
+    return {"make_trace": Part(values, shared=True, files=files, made_by=f"{__name__}:make_trace")}
 
 
 def requires(scenario: BatchScenario) -> list[Requirement]:

@@ -152,9 +152,11 @@ def parts(scenario: CloudScenario) -> dict[str, Part]:
     """Return what each prepare rule reads; scenarios share a job's logs and model, pinned jobs have no logs."""
     values, files = scenario.model_dump(mode="json"), tuple(scenario.job.logs)
     logs, job = ({key: values["job"][key] for key in keys} for keys in (INGESTED, FITTED))
-    ingested = {"ingest_logs": Part(logs, shared=True, files=files)} if files else {}
-    model = Part(job, shared=True, needs=tuple(ingested), files=files)
-    oracle = Part({key: values[key] for key in OF_OBJECTIVE}, needs=("fit_performance",))
+    ingested = {"ingest_logs": Part(logs, shared=True, files=files, made_by=f"{__name__}:ingest_logs")} if files else {}
+    model = Part(job, shared=True, needs=tuple(ingested), files=files, made_by=f"{__name__}:fit_performance")
+    oracle = Part(
+        {key: values[key] for key in OF_OBJECTIVE}, needs=("fit_performance",), made_by=f"{__name__}:solve_oracle"
+    )
     return {**ingested, "fit_performance": model, "solve_oracle": oracle}
 
 

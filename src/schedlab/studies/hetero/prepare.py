@@ -106,8 +106,14 @@ def parts(scenario: HeteroScenario) -> dict[str, Part]:
     of_platform = _platform_files(scenario.platform)
     of_workload = (scenario.workload.file,) if scenario.workload.file else ()
     return {
-        "generate_platform": Part(platform, shared=True, files=of_platform),
-        "trim_workload": Part(workload, shared=True, needs=("generate_platform",), files=(*of_platform, *of_workload)),
+        "generate_platform": Part(platform, shared=True, files=of_platform, made_by=f"{__name__}:generate_platform"),
+        "trim_workload": Part(
+            workload,
+            shared=True,
+            needs=("generate_platform",),
+            files=(*of_platform, *of_workload),
+            made_by=f"{__name__}:trim_workload",
+        ),
     }
 
 

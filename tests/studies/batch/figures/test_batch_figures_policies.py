@@ -249,8 +249,8 @@ def test_published_values_are_rings_around_ours():
         2: [5.4],
     }
     assert [drawing.values[name] for name in ("equal", "values", "decimals", "side")] == [1, 2, 2, "below"]
-    rules = [{"rule": "sjf", "value": 5.0}, {"rule": "f1", "value": 5.4}]
-    assert drawing.values["traces"] == {"A": {"learned": 5.5, "rules": rules, "none": False}}
+    rules = [{"rule": "sjf", "value": "5.00"}, {"rule": "f1", "value": "5.40"}]
+    assert drawing.values["traces"] == {"A": {"learned": "5.50", "rules": rules, "none": False}}
 
 
 def test_where_more_is_better_rules_above_the_published_learned_policy_are_told():
@@ -259,7 +259,7 @@ def test_where_more_is_better_rules_above_the_published_learned_policy_are_told(
     drawing = draw(made(summary=rows), "published", "blocks", panels=[panel], metric="util_makespan", decimals=3)
     assert drawing.figure.axes[0].get_xscale() == "linear"
     assert [drawing.values[name] for name in ("equal", "values", "decimals", "side")] == [1, 2, 3, "above"]
-    assert [row["value"] for row in drawing.values["traces"]["A"]["rules"]] == [0.71, 0.75]
+    assert [row["value"] for row in drawing.values["traces"]["A"]["rules"]] == ["0.710", "0.750"]
 
 
 @pytest.mark.parametrize(("name", "measure"), [("published_table", "bsld"), ("published_utilisation", "util")])

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
+from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import theme
 from schedlab.figures.captions import listed
 from schedlab.figures.drawing import settings_of
@@ -19,19 +19,19 @@ from schedlab.figures.panels.axes import (
     BETTER,
     axis_label,
     key,
+    legend_outside,
     name_rows,
     policy_handles,
     shared_xlabel,
     short_ticks,
 )
-from schedlab.figures.panels.facets import Grid, facets
 from schedlab.figures.panels.points import (
+    BAR,
     THIN,
     UNCERTAINTY,
     explain_uncertainty,
-    interval_points,
     points_with_uncertainty,
-    uncertainty_keys,
+    span,
 )
 from schedlab.figures.theme import GRID, INK, MUTED, Style
 from schedlab.studies.adaptation.figures import data
@@ -44,8 +44,7 @@ VERSUS = (
     "[No learned policy loses less than {baseline} on average; the closest is {closest} ({least:+.3f}[ {unit}]).] "
     "[Learned policies that lose less than {baseline} on average: {ahead:{name} ({value:+.3f}[ {unit}])}"
     "[; {behind} of {learned} learned policies do not].] "
-    "[By more than twice the noise of such a mean difference ({noise:.3f}[ {unit}]): [{beyond}]"
-    "[{unsure}none, so none is shown to be better].] "
+    "[By more than twice the noise of such a mean difference ({noise:.3f}[ {unit}]): {beyond}.] "
     "[{unknown}The size of the noise cannot be estimated from one replicate.] "
     "{baseline} loses {own:.3f}[ {unit}] to the best sequence on average. "
 ) + REPEATED
@@ -53,10 +52,6 @@ REGRET = (
     "Smallest on average: {least} ({regret:.3f}[ {unit}])[; {never} loses {never_regret:.3f}[ {unit}]]. "
     f"Regrets within one standard deviation of one result (grey) can be luck. {UNCERTAINTY} {REPEATED}"
 )
-
-FINAL = (
-    "Means: {quantities:{quantity}, [{lower}lowest][{higher}highest] first: {means:{name} {value:.3f}[ {unit}]}}. "
-) + REPEATED
 
 
 def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -145,9 +140,8 @@ def _verdict(differences: Mapping[str, float], noise: float) -> dict[str, Any]:
         "behind": len(differences) - len(ahead) or None,
         "closest": closest,
         "least": differences[closest] if closest else None,
-        "noise": noise if known else None,
-        "beyond": listed(beyond),
-        "unsure": not beyond,
+        "noise": noise,
+        "beyond": (listed(beyond) or "none, so none is shown to be better") if known else "",
         "unknown": bool(ahead) and not known,
     }
 
@@ -190,27 +184,25 @@ def draw_final(tables: StudyTables, spec: FigureSpec) -> Drawing:
     looks = data.styles(tables, names)
     known = {metric.name: metric for metric in data.QUANTITIES.values()}
     metrics = [known[name] for name in settings.metrics]
-
-    def panel(axes: Axes, metric: Metric) -> dict[str, Any]:
+    figure, panels = theme.new_figure(len(metrics), 1, height_mm=28 + 42 * len(metrics), squeeze=False, sharex=True)
+    means, drawn = {}, []
+    for axes, metric in zip(panels[:, 0], metrics, strict=True):
         rows = [data.summary_rows(tables.summary, metric.name, scenario.name, names) for scenario in scenarios]
         _final_panel(axes, scenarios, rows, names, looks)
+        axes.set_ylabel(axis_label(metric))
         if settings.range and metric.unit == "fraction":
             axes.set_ylim(*settings.range)
         seeds = data.per_seed(tables, metric.name, names, scenarios).groupby(level="policy").mean()
-        lower = metric.better == "lower"
-        average = seeds.mean(axis=1).dropna().sort_values(ascending=lower, kind="stable")
-        found = {"quantity": metric.label, "lower": lower, "higher": not lower, "unit": data.unit_of(metric)}
-        return found | {"means": average.to_dict()}
-
-    rows = tables.summary[tables.summary["metric"].isin(settings.metrics) & (tables.summary["split"] == "test")]
-    rows = rows[rows["scenario"].isin([scenario.name for scenario in scenarios]) & rows["policy"].isin(names)]
-    keys = [*policy_handles(looks, names), key(f"mean of {NEVER}", color=MUTED, **data.DASHED)]
-    keys += uncertainty_keys(rows, tables.statistics.confidence).values()
-    labels = [axis_label(metric) for metric in metrics]
-    grid = Grid(1, 42, 28, "scenario and time from which growth is possible", labels, subplots={"sharex": True})
-    figure, means = facets([("", metric) for metric in metrics], panel, grid, keys=keys, columns=4)
+        average = seeds.mean(axis=1).dropna().sort_values(ascending=metric.better == "lower", kind="stable")
+        first = "lowest" if metric.better == "lower" else "highest"
+        means[metric.label] = {"first": first, "unit": data.unit_of(metric), "means": average.to_dict()}
+        drawn += rows
+    panels[-1, 0].set_xlabel("scenario and time from which growth is possible")
+    keys = _final_keys(pd.concat(drawn), tables.statistics.confidence)
+    legend_outside(figure, [*policy_handles(looks, names), *keys], columns=4)
+    caption = "Means: {quantities:{name}, {first} first: {means:{name} {value:.3f}[ {unit}]}}. "
     facts = {"quantities": means, **data.repetitions(tables, names, scenarios)}
-    return Drawing(figure, FINAL, facts)
+    return Drawing(figure, caption + REPEATED, facts)
 
 
 def _final_panel(
@@ -222,8 +214,10 @@ def _final_panel(
 ) -> None:
     """A group of upright points a scenario, and a dashed line at the mean without adaptation."""
     for place, rows in enumerate(found):
-        beside = {name: place + 0.85 * ((number + 0.5) / len(names) - 0.5) for number, name in enumerate(names)}
-        interval_points(axes, rows, beside, looks, upright=True)
+        for row in rows.to_dict("records"):
+            x = place + 0.85 * ((names.index(row["policy"]) + 0.5) / len(names) - 0.5)
+            span(axes, row, x, colour=looks[row["policy"]].colour, upright=True)
+            axes.plot([x], [row["value"]], zorder=3, **looks[row["policy"]].point())
         if place:
             axes.axvline(place - 0.5, color=GRID, linewidth=0.5)
     never = pd.concat([rows.loc[rows["policy"] == NEVER, "value"] for rows in found])
@@ -232,3 +226,14 @@ def _final_panel(
     axes.set_xticks(range(len(scenarios)), ticks)
     axes.set_xlim(-0.5, len(scenarios) - 0.5)
     axes.tick_params(axis="x", length=0)
+
+
+def _final_keys(rows: pd.DataFrame, level: float) -> list[Any]:
+    """Keys of the dashed line and of the uncertainty: interval or range over seeds."""
+    given = np.isfinite(rows["ci_low"])
+    keys = [key(f"mean of {NEVER}", color=MUTED, **data.DASHED)]
+    if given.any():
+        keys.append(key(f"{100 * level:g} % interval (bootstrap)", color=MUTED, **BAR))
+    if (~given & (rows["range_high"] > rows["range_low"])).any():
+        keys.append(key("lowest to highest seed", color=MUTED, marker="|", **THIN))
+    return keys

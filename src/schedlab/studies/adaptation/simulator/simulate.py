@@ -11,15 +11,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from schedlab.config.errors import UserError
 from schedlab.config.files import content_hash
+from schedlab.config.runtime.code import Code
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.studies.adaptation.data.datasets import DataSet
 from schedlab.studies.adaptation.network import training
@@ -59,6 +58,12 @@ if TYPE_CHECKING:
 Write = Callable[[str], None]
 Watch = Callable[[Step, Metrics, TrainState], None]  # an epoch that was run, its metrics, the state behind it
 TRUNK = "trunk"  # what stands for a sequence in the rows of a trunk
+
+
+@cache
+def training_code() -> dict[str, Any]:
+    """Return the hash of the code that trains, and the packages it computes with: states of other code are not used."""
+    return Code().hash([__name__])
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,7 @@ class Job:
         """All that determines the trunk's states."""
         return {
             "results_version": RESULTS_VERSION,
-            "torch": torch.__version__,
+            **training_code(),
             "model": self.start.key,
             "data": dataset_hash(self.dataset),
             "training": self.scenario.training.model_dump(mode="json"),

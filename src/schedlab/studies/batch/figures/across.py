@@ -11,7 +11,6 @@ from schedlab.figures.drawing import left_out, settings_of
 from schedlab.figures.order import kinds_of, ranked
 from schedlab.figures.panels.axes import axis_label, direct_labels, log_ticks
 from schedlab.figures.panels.cells import heat_map
-from schedlab.figures.panels.curves import sweep_line
 from schedlab.studies.batch.figures.comparison import METRIC
 from schedlab.studies.batch.figures.settings import MatrixSettings, SweepSettings
 from schedlab.studies.batch.figures.windows import BY_NAME, window_means
@@ -40,8 +39,9 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
     looks = theme.styles_of(tables.scores)
     figure, axes = theme.new_figure(width=0.75, height_mm=75)
     for policy, values in means.iterrows():
-        look = {**looks[str(policy)].point(), **looks[str(policy)].line()}
-        sweep_line(axes, values, colour=look.pop("color"), label=str(policy), linewidth=1.1, **look)
+        look = looks[policy]
+        axes.plot(values.index, values, label=policy, linewidth=1.1, **look.line())
+        axes.plot(values.index, values, **look.point())
     axes.set_yscale("log")
     log_ticks(axes.yaxis, float(means.min().min()), float(means.max().max()))
     axes.set_xticks(means.columns, [f"{at:g}" for at in means.columns])

@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.config.errors import UserError
 from schedlab.figures import theme
+from schedlab.figures.captions import number_text
 from schedlab.figures.drawing import left_out, settings_of
-from schedlab.figures.panels.axes import key, log_ticks
-from schedlab.figures.panels.facets import Grid, facets
+from schedlab.figures.panels.axes import key, legend_outside, log_ticks, shared_xlabel
 from schedlab.figures.panels.points import beside_published, published_keys
 from schedlab.figures.theme import MUTED
 from schedlab.studies.batch.figures.settings import PublishedPanel, PublishedSettings
@@ -21,8 +21,7 @@ from schedlab.studies.batch.figures.windows import BY_NAME
 ROW_MM, COLUMNS = 4.4, 4
 CAPTION = (
     "{equal} of {values} published values of rules are reproduced to {decimals:decimal|decimals}. "
-    "[Rules {side} the published learned policy: "
-    "{traces:{name} ({learned:FORM}) [{rules:{rule} {value:FORM}}][{none}none]}.]"
+    "[Rules {side} the published learned policy: {traces:{name} ({learned}) [{rules:{rule} {value}}][{none}none]}.]"
 )
 Panels = Sequence[tuple[PublishedPanel, dict[str, float]]]  # a trace, and rule -> its mean here
 
@@ -41,19 +40,21 @@ def draw_published(tables: StudyTables, spec: FigureSpec) -> Drawing:
     order = [rule for rule in settings.order if rule in scored]
     order += sorted(scored - set(order))
     row_mm = 15 + ROW_MM * len(order)
+    figure, grid, lines = theme.new_panels(len(panels), COLUMNS, row_mm=row_mm, around_mm=12, sharey=True)
+    for axes, (panel, ours) in zip(grid, panels, strict=True):
+        _panel(axes, panel, ours, order, metric)
+    for line in lines:
+        shared_xlabel(line, metric.label)
     side = "below" if metric.better == "lower" else "above"
     dot: dict[str, Any] = {"color": theme.colour(0), "markersize": 4, "linestyle": "none", "marker": "o"}
     keys = [*published_keys(MUTED), key(f"here, {side} the learned policy", **dot)]
     keys.append(key("published, learned policy", color=theme.colour(1), linewidth=1.1))
-    grid = Grid(COLUMNS, row_mm, 12, metric.label, subplots={"sharey": True})
-    groups = [(panel.title, (panel, ours)) for panel, ours in panels]
-    figure, _ = facets(groups, lambda axes, shown: _panel(axes, *shown, order, metric), grid, keys=keys, columns=4)
-    beating = {panel.title: _beating(panel, ours, metric) for panel, ours in panels}
+    legend_outside(figure, keys, columns=4)
+    beating = {panel.title: _beating(panel, ours, metric, settings.decimals) for panel, ours in panels}
     facts: dict[str, Any] = {**_reproduced(panels, settings.decimals), "side": side}
     facts["traces"] = {title: found for title, found in beating.items() if found}
     unplaced = left_out(spec, {panel.scenario for panel, _ in panels}, "has no panel in params.panels")
-    caption = CAPTION.replace("FORM", f".{settings.decimals}f")
-    return Drawing(figure, caption, facts, left_out=dict(sorted(unplaced.items())))
+    return Drawing(figure, CAPTION, facts, left_out=dict(sorted(unplaced.items())))
 
 
 def _beats(ours: float, learned: float, metric: Metric) -> bool:
@@ -71,6 +72,7 @@ def _panel(axes: Axes, panel: PublishedPanel, ours: dict[str, float], order: lis
         axes.set_xscale("log")
         shown = [*ours.values(), *panel.published.values(), *learned]
         log_ticks(axes.xaxis, min(shown), max(shown))
+    axes.set_title(panel.title)
     axes.grid(True, axis="y", alpha=0.6)
 
 
@@ -82,10 +84,11 @@ def _reproduced(panels: Panels, decimals: int) -> dict[str, int]:
     return {"equal": equal, "values": len(pairs), "decimals": decimals}
 
 
-def _beating(panel: PublishedPanel, ours: dict[str, float], metric: Metric) -> dict[str, Any]:
+def _beating(panel: PublishedPanel, ours: dict[str, float], metric: Metric, decimals: int) -> dict[str, Any]:
     """The rules that beat the published learned policy of a trace, by their means; nothing where there is none."""
     if panel.learned is None:
         return {}
+    form = f"{{:.{decimals}f}}"
     better = sorted((value, rule) for rule, value in ours.items() if _beats(value, panel.learned, metric))
-    rules = [{"rule": rule, "value": value} for value, rule in better]
-    return {"learned": panel.learned, "rules": rules, "none": not rules}
+    rules = [{"rule": rule, "value": number_text(value, form)} for value, rule in better]
+    return {"learned": number_text(panel.learned, form), "rules": rules, "none": not rules}

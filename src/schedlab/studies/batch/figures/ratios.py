@@ -15,8 +15,7 @@ from schedlab.config.errors import UserError
 from schedlab.figures import theme
 from schedlab.figures.captions import number_text
 from schedlab.figures.drawing import settings_of
-from schedlab.figures.panels.axes import BETTER, key, name_rows
-from schedlab.figures.panels.facets import Grid, facets
+from schedlab.figures.panels.axes import BETTER, key, legend_outside, name_rows
 from schedlab.figures.theme import INK, MUTED, Style
 from schedlab.studies.batch.figures.comparison import METRIC, comparisons
 from schedlab.studies.batch.figures.settings import RatiosSettings
@@ -33,11 +32,9 @@ ROW = (
     "[; won {win_rate:.0%} of the {windows_differing} of {windows} windows in which policies differ])"
 )
 CAPTION = (
-    "{panels:{scenario} against {against}[ (which is {same})]: lowest is {first:" + ROW + "}[, learned: {learned:" + ROW
-) + (
-    "}], below 1 with the whole interval by the ratio of the means: [{by_ratio}][{no_ratio}none], "
-    "by the geometric mean: [{by_geometric}][{no_geometric}none]}. "
-    "[Lines: {level:g} % intervals (bootstrap over windows, and over seeds from five on).][{few}Too few windows for "
+    "{panels:{scenario} against {against}: lowest is {first:" + ROW + "}[, learned: {learned:" + ROW + "}], "
+    "below 1 with the whole interval by the ratio of the means: {by_ratio}, by the geometric mean: {by_geometric}}. "
+    "[Lines: {level} intervals (bootstrap over windows, and over seeds from five on).][{few}Too few windows for "
     "intervals.] Effect size: mean over standard deviation of the windows' log ratios. "
     "[Ratios beyond {farthest:g} stand at the edge.]"
 )
@@ -50,21 +47,23 @@ def draw_ratios(tables: StudyTables, spec: FigureSpec) -> Drawing:
     looks = theme.styles_of(tables.scores)
     compared = [_compared(tables, spec, name, settings) for name in names]
     row_mm = 15 + ROW_MM * max(len(panel.rows) for panel in compared)
-    label = f"ratio of mean bounded slowdowns   {BETTER['lower']}"
-    grid = Grid(2, row_mm, 12, label, each=True, subplots={"sharex": True})
+    figure, panels, lines = theme.new_panels(len(names), 2, row_mm=row_mm, around_mm=12, sharex=True)
+    for axes, panel in zip(panels, compared, strict=True):
+        _panel(axes, panel, looks)
+    for axes in lines[-1]:
+        axes.set_xlabel(f"ratio of mean bounded slowdowns   {BETTER['lower']}")
     edge: dict[str, Any] = {"linestyle": "none", "markeredgecolor": INK, "markersize": 4}
     keys = [
         key("a test window", marker="|", linestyle="none", color=MUTED, markersize=5),
         key("ratio of the means", marker="D", color="white", **edge),
         key("geometric mean of the windows' ratios", marker="o", color=MUTED, **edge),
     ]
-    groups = [(panel.title, panel) for panel in compared]
-    figure, _ = facets(groups, lambda axes, panel: _panel(axes, panel, looks), grid, keys=keys, columns=3)
+    legend_outside(figure, keys, columns=3)
     given = any("ratio_low" in row for panel in compared for row in panel.rows)
     beyond = any((panel.ratios() > FARTHEST).any().any() for panel in compared)
     facts = {
         "panels": [panel.facts() for panel in compared],
-        "level": 100 * tables.statistics.confidence if given else None,
+        "level": f"{100 * tables.statistics.confidence:g} %" if given else "",
         "few": not given,
         "farthest": FARTHEST if beyond else None,
     }
@@ -85,12 +84,6 @@ class _Panel:
     means: pd.DataFrame
     learned: frozenset[str]
 
-    @property
-    def title(self) -> str:
-        """The heading of its panel, in two lines: one would run into "won"."""
-        against = self.same if self.same == self.baseline else f"{self.same}, the chosen rule"
-        return f"{self.name.replace('_', ' ')}\nagainst {against}"
-
     def ratios(self) -> pd.DataFrame:
         """Return the windows' ratios to the baseline: a row a window, a column a policy."""
         return self.means.div(self.means[self.baseline], axis=0)
@@ -100,19 +93,16 @@ class _Panel:
         bare = dict.fromkeys(("ratio_low", "ratio_high", "geometric_ratio_low", "geometric_ratio_high"))
         first, *others = [bare | row for row in self.rows]
         sure = {
-            name: [row["policy"] for row in self.rows if row.get(f"{name}_high", 1.0) < 1]
+            name: [row["policy"] for row in self.rows if row.get(f"{name}_high", 1.0) < 1] or ["none"]
             for name in ("ratio", "geometric_ratio")
         }
         return {
             "scenario": self.name,
-            "against": self.baseline,
-            "same": self.same if self.same != self.baseline else None,
+            "against": self.baseline if self.same == self.baseline else f"{self.baseline} (which is {self.same})",
             "first": [first],
             "learned": [row for row in others if row["policy"] in self.learned],
             "by_ratio": sure["ratio"],
             "by_geometric": sure["geometric_ratio"],
-            "no_ratio": not sure["ratio"],
-            "no_geometric": not sure["geometric_ratio"],
         }
 
 
@@ -167,6 +157,8 @@ def _panel(axes: Axes, panel: _Panel, looks: Mapping[str, Style]) -> None:
     axes.xaxis.set_major_formatter("{x:g}")
     name_rows(axes, [row["policy"] for row in panel.rows], below=0.6, above=0.6)
     axes.grid(True, axis="x")
+    against = panel.same if panel.same == panel.baseline else f"{panel.same}, the chosen rule"
+    axes.set_title(f"{panel.name.replace('_', ' ')}\nagainst {against}")  # one line would run into "won"
 
 
 def _shown(ratios: Any) -> Any:

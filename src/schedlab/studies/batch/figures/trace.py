@@ -17,7 +17,6 @@ from schedlab.figures.captions import three_digits
 from schedlab.figures.drawing import after_the_first, settings_of
 from schedlab.figures.panels.axes import key, legend_outside, words
 from schedlab.figures.panels.curves import running_mean
-from schedlab.figures.panels.quartiles import KEY, quartiles
 from schedlab.figures.theme import INK, MUTED
 from schedlab.studies.batch.figures.settings import TraceSettings
 from schedlab.studies.batch.jobs import Jobs, jobs_of, machine_of
@@ -166,9 +165,15 @@ def arrivals_a_day(submit: np.ndarray) -> list[np.ndarray]:
 
 def _tenths(axes: Axes, submit: np.ndarray) -> None:
     parts = arrivals_a_day(submit)
+    axes.boxplot(
+        parts, widths=0.6, whis=(5, 95), showfliers=False, patch_artist=True, manage_ticks=False,
+        boxprops={"facecolor": theme.colour(0), "alpha": 0.5, "linewidth": 0},
+        medianprops={"color": INK, "linewidth": 1.2}, whiskerprops={"linewidth": 0.7}, capprops={"linewidth": 0.7},
+    )  # fmt: skip
     places = range(1, len(parts) + 1)
-    quartiles(axes, dict(zip(places, parts, strict=True)), theme.colour(0), upright=True)
-    axes.plot(places, [part.mean() for part in parts], "D", markersize=3, color=theme.colour(1))
+    axes.plot(
+        places, [part.mean() for part in parts], linestyle="none", marker="D", markersize=3, color=theme.colour(1)
+    )
     axes.set_xticks(places)
     unit = "a day" if np.ptp(submit) >= 20 * DAY else "an hour"
     axes.set(title="g  arrivals", xlabel="tenth of the time", ylabel=f"jobs {unit}")
@@ -191,7 +196,7 @@ def _keys() -> list[Any]:
         key("twice the mean (d)", **{**orange, "linestyle": (0, (1.2, 1.2))}),
         key("median (d, f)", color="black", linewidth=0.8, linestyle="--"),
         key("mean (g)", linestyle="none", marker="D", markersize=3, color=theme.colour(1)),
-        key(f"{KEY} (g)", color=MUTED, linewidth=5, alpha=0.5),
+        key("middle half; lines, 5 to 95 % (g)", color=MUTED, linewidth=5, alpha=0.5),
     ]
 
 

@@ -17,14 +17,13 @@ from schedlab.figures import theme, units
 from schedlab.figures.captions import three_digits
 from schedlab.figures.drawing import settings_of
 from schedlab.figures.order import kinds_of, ranked
-from schedlab.figures.panels.axes import key, log_ticks, name_rows
-from schedlab.figures.panels.facets import Grid, facets
-from schedlab.figures.panels.quartiles import KEY, quartiles
+from schedlab.figures.panels.axes import key, legend_outside, log_ticks, name_rows
 from schedlab.figures.theme import INK, MUTED, Style
 from schedlab.studies.batch.figures.settings import WindowsSettings
 from schedlab.studies.batch.metrics import METRICS
 
 ROW_MM = 4.6
+WHISKERS = (5, 95)  # percentiles; the same on linear and logarithmic axes
 FEWEST_BOXED = 6  # windows; the quartiles of fewer are the dots themselves
 FEWEST_MARKED = 3  # windows; mean and median of fewer lie where no window is, and stand in the columns alone
 HEAVIEST = 3  # windows whose part of the mean is given
@@ -71,18 +70,18 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
         raise UserError(what, where=where, expected="scored ones")
     scale = units.scaled(metric, max(float(means.max().max()) for means in found.values()))
     row_mm = 17 + ROW_MM * max(means.shape[1] for means in found.values())
+    figure, panels, lines = theme.new_panels(len(names), 2, row_mm=row_mm, around_mm=10)
     looks = row_styles(tables.scores)
-
-    def panel(axes: Axes, name: str) -> None:
+    for axes, name in zip(panels, names, strict=True):
         _panel(axes, found[name] / scale.size, looks)
+        axes.set_title(settings.titles.get(name, name.replace("_", " ")))
         _axis(axes, found[name] / scale.size)
         for value in settings.learned.get(name, ()):
             axes.axvline(value / scale.size, color=theme.colour(1), linewidth=0.8, zorder=1)
-
-    groups = [(settings.titles.get(name, name.replace("_", " ")), name) for name in names]
+    for axes in lines[-1]:
+        axes.set_xlabel(scale.label)
     most = max(int(table.count().max()) for table in found.values())
-    keys = _keys(_dot_label(tables.scores, names), most, bool(settings.learned))
-    figure, _ = facets(groups, panel, Grid(2, row_mm, 10, scale.label, each=True), keys=keys, columns=5)
+    legend_outside(figure, _keys(_dot_label(tables.scores, names), most, bool(settings.learned)), columns=5)
     scenarios = []
     for name, table in found.items():
         backfilling = BACKFILLING[tables.scenarios[name].get("backfill", "none")]
@@ -120,7 +119,12 @@ def _panel(axes: Axes, table: pd.DataFrame, looks: Mapping[str, Style]) -> None:
         values, look = table[policy].dropna().to_numpy(), looks[policy]
         boxed, marked = len(values) >= FEWEST_BOXED, len(values) >= FEWEST_MARKED
         if boxed:
-            quartiles(axes, {height: values}, look.colour)
+            thin: dict[str, Any] = {"color": look.colour, "linewidth": 0.8}
+            axes.boxplot(
+                values, positions=[height], orientation="horizontal", widths=0.62, whis=WHISKERS, showfliers=False,
+                patch_artist=True, boxprops={"facecolor": look.colour, "alpha": 0.28, "linewidth": 0},
+                medianprops={"color": INK, "linewidth": 1.3}, whiskerprops=thin, capprops=thin, manage_ticks=False,
+            )  # fmt: skip
         elif marked:
             axes.plot([np.median(values)] * 2, [height - 0.31, height + 0.31], color=INK, linewidth=1.3)
         places = height + 0.42 * ((np.arange(1, len(values) + 1) * GOLDEN) % 1 - 0.5)
@@ -164,7 +168,8 @@ def _keys(dot: str, windows: int, learned: bool) -> list[Any]:
     """Handles of the legend for panels of at most so many windows."""
     keys: list[Any] = [key(dot, linestyle="none", marker=".", color=MUTED, markersize=4)]
     if windows >= FEWEST_BOXED:
-        keys.append(Patch(facecolor=MUTED, alpha=0.35, label=KEY))
+        label = "middle half; lines, {} to {} %".format(*WHISKERS)
+        keys.append(Patch(facecolor=MUTED, alpha=0.35, label=label))
     if windows >= FEWEST_MARKED:
         keys += [key("median", color=INK, linewidth=1.3), key("mean", **MEAN_MARK)]
     if learned:

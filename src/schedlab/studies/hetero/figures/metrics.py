@@ -20,9 +20,8 @@ from schedlab.figures.captions import number_text
 from schedlab.figures.drawing import left_out, settings_of
 from schedlab.figures.order import kinds_of, ranked
 from schedlab.figures.panels.axes import BETTER, key, name_rows, short_ticks
-from schedlab.figures.panels.facets import Grid, facets
-from schedlab.figures.panels.points import UNCERTAINTY, explain_uncertainty, interval_points
-from schedlab.figures.theme import INK, Style
+from schedlab.figures.panels.points import UNCERTAINTY, explain_uncertainty, span
+from schedlab.figures.theme import INK
 from schedlab.studies.hetero.figures import data
 from schedlab.studies.hetero.figures.settings import MetricsSettings
 
@@ -57,16 +56,11 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
         raise UserError(what, where=f"figure {spec.name}: params.metrics", expected="others")
     titles = max(_title(metric).count("\n") for metric in metrics) * LINE_MM
     row_mm = 17 + titles + ROW_MM * len(order)
-
-    def panel(axes: Axes, metric: Metric) -> None:
+    figure, panels, _ = theme.new_panels(len(metrics), COLUMNS, row_mm=row_mm, around_mm=16, sharey=True)
+    for axes, metric in zip(panels, metrics, strict=True):
         _panel(axes, rows[rows["metric"] == metric.name], metric, order, names, bool(baseline))
-
-    groups = [(_title(metric), metric) for metric in metrics]
-    figure, _ = facets(groups, panel, Grid(COLUMNS, row_mm, 16, subplots={"sharey": True}), keys=())
     over = "workloads" if rows["seeds"].max() == 1 else ""
-    keys = [
-        key(f"scenario {name}", **{**_style(name, names).point(), "markersize": 4}) for name in names if len(names) > 1
-    ]
+    keys = [key(f"scenario {name}", linestyle="none", **_look(name, names)) for name in names if len(names) > 1]
     facts: dict[str, Any] = explain_uncertainty(figure, rows, tables.statistics.confidence, more=keys, over=over)
     scored = set(tables.summary.loc[tables.summary["scenario"].isin(names), "metric"])
     missing = [metric.label for metric in chosen if metric not in metrics and metric.name in scored]
@@ -129,12 +123,14 @@ def _panel(
     scale = units.Scaled(1.0, metric.label, "%") if difference else units.scaled(metric, float(rows["value"].max()))
     offsets = np.linspace(-0.17, 0.17, len(names)) if len(names) > 1 else [0.0]
     for name, offset in zip(names, offsets, strict=True):
-        places = {policy: height + float(offset) for height, policy in enumerate(order)}
-        styles = dict.fromkeys(order, _style(name, names))
-        interval_points(axes, rows[rows["scenario"] == name], places, styles, size=scale.size, markersize=4)
+        look = _look(name, names)
+        for row in rows[rows["scenario"] == name].to_dict("records"):
+            height = order.index(row["policy"]) + offset
+            span(axes, row, height, colour=look["color"], size=scale.size)
+            axes.plot([row["value"] / scale.size], [height], linestyle="none", zorder=3, **look)
     name_rows(axes, order)
     unit = f"{scale.unit}   " if scale.unit else ""
-    axes.set_xlabel(f"{unit}{BETTER[metric.better]}")
+    axes.set(title=_title(metric), xlabel=f"{unit}{BETTER[metric.better]}")
     axes.margins(x=0.08)
     if difference:
         axes.axvline(0, color=INK, linewidth=0.8, zorder=1)
@@ -153,10 +149,11 @@ def _title(metric: Metric) -> str:
     return textwrap.fill(metric.label[:1].upper() + metric.label[1:], TITLE, break_on_hyphens=False)
 
 
-def _style(name: str, names: Sequence[str]) -> Style:
-    """The style of a scenario: the same in every figure of the same scenarios, in whatever order they stand."""
+def _look(name: str, names: Sequence[str]) -> dict[str, Any]:
+    """The look of a scenario: the same in every figure of the same scenarios, in whatever order they stand."""
     number, markers = sorted(names).index(name), theme.LEARNED_MARKERS
-    return Style(theme.colour(number), markers[number % len(markers)])
+    edge = {"markeredgecolor": "white", "markeredgewidth": 0.3}
+    return {"color": theme.colour(number), "marker": markers[number % len(markers)], "markersize": 4, **edge}
 
 
 def _ends(tables: StudyTables, names: Sequence[str], order: Sequence[str], metric: Metric) -> list[dict[str, Any]]:

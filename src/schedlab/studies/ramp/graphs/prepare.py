@@ -54,7 +54,10 @@ def trace_graphs(part: Path, archive: Path, report: Path) -> None:
 def graph_part(settings: GraphSettings) -> Part:
     """Return what the prepare rule reads; scenarios of the same graphs share them."""
     return Part(
-        {"graphs": settings.model_dump(mode="json")}, shared=True, files=(settings.path,) if settings.path else ()
+        {"graphs": settings.model_dump(mode="json")},
+        shared=True,
+        files=(settings.path,) if settings.path else (),
+        made_by=f"{__name__}:trace_graphs",
     )
 
 

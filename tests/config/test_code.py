@@ -1,0 +1,148 @@
+"""The hash of the code that decides a result changes with what a stage reaches, and with nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from schedlab.config.runtime import code
+from schedlab.config.runtime.code import Code, imported
+
+SIMULATOR = '''"""A simulator."""
+
+import numpy as np
+
+from toy.units import SECOND
+
+RATE = 2.0
+
+
+def run(jobs):
+    """Return the makespan."""
+    return np.sum(jobs) * RATE * SECOND
+'''
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package of four modules: a stage, the simulator that it loads by name, units, and a drawing."""
+    root = tmp_path / "toy"
+    files = {
+        "stage.py": 'from toy.tools import load_object\n\nMAKE = load_object(\n    "toy.simulator:run"\n)\n',
+        "simulator.py": SIMULATOR,
+        "units.py": "SECOND = 1.0\n\n\ndef is_letter(x):\n    return x in {'a', 'b', 'c', 'd'}\n",
+        "tools.py": (
+            "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from toy.drawing import draw\n\n"
+            "def load_object(name):\n    return name\n"
+        ),
+        "drawing.py": "COLOUR = 'red'\n\n\ndef draw():\n    return COLOUR\n",
+    }
+    root.mkdir()
+    for name, text in files.items():
+        (root / name).write_text(text)
+    return root
+
+
+def the_hash(package: Path, **values: object) -> str:
+    return Code({"toy": package}).hash(["toy.stage"], **values)["code"]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "same"),
+    [
+        ("simulator.py", "RATE = 2.0", "RATE = 2.5", False),
+        ("simulator.py", "RATE * SECOND", "RATE / SECOND", False),
+        ("simulator.py", "def run(jobs)", "def run(jobs, more=0)", False),
+        ("units.py", "SECOND = 1.0", "SECOND = 60.0", False),
+        ("units.py", "'d'}", "'e'}", False),
+        ("simulator.py", "Return the makespan.", "Say how long all jobs take.", True),
+        ("simulator.py", '"""A simulator."""\n', "", True),
+        ("units.py", "def is_letter(x):\n", 'def is_letter(x):\n    """Return whether it is one."""\n', True),
+        ("simulator.py", "RATE = 2.0", "RATE = 2.0  # jobs a second", True),
+        ("simulator.py", "np.sum(jobs) * RATE * SECOND", "(\n  np.sum(jobs)\n  * RATE * SECOND\n  )", True),
+        ("drawing.py", "red", "blue", True),  # imported for type checking alone
+    ],
+)  # fmt: skip
+def test_what_changes_the_hash(package: Path, file: str, old: str, new: str, same: bool) -> None:
+    before = the_hash(package)
+    text = (package / file).read_text()
+    assert old in text
+    (package / file).write_text(text.replace(old, new))
+    assert (the_hash(package) == before) is same
+
+
+def test_a_module_that_nothing_reaches_does_not_count_and_one_that_is_added_does(package: Path) -> None:
+    before = the_hash(package)
+    (package / "other.py").write_text("X = 1\n")
+    assert the_hash(package) == before
+    (package / "units.py").write_text("from toy import other\n\nSECOND = 1.0\n")
+    assert "toy.other" in Code({"toy": package}).reached(["toy.stage"])
+    assert the_hash(package) != before
+
+
+def test_the_code_of_what_it_builds_on_counts_in_any_order(package: Path) -> None:
+    assert the_hash(package, also=["a", "b"]) == the_hash(package, also=["b", "a", "a"]) != the_hash(package)
+
+
+def test_the_packages_that_decide_numbers_are_named_with_their_versions(package: Path) -> None:
+    assert list(Code({"toy": package}).hash(["toy.stage"])["packages"]) == ["numpy"]
+    assert Code({"toy": package}).hash(["toy.drawing"])["packages"] == {}
+    assert "numba" in Code().hash(["schedlab.studies.batch.simulator.cluster"])["packages"]
+
+
+def test_a_file_is_read_again_only_when_it_has_changed(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known: dict[str, object] = {}
+
+    def remember(key: str, make):
+        if key not in known:
+            known[key] = make()
+        return known[key]
+
+    before = Code({"toy": package}, remember).hash(["toy.stage"])
+    monkeypatch.setattr(code, "_whole", lambda path: pytest.fail(f"{path} was read again"))
+    assert Code({"toy": package}, remember).hash(["toy.stage"]) == before
+
+
+@pytest.mark.parametrize("study", ["adaptation", "batch", "cloud", "hetero", "ramp"])
+def test_no_evaluation_of_the_package_reaches_a_drawing_or_a_command(study: str) -> None:
+    names = Code().reached(["schedlab.stages.evaluate", f"schedlab.studies.{study}.study"])
+    assert f"schedlab.studies.{study}.problem" in names
+    assert not [name for name in names if ".figures" in name or ".commands" in name or ".cli" in name]
+    of_studies = [name for name in names if name.startswith("schedlab.studies.")]
+    assert all(name.startswith(f"schedlab.studies.{study}") for name in of_studies)
+
+
+def test_of_a_function_only_what_it_uses_of_its_module_counts(package: Path) -> None:
+    text = """
+        from toy.simulator import run
+        from toy.units import SECOND
+        HERE, THERE = 1, 2
+        def fit(part):
+            return helper(part) * HERE
+        def helper(part):
+            return run(part)
+        def solve(part):
+            return SECOND + THERE
+        """
+    prepare = package / "prepare.py"
+    prepare.write_text("\n".join(line.removeprefix("        ") for line in text.splitlines()))
+    fit, solve = (Code({"toy": package}).hash([f"toy.prepare:{name}"]) for name in ("fit", "solve"))
+    assert Code({"toy": package}).reached(["toy.prepare:solve"]) == ["toy.prepare:solve", "toy.units"]
+
+    def after(file: str, old: str, new: str) -> list[bool]:
+        kept = (package / file).read_text()
+        (package / file).write_text(kept.replace(old, new))
+        now = [Code({"toy": package}).hash([f"toy.prepare:{name}"]) for name in ("fit", "solve")]
+        (package / file).write_text(kept)
+        return [now[0] == fit, now[1] == solve]
+
+    assert after("prepare.py", "return run(part)", "return 2 * run(part)") == [False, True]
+    assert after("prepare.py", "SECOND + THERE", "SECOND - THERE") == [True, False]
+    assert after("simulator.py", "RATE = 2.0", "RATE = 3.0") == [False, True]
+    assert after("units.py", "SECOND = 1.0", "SECOND = 2.0") == [False, False]
+
+
+def test_imports_of_every_form_are_seen() -> None:
+    text = 'import a.b, c as d\nfrom e.f import (\n  g,\n  h as i,\n)\n\ndef x():\n    import k\n    load_object("q:r")'
+    assert {"a.b", "c", "e.f", "e.f.g", "e.f.h", "k", "q"} <= imported(text)
