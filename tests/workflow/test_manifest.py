@@ -155,6 +155,15 @@ def test_an_input_that_was_made_anew_is_told(check, toy):
     assert "other input: results/small/toy/far/evaluation/hill was made from another 'hill/seed-0'" in "\n".join(lines)
 
 
+def test_a_result_of_other_code_than_its_part_names_is_reported(check, toy):
+    """As where a finished table is copied from a run of another branch."""
+    origin = toy.folder / "results/small/toy/far/evaluation/hill.provenance.json"
+    origin.write_text(json.dumps(json.loads(origin.read_text()) | {"code_hash": "of-another-branch"}))
+    status, lines = check()
+    assert status == 1
+    assert [line for line in lines if line.startswith("other code: results/small/toy/far/evaluation/hill ")]
+
+
 def test_manifests_of_two_places_are_compared(check, finished_toy, tmp_path):
     other = Checkout(shutil.copytree(finished_toy.folder, tmp_path / "other"))
     place = str(other.folder / MANIFEST)

@@ -18,7 +18,7 @@ from typing import Any
 from schedlab.config.errors import UserError
 from schedlab.config.files import content_hash, file_hash, write_json
 from schedlab.config.readers import read_json
-from schedlab.config.runtime.parts import configuration_hash, read_part
+from schedlab.config.runtime.parts import MADE_BY, configuration_hash, read_part
 from schedlab.config.runtime.provenance import NOT_OUTPUTS, code_and_packages, output_hashes, output_names
 from schedlab.config.schema import Settings, setting, validate
 from schedlab.evaluation.promises import EXACT, LEARNED, of_part, weakest
@@ -55,6 +55,7 @@ class StepEntry(Settings):
     configuration: dict[str, str] = setting(doc="frozen part -> hash of its values")
     files: dict[str, str | None] = setting({}, doc="file outside the results -> SHA-256; null: missing")
     inputs: dict[str, str] = setting({}, doc="what the job read of the results, by path or name -> SHA-256")
+    other_code: bool = setting(False, doc="it was made by other code than the frozen part that lies there now names")
     seeds: tuple[int, ...] = setting((), doc="seeds of the policies")
     environment: str | None = setting(None, doc="which entry of `environments` made it; null: not recorded")
     outputs: dict[str, str] = setting(doc="file -> SHA-256")
@@ -321,6 +322,11 @@ class _Study:
             configuration={path: configuration_hash(values) for path, values in parts.items() if values},
             files=dict(sorted(outside.items())),
             inputs=dict(sorted(made.get("inputs", {}).items())),
+            other_code=any(
+                values[MADE_BY]["code"] != made.get("code_hash")
+                for values in parts.values()
+                if MADE_BY in values and made
+            ),
             seeds=made.get("seeds", ()),
             environment=self.book.environment(code_and_packages(made)) if made else None,
             outputs=self.book.hashes(*outputs),
