@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from schedlab.cli.main import main
+from schedlab.config.composition import Composer
 from schedlab.config.errors import UserErrors
 from schedlab.config.schema import validate
 from schedlab.evaluation.claims import ClaimsSettings, agree, read_claims
@@ -196,6 +197,19 @@ def test_a_mistake_of_one_scale_names_the_scale(conf: Path, capsys: pytest.Captu
     assert errors and all(line.endswith(" [small]") for line in errors)
 
 
+def test_reference_values_count_only_in_mode_reference(conf: Path, capsys: pytest.CaptureFixture) -> None:
+    model = (conf / "model/tiny8.yaml").read_text()
+    own = model.replace("out: 10, deepen: false", "out: 10, activation: tanh").replace("tiny8", "own")
+    (conf / "model/own.yaml").write_text(own)
+    scenario = conf / "scenario/adaptation/tiny_late.yaml"
+    text = scenario.read_text().replace("/model: tiny8", "/model: own")
+    scenario.write_text(text)
+    assert main(["check", "--conf", str(conf), "--scale", "small"]) == 0, capsys.readouterr().err
+    scenario.write_text(text + "mode: reference\n")
+    assert main(["check", "--conf", str(conf), "--scale", "small"]) == 2
+    assert "conf/model/own.yaml: model.blocks.5" in capsys.readouterr().err
+
+
 def test_every_mistake_is_told_at_once(conf: Path, capsys: pytest.CaptureFixture) -> None:
     for file, old in (("scenario/adaptation/tiny.yaml", "budget:"), ("policy/adaptation/exact-tiny.yaml", "seeds:")):
         (conf / file).write_text((conf / file).read_text().replace(old, "x" + old))
@@ -214,20 +228,21 @@ def test_a_folder_that_is_none_and_a_scale_that_is_none(conf: Path, capsys: pyte
     assert "did you mean 'small'" in err
 
 
-def test_the_workflow_s_records_are_used_and_nothing_else_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_records_of_the_workflow_are_written_and_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     conf = write_conf(tmp_path)
     monkeypatch.chdir(tmp_path)
+    composed = []
+    members = Composer.members
+    monkeypatch.setattr(
+        Composer, "members", lambda self, group, name: composed.append(name) or members(self, group, name)
+    )
     assert main(["check", "--scale", "small"]) == 0
-    assert not Path(".schedlab").exists()
-    Path(".schedlab").mkdir()
-    Path(".schedlab/records-small.json").write_text("{}")
-    assert main(["check", "--scale", "small"]) == 0
-    assert Path(".schedlab/records-small.json").stat().st_size > 1000
-    assert main(["check", "--scale", "small"]) == 0
+    assert sorted(path.name for path in Path(".schedlab").iterdir()) == ["records-small.json"]
+    assert {"tiny", "tiny_late", "exact-tiny", "constant-tiny"} <= set(composed)
+    composed.clear()
+    assert main(["check", "--scale", "small"]) == 0 and composed == []
     (conf / "scenario/adaptation/tiny.yaml").write_text("name: 3\n")
-    assert main(["check", "--scale", "small"]) == 2
+    assert main(["check", "--scale", "small"]) == 2 and composed == ["tiny"]
 
 
 def test_the_ledger_as_a_table_and_as_json(conf: Path, capsys: pytest.CaptureFixture) -> None:

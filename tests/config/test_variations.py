@@ -181,6 +181,24 @@ def test_overrides_set_keys_of_every_kind(conf: Path) -> None:
     assert ramp.settings["statistics"]["resamples"] == 500
 
 
+def test_a_variant_composes_what_its_values_touch(conf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment.load(conf, "small", find_study, tmp_path / "records-small.json")
+    composed = []
+    members = Composer.members
+    monkeypatch.setattr(
+        Composer, "members", lambda self, group, name: composed.append(name) or members(self, group, name)
+    )
+    for override, touched in (
+        ("scenario.ramp.uniform.episodes.test=2", {"uniform"}),
+        ("learner.ramp.afterstate.samples=9", {"afterstate-uniform"}),
+        ("scale.studies.ramp.training_episodes=7", {"uniform", "rate", "quick", "table-uniform", "afterstate-uniform"}),
+    ):
+        composed.clear()
+        cache = tmp_path / "records-small-other.json"
+        loaded = experiment.load(conf, "small", find_study, cache, overrides=parsed([override]), variant="other")
+        assert set(composed) - {"ramp"} == touched and loaded.run == "small-other"
+
+
 @pytest.mark.parametrize(
     ("override", "meant"),
     [
@@ -218,6 +236,54 @@ def test_an_overlay_is_the_overrides_of_its_leaves() -> None:
         (("scenario", "ramp", "uniform", "rules"), ["random"]),
         (("seed",), 3),
     ]
+
+
+@pytest.mark.parametrize("given", [{"a.b=1 c='x": "y'"}, 5, [{"a=1": None}]])
+def test_settings_that_snakemake_read_as_yaml_are_refused(given: object) -> None:
+    with pytest.raises(UserError) as raised:
+        assignments(given)
+    assert raised.value.where == "--config: set"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        7,
+        1e-07,
+        50.0,
+        "uniform",
+        "true",
+        "1e3",
+        "",
+        "x: y",
+        "it's",
+        "a\\",
+        "\\'",
+        "x, y",
+        ["a b", None, [1]],
+    ],
+)
+def test_the_text_of_an_overlay_is_read_as_its_value(value: object) -> None:
+    (override,) = overlay({"seed": value})
+    assert [(again.keys, again.value) for again in parsed([override.text])] == [(("seed",), value)]
+
+
+def test_the_text_of_a_mapping_in_a_list_is_read_as_its_value() -> None:
+    value = [{"name": "always-1", "params": {"action": 1}, "seeds": [0]}]
+    (override,) = overlay({"scenario": {"s": {"a": {"rules": value}}}})
+    assert parsed([override.text])[0].value == value
+
+
+def test_an_override_of_a_base_acts_on_its_heirs_but_for_their_own_values(conf: Path) -> None:
+    change(conf, "scenario/ramp/uniform", seed=3)
+    scenarios = load(conf, "scenario.ramp._base.seed=99").studies["ramp"].scenarios
+    assert {name: record["seed"] for name, record in scenarios.items()} == {
+        "uniform": 3,
+        "rate-50": 99,
+        "rate-1500": 99,
+    }
 
 
 @pytest.mark.parametrize("text", ["seed", "=7", "seed=1,2", "~seed", "seed=[1"])

@@ -83,9 +83,8 @@ def _refuse(mistakes: Mapping[str, list[str]], scales: list[str]) -> int:
 
 
 def kept_records(conf: Path, scale: str) -> Path | None:
-    """The records that the workflow keeps of ./conf, which save seconds; nowhere else is anything read or written."""
-    kept = Path(".schedlab", f"records-{scale}.json")
-    return kept if kept.is_file() and conf.resolve() == Path("conf").resolve() else None
+    """Where the workflow keeps the records of ./conf, which save seconds; of other folders nothing is kept."""
+    return Path(".schedlab", f"records-{scale}.json") if conf.resolve() == Path("conf").resolve() else None
 
 
 def _named(name: str, only: str) -> bool:

@@ -193,6 +193,7 @@ class Composer:
     ) -> None:
         self.folder, self.scale, self.made = Path(folder).resolve(), scale, made or Compositions(folder)
         self.overrides = tuple(overrides)
+        self._resolvers: dict[str, Resolver] = {}
 
     @cached_property
     def _scale_values(self) -> dict[str, Any]:
@@ -202,12 +203,23 @@ class Composer:
                 values = with_value(values, override.keys[1:], override.value)
         return values
 
-    @cached_property
-    def _resolver(self) -> Resolver:
-        seed = read_yaml(self.folder / "config.yaml").get("seed")
-        for override in self.overrides:
-            seed = override.value if override.keys == ("seed",) else seed
-        return Resolver(seed, self._scale_values)
+    def scale_of(self, study: str) -> dict[str, Any]:
+        """Return the values of the scale that the files of a study may refer to: its own section, no other's; all
+        where no study is named.
+        """
+        if not study:
+            return self._scale_values
+        sections = self._scale_values.get("studies")
+        own = {study: sections[study]} if isinstance(sections, dict) and study in sections else {}
+        return {"name": self.scale, "studies": own}
+
+    def _resolver(self, study: str) -> Resolver:
+        if study not in self._resolvers:
+            seed = read_yaml(self.folder / "config.yaml").get("seed")
+            for override in self.overrides:
+                seed = override.value if override.keys == ("seed",) else seed
+            self._resolvers[study] = Resolver(seed, self.scale_of(study))
+        return self._resolvers[study]
 
     def compose(self, group: str, name: str) -> Composed:
         """Return the composed file conf/<group>/<name>.yaml, or the member of that name of a family. Raises
@@ -271,12 +283,12 @@ class Composer:
         given = {key: values[key] for key in FAMILY_KEYS if key in values}
         shared = {key: value for key, value in values.items() if key not in given}
         template = str(values.get("name"))
-        found = []
-        members = members_of(given, where)
+        found, members = [], members_of(given, where)
+        resolver = self._resolver(group.partition("/")[2])
         set_by_some = {path for member in members for path in member.values if path[0] not in NOT_VARIED}
         for member in members:
             own, called = shared, name
-            resolve = partial(self._resolver.part, each=member.each)
+            resolve = partial(resolver.part, each=member.each)
             if member.each:
                 called = template if "${each}" in template else f"{name}-{member.each.replace('_', '-')}"
                 own, called = {**shared, "name": called}, called.replace("${each}", member.each)
@@ -287,17 +299,20 @@ class Composer:
                     changes[path], origins[path] = override.value, override.where
             for path, value in changes.items():
                 own = with_value(own, path, value, resolve)
-            resolved = self._resolver.values(own, member.each)
+            resolved = resolver.values(own, member.each)
             there = {".".join(path): value_at(resolved, path) for path in sorted(set_by_some, key=".".join)}
             varied = {key: value for key, value in there.items() if isinstance(value, bool | int | float | str)}
             found.append((called, Composed(resolved, sources, False, origins, varied)))
         return found
 
-    def _below_source(self, override: Override, sources: tuple[Any, ...]) -> tuple[str, ...]:
-        """The keys that an override of a file which another one builds on, such as a learner, sets in that one."""
-        for file, prefix in sources[1:]:
-            group = file.parent.relative_to(self.folder).as_posix()
-            if prefix and (path := override.below(group, (file.stem,))):
+    def _below_source(self, override: Override, sources: Sources) -> tuple[str, ...]:
+        """The keys that an override of a file which another one builds on, such as a learner or a base of its folder
+        (`_base`), sets in that one; none where a file nearer to it sets the key of a base.
+        """
+        for number, (file, prefix) in enumerate(sources[1:], 1):
+            path = override.below(file.parent.relative_to(self.folder).as_posix(), (file.stem,)) or ()
+            nearer = any(_holds(own, path) for own, place in sources[:number] if not place)
+            if path and (prefix or (file.stem.startswith("_") and not nearer)):
                 return (*prefix, *path)
         return ()
 

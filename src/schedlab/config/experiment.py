@@ -230,6 +230,8 @@ def load(
     A mistake in config.yaml or in the scale, on which every file builds, is told without what follows from it.
     """
     kept = records.RecordCache(cache)
+    if cache is not None and variant:  # most files are those of the scale itself
+        kept.known = records.RecordCache(cache.with_name(f"records-{scale}.json")).known | kept.known
     conf = records.ConfigurationFolder(Path(folder), scale, kept, made, overrides)
     seed = conf.root_seed()
     loaded, door = _studies(conf, find_study)
@@ -242,10 +244,10 @@ def load(
     )
     conf.errors.extend(cross_checks(experiment.studies, scale, scale_values))
     conf.errors.extend(unused_overrides(experiment.studies, overrides, conf.layout))
+    kept.save()
     if conf.errors:
         raise UserErrors(conf.errors)
     _restrict(experiment)
-    kept.save()
     return experiment
 
 
@@ -311,7 +313,7 @@ def _studies(
     door = _Doors(loaded, find_study)
     for name in list(loaded):
         code = loaded[name].code = records.study_code(loaded[name].settings)
-        key = f"results_version/{name}:{conf.ground}{code}"
+        key = f"results_version/{name}:{records.room_hash(name)}{code}"
         try:
             loaded[name].results_version, loaded[name].modules = conf.cache.get(key, partial(_of_door, door, name))
         except UserError as error:  # its module cannot be imported
@@ -344,7 +346,7 @@ def _add_records(
     """Add the records of a group to their studies; mistakes are kept in conf.errors."""
     make = getattr(records, f"{group}_record")
     for name, study in loaded.items():
-        extra = content_hash([study.settings, study.code])
+        extra = [study.settings["module"], study.settings["path"], study.code]
         target: dict[str, dict[str, Any]] = getattr(study, NAMES_OF[group])
         files = option_names(conf.folder / group / name)
         conf.prepare(f"{group}/{name}", files, extra)

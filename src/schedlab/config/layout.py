@@ -49,23 +49,12 @@ class Layout:
             self._refuse_unknown_options(name)
         self._refuse_strange_places()
         self._refuse_circles()
-        self.broken |= {name for name in self.hashes if self.broken & self._below(name)}
+        self.broken |= {name for name in self.hashes if self.broken & self.below(name)}
 
     def is_own(self, name: str) -> bool:
         """Tell whether a file is one whose edit touches its own record only."""
         parts = name.split("/")
         return parts[0] in OWN_GROUPS and len(parts) == 3 and not parts[-1].startswith("_")
-
-    def own_and_bases(self, name: str) -> list[str]:
-        """Return the hashes of a file and of all it builds on in its own folder, since a scenario may build on another
-        one.
-        """
-        group = name.rpartition("/")[0]
-        bases = [base for base in self.builds_on.get(name, ()) if base.rpartition("/")[0] == group]
-        return [
-            self.hashes[name],
-            *(found for base in bases if base in self.hashes for found in self.own_and_bases(base)),
-        ]
 
     def _take(self, path: Path) -> None:
         name = path.relative_to(self.folder).as_posix()
@@ -181,8 +170,8 @@ class Layout:
                 queue += self.builds_on.get(here, ())
         return False
 
-    def _below(self, name: str) -> set[str]:
-        """A file and everything that it builds on."""
+    def below(self, name: str) -> set[str]:
+        """Return a file and everything that it builds on, by their names."""
         seen, queue = set(), [name]
         while queue:
             here = queue.pop()

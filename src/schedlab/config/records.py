@@ -27,7 +27,7 @@ from schedlab.config.files import content_hash, file_hash, write_text
 from schedlab.config.layout import Layout
 from schedlab.config.plugins import class_mistakes, is_file_target
 from schedlab.config.readers import option_names, read_yaml
-from schedlab.config.runtime.provenance import source_hash
+from schedlab.config.runtime.provenance import room_hash
 from schedlab.config.schema import NoSettings, Settings, merged, names_within, validate
 from schedlab.config.settings import (
     FigureSettings,
@@ -142,7 +142,7 @@ class RecordCache:
 
 
 def study_code(settings: Mapping[str, Any]) -> str:
-    """Return a hash of the Python files of a study that is none of the package's, which `source_hash` does not see;
+    """Return a hash of the Python files of a study that is none of the package's, which `room_hash` does not see;
     else ''.
     """
     place = study_folder(settings)
@@ -200,13 +200,6 @@ class ConfigurationFolder:
             )
         if self.layout.broken & {"config.yaml", f"scale/{scale}.yaml"}:
             raise UserErrors(self.errors)
-        own = self.layout.is_own
-        shared = {
-            name: digest
-            for name, digest in self.layout.hashes.items()
-            if not own(name) and not name.startswith("claims/")
-        }
-        self.ground = content_hash([shared, scale, [override.text for override in self.overrides], source_hash()])
 
     def holds(self, name: str) -> bool:
         """Tell whether there is a file of this name (relative, with its ending)."""
@@ -230,9 +223,11 @@ class ConfigurationFolder:
         """Return the values of the scale, cached or typed by the studies' doors. Raises UserErrors: files are composed
         with them.
         """
+        rooms = [room_hash(name) for name in self.layout.studies]
+        given = [self.composer.scale_of(""), self.layout.studies, rooms]
         with self._alone():
             return self.cache.get(
-                f"scale:{self.ground}",
+                f"scale:{content_hash(given)}",
                 lambda: scale_settings(self.folder, self.scale, doors(), self.layout.studies, self.overrides),
             )
 
@@ -255,8 +250,29 @@ class ConfigurationFolder:
             self.composer.made.prepare(group, new)
 
     def _key(self, group: str, name: str, extra: Any) -> str:
-        file = f"{group}/{name}.yaml"
-        return f"{group}/{name}@{self.scale}:{content_hash([self.layout.own_and_bases(file), self.ground, extra])}"
+        """The key of what is made of a file: all that it builds on, its study's sizes, the overrides that may touch it,
+        and the code that reads it.
+        """
+        study = group.partition("/")[2] or (name if group == "study" else "")
+        behind = sorted(self.layout.below(f"{group}/{name}.yaml"))
+        given = [
+            [self.layout.hashes.get(file) for file in ("config.yaml", *behind)],
+            self.composer.scale_of(study),
+            [override.text for override in self.overrides if self._may_touch(override, group, name, behind)],
+            room_hash(study),
+            extra,
+        ]
+        return f"{group}/{name}@{self.scale}:{content_hash(given)}"
+
+    def _may_touch(self, override: Override, group: str, name: str, behind: Iterable[str]) -> bool:
+        """Tell whether an override sets a value of a file or of one behind it; of a member, any family may be meant."""
+        if override.keys == ("seed",):
+            return True
+        names = set(option_names(self.folder / group)) - {name}
+        if override.keys[: group.count("/") + 1] == tuple(group.split("/")) and not override.below(group, names):
+            return True
+        files = [Path(file).with_suffix("") for file in behind]
+        return any(override.below(file.parent.as_posix(), (file.name,)) for file in files)
 
     def record(self, group: str, name: str, make: Callable[[Composed, str], Any], extra: Any = None) -> Any:
         """Return the record of conf/<group>/<name>.yaml, which is no family; None where it is wrong."""
@@ -417,21 +433,20 @@ def scenario_record(composed: Composed, name: str, study: Study) -> dict[str, An
 
 
 def checked_scenario(composed: Composed, name: str, study: Study) -> Any:
-    """Return the typed scenario of a file after all checks of its rules and its study, also those of mode reference.
-    Raises UserErrors.
+    """Return the typed scenario of a file after all checks of its rules and its study in the file's own mode. Raises
+    UserErrors.
     """
     try:
         scenario: Any = typed(study.scenario, composed, name)
     except UserErrors as several:
         raise UserErrors([*several.errors, *_named_rule_mistakes(composed, study)]) from None
     assert isinstance(scenario, ScenarioSettings)
-    for always in (False, True) if composed.values.get("reference") else (False,):
-        given, located = _in_mode(study.scenario, composed, always)
-        if errors := [*_rule_mistakes(given, located, study)]:
-            raise UserErrors([*errors, *_class_mistakes(given, located)])
-        with _placed(located):
-            if errors := list(study.check(given) if study.check else ()):
-                raise UserErrors(errors)
+    given, located = _in_mode(study.scenario, composed)
+    if errors := [*_rule_mistakes(given, located, study)]:
+        raise UserErrors([*errors, *_class_mistakes(given, located)])
+    with _placed(located):
+        if errors := list(study.check(given) if study.check else ()):
+            raise UserErrors(errors)
     return scenario
 
 
@@ -517,8 +532,6 @@ def policy_record(composed: Composed, name: str, study: Study) -> dict[str, Any]
     """
     policy: PolicySettings = typed(PolicySettings, composed, name)
     target, learner, files = _learner(*_in_mode(PolicySettings, composed), study)
-    if composed.values.get("reference"):
-        _learner(*_in_mode(PolicySettings, composed, always=True), study)
     return {
         "name": policy.name,
         "recipe": policy.recipe,

@@ -20,6 +20,7 @@ An override sets one key of the composition for one run. Hydra's grammar reads i
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.schema import merged
 
 FAMILY_KEYS = ("sweep", "for_each")
+_WORDS = ("null", "true", "false", "nan", "inf")  # that Hydra reads as values
 IN_STUDY = ("scenario", "policy", "figure")  # groups whose files belong to a study
 Path = tuple[str, ...]
 
@@ -153,12 +155,15 @@ class Override:
         return None
 
 
-def assignments(text: str | Sequence[str]) -> list[str]:
+def assignments(text: Any) -> list[str]:
     """Return the assignments of a text, which spaces and commas outside brackets and quotes separate; of a list each
-    entry is one.
+    entry is one. Raises UserError for what is neither: Snakemake reads the text as YAML.
     """
+    if isinstance(text, Sequence) and not isinstance(text, str) and all(isinstance(entry, str) for entry in text):
+        return list(text)
     if not isinstance(text, str):
-        return [str(entry) for entry in text]
+        remedy = """write a list of assignments: set='["KEY=VALUE", "KEY=VALUE"]'"""
+        raise UserError(f"as YAML it is {text!r}"[:200], where="--config: set", expected="KEY=VALUE", remedy=remedy)
     found, depth, quote = [""], 0, ""
     for letter in text:
         if quote or letter in "'\"":
@@ -179,7 +184,20 @@ def of_scenario(study: str, name: str, words: Sequence[str]) -> list[Override]:
 
 def overlay(values: Mapping[str, Any]) -> list[Override]:
     """Return the overrides of nested values, as a file for `--configfile` holds them."""
-    return [Override(f"{'.'.join(keys)}={value_text(value)}", keys, value) for keys, value in _leaves(dict(values), ())]
+    return [
+        Override(f"{'.'.join(keys)}={setting_text(value)}", keys, value) for keys, value in _leaves(dict(values), ())
+    ]
+
+
+def setting_text(value: Any) -> str:
+    """Return a plain value as Hydra's grammar reads it behind `KEY=`."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {setting_text(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(setting_text, value)) + "]"
+    if isinstance(value, str) and (not re.fullmatch(r"[A-Za-z_][\w./-]*", value) or value.lower() in _WORDS):
+        return "'" + re.sub(r"(\\*)('|\Z)", lambda found: 2 * found[1] + (found[2] and r"\'"), value) + "'"
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def with_value(values: Any, path: Sequence[str], value: Any, resolve: Callable[[str], Any] = str) -> Any:

@@ -99,23 +99,51 @@ def source_hash() -> str:
 
 
 def source_now() -> str:
-    """Return 16 hexadecimal digits over the names and bytes of all Python files of the package.
+    """Return 16 hexadecimal digits over the names and bytes of all Python files of the package."""
+    return _digest(_source_files())
 
-    A file that vanishes meanwhile, as where a checkout is being changed, counts as empty.
+
+def room_hash(study: str) -> str:
+    """Return 16 hexadecimal digits over the files that may make what is read of a study's configuration: without the
+    other studies, the stages and the command line. As of when this process first asked.
+    """
+    others = ("cli/", "stages/", "config/runtime/")
+    return _digest(
+        {
+            name: content
+            for name, content in _first_files().items()
+            if not name.startswith(others) and (not name.startswith("studies/") or name.split("/")[1] == study)
+        }
+    )
+
+
+def _digest(files: Mapping[str, bytes]) -> str:
+    digest = hashlib.sha256()
+    for name, content in files.items():
+        digest.update(name.encode() + b"\0")
+        digest.update(content)
+    return digest.hexdigest()[:16]
+
+
+def _source_files() -> dict[str, bytes]:
+    """The Python files of the package by their names, sorted, with their SHA-256; one that vanishes meanwhile, as where
+    a checkout is being changed, counts as empty.
     """
     root = Path(schedlab.__file__).parent
-    digest = hashlib.sha256()
     found = [
         Path(folder, name) for folder, _, names in os.walk(root) for name in names if name.endswith(".py")
     ]  # bears what vanishes
+    files = {}
     for path in sorted(found):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
         try:
             content = path.read_bytes()
         except FileNotFoundError:
             content = b""
-        digest.update(hashlib.sha256(content).digest())
-    return digest.hexdigest()[:16]
+        files[path.relative_to(root).as_posix()] = hashlib.sha256(content).digest()
+    return files
+
+
+_first_files = cache(_source_files)
 
 
 def edited_source() -> str | None:
