@@ -196,7 +196,7 @@ def test_a_variant_composes_what_its_values_touch(conf: Path, tmp_path: Path, mo
         composed.clear()
         cache = tmp_path / "records-small-other.json"
         loaded = experiment.load(conf, "small", find_study, cache, overrides=parsed([override]), variant="other")
-        assert set(composed) - {"ramp"} == touched and loaded.run == "small-other"
+        assert set(composed) - {"ramp", "theme"} == touched and loaded.run == "small-other"
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ from schedlab.config.errors import UserError, UserErrors, did_you_mean, nearest
 from schedlab.config.files import content_hash, file_hash
 from schedlab.config.readers import option_names
 from schedlab.config.records import NAMES_OF, StudyRecords
+from schedlab.config.runtime.provenance import room_hash
+from schedlab.config.runtime.record_cache import RecordCache
 from schedlab.config.variations import Override
 
 T = TypeVar("T")
@@ -40,7 +42,7 @@ class Experiment:
     scale_values: dict[str, Any]
     theme: dict[str, Any]
     studies: dict[str, StudyRecords]
-    cache: records.RecordCache
+    cache: RecordCache
     variant: str = ""
     overrides: tuple[Override, ...] = ()
     not_run: list[tuple[str, str, str]] = field(default_factory=list)
@@ -229,9 +231,9 @@ def load(
     overrides, variant: values of single keys for this run, and the name of the run that has them
     A mistake in config.yaml or in the scale, on which every file builds, is told without what follows from it.
     """
-    kept = records.RecordCache(cache)
+    kept = RecordCache(cache)
     if cache is not None and variant:  # most files are those of the scale itself
-        kept.known = records.RecordCache(cache.with_name(f"records-{scale}.json")).known | kept.known
+        kept.known = RecordCache(cache.with_name(f"records-{scale}.json")).known | kept.known
     conf = records.ConfigurationFolder(Path(folder), scale, kept, made, overrides)
     seed = conf.root_seed()
     loaded, door = _studies(conf, find_study)
@@ -259,7 +261,7 @@ def scenario_records(
 
     scale: at which the files are composed. Raises UserErrors with every mistake found.
     """
-    conf = records.ConfigurationFolder(Path(folder), scale, records.RecordCache(cache))
+    conf = records.ConfigurationFolder(Path(folder), scale, RecordCache(cache))
     loaded, door = _studies(conf, find_study)
     _add_records(conf, loaded, door, "scenario")
     if conf.errors:
@@ -313,7 +315,7 @@ def _studies(
     door = _Doors(loaded, find_study)
     for name in list(loaded):
         code = loaded[name].code = records.study_code(loaded[name].settings)
-        key = f"results_version/{name}:{records.room_hash(name)}{code}"
+        key = f"results_version/{name}:{room_hash(name)}{code}"
         try:
             loaded[name].results_version, loaded[name].modules = conf.cache.get(key, partial(_of_door, door, name))
         except UserError as error:  # its module cannot be imported

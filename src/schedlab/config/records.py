@@ -16,18 +16,19 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import schedlab
 from schedlab.config.composition import Composed, Composer, Compositions
 from schedlab.config.contract import Study
 from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError, UserErrors, did_you_mean, nearest
-from schedlab.config.files import content_hash, file_hash, write_text
+from schedlab.config.files import content_hash, file_hash
 from schedlab.config.layout import Layout
 from schedlab.config.plugins import class_mistakes, is_file_target
 from schedlab.config.readers import option_names, read_yaml
 from schedlab.config.runtime.provenance import room_hash
+from schedlab.config.runtime.record_cache import RecordCache
 from schedlab.config.schema import NoSettings, Settings, merged, names_within, validate
 from schedlab.config.settings import (
     FigureSettings,
@@ -40,7 +41,6 @@ from schedlab.config.settings import (
 )
 from schedlab.config.variations import Override, nested
 
-T = TypeVar("T")
 FindStudy = Callable[[Mapping[str, Any]], Study]  # typed study settings as plain values -> the study's door
 
 
@@ -97,48 +97,6 @@ class StudyRecords:
             name for name, record in self.scenarios.items() if record["in_figures"] == "all"
         ]
         return [name for name in named if name in self.scenarios]
-
-
-class RecordCache:
-    """Values by content hash, kept in one JSON file between runs; unreadable or foreign files are ignored."""
-
-    def __init__(self, file: Path | None) -> None:
-        self.file = file
-        self.known: dict[str, Any] = {}
-        self.used: dict[str, Any] = {}
-        if file is not None:
-            try:
-                self.known = json.loads(file.read_text(encoding="utf-8"))
-            except (OSError, ValueError):
-                self.known = {}
-        if not isinstance(self.known, dict):
-            self.known = {}
-
-    def get(self, key: str, make: Callable[[], T]) -> T:
-        """Return the value kept under `key`, made now where there is none."""
-        if key not in self.used:
-            self.used[key] = self.known[key] if key in self.known else make()
-        value: T = self.used[key]
-        return value
-
-    def has(self, key: str) -> bool:
-        """Tell whether `key` was kept or put; it counts as used then."""
-        if key in self.known:
-            self.used[key] = self.known[key]
-        return key in self.used
-
-    def save(self, prune: bool = False) -> None:
-        """Write what this run added; `prune` drops what it did not use. A folder that cannot be written costs time
-        only.
-        """
-        kept = self.used if prune else {**self.known, **self.used}
-        if self.file is None or kept.keys() == self.known.keys():
-            return
-        try:
-            write_text(self.file, json.dumps(kept, separators=(",", ":")))
-        except OSError:
-            return
-        self.known = dict(kept)
 
 
 def study_code(settings: Mapping[str, Any]) -> str:

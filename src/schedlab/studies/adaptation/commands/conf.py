@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from schedlab.config.composition import Composed, Composer
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.readers import option_names, read_yaml
-from schedlab.config.records import ConfigurationFolder, RecordCache, checked_scenario, policy_record
+from schedlab.config.records import ConfigurationFolder, checked_scenario, policy_record
+from schedlab.config.runtime.record_cache import RecordCache
 from schedlab.config.schema import Settings, validate
 from schedlab.config.variations import Override, of_scenario
 from schedlab.studies.adaptation.scenario import AdaptationScenario

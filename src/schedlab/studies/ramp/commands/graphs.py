@@ -10,7 +10,8 @@ from pathlib import Path
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.files import write_text
 from schedlab.config.readers import option_names
-from schedlab.config.records import ConfigurationFolder, RecordCache
+from schedlab.config.records import ConfigurationFolder
+from schedlab.config.runtime.record_cache import RecordCache
 from schedlab.config.schema import validate
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import save, theme

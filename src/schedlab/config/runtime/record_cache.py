@@ -1,0 +1,54 @@
+"""The cache of records between runs: values by the hash of what they are made of, in one JSON file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from schedlab.config.files import write_text
+
+T = TypeVar("T")
+
+
+class RecordCache:
+    """Values by content hash, kept in one JSON file between runs; unreadable or foreign files are ignored."""
+
+    def __init__(self, file: Path | None) -> None:
+        self.file = file
+        self.known: dict[str, Any] = {}
+        self.used: dict[str, Any] = {}
+        if file is not None:
+            try:
+                self.known = json.loads(file.read_text(encoding="utf-8"))
+            except (OSError, ValueError):
+                self.known = {}
+        if not isinstance(self.known, dict):
+            self.known = {}
+
+    def get(self, key: str, make: Callable[[], T]) -> T:
+        """Return the value kept under `key`, made now where there is none."""
+        if key not in self.used:
+            self.used[key] = self.known[key] if key in self.known else make()
+        value: T = self.used[key]
+        return value
+
+    def has(self, key: str) -> bool:
+        """Tell whether `key` was kept or put; it counts as used then."""
+        if key in self.known:
+            self.used[key] = self.known[key]
+        return key in self.used
+
+    def save(self, prune: bool = False) -> None:
+        """Write what this run added; `prune` drops what it did not use. A folder that cannot be written costs time
+        only.
+        """
+        kept = self.used if prune else {**self.known, **self.used}
+        if self.file is None or kept.keys() == self.known.keys():
+            return
+        try:
+            write_text(self.file, json.dumps(kept, separators=(",", ":")))
+        except OSError:
+            return
+        self.known = dict(kept)
