@@ -43,7 +43,7 @@ class Code:
     """The code of some packages as it lies in their folders.
 
     packages  name -> folder; by default schedlab's own
-    remember  keeps what was read of a file, by its path, size and time of change (records.RecordCache.get)
+    remember  keeps what was read of a file, by its path, size and time of change (record_cache.RecordCache.get)
     """
 
     def __init__(self, packages: Mapping[str, Path] | None = None, remember: Remember | None = None) -> None:
