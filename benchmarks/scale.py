@@ -150,7 +150,7 @@ def write_log(path: Path, jobs: int) -> Path:
 
 def _read(path: Path) -> Trace:
     from schedlab.workloads.clean import CleaningSettings
-    from schedlab.workloads.read_log import read_log
+    from schedlab.workloads.prepare import read_log
 
     return read_log(path, CleaningSettings())[0]
 

@@ -268,7 +268,7 @@ def write_communication(path: Path, count: int, hosts: int) -> None:
 
 def first_come_first_served(simulation: object, hosts: int) -> None:
     """Schedule without PyBatsim, so that what is measured is the simulator's."""
-    from schedlab.batsim.schedulers.host_set import HostSet
+    from schedlab.batsim.schedulers.queue_scheduler import HostSet
 
     free, waiting, running = HostSet([(0, hosts - 1)]), deque(), {}
     while (message := simulation.next_message()) is not None:

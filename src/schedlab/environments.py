@@ -9,7 +9,7 @@ import gymnasium
 ENVIRONMENTS = {
     "schedlab/Adaptation-v0": "schedlab.studies.adaptation.example:make",
     "schedlab/Batch-v0": "schedlab.studies.batch.env.env:make",
-    "schedlab/BatchWeights-v0": "schedlab.studies.batch.env.weights:make",
+    "schedlab/BatchWeights-v0": "schedlab.studies.batch.env.env:make_weights",
     "schedlab/CloudLive-v0": "schedlab.studies.cloud.live.env:make",
     "schedlab/CloudReplay-v0": "schedlab.studies.cloud.replay.env:make",
     "schedlab/Hetero-v0": "schedlab.studies.hetero.env.env:make",

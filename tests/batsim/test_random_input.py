@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from small_runs import platform, workload
 
 from schedlab.batsim.backends.backend import message_text
-from schedlab.batsim.files.events import read_events
+from schedlab.batsim.files.workload import read_events
 from schedlab.batsim.simulator.options import Options
 from schedlab.batsim.simulator.simulation import Simulation
 from schedlab.config.errors import UserError

@@ -16,7 +16,7 @@ from schedlab.batsim.backends.pybatsim_bus import PyBatsimRun, run_pybatsim
 from schedlab.batsim.errors import SimulationDeadlock
 from schedlab.batsim.scheduler_loading import OURS, load_scheduler
 from schedlab.batsim.schedulers import conservative
-from schedlab.batsim.schedulers.host_set import HostSet
+from schedlab.batsim.schedulers.queue_scheduler import HostSet
 from schedlab.config.errors import UserError
 
 HOSTS = 6

@@ -98,7 +98,7 @@ def _read_workload(path: Path) -> None:
 
 
 def _read_events(path: Path) -> None:
-    from schedlab.batsim.files.events import read_events
+    from schedlab.batsim.files.workload import read_events
 
     read_events(path, 4)
 

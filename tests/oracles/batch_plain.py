@@ -11,9 +11,9 @@ import math
 from collections.abc import Callable, Sequence
 from math import log, log10, sqrt
 
+from schedlab.studies.batch.compat.nan_order import BlockingSimulation, Cluster
 from schedlab.studies.batch.jobs import Jobs, Machine, Prefill
 from schedlab.studies.batch.rules import MOST_DAYS, LinearPriority, positive_request
-from schedlab.studies.batch.simulator.nan_scores import BlockingSimulation, Cluster
 from schedlab.studies.batch.simulator.scores import CANDIDATES, planning_orders
 
 Score = Callable[[int, float], float]  # (job, clock) -> score

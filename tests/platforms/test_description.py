@@ -40,7 +40,7 @@ def test_a_description_of_shipped_types(tmp_path, monkeypatch):
     assert (found.cores, found.reference_speed, found.core_names()[-1]) == (16, 12.0, "cor_15")
     assert [node.memory for node in found.nodes()] == [32000, 32000]
     assert [processor.first_core for processor in found.processors()] == [0, 4, 8, 12]
-    assert found.node_of_core.tolist() == [0] * 8 + [1] * 8
+    assert [sum(processor.cores for processor in node.processors) for node in found.nodes()] == [8, 8]
     assert found.processor_of_core.tolist() == sorted([0, 1, 2, 3] * 4)
 
 

@@ -16,8 +16,7 @@ from small_traces import trace
 from schedlab.config.errors import UserError
 from schedlab.workloads import swf
 from schedlab.workloads.clean import PROFILES, CleaningSettings, clean
-from schedlab.workloads.prepare import write_trace
-from schedlab.workloads.read_log import read_log
+from schedlab.workloads.prepare import read_log, write_trace
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.swf import read_swf, write_swf
 from schedlab.workloads.trim import TrimSettings, trim

@@ -170,7 +170,7 @@ def _short(value: Any) -> str:
 def _clean(arguments: argparse.Namespace) -> int:
     from schedlab.config.files import write_json
     from schedlab.workloads.clean import CleaningSettings
-    from schedlab.workloads.read_log import read_log
+    from schedlab.workloads.prepare import read_log
     from schedlab.workloads.swf import write_swf
 
     options = {"profile": arguments.profile, "shift": arguments.shift}

@@ -117,14 +117,6 @@ class Hierarchy:
         return np.repeat([processor.id for processor in self.processors()], self._cores_of_processors)
 
     @cached_property
-    def node_of_core(self) -> np.ndarray:
-        """Number of each core's node, (cores,) int64."""
-        nodes = list(self.nodes())
-        return np.repeat(
-            [node.id for node in nodes], [sum(processor.cores for processor in node.processors) for node in nodes]
-        )
-
-    @cached_property
     def gflops(self) -> np.ndarray:
         """Full speed of each core, (cores,) float64, Gflop/s."""
         return np.repeat([processor.gflops_per_core for processor in self.processors()], self._cores_of_processors)

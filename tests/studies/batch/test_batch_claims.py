@@ -13,8 +13,10 @@ import yaml
 
 import shipped_conf
 from conformance.batch_recorded import window_measures
+from schedlab.config.plugins import load_object
 from schedlab.config.schema import validate
 from schedlab.evaluation.claims import agree, read_claims
+from schedlab.studies.batch.legacy import WAITING_RULES
 from schedlab.studies.batch.problem import RULE_MAKERS, BatchProblem
 from schedlab.studies.batch.scenario import BatchScenario, WindowSettings
 from schedlab.studies.batch.windows import first_job, window_units
@@ -138,7 +140,8 @@ def as_published(scenario: str, shared_data: Path) -> BatchProblem:
 )
 def test_published_baselines_of_the_tests_waited(scenario: str, rule: str, shared_data: Path) -> None:
     problem = as_published(scenario, shared_data)
-    windows = [problem.rollout(RULE_MAKERS[f"{rule}_waiting"]({}, problem, 0), unit) for unit in problem.units("test")]
+    waiting = load_object(WAITING_RULES[f"{rule}_waiting"])({}, problem, 0)
+    windows = [problem.rollout(waiting, unit) for unit in problem.units("test")]
     weights = WEIGHTS.get(scenario, [1] * len(windows))
     trace = scenario.removeprefix("published_test_").replace("_", "-")
     claim = next(claim for claim in LEDGER if claim.id == f"test-{trace}-{rule}")

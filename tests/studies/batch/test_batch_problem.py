@@ -70,8 +70,7 @@ def test_published_windows_that_cannot_be(starts, told):
 
 def test_every_rule_scores_every_measure(problem):
     unit = problem.units("test")[0]
-    rules = {name: make for name, make in RULE_MAKERS.items() if not name.endswith("_waiting")}
-    found = {name: problem.rollout(make({}, problem, 0), unit) for name, make in rules.items()}
+    found = {name: problem.rollout(make({}, problem, 0), unit) for name, make in RULE_MAKERS.items()}
     for outcome in found.values():
         assert outcome.scores.keys() == {metric.name for metric in METRICS}
         assert len(outcome.details["jobs"]) == 32
@@ -194,9 +193,8 @@ def test_published_baselines_wait_until_128_jobs_do(backfill):
     made = scenario(workload=workload, windows={"length": 400, "starts": [0]}, backfill=backfill)
     problem = BatchProblem(made, make_trace(made.workload)[0])
     unit = problem.units("test")[0]
-    rule, waiting = (
-        problem.rollout(RULE_MAKERS[name]({}, problem, 0), unit) for name in ("smallest", "smallest_waiting")
-    )
+    rules = [load_object(STUDY.rules[name])({}, problem, 0) for name in ("smallest", "smallest_waiting")]
+    rule, waiting = (problem.rollout(each, unit) for each in rules)
     jobs = waiting.details["jobs"]
     assert len(rule.details["jobs"]) == 400 and len(jobs) == 400 - 127
     assert jobs["start"].min() >= problem.jobs.submit[127]  # the 128th job must have come
@@ -204,7 +202,7 @@ def test_published_baselines_wait_until_128_jobs_do(backfill):
     with pytest.raises(UserError, match="fcfs_waiting"):
         short = scenario(windows={"length": 100})
         problem = BatchProblem(short, make_trace(short.workload)[0])
-        problem.rollout(RULE_MAKERS["fcfs_waiting"]({}, problem, 0), problem.units("test")[0])
+        problem.rollout(load_object(STUDY.rules["fcfs_waiting"])({}, problem, 0), problem.units("test")[0])
 
 
 def test_mistakes_of_a_scenario():

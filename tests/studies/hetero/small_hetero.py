@@ -14,6 +14,15 @@ from schedlab.studies.hetero.problem import HeteroProblem
 from schedlab.studies.hetero.scenario import HeteroScenario
 from small_conf import SHIPPED
 
+# Actions of the thesis on its learning case, of which the second and the last are the best.
+SELECTION = (
+    "shortest-high_gflops",
+    "shortest-high_mem_bw",
+    "shortest-low_power",
+    "first-high_gflops",
+    "first-high_mem_bw",
+)
+
 
 def part(name: str) -> dict[str, Any]:
     """The values of a shipped file of conf/."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from schedlab.batsim.errors import ProtocolError
 from schedlab.batsim.files.profiles import Composed, Delay, Receive, Send
 from schedlab.batsim.files.workload import accepts_any_size
-from schedlab.batsim.protocol.reply import date_of
+from schedlab.batsim.protocol.messages import date_of
 from schedlab.batsim.resource_set import ResourceSet, from_mask, parse_resources
 from schedlab.batsim.simulator.agenda import Turn
 from schedlab.batsim.simulator.live_job import FINAL_STATES, REJECTED, RUNNING, SUBMITTED, SUCCESS, LiveJob

@@ -14,13 +14,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from schedlab.batsim.errors import ProtocolError, SimulationDeadlock
-from schedlab.batsim.files.events import MACHINE_EVENTS, ExternalEvent, read_events
 from schedlab.batsim.files.outputs import Outputs
 from schedlab.batsim.files.profiles import computes
-from schedlab.batsim.files.workload import Job, Workload
-from schedlab.batsim.protocol.begin import begin_data
+from schedlab.batsim.files.workload import MACHINE_EVENTS, ExternalEvent, Job, Workload, read_events
 from schedlab.batsim.protocol.decisions import Decisions
-from schedlab.batsim.protocol.reply import checked_events
+from schedlab.batsim.protocol.messages import begin_data, checked_events
 from schedlab.batsim.resource_set import ResourceSet
 from schedlab.batsim.simulator.agenda import Agenda, Mailbox, Source, Turn
 from schedlab.batsim.simulator.energy import EnergyMeter

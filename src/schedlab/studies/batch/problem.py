@@ -6,7 +6,7 @@ import logging
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from schedlab.studies.batch.simulator.predictions import Past
 from schedlab.studies.batch.simulator.rollouts import RolloutPolicy, untrained_base
 from schedlab.studies.batch.simulator.simulate import Priorities, Schedule, simulate
 from schedlab.studies.batch.simulator.stepper import Drawn, Stepper, Task
-from schedlab.studies.batch.waiting_rules import WAITING_RULES, WaitingRule
 from schedlab.studies.batch.windows import first_job, part_of, require_test_windows, window_units
 from schedlab.workloads.trace import Trace
 
@@ -41,10 +40,23 @@ class RulePolicy:
         """Keep nothing from one window to the next."""
 
 
-AnyPolicy = Policy | RulePolicy | WaitingRule
+@runtime_checkable
+class WindowPolicy(Protocol):
+    """A policy that goes through an opened window itself, as the environment of its settings offers it."""
+
+    environment: EnvironmentSettings
+
+    def reset(self, unit: Unit) -> None:
+        """Begin a window."""
+
+    def schedule_window(self, stepper: Stepper) -> Schedule:
+        """Return what becomes of the jobs of the window."""
 
 
-def rule_maker(policy: RulePolicy | WaitingRule) -> RuleMaker:
+AnyPolicy = Policy | RulePolicy | WindowPolicy
+
+
+def rule_maker(policy: RulePolicy) -> RuleMaker:
     """Return the maker of a rule without values of its own."""
 
     def make(params: Mapping[str, Any], problem: Any, seed: int) -> Any:
@@ -78,11 +90,9 @@ def _row(action: Any) -> int:
     return row
 
 
-RULE_MAKERS = (
-    {name: rule_maker(RulePolicy(name)) for name in (*RULES, "planner")}
-    | {f"{rule}_waiting": rule_maker(WaitingRule(rule)) for rule in WAITING_RULES}
-    | {f"{name}_predicted": predicted_maker(name) for name in PREDICTED}
-)
+RULE_MAKERS = {name: rule_maker(RulePolicy(name)) for name in (*RULES, "planner")} | {
+    f"{name}_predicted": predicted_maker(name) for name in PREDICTED
+}
 
 
 class BatchProblem:
@@ -161,8 +171,8 @@ class BatchProblem:
         policy.reset(unit)
         if isinstance(policy, RulePolicy):
             return self.schedule(policy.rule, first_job(unit), unit.seed)
-        if isinstance(policy, WaitingRule):
-            return policy.schedule(self._opened(policy.environment, unit))
+        if isinstance(policy, WindowPolicy):
+            return policy.schedule_window(self._opened(policy.environment, unit))
         return self._stepped_schedule(policy, unit)
 
     def schedule(self, rule: Priorities, start: int, seed: int) -> Schedule:

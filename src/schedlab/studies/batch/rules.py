@@ -12,27 +12,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from schedlab.batsim.schedulers.priorities import PRIORITIES
 from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.plugins import load_object
 from schedlab.studies.batch.jobs import Jobs
+from schedlab.studies.batch.legacy import LEGACY_RULES
 
 UNKNOWN_REQUEST = 0.1  # s; stands for a requested time <= 0 where a rule divides by it or takes its logarithm
 PREDICTED = ("f1", "shortest", "smallest_area", "costly_per_area")  # bases of rollouts that are rules, too
-TINY = 1e-15  # the published UNICEP adds it to the wait and inside the logarithm
+F1 = PRIORITIES["f1"]
 
 
 @dataclass(frozen=True)
 class Priority:
-    """The scores (n,): `score`, or, if they depend on the clock t, -((t - submit) / scale) ** power * weight.
-
-    published  the score as the published simulator computes it, where some of its numbers are none (NaN); else None
-    """
+    """The scores (n,): `score`, or, if they depend on the clock t, -((t - submit) / scale) ** power * weight."""
 
     submit: np.ndarray
     score: np.ndarray | None
     scale: np.ndarray
     weight: np.ndarray
     power: int
-    published: np.ndarray | None = None
 
     def at(self, job: int, clock: float) -> float:
         """Return the score of one job at a time; the plain statement of what the kernels compute."""
@@ -69,13 +68,14 @@ def _ones(jobs: Jobs) -> np.ndarray:
     return np.ones(len(jobs))
 
 
-def _positive(values: np.ndarray) -> np.ndarray:
+def positive(values: np.ndarray) -> np.ndarray:
+    """Return values (n,), UNKNOWN_REQUEST where one is 0 or less."""
     return np.where(values > 0, values, UNKNOWN_REQUEST)
 
 
 def positive_request(jobs: Jobs) -> np.ndarray:
     """Return the requested times (n,) s, UNKNOWN_REQUEST where there is none."""
-    return _positive(jobs.requested)
+    return positive(jobs.requested)
 
 
 def area(jobs: Jobs) -> np.ndarray:
@@ -91,40 +91,17 @@ def _log_submit(jobs: Jobs) -> np.ndarray:
     return np.log10(np.maximum(jobs.submit, 0.0))  # minus infinity at 0: such a job comes first
 
 
-def _f1(jobs: Jobs) -> np.ndarray:
-    return np.log10(_positive(jobs.requested)) * jobs.procs + 870.0 * np.log10(_positive(jobs.submit))
-
-
-def _f2(jobs: Jobs) -> Priority:
-    """F2 takes the root of the requested time, which counts as 0 s where there is none.
-
-    The published simulator takes the root of -1 there: the order of NaN (nan_scores.run_scores) is part of recorded
-    start times and of tables. Only cleaning as published keeps such jobs; the default drops them.
-    """
-    root, weights = np.sqrt(_request(jobs)), 25600.0 * _log_submit(jobs)
-    missing = jobs.requested < 0
-    published = np.where(missing, np.nan, root) * jobs.procs + weights if missing.any() else None
-    return Priority(jobs.submit, root * jobs.procs + weights, _ones(jobs), _ones(jobs), 0, published)
-
-
 def _wfp3(jobs: Jobs) -> Priority:
-    return Priority(jobs.submit, None, _positive(jobs.requested), jobs.procs.astype(float), 3)
+    return Priority(jobs.submit, None, positive(jobs.requested), jobs.procs.astype(float), 3)
 
 
 def _unicep(jobs: Jobs) -> Priority:
-    return Priority(jobs.submit, None, np.log2(np.maximum(jobs.procs, 2)) * _positive(jobs.requested), _ones(jobs), 1)
+    return Priority(jobs.submit, None, np.log2(np.maximum(jobs.procs, 2)) * positive(jobs.requested), _ones(jobs), 1)
 
 
-def _legacy_request(jobs: Jobs) -> np.ndarray:
-    return np.where(jobs.requested == 0, UNKNOWN_REQUEST, jobs.requested)
-
-
-def _wfp3_legacy(jobs: Jobs) -> np.ndarray:
-    return -(((-1.0 - jobs.submit) / _legacy_request(jobs)) ** 3) * jobs.procs
-
-
-def _unicep_legacy(jobs: Jobs) -> np.ndarray:
-    return -((-1.0 - jobs.submit) + TINY) / (np.log2(jobs.procs + TINY) * _legacy_request(jobs))
+def _named(target: str) -> Callable[[Jobs], Priority]:
+    """The rule whose scores an object computes (`config.plugins.load_object`)."""
+    return _fixed(lambda jobs: load_object(target)(jobs))
 
 
 RULES: dict[str, Callable[[Jobs], Priority]] = {
@@ -134,15 +111,13 @@ RULES: dict[str, Callable[[Jobs], Priority]] = {
     "smallest": _fixed(lambda jobs: jobs.procs),
     "largest": _fixed(lambda jobs: -jobs.procs),
     "smallest_area": _fixed(lambda jobs: positive_request(jobs) * jobs.procs),
-    "f1": _fixed(_f1),
-    "f2": _f2,
+    "f1": _fixed(lambda jobs: F1.score(jobs.procs, positive(jobs.requested), jobs.submit, 0.0)),
+    "f2": _fixed(lambda jobs: np.sqrt(_request(jobs)) * jobs.procs + 25600.0 * _log_submit(jobs)),
     "f3": _fixed(lambda jobs: _request(jobs) * jobs.procs + 6860000.0 * _log_submit(jobs)),
     "f4": _fixed(lambda jobs: _request(jobs) * np.sqrt(jobs.procs) + 530000.0 * _log_submit(jobs)),
     "wfp3": _wfp3,
     "unicep": _unicep,
-    # published defect: the wait of a job not yet started counted as -1 - submit, which turns both upside down
-    "wfp3_legacy": _fixed(_wfp3_legacy),
-    "unicep_legacy": _fixed(_unicep_legacy),
+    **{name: _named(target) for name, target in LEGACY_RULES.items()},
 }
 
 

@@ -14,6 +14,7 @@ from schedlab.workloads.settings import WorkloadSettings
 
 Backfill = Literal["none", "legacy", "easy", "conservative"]
 BackfillOrder = Literal["default", "fcfs", "area", "rule"]
+TEXTBOOK: tuple[Backfill, ...] = ("easy", "conservative")
 BACKFILLS: tuple[Backfill, ...] = get_args(Backfill)  # in the order of their numbers in compiled code
 BACKFILL_ORDERS: tuple[BackfillOrder, ...] = get_args(BackfillOrder)
 

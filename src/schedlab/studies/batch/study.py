@@ -23,20 +23,15 @@ from schedlab.studies.batch.learners.stock_settings import (
     BatchMaskablePPOSettings,
     TrainingWindows,
 )
+from schedlab.studies.batch.legacy import WAITING_RULES
 from schedlab.studies.batch.metrics import METRICS
 from schedlab.studies.batch.rules import PREDICTED, RULES
 from schedlab.studies.batch.scenario import RESULTS_VERSION, TERMS, BatchScale, BatchScenario, require_order
-from schedlab.studies.batch.waiting_rules import WAITING_RULES
 from schedlab.workloads.prepare import write_trace
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.swf import read_swf
 
-RULE_NAMES = (
-    *RULES,
-    "planner",
-    *(f"{name}_waiting" for name in WAITING_RULES),
-    *(f"{name}_predicted" for name in PREDICTED),
-)
+RULE_NAMES = (*RULES, "planner", *(f"{name}_predicted" for name in PREDICTED))
 ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
 PROBLEM = ("workload", "windows", "backfill", "backfill_order", "kill", "warm_start", "environment")
 
@@ -149,7 +144,7 @@ STUDY = Study(
     scenario=BatchScenario,
     scale=BatchScale,
     metrics=METRICS,
-    rules={name: f"schedlab.studies.batch.problem:RULE_MAKERS[{name}]" for name in RULE_NAMES},
+    rules={name: f"schedlab.studies.batch.problem:RULE_MAKERS[{name}]" for name in RULE_NAMES} | WAITING_RULES,
     learners={
         "evolution": "schedlab.studies.batch.learners.search:EvolutionLearner",
         "chosen_rule": "schedlab.studies.batch.learners.search:ChosenRuleLearner",

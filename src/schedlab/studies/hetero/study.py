@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib.util
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from schedlab.batsim.scheduler_loading import OURS, load_scheduler, own_events
 from schedlab.config.contract import Problem, Requirement, Study
+from schedlab.config.errors import UserError, UserErrors
+from schedlab.config.settings import RuleSettings
 from schedlab.learning.stock.settings import phase_mistakes
+from schedlab.platforms.generate import hierarchy_of
+from schedlab.platforms.hierarchy import Hierarchy
 from schedlab.studies.hetero import prepare
-from schedlab.studies.hetero.checks import check
 from schedlab.studies.hetero.figures.settings import FIGURES
 from schedlab.studies.hetero.learners.settings import LEARNER_SETTINGS, STOCK
 from schedlab.studies.hetero.outcomes import DETAILS, METRICS
 from schedlab.studies.hetero.problem import HeteroProblem
-from schedlab.studies.hetero.rules import RULE_SETTINGS, RULES, own_rule
-from schedlab.studies.hetero.scenario import RESULTS_VERSION, TERMS, HeteroScale, HeteroScenario
+from schedlab.studies.hetero.rules import BEST_FIXED_PAIR, NEED_WALLTIMES, PAIRS, RULE_SETTINGS, RULES, own_rule
+from schedlab.studies.hetero.scenario import RESULTS_VERSION, TERMS, HeteroScale, HeteroScenario, check_replicates
 
 OWN_ROOM, STOCK_ROOM = "schedlab.studies.hetero.learners.policy_gradient", "schedlab.learning.stock.learner"
 ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
@@ -45,6 +51,93 @@ def inputs(scenario: HeteroScenario) -> dict[str, tuple[str, str]]:
 def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Problem:
     """Return one scenario with its platform and workloads."""
     return HeteroProblem(prepare.scenario_of(values), inputs["platform"], inputs["resources"], inputs["workloads"])
+
+
+Rules = Sequence[tuple[int, RuleSettings, str]]  # number, rule, what it runs
+
+
+def check(scenario: HeteroScenario) -> Iterable[UserError]:
+    """Yield the mistakes of a scenario: platform, jobs larger than it, replicates, rules, energy."""
+    hierarchy = None
+    try:
+        hierarchy = hierarchy_of(scenario.platform)
+    except UserErrors as several:
+        yield from (_at(error, "platform") for error in several.errors)
+    except UserError as error:
+        yield _at(error, "platform")
+    if hierarchy is not None:
+        yield from _check_sizes(scenario, hierarchy)
+    yield from check_replicates(scenario.workload, scenario.replicates)
+    if scenario.energy and not scenario.platform.energy:
+        yield UserError("energy is asked for", where="platform.energy", expected="true, to have the hosts' powers")
+    rules = [(number, rule, rule.target or rule.name) for number, rule in enumerate(scenario.rule_settings())]
+    yield from _check_rules(scenario, rules)
+    yield from _check_decisions(scenario, rules)
+
+
+def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[UserError]:
+    """Jobs drawn for a larger machine than the platform; a trace is looked at when it is read."""
+    workload = scenario.workload
+    if workload.source != "lublin":
+        return
+    drawn = workload.lublin.processors
+    if drawn > hierarchy.cores:
+        what, expected = f"jobs are drawn for {drawn} processors", f"at most {hierarchy.cores}, as {hierarchy.name} has"
+        yield UserError(what, where="workload.lublin.processors", expected=expected)
+    if not workload.batsim.missing_memory:
+        what, expected = "the model gives jobs no memory", "MB per core, one of which each job gets, as [1000, 2000]"
+        yield UserError(what, where="workload.batsim.missing_memory", expected=expected)
+    for kind in ("typeless",) if workload.lublin.types == "typeless" else ("batch", "interactive"):
+        try:
+            workload.lublin.bounds(kind)
+        except UserError as error:
+            yield _at(error, "workload.lublin")
+
+
+def _check_rules(scenario: HeteroScenario, rules: Rules) -> Iterable[UserError]:
+    """What our schedulers need and the scenario lacks, and schedulers that PyBatsim lacks."""
+    needy = [rule.name for _, rule, target in rules if target in NEED_WALLTIMES]
+    if needy and scenario.workload.source != "batsim" and scenario.workload.batsim.walltime == "none":
+        what = f"the jobs get no walltimes, which {', '.join(needy)} need{'s' if len(needy) == 1 else ''}"
+        yield UserError(what, where="workload.batsim.walltime", expected="requested or slowest_core")
+    for number, rule, target in rules:
+        if target == "pybatsim" and importlib.util.find_spec("batsim"):  # where it is missing, the job says so
+            try:
+                with TemporaryDirectory(prefix="schedlab-") as folder, own_events(f"{folder}/run") as prefix:
+                    load_scheduler(rule.params["scheduler"], rule.params.get("options") or {}, prefix)
+            except UserError as error:
+                yield _at(error, f"rules.{number}.params.scheduler")
+
+
+def _check_decisions(scenario: HeteroScenario, rules: Rules) -> Iterable[UserError]:
+    """What the decision system needs, and the choice of cores beneath schedulers."""
+    deciding = [rule.name for _, rule, target in rules if target in (BEST_FIXED_PAIR, *PAIRS)] + list(scenario.policies)
+    pstates, key = scenario.platform.pstates, "platform.pstates.managed"
+    if not pstates.managed:
+        if deciding:
+            named = ", ".join(deciding[:3]) + (f" and {len(deciding) - 3} more" if len(deciding) > 3 else "")
+            yield UserError(f"{named} manage the cores' pstates, and there are none", where=key, expected="true")
+        for number, rule, target in rules:
+            if target in OURS and rule.params.get("cores", "lowest") != "lowest":
+                what = "cores are chosen on managed pstates only"
+                yield UserError(what, where=f"rules.{number}.params.cores", expected=f"{key}: true")
+    elif not scenario.platform.energy:
+        yield UserError("pstates need the powers of the hosts", where="platform.energy", expected="true")
+    for number, rule, target in rules:
+        if target == BEST_FIXED_PAIR:
+            split, where = rule.params.get("split", "validation"), f"rules.{number}.params"
+            if not getattr(scenario.replicates, split, 1):
+                what, expected = f"no workload of the split {split}", f"replicates.{split}: 1 or more"
+                yield UserError(what, where=f"{where}.split", expected=expected)
+            if not scenario.energy and str(rule.params.get("metric", "")).startswith("energy"):
+                expected = "energy: true, or another metric"
+                yield UserError("energy is not scored here", where=f"{where}.metric", expected=expected)
+
+
+def _at(error: UserError, key: str) -> UserError:
+    """An error of a part of the scenario at the key that holds it, which then gets the file's name."""
+    what = f"{error.where}: {error.what}" if error.where and error.where != "--scheduler" else error.what
+    return UserError(what, where=key, expected=error.expected, remedy=error.remedy)
 
 
 STUDY = Study(

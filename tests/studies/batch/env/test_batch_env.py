@@ -17,9 +17,9 @@ from schedlab.config.errors import UserError
 from schedlab.studies.batch.env import env
 from schedlab.studies.batch.env import vector as env_vector
 from schedlab.studies.batch.env import weights as env_weights
+from schedlab.studies.batch.env.env import example_task
 from schedlab.studies.batch.env.observe import EMPTY
 from schedlab.studies.batch.env.settings import EnvironmentSettings
-from schedlab.studies.batch.example import example_task
 from schedlab.studies.batch.metrics import job_table, measures
 from schedlab.studies.batch.scenario import BACKFILLS
 from schedlab.studies.batch.simulator.simulate import simulate

@@ -12,10 +12,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from schedlab.studies.batch.env.env import example_task
 from schedlab.studies.batch.env.layouts import Layout, layout_of, layout_seen
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.env.vector import BatchVectorEnv
-from schedlab.studies.batch.example import example_task
 from schedlab.studies.batch.jobs import Machine
 from schedlab.studies.batch.learners.networks import (
     EXCLUDED,

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from small_jobs import jobs_from, windows
 
 from oracles.batch_plain import run_rule, textbook_starts
+from schedlab.studies.batch.compat.nan_order import BlockingSimulation, f2_scores, run_scores
 from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, prefill
 from schedlab.studies.batch.metrics import usage
 from schedlab.studies.batch.rules import RULES, priority
 from schedlab.studies.batch.scenario import BACKFILLS
-from schedlab.studies.batch.simulator.nan_scores import BlockingSimulation, run_scores
 from schedlab.studies.batch.simulator.simulate import Schedule, simulate
 
 rules = st.sampled_from(sorted(RULES))
@@ -28,10 +28,9 @@ def plain_starts(jobs: Jobs, machine: Machine, rule: str, backfill: str, before:
 
 
 def run_plainly(simulation: BlockingSimulation, rule: str, jobs: Jobs) -> list[float]:
-    found = priority(rule, jobs)
-    return (
-        run_rule(simulation, found.at) if found.published is None else run_scores(simulation, found.published.tolist())
-    )
+    if rule == "f2" and (jobs.requested < 0).any():
+        return run_scores(simulation, f2_scores(jobs))
+    return run_rule(simulation, priority(rule, jobs).at)
 
 
 @settings(max_examples=150, deadline=None)

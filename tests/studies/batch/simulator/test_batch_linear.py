@@ -11,11 +11,11 @@ from small_jobs import jobs_from, windows
 from oracles.batch_plain import Blocking, LinearScore, plain_excess, run_rule, textbook_starts
 from schedlab.config.errors import UserError
 from schedlab.learning.checkpoints import write_checkpoint
+from schedlab.studies.batch.compat.nan_order import Cluster
 from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, prefill
 from schedlab.studies.batch.learners.policy_files import load_priority, save_priority
 from schedlab.studies.batch.rules import NAMES, PLAN, PLANNER, RULES, LinearPriority, area, linear_priority, priority
 from schedlab.studies.batch.scenario import BACKFILL_ORDERS, BACKFILLS
-from schedlab.studies.batch.simulator.nan_scores import Cluster
 from schedlab.studies.batch.simulator.simulate import simulate
 
 seeds = st.integers(0, 2**32 - 1)

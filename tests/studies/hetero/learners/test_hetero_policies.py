@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from small_hetero import first, frozen, managed_scenario, part, prepared
+from small_hetero import SELECTION, first, frozen, managed_scenario, part, prepared
 
 from schedlab.config.contract import PolicySpec, Unit
 from schedlab.config.errors import UserError
@@ -22,12 +22,11 @@ from schedlab.stages import learn as learn_stage
 from schedlab.stages.policies import make_rule
 from schedlab.studies.hetero import prepare
 from schedlab.studies.hetero.env.settings import ALL_PAIRS, REFERENCE
-from schedlab.studies.hetero.learners.settings import PUBLISHED
 from schedlab.studies.hetero.problem import HeteroProblem
 from schedlab.studies.hetero.rules import PAIRS, PairRule
 from schedlab.studies.hetero.scenario import HeteroScenario
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
-from schedlab.studies.hetero.simulator.episode import SELECTION, learning_workload
+from schedlab.studies.hetero.simulator.episode import learning_workload
 from schedlab.studies.hetero.simulator.resources import JOB_POLICIES
 from schedlab.studies.hetero.study import STUDY
 from schedlab.workloads.batsim_file import batsim_text
@@ -245,7 +244,12 @@ def test_mode_reference_names_every_defect():
 
 
 def test_the_published_learner_is_named_value_by_value():
-    assert part("learner/hetero/reinforce_published.yaml") == {"name": "reinforce", **PUBLISHED}
+    assert part("learner/hetero/reinforce_published.yaml") == {
+        "name": "reinforce",
+        "episodes_per_update": 1,
+        "standardise": "episode",
+        "acting": "sample",
+    }
 
 
 def test_reference_mode_runs_and_differs(tmp_path):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from small_clusters import cluster, workload
+from small_hetero import SELECTION
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Unit
 from schedlab.config.errors import UserError
@@ -17,7 +18,7 @@ from schedlab.studies.hetero.env.env import HeteroEnv
 from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.learners import policy_gradient as learner
 from schedlab.studies.hetero.learners.networks import build_network
-from schedlab.studies.hetero.simulator.episode import SELECTION, learning_case, make_jobs
+from schedlab.studies.hetero.simulator.episode import learning_case, make_jobs
 
 THESIS = DecisionSettings(selection=SELECTION, void=False, objective="makespan", observation="minimal")
 EPISODES = 480  # enough for the learning case at four times the shipped learning rate

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_hetero import first, managed_scenario, part, prepared
+from small_hetero import SELECTION, first, managed_scenario, part, prepared
 
 from schedlab.config.contract import LearnPaths, Phase, PolicySpec, Unit
 from schedlab.config.plugins import load_object
@@ -14,7 +14,7 @@ from schedlab.config.schema import validate
 from schedlab.config.settings import PolicySettings
 from schedlab.studies.hetero.env.env import HeteroEnv
 from schedlab.studies.hetero.env.settings import DecisionSettings
-from schedlab.studies.hetero.simulator.episode import SELECTION, learning_case
+from schedlab.studies.hetero.simulator.episode import learning_case
 from schedlab.studies.hetero.study import STUDY
 
 THESIS = DecisionSettings(selection=SELECTION, void=False, objective="makespan", observation="minimal")

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from schedlab.config.schema import Settings, setting
+from schedlab.config.schema import setting
+from schedlab.studies.batch.legacy import LegacySettings
 
 ROWS = 128  # jobs that a policy sees, as published
 MOST_QUANTILES = 64
@@ -24,7 +25,7 @@ Users = Literal["none", "mean", "max", "min"]
 Several = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
-class EnvironmentSettings(Settings):
+class EnvironmentSettings(LegacySettings):
     """What a policy that decides job by job sees, may do, and is rewarded with."""
 
     layout: Literal["features", "rlscheduler", "dissertation"] = setting(
@@ -56,10 +57,6 @@ class EnvironmentSettings(Settings):
     )
     noop_seconds: float | None = setting(
         None, doc="how long that is; null: 360 in the layout rlscheduler, else 60", unit="s", gt=0
-    )
-    noop_ends: bool = setting(
-        False,
-        doc="published defect: to wait where nothing runs or is to come ends the window, even with jobs still waiting",
     )
     empty_row: Literal["layout", "replace", "noop", "error"] = setting(
         "layout",

@@ -12,8 +12,8 @@ from gymnasium.vector.utils import batch_space
 
 from schedlab.config.errors import UserError
 from schedlab.learning.vector_envs import gathered, place_generators
+from schedlab.studies.batch.env.env import example_task
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
-from schedlab.studies.batch.example import example_task
 from schedlab.studies.batch.simulator.stepper import Drawn, Stepper, Task, rows_of
 
 

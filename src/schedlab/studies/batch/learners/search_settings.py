@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from schedlab.config.schema import Settings, setting
+from schedlab.studies.batch.legacy import LEGACY_RULES
 from schedlab.studies.batch.rules import RULES
 
-CORRECT_RULES = tuple(rule for rule in RULES if not rule.endswith("_legacy"))
+CORRECT_RULES = tuple(rule for rule in RULES if rule not in LEGACY_RULES)
 Start = Literal["linear", "zero", "planner"]
 Base = Literal["shortest", "smallest", "smallest_area", "f1", "costly", "costly_per_area"]  # rollouts.BASES
 Horizon = Annotated[int, Field(ge=0, le=1000)]

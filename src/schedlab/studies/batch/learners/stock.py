@@ -11,9 +11,9 @@ import numpy as np
 from schedlab.config.contract import Unit
 from schedlab.learning.job import LearningJob
 from schedlab.learning.stock.learner import StableBaselinesLearner
+from schedlab.studies.batch.env.env import best_row
 from schedlab.studies.batch.env.layouts import layout_seen
 from schedlab.studies.batch.env.settings import EnvironmentSettings
-from schedlab.studies.batch.env.weights import best_row
 from schedlab.studies.batch.learners.cloning import cloned_parameters
 from schedlab.studies.batch.learners.stock_policy import queue_policy
 from schedlab.studies.batch.learners.stock_settings import STOCK_SETTINGS, NetworkSettings

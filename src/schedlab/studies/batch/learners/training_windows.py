@@ -11,9 +11,8 @@ import numpy as np
 
 from schedlab.config.contract import Split, Unit
 from schedlab.config.errors import UserError
-from schedlab.studies.batch.env.env import BatchEnv
+from schedlab.studies.batch.env.env import BatchEnv, BatchWeightsEnv
 from schedlab.studies.batch.env.settings import EnvironmentSettings
-from schedlab.studies.batch.env.weights import BatchWeightsEnv
 from schedlab.studies.batch.jobs import window
 from schedlab.studies.batch.learners.adversary import Adversary, AdversaryEnv
 from schedlab.studies.batch.learners.stock_settings import AdversarySettings, TrainingWindows

@@ -136,7 +136,7 @@ def least_request(columns: Columns) -> float:
 def choose(
     queue: Queue, columns: Columns, order: Order, running: Running, job: int, least: float, backfill: bool, keys: Array
 ) -> None:
-    """Start a waiting job as soon as it fits and go on to the next decision, as nan_scores.BlockingSimulation.choose.
+    """Start a waiting job as soon as it fits and go on to the next decision.
 
     keys  (n,) whose smallest is backfilled first; empty: in order of submission
     """

@@ -1,7 +1,7 @@
 """Many windows side by side, each decided job by job: compiled rules between one decision and the next.
 
-Where the chosen job blocks (`none`, `legacy`) a decision is that of nan_scores.BlockingSimulation. In the textbook's
-modes a pass takes place whenever jobs end or arrive; it asks for decisions as long as one may start a job:
+Where the chosen job blocks (`none`, `legacy`) a decision is blocking.choose. In the textbook's modes a pass takes place
+whenever jobs end or arrive; it asks for decisions as long as one may start a job:
 `easy`       jobs start as chosen; the first that does not fit becomes the head, then those beside it are offered
 `conservative`  jobs are planned as they are chosen, and start where their place is now
 Choosing the job of the lowest score each time gives the start times of the whole-window kernels under that score.

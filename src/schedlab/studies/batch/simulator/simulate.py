@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from schedlab.config.plugins import load_object
 from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, require_runnable, require_submission_order
+from schedlab.studies.batch.legacy import NAN_SCHEDULES
 from schedlab.studies.batch.rules import PLANNER, LinearPriority, area, priority
-from schedlab.studies.batch.scenario import Backfill, BackfillOrder, require_order
+from schedlab.studies.batch.scenario import TEXTBOOK, Backfill, BackfillOrder, require_order
 from schedlab.studies.batch.simulator.blocking import NO_KEYS, blocking_starts, policy_blocking_starts, queue_of
 from schedlab.studies.batch.simulator.cluster import (
     BY_AREA,
@@ -21,7 +23,6 @@ from schedlab.studies.batch.simulator.cluster import (
     order_of,
     running_of,
 )
-from schedlab.studies.batch.simulator.nan_scores import BlockingSimulation, run_scores
 from schedlab.studies.batch.simulator.rollouts import RolloutPolicy
 from schedlab.studies.batch.simulator.scores import NO_LINEAR, Linear, linear_of, scores_of_rollouts
 from schedlab.studies.batch.simulator.textbook import textbook_starts
@@ -74,30 +75,28 @@ def simulate(
     """
     require_order(backfill, backfill_order)
     require_runnable(jobs, machine)
-    if backfill in ("easy", "conservative"):
+    if backfill in TEXTBOOK:
         require_submission_order(jobs, machine)
     jobs = jobs.killed_at_request() if kill else jobs
+    by, reserves = scan_of(backfill, backfill_order), backfill == "legacy"
     prefill = prefill or Prefill(jobs.take(slice(0, 0)), np.empty(0))
     if isinstance(policy, str) and policy != "planner":
-        found = priority(policy, jobs)
-        if found.published is not None and _as_published(backfill, backfill_order):
-            simulation = BlockingSimulation(jobs, machine, backfill=backfill == "legacy", prefill=prefill)
-            start = np.array(run_scores(simulation, found.published.tolist()))
-            return Schedule(jobs, start, tuple(map(np.array, simulation.held[: len(jobs)])) if track_nodes else ())
-        linear, order = NO_LINEAR, order_of(found)
+        if policy in NAN_SCHEDULES and (jobs.requested < 0).any() and backfill not in TEXTBOOK and by == FCFS:
+            return load_object(NAN_SCHEDULES[policy])(jobs, machine, reserves, prefill, track_nodes)
+        linear, order = NO_LINEAR, order_of(priority(policy, jobs))
     else:
         linear = _written_scores(PLANNER if isinstance(policy, str) else policy, jobs, machine, easy=backfill == "easy")
         order = Order(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0), linear.scores, WRITTEN)
     columns = columns_of(jobs, prefill)
-    scan = Scan(scan_of(backfill, backfill_order), area(jobs), linear)
+    scan = Scan(by, area(jobs), linear)
     running = running_of(columns, prefill, machine, track=track_nodes)
-    if backfill in ("easy", "conservative"):
+    if backfill in TEXTBOOK:
         textbook_starts(columns, order, scan, running, backfill == "conservative")
-    elif order.power == WRITTEN or (backfill == "legacy" and scan.by == BY_RULE):
-        policy_blocking_starts(queue_of(columns), columns, order, scan, running, backfill == "legacy")
+    elif order.power == WRITTEN or (reserves and by == BY_RULE):
+        policy_blocking_starts(queue_of(columns), columns, order, scan, running, reserves)
     else:
-        keys = scan.area if scan.by == BY_AREA else NO_KEYS
-        blocking_starts(queue_of(columns), columns, order, running, backfill == "legacy", keys)
+        keys = scan.area if by == BY_AREA else NO_KEYS
+        blocking_starts(queue_of(columns), columns, order, running, reserves, keys)
     places = zip(running.first, jobs.nodes, strict=False) if track_nodes else ()
     held = tuple(running.held[first : first + nodes] for first, nodes in places)
     return Schedule(jobs, running.start[: len(jobs)], held)
@@ -110,13 +109,8 @@ def _written_scores(policy: LinearPriority | RolloutPolicy, jobs: Jobs, machine:
     return linear_of(policy, jobs, machine)
 
 
-def _as_published(backfill: Backfill, backfill_order: BackfillOrder) -> bool:
-    """Tell whether a simulation is one that the published simulator makes, too."""
-    return backfill == "none" or (backfill == "legacy" and scan_of(backfill, backfill_order) == FCFS)
-
-
 def scan_of(backfill: Backfill, backfill_order: BackfillOrder) -> int:
     """Return the order of backfilling as a number of cluster.py; the default depends on the mode."""
     if backfill_order == "default":
-        return FCFS if backfill == "legacy" else BY_RULE
+        return BY_RULE if backfill in TEXTBOOK else FCFS
     return _SCANS[backfill_order]

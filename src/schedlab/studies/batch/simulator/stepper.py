@@ -23,7 +23,7 @@ from schedlab.studies.batch.jobs import (
     window,
 )
 from schedlab.studies.batch.rules import area, positive_request, priority, require_rule
-from schedlab.studies.batch.scenario import BACKFILLS, Backfill, BackfillOrder, require_order
+from schedlab.studies.batch.scenario import BACKFILLS, TEXTBOOK, Backfill, BackfillOrder, require_order
 from schedlab.studies.batch.simulator.blocking import WAITING
 from schedlab.studies.batch.simulator.cluster import BEGUN, COUNT
 from schedlab.studies.batch.simulator.decision_kernel import open_window, windows_of
@@ -78,7 +78,7 @@ class Task:
             what = f"there is no backfilling '{self.backfill}'"
             raise UserError(what, where="backfill", expected=", ".join(BACKFILLS))
         require_order(self.backfill, self.backfill_order)
-        if self.backfill in ("easy", "conservative"):
+        if self.backfill in TEXTBOOK:
             require_submission_order(reached, self.machine)
         if self.backfill == "legacy" and self.backfill_order == "rule":
             what = "a policy that decides job by job is not asked which jobs the published backfilling starts"

@@ -51,9 +51,9 @@ from schedlab.studies.hetero.learners.networks import (
     draw,
     probabilities,
 )
-from schedlab.studies.hetero.learners.settings import PUBLISHED, ActorCriticSettings, PolicyGradientSettings
+from schedlab.studies.hetero.learners.settings import ActorCriticSettings, PolicyGradientSettings
 
-__all__ = ["PUBLISHED", "AgentPolicy", "PolicyGradientLearner", "PolicyGradientSettings"]
+__all__ = ["AgentPolicy", "PolicyGradientLearner", "PolicyGradientSettings"]
 _KIND = "hetero-policy-gradient"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from schedlab.config.schema import Settings, setting
 from schedlab.learning.stock.settings import ALGORITHM_SETTINGS
@@ -46,9 +46,6 @@ class PolicyGradientSettings(Settings):
     acting: Literal["greedy", "sample"] = setting("greedy", doc="how the learned policy acts (published: sample)")
     record_every: int = setting(1, doc="updates between two points of the curves", ge=1)
     save_every: int = setting(50, doc="updates between two states that an interrupted job can go on from", ge=1)
-
-
-PUBLISHED: dict[str, Any] = {"episodes_per_update": 1, "standardise": "episode", "acting": "sample"}
 
 
 class ActorCriticSettings(PolicyGradientSettings):

@@ -73,6 +73,12 @@ class DecisionSystem:
         self.due = self.over = False
         self.reward: float | None = None
         self._pairs = [_pair(name, legacy.high_cores_packs) for name in settings.selection]
+        self._void_actions = {len(settings.selection), *([settings.actions - 1] if legacy.last_action_is_void else [])}
+        self._rewarded_late = legacy.late_reward and not settings.time_weighted
+        # As published, voids without end are followed by decisions; here the limit of voids ends them.
+        self._asks_after_void = self._within_void_limit if legacy.void_asks_again else self._stuck
+        self._rejects_infeasible, self._sends_first_states = not legacy.keep_infeasible, not legacy.silent_begin
+        self._hosts_by_creation = legacy.hosts_by_creation
         self._objective = OBJECTIVES[settings.objective]
         self._rng = random_policies(seed)
         self._profiles: dict[str, Any] = {}
@@ -131,9 +137,9 @@ class DecisionSystem:
             self._start_jobs(*self._pairs[action])
         self.refresh()
         self._changed = False
-        self._void_taken = void or (settings.legacy.last_action_is_void and action == settings.actions - 1)
+        self._void_taken = action in self._void_actions
         self._voids = self._voids + 1 if self._void_taken else 0
-        self._awaiting_reward = settings.legacy.late_reward and not settings.time_weighted
+        self._awaiting_reward = self._rewarded_late
         self.reward = 0.0 if settings.time_weighted or self._awaiting_reward else self._value
         self.due = bool(len(self.queue)) and self._ask_again()
 
@@ -195,11 +201,10 @@ class DecisionSystem:
 
     def _ask_again(self) -> bool:
         """Whether a void is followed by another decision without anything having happened."""
-        if not (self._void_taken and self._static_over):
-            return False
-        if self.settings.legacy.void_asks_again:
-            return self._voids < self.settings.void_limit  # as published there is no end to it
-        return self._stuck()
+        return self._void_taken and self._static_over and self._asks_after_void()
+
+    def _within_void_limit(self) -> bool:
+        return self._voids < self.settings.void_limit
 
     def _begin(self, data: Mapping[str, Any]) -> None:
         self._profiles = data["profiles"]
@@ -211,14 +216,14 @@ class DecisionSystem:
             expected = f"the {len(names)} cores of platform {self.hierarchy.name}, by their names"
             raise UserError(what, where="platform of the simulator", expected=expected)
         by_name = np.array([hosts[name] for name in names])
-        self._host_of = np.arange(len(names)) if self.settings.legacy.hosts_by_creation else by_name
-        if not self.settings.legacy.silent_begin:
+        self._host_of = np.arange(len(names)) if self._hosts_by_creation else by_name
+        if self._sends_first_states:
             self._sent[:] = -1  # so that every host is told its first pstate
             self._to_send = dict.fromkeys(range(len(self.model.busy)))
 
     def _submit(self, data: Mapping[str, Any]) -> None:
         job = self._request(data["job"])
-        if job.cores < 1 or (job.cores > self.model.room_for(job.memory) and not self.settings.legacy.keep_infeasible):
+        if job.cores < 1 or (self._rejects_infeasible and job.cores > self.model.room_for(job.memory)):
             self._orders.reject.append(job.id)
             self.rejected += 1
             return

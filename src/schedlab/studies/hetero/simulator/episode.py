@@ -57,16 +57,7 @@ def make_jobs(workload: BatsimWorkload, limits: Mapping[str, float] | None = Non
 
 # HDeepRM's learning case (section 8 of the specification of the study hetero): two like jobs whose memory bandwidths do
 # not go together on one processor. By hand, both on the faster processor end at 6.3636 s, both on the frugal one at
-# 7 s, one on each at 5.25 s. The best of the thesis' actions are the second and the last.
-SELECTION = (
-    "shortest-high_gflops",
-    "shortest-high_mem_bw",
-    "shortest-low_power",
-    "first-high_gflops",
-    "first-high_mem_bw",
-)
-
-
+# 7 s, one on each at 5.25 s.
 def learning_workload(reference_speed: float) -> BatsimWorkload:
     """Return the two jobs; reference_speed: mean speed of the platform's cores, Gflop/s."""
     profile = {"type": "parallel_homogeneous", "com": 0, "req_time": 5, "mem": 8000, "mem_bw": 24}

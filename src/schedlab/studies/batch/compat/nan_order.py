@@ -8,7 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from schedlab.studies.batch.jobs import Jobs, Machine, Prefill
+from schedlab.studies.batch.simulator.simulate import Schedule
 
 
 class Cluster:
@@ -128,6 +131,20 @@ class BlockingSimulation(Cluster):
         self.clock = max(self.clock, self.submit[self.arrived])
         self.queue.append(self.arrived)
         self.arrived += 1
+
+
+def f2_schedule(jobs: Jobs, machine: Machine, backfill: bool, prefill: Prefill, track_nodes: bool) -> Schedule:
+    """Return the schedule under F2 as published: it takes the root of -1 where a job requests no time."""
+    simulation = BlockingSimulation(jobs, machine, backfill=backfill, prefill=prefill)
+    start = np.array(run_scores(simulation, f2_scores(jobs)))
+    return Schedule(jobs, start, tuple(map(np.array, simulation.held[: len(jobs)])) if track_nodes else ())
+
+
+def f2_scores(jobs: Jobs) -> list[float]:
+    """Return the published scores of F2 (n,), NaN where a job requests no time."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        roots, submit = np.sqrt(jobs.requested), np.log10(np.maximum(jobs.submit, 0.0))
+        return (roots * jobs.procs + 25600.0 * submit).tolist()
 
 
 def run_scores(simulation: BlockingSimulation, scores: Sequence[float]) -> list[float]:

@@ -8,40 +8,35 @@ not meant for: requested times and processors hardly count beside submit times t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from schedlab.batsim.schedulers.priorities import PRIORITIES
+from schedlab.config.contract import RuleMaker, Unit
 from schedlab.config.errors import UserError
+from schedlab.config.schema import NoSettings, validate
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
-from schedlab.studies.batch.rules import UNKNOWN_REQUEST
-
-if TYPE_CHECKING:
-    from schedlab.config.contract import Unit
-    from schedlab.studies.batch.simulator.simulate import Schedule
-    from schedlab.studies.batch.simulator.stepper import Stepper
+from schedlab.studies.batch.rules import positive
+from schedlab.studies.batch.simulator.simulate import Schedule
+from schedlab.studies.batch.simulator.stepper import Stepper
 
 Rows = dict[str, np.ndarray]  # by name of the layout's columns, (128,) each
 
 
-def _f1(rows: Rows) -> np.ndarray:
-    request, submit = (np.where(rows[name] > 0, rows[name], UNKNOWN_REQUEST) for name in ("request", "submit"))
-    return np.log10(request) * rows["procs"] + 870.0 * np.log10(submit)
-
-
-WAITING_RULES: dict[str, Callable[[Rows], np.ndarray]] = {
+SCORES: dict[str, Callable[[Rows], np.ndarray]] = {
     "fcfs": lambda rows: rows["submit"],
     "sjf": lambda rows: rows["request"],
     "smallest": lambda rows: rows["procs"],
-    "f1": _f1,
+    "f1": lambda rows: PRIORITIES["f1"].score(rows["procs"], positive(rows["request"]), rows["submit"], 0.0),
 }
 
 
 @dataclass(frozen=True)
 class WaitingRule:
-    """A rule of WAITING_RULES that acts only where 128 jobs wait."""
+    """A rule of SCORES that acts only where 128 jobs wait."""
 
     rule: str
     environment: ClassVar[EnvironmentSettings] = EnvironmentSettings(
@@ -51,14 +46,14 @@ class WaitingRule:
     def reset(self, unit: Unit) -> None:
         """Keep nothing from one window to the next."""
 
-    def schedule(self, stepper: Stepper) -> Schedule:
+    def schedule_window(self, stepper: Stepper) -> Schedule:
         """Go through an opened window; return what became of the jobs that started. Raises UserError where none did."""
         layout, found = stepper.layout, stepper.episodes.found
         while not stepper.ended[0]:
             row = int(found[0])
             if row == ROWS:
                 rows, _ = layout.split(stepper.observations[0].astype(float))
-                row = int(np.argmin(WAITING_RULES[self.rule](dict(zip(layout.columns, rows.T, strict=True)))))
+                row = int(np.argmin(SCORES[self.rule](dict(zip(layout.columns, rows.T, strict=True)))))
             stepper.step(np.array([row]))
         schedule = stepper.schedule(0)
         if np.isnan(schedule.start).all():
@@ -69,3 +64,15 @@ class WaitingRule:
                 expected="windows of thousands of jobs, as published",
             )
         return schedule.of_started()
+
+
+def _maker(rule: str) -> RuleMaker:
+    def make(params: Mapping[str, Any], problem: Any, seed: int) -> Any:
+        del problem, seed
+        validate(NoSettings, params)
+        return WaitingRule(rule)
+
+    return make
+
+
+RULE_MAKERS = {rule: _maker(rule) for rule in SCORES}
