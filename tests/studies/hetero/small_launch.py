@@ -8,8 +8,9 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from small_hetero import SELECTION
+
 from schedlab.cli.main import main
-from schedlab.studies.hetero.simulator.episode import SELECTION
 
 LEARN = {"type": "LEARNING", "run": "train", "hidden": 16, "lr": 0.005, "gamma": 0.99}
 

@@ -1,18 +1,7 @@
-"""Defects of the published systems, by name: their switches, and where compat/ computes what no switch turns on."""
+"""Defects of the published systems, by name: where compat/ computes each.
 
-from __future__ import annotations
-
-from schedlab.config.schema import Settings, setting
-
-
-class LegacySettings(Settings):
-    """Defects of the published environments that change numbers, all off by default; part of EnvironmentSettings."""
-
-    noop_ends: bool = setting(
-        False,
-        doc="published defect: to wait where nothing runs or is to come ends the window, even with jobs still waiting",
-    )
-
+One more is a switch of the environment: `noop_ends` (env/settings.py).
+"""
 
 # Priorities whose wait is -1 - submit time, which turns them upside down.
 LEGACY_RULES = {

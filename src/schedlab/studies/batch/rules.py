@@ -20,7 +20,6 @@ from schedlab.studies.batch.legacy import LEGACY_RULES
 
 UNKNOWN_REQUEST = 0.1  # s; stands for a requested time <= 0 where a rule divides by it or takes its logarithm
 PREDICTED = ("f1", "shortest", "smallest_area", "costly_per_area")  # bases of rollouts that are rules, too
-F1 = PRIORITIES["f1"]
 
 
 @dataclass(frozen=True)
@@ -91,6 +90,11 @@ def _log_submit(jobs: Jobs) -> np.ndarray:
     return np.log10(np.maximum(jobs.submit, 0.0))  # minus infinity at 0: such a job comes first
 
 
+def f1(requested: np.ndarray, procs: np.ndarray, submit: np.ndarray) -> np.ndarray:
+    """Return the scores (n,) of F1, where times of 0 or less count as UNKNOWN_REQUEST."""
+    return np.asarray(PRIORITIES["f1"].score(procs, positive(requested), submit, 0.0))
+
+
 def _wfp3(jobs: Jobs) -> Priority:
     return Priority(jobs.submit, None, positive(jobs.requested), jobs.procs.astype(float), 3)
 
@@ -111,7 +115,7 @@ RULES: dict[str, Callable[[Jobs], Priority]] = {
     "smallest": _fixed(lambda jobs: jobs.procs),
     "largest": _fixed(lambda jobs: -jobs.procs),
     "smallest_area": _fixed(lambda jobs: positive_request(jobs) * jobs.procs),
-    "f1": _fixed(lambda jobs: F1.score(jobs.procs, positive(jobs.requested), jobs.submit, 0.0)),
+    "f1": _fixed(lambda jobs: f1(jobs.requested, jobs.procs, jobs.submit)),
     "f2": _fixed(lambda jobs: np.sqrt(_request(jobs)) * jobs.procs + 25600.0 * _log_submit(jobs)),
     "f3": _fixed(lambda jobs: _request(jobs) * jobs.procs + 6860000.0 * _log_submit(jobs)),
     "f4": _fixed(lambda jobs: _request(jobs) * np.sqrt(jobs.procs) + 530000.0 * _log_submit(jobs)),

@@ -16,7 +16,6 @@ import schedlab.environments
 from schedlab.config.errors import UserError
 from schedlab.studies.batch.env import env
 from schedlab.studies.batch.env import vector as env_vector
-from schedlab.studies.batch.env import weights as env_weights
 from schedlab.studies.batch.env.env import example_task
 from schedlab.studies.batch.env.observe import EMPTY
 from schedlab.studies.batch.env.settings import EnvironmentSettings
@@ -41,11 +40,11 @@ def test_it_passes_the_checks_of_gymnasium_and_stable_baselines(layout) -> None:
     made = env.make(settings=EnvironmentSettings(**LAYOUTS[layout]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_env(gym.make(env.ENVIRONMENT, settings=made.task.settings).unwrapped)
+        check_env(gym.make("schedlab/Batch-v0", settings=made.task.settings).unwrapped)
         check_for_stable_baselines(made)
         if layout == "features":
-            check_env(gym.make(env_weights.ENVIRONMENT).unwrapped)
-            check_for_stable_baselines(env_weights.make())
+            check_env(gym.make("schedlab/BatchWeights-v0").unwrapped)
+            check_for_stable_baselines(env.make_weights())
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -308,14 +307,14 @@ def test_a_mask_of_windows_has_one_truth_value_each(mask) -> None:
 
 
 def test_it_is_made_by_name() -> None:
-    assert schedlab.environments.ENVIRONMENTS.keys() >= {env.ENVIRONMENT, env_weights.ENVIRONMENT}
-    vector = gym.make_vec(env.ENVIRONMENT, num_envs=2, vectorization_mode="vector_entry_point", task=task(length=5))
+    assert schedlab.environments.ENVIRONMENTS.keys() >= {"schedlab/Batch-v0", "schedlab/BatchWeights-v0"}
+    vector = gym.make_vec("schedlab/Batch-v0", num_envs=2, vectorization_mode="vector_entry_point", task=task(length=5))
     assert isinstance(vector.unwrapped, env_vector.BatchVectorEnv)
     assert vector.reset(seed=1)[0].shape == (2, vector.unwrapped.layout.size)
 
 
 def test_weights_choose_the_row_of_the_highest_sum() -> None:
-    made, plain = env_weights.BatchWeightsEnv(task()), env.BatchEnv(task())
+    made, plain = env.BatchWeightsEnv(task()), env.BatchEnv(task())
     weights = np.zeros(10, dtype=np.float32)
     weights[0] = -1.0  # shortest request first
     observation, _ = made.reset(seed=4)
@@ -332,11 +331,11 @@ def test_weights_choose_the_row_of_the_highest_sum() -> None:
     with pytest.raises(ValueError, match="10 finite weights"):
         made.step(np.full(10, np.nan))
     with pytest.raises(UserError, match=r"environment\.layout"):
-        env_weights.BatchWeightsEnv(task(layout="rlscheduler"))
+        env.BatchWeightsEnv(task(layout="rlscheduler"))
 
 
 def test_plans_have_weights_where_they_are_seen() -> None:
-    made = env_weights.BatchWeightsEnv(task(plan=True))
+    made = env.BatchWeightsEnv(task(plan=True))
     made.reset(seed=4)
     weights = np.zeros(12, dtype=np.float32)
     weights[10] = -1.0  # the best plan first

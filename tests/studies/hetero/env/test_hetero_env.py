@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from small_clusters import cluster, workload
+from small_hetero import SELECTION
 
 from schedlab.config.errors import UserError
 from schedlab.studies.hetero.env.env import ENVIRONMENT, HeteroEnv, make
 from schedlab.studies.hetero.env.settings import DecisionSettings
-from schedlab.studies.hetero.simulator.episode import SELECTION, make_jobs
+from schedlab.studies.hetero.simulator.episode import make_jobs
 
 JOBS = [
     {"res": 1 + number % 4, "subtime": number // 3, "bw": 4 * (number % 6), "mem": 1000 * (number % 4)}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from small_hetero import SELECTION
 from small_launch import LEARN, options, pair
 
 from schedlab.config.errors import UserError
 from schedlab.studies.hetero.env.settings import ALL_PAIRS, REFERENCE
 from schedlab.studies.hetero.hdeeprm.options import decision_settings, read_options
-from schedlab.studies.hetero.simulator.episode import SELECTION
 
 
 @pytest.fixture

@@ -14,12 +14,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from schedlab.batsim.schedulers.priorities import PRIORITIES
 from schedlab.config.contract import RuleMaker, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, validate
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
-from schedlab.studies.batch.rules import positive
+from schedlab.studies.batch.rules import f1
 from schedlab.studies.batch.simulator.simulate import Schedule
 from schedlab.studies.batch.simulator.stepper import Stepper
 
@@ -30,7 +29,7 @@ SCORES: dict[str, Callable[[Rows], np.ndarray]] = {
     "fcfs": lambda rows: rows["submit"],
     "sjf": lambda rows: rows["request"],
     "smallest": lambda rows: rows["procs"],
-    "f1": lambda rows: PRIORITIES["f1"].score(rows["procs"], positive(rows["request"]), rows["submit"], 0.0),
+    "f1": lambda rows: f1(rows["request"], rows["procs"], rows["submit"]),
 }
 
 

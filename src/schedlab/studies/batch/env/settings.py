@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from schedlab.config.schema import setting
-from schedlab.studies.batch.legacy import LegacySettings
+from schedlab.config.schema import Settings, setting
 
 ROWS = 128  # jobs that a policy sees, as published
 MOST_QUANTILES = 64
@@ -25,7 +24,7 @@ Users = Literal["none", "mean", "max", "min"]
 Several = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
-class EnvironmentSettings(LegacySettings):
+class EnvironmentSettings(Settings):
     """What a policy that decides job by job sees, may do, and is rewarded with."""
 
     layout: Literal["features", "rlscheduler", "dissertation"] = setting(
@@ -57,6 +56,10 @@ class EnvironmentSettings(LegacySettings):
     )
     noop_seconds: float | None = setting(
         None, doc="how long that is; null: 360 in the layout rlscheduler, else 60", unit="s", gt=0
+    )
+    noop_ends: bool = setting(
+        False,
+        doc="published defect: to wait where nothing runs or is to come ends the window, even with jobs still waiting",
     )
     empty_row: Literal["layout", "replace", "noop", "error"] = setting(
         "layout",
