@@ -3,10 +3,20 @@
 One more is a switch of the environment: `noop_ends` (env/settings.py).
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from schedlab.config.plugins import load_object
+from schedlab.studies.batch.jobs import Jobs
+
 # Priorities whose wait is -1 - submit time, which turns them upside down.
-LEGACY_RULES = {
-    "wfp3_legacy": "schedlab.studies.batch.compat.inverted_rules:wfp3",
-    "unicep_legacy": "schedlab.studies.batch.compat.inverted_rules:unicep",
+LEGACY_RULES: dict[str, Callable[[Jobs], np.ndarray]] = {
+    "wfp3_legacy": lambda jobs: load_object("schedlab.studies.batch.compat.inverted_rules:wfp3")(jobs),
+    "unicep_legacy": lambda jobs: load_object("schedlab.studies.batch.compat.inverted_rules:unicep")(jobs),
 }
 # The dissertation's baselines, which wait until 128 jobs do.
 WAITING_RULES = {
@@ -15,5 +25,10 @@ WAITING_RULES = {
     "smallest_waiting": "schedlab.studies.batch.compat.waiting_rules:RULE_MAKERS[smallest]",
     "f1_waiting": "schedlab.studies.batch.compat.waiting_rules:RULE_MAKERS[f1]",
 }
-# Schedules of rules that give jobs without a requested time no number, for traces that were cleaned as published.
-NAN_SCHEDULES = {"f2": "schedlab.studies.batch.compat.nan_order:f2_schedule"}
+
+
+def nan_schedule(rule: str, jobs: Jobs) -> Callable[..., Any] | None:
+    """Return what makes the schedule where the published rule scores some jobs NaN, else None."""
+    if rule == "f2" and (jobs.requested < 0).any():
+        return load_object("schedlab.studies.batch.compat.nan_order:f2_schedule")
+    return None

@@ -14,7 +14,6 @@ import numpy as np
 
 from schedlab.batsim.schedulers.priorities import PRIORITIES
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.plugins import load_object
 from schedlab.studies.batch.jobs import Jobs
 from schedlab.studies.batch.legacy import LEGACY_RULES
 
@@ -103,11 +102,6 @@ def _unicep(jobs: Jobs) -> Priority:
     return Priority(jobs.submit, None, np.log2(np.maximum(jobs.procs, 2)) * positive(jobs.requested), _ones(jobs), 1)
 
 
-def _named(target: str) -> Callable[[Jobs], Priority]:
-    """The rule whose scores an object computes (`config.plugins.load_object`)."""
-    return _fixed(lambda jobs: load_object(target)(jobs))
-
-
 RULES: dict[str, Callable[[Jobs], Priority]] = {
     "fcfs": _fixed(lambda jobs: jobs.submit),
     "sjf": _fixed(lambda jobs: jobs.requested),
@@ -121,7 +115,7 @@ RULES: dict[str, Callable[[Jobs], Priority]] = {
     "f4": _fixed(lambda jobs: _request(jobs) * np.sqrt(jobs.procs) + 530000.0 * _log_submit(jobs)),
     "wfp3": _wfp3,
     "unicep": _unicep,
-    **{name: _named(target) for name, target in LEGACY_RULES.items()},
+    **{name: _fixed(score) for name, score in LEGACY_RULES.items()},
 }
 
 

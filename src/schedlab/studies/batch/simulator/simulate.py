@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schedlab.config.plugins import load_object
 from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, require_runnable, require_submission_order
-from schedlab.studies.batch.legacy import NAN_SCHEDULES
+from schedlab.studies.batch.legacy import nan_schedule
 from schedlab.studies.batch.rules import PLANNER, LinearPriority, area, priority
 from schedlab.studies.batch.scenario import TEXTBOOK, Backfill, BackfillOrder, require_order
 from schedlab.studies.batch.simulator.blocking import NO_KEYS, blocking_starts, policy_blocking_starts, queue_of
@@ -81,8 +80,9 @@ def simulate(
     by, reserves = scan_of(backfill, backfill_order), backfill == "legacy"
     prefill = prefill or Prefill(jobs.take(slice(0, 0)), np.empty(0))
     if isinstance(policy, str) and policy != "planner":
-        if policy in NAN_SCHEDULES and (jobs.requested < 0).any() and backfill not in TEXTBOOK and by == FCFS:
-            return load_object(NAN_SCHEDULES[policy])(jobs, machine, reserves, prefill, track_nodes)
+        published = nan_schedule(policy, jobs) if backfill not in TEXTBOOK and by == FCFS else None
+        if published:
+            return published(jobs, machine, reserves, prefill, track_nodes)
         linear, order = NO_LINEAR, order_of(priority(policy, jobs))
     else:
         linear = _written_scores(PLANNER if isinstance(policy, str) else policy, jobs, machine, easy=backfill == "easy")
