@@ -141,8 +141,7 @@ def _part_of(path: Path, function: str) -> tuple[str, list[str]]:
 def _single_imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, ast.stmt]]:
     for alias in node.names:
         name = alias.asname or alias.name.partition(".")[0]
-        whole = isinstance(node, ast.Import)
-        yield name, ast.Import([alias]) if whole else ast.ImportFrom(node.module, [alias], node.level)
+        yield name, ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, [alias], 0)
 
 
 def _names_of(node: ast.stmt) -> list[str]:

@@ -128,7 +128,7 @@ class _StageCode:
         ]
 
     def _door(self, study: str) -> str:
-        return self.experiment.studies[study].modules["door"]
+        return str(self.experiment.studies[study].modules["door"])
 
     def _acting(self, study: str, kind: str, target: str) -> list[str]:
         """The door, which makes the problem, and the module of a rule or learner; a user's own file has a digest in the
