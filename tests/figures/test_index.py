@@ -70,11 +70,15 @@ def test_spans() -> None:
 
 def test_a_figure_of_records_alone_names_no_scenario() -> None:
     figure = {**FIGURE, "scenarios": [], "policies": [], "seeds": []}
-    text = index_text("full", [{"study": "batch", "question": "when?", "figures": [figure]}])
+    text = index_text("full", [{"study": "batch", "question": "when?", "scale": "full", "figures": [figure]}])
     assert "| Fig. 3 | – | – | `0123456789abcdef` |" in text
     assert "Published figure: Fig. 3. Configuration `0123456789abcdef`. [SVG]" in text and "seeds ;" not in text
 
 
 def test_the_page_warns_below_its_heading_where_numbers_mean_nothing() -> None:
-    assert "These numbers mean nothing" in index_text("smoke", []).splitlines()[2]
-    assert index_text("paper", []).splitlines()[2].startswith("Made by")
+    smoke, paper = (
+        {"study": "batch", "question": "when?", "scale": scale, "figures": []} for scale in ("smoke", "paper")
+    )
+    for run in ("smoke", "smoke-dense"):
+        assert "These numbers mean nothing" in index_text(run, [smoke]).splitlines()[2]
+    assert index_text("paper", [paper]).splitlines()[2].startswith("Made by")

@@ -9,6 +9,7 @@ import pytest
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
 from schedlab.figures.panels.axes import key
+from schedlab.figures.panels.curves import line_over_values
 from schedlab.figures.panels.facets import Grid, facets
 from schedlab.figures.panels.learning import Curve, Level, curve_ends, curves
 
@@ -72,3 +73,17 @@ def test_the_ends_of_a_curve_are_means_of_its_window_over_places_that_all_seeds_
     assert curve_ends(points([4.0, 2.0, 1.0]), "step", 2)["last"] == pytest.approx(1.5)
     assert curve_ends(points([4.0]))["first"] is None and curve_ends(points([4.0]))["low"] is None
     assert curve_ends(points([4.0], [np.nan]).dropna().query("value > 9")) == {}
+
+
+@pytest.mark.parametrize(
+    ("places", "at", "scale"),
+    [((1.0, 2.0, 4.0), [1, 4], "linear"), ((1.0, 2.0, 400.0), [1, 400], "log"), (("a", "b", "c"), [0, 2], "linear")],
+)
+def test_a_line_over_values_has_a_point_where_there_is_a_row(places, at, scale):
+    ends = {"ci_low": np.nan, "ci_high": np.nan, "range_low": 1.0, "range_high": 3.0}
+    rows = pd.DataFrame([{"policy": "p", "key": places[index], "value": index, **ends} for index in (2, 0)])
+    _, axes = theme.new_figure()
+    line_over_values(axes, rows, "key", places, {"p": STYLE})
+    line, *spans = axes.get_lines()
+    assert list(line.get_xdata()) == at and list(line.get_ydata()) == [0, 2] and len(spans) == 2
+    assert axes.get_xscale() == scale

@@ -1,73 +1,27 @@
 # The experiment as the workflow sees it: what it is read from, its freezing, and what is done when a run begins and
 # ends.
-import os
 import re
 import subprocess
-import sys
-from contextlib import contextmanager
-from pathlib import Path
-
-# Where this file lies; workflow.basedir is another workflow's folder where that one takes this as a module.
-CHECKOUT = Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).parents[1]
-
-# The checkout's own package, here and in the scripts of all jobs, whether or not it is installed.
-SOURCE = str(CHECKOUT / "src")
-sys.path.insert(0, SOURCE)
-os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [SOURCE, os.getenv("PYTHONPATH")])))
 
 from schedlab.config import experiment
 from schedlab.config.runtime import freeze
-from schedlab.config.runtime import run_lock
-from schedlab.config.data_paths import find_data
-from schedlab.config.errors import UserError, did_you_mean, disk_trouble
+from schedlab.config.errors import did_you_mean
 from schedlab.config.files import check_writable, remove_leftovers, write_text_if_changed
 from schedlab.config.readers import option_names
-from schedlab.config.variations import assignments, overlay, parsed
 from schedlab.evaluation.manifest import NAME as MANIFEST, write_manifest
 from schedlab.figures.index import failures, write_index
 from schedlab.stages.studies import find_study
 
-RUN_LOCK = Path(".schedlab/run.lock")
-OPTIONS = ("scale", "variant", "set", "conf", "notify")  # of --config; others are an overlay (variations.py)
 DRAWN_BEFORE = {}  # the lists of figures, and the page of all, that there were when the run began, with their dates
-
-
-@contextmanager
-def plain_errors():
-    """A user's mistake, or a full disk, ends the run with its paragraph alone; Snakemake would set it among lines of
-    code.
-    """
-    try:
-        yield
-    except UserError as error:
-        raise SystemExit(f"error: {error}") from None
-    except OSError as error:
-        if trouble := disk_trouble(error, str(Path.cwd())):
-            raise SystemExit(f"error: {trouble}") from None
-        raise
 
 
 def read_experiment(scale, variant):
     """Every file of conf/ at a scale, with the values that are set for this run, composed and checked."""
-    own = "conf" if Path("conf").is_dir() else CHECKOUT / "conf"
-    folder = Path(config.get("conf") or own)
-    laid_over = {key: value for key, value in config.items() if key not in OPTIONS}
-    groups = {path.name for path in folder.glob("*/")}
-    for key, value in laid_over.items():
-        if key != "seed" and (key not in groups or not isinstance(value, dict)):
-            expected = "keys and their values, as the files of that folder hold them" if key in groups else ""
-            what = f"'{key}' holds {value!r}" if key in groups else f"unknown key '{key}'"
-            remedy = "" if key in groups else did_you_mean(key, [*OPTIONS, "seed", *groups])
-            raise UserError(what, where="--config", expected=expected, remedy=remedy)
-    overrides = [*overlay(laid_over), *parsed(assignments(config.get("set") or ""))]
-    if overrides and not variant:
-        remedy = "add variant=NAME; the run then lies below results/<scale>-NAME/"
-        raise UserError("values are set for a run that has no name", where="--config", remedy=remedy)
-    if not re.fullmatch("[a-z0-9._-]*", variant):
-        expected = "small letters, digits, . _ -"
-        raise UserError(f"'{variant}' cannot be a name", where="--config: variant", expected=expected)
-    cache = Path(f".schedlab/records-{'-'.join(filter(None, (scale, variant)))}.json")
-    return experiment.load(folder, scale, find_study, cache, overrides=overrides, variant=variant)
+    overrides = options.overrides_of(config, CONF)
+    name = "-".join(filter(None, (scale, variant)))
+    options.check_room(Path("results", name), sweep=False)
+    cache = Path(f".schedlab/records-{name}.json")
+    return experiment.load(CONF, scale, find_study, cache, overrides=overrides, variant=variant)
 
 
 def freeze_experiment():
@@ -196,7 +150,6 @@ def notify(how):
             print(f"warning: --config notify: {error}", file=sys.stderr)
 
 
-SCALE = str(config.get("scale", "small"))
 run_lock.sign_jobs()
 with plain_errors():
     EXPERIMENT = read_experiment(SCALE, str(config.get("variant") or ""))

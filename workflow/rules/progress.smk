@@ -8,6 +8,8 @@ from schedlab.config.runtime.progress import JobLines
 def show_job_lines():
     """Hang the lines onto Snakemake's console; its log file keeps everything."""
     for console in (handler for handler in logger.handlers if handler.name == "DefaultStreamHandler"):
+        if isinstance(console.formatter, JobLines):
+            return  # of another run of this sweep
         lines = JobLines(console.formatter, idle=lambda: {rule.name for rule in workflow.rules if rule.norun})
         console.addFilter(lines.filter)
         console.setFormatter(lines)

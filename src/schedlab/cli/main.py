@@ -29,7 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser(arguments[0] if arguments else "")
-    chosen = parser.parse_args(arguments)
+    own, words = (arguments[:1], arguments[1:]) if arguments[:1] == ["run"] else (arguments, [])
+    chosen = parser.parse_args(own, argparse.Namespace(words=words))
     if not hasattr(chosen, "run"):
         parser.print_help()
         return 2
@@ -88,6 +89,9 @@ def _parser(first: str) -> argparse.ArgumentParser:
     )
     check.add_argument("--scale", default="all", help="smoke, small, full, paper or all (default)")
     check.set_defaults(run=_run_check)
+
+    run = commands.add_parser("run", help="run the workflow: words of Snakemake, its --config checked first")
+    run.set_defaults(run=_run_workflow)
 
     doctor = commands.add_parser(
         "doctor", parents=[conf], help="what this machine offers, and what of the pipeline can run on it"
@@ -149,6 +153,12 @@ def _run_check(arguments: argparse.Namespace) -> int:
     from schedlab.cli.check import check
 
     return check(arguments.conf, arguments.scale, arguments.only)
+
+
+def _run_workflow(arguments: argparse.Namespace) -> int:
+    from schedlab.cli.run import run
+
+    return run(arguments.words)
 
 
 def _run_doctor(arguments: argparse.Namespace) -> int:

@@ -23,10 +23,13 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
 from schedlab.config.schema import merged
+
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override as HydraOverride
 
 FAMILY_KEYS = ("sweep", "for_each")
 _WORDS = ("null", "true", "false", "nan", "inf")  # that Hydra reads as values
@@ -225,16 +228,20 @@ def nested(keys: Sequence[str], value: Any) -> Any:
 
 def parsed(texts: Sequence[str]) -> list[Override]:
     """Return overrides of one value each. Raises UserError for a text that is none."""
-    return [Override(text, keys, values[0]) for text in texts for keys, values in [_parsed(text, several=False)]]
+    read = [(text, _parsed(text, several=False)) for text in texts]
+    return [Override(text, tuple(found.key_or_group.split(".")), found.value()) for text, found in read]
 
 
 def swept(text: str) -> list[Override]:
     """Return the overrides of a sweep, `KEY=VALUE,VALUE,...`, one for each value. Raises UserError."""
-    keys, values = _parsed(text, several=True)
-    return [Override(f"{'.'.join(keys)}={value}", keys, value) for value in values]
+    override = _parsed(text, several=True)
+    several = override.is_sweep_override()
+    values = override.sweep_string_iterator() if several else [override.get_value_element_as_str()]
+    return parsed([f"{override.key_or_group}={value}" for value in values])
 
 
-def _parsed(text: str, several: bool) -> tuple[tuple[str, ...], list[Any]]:
+def _parsed(text: str, several: bool) -> HydraOverride:
+    """Hydra's reading of an assignment."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.core.override_parser.types import OverrideType
     from hydra.errors import HydraException
@@ -243,18 +250,15 @@ def _parsed(text: str, several: bool) -> tuple[tuple[str, ...], list[Any]]:
     expected = f"KEY=VALUE{',VALUE' if several else ''}, such as scenario.ramp.uniform.seed=7{',8' if several else ''}"
     try:
         override = OverridesParser.create().parse_overrides([text])[0]
-        values = list(override.sweep_iterator()) if override.is_sweep_override() else [override.value()]
-    except HydraException as error:
-        what = str(error).splitlines()[0] if str(error) else "it cannot be read"
-        raise UserError(what, where=f"{option}: {text}", expected=expected) from None
-    keys = tuple(override.key_or_group.split("."))
+    except HydraException:
+        raise UserError("it cannot be read", where=f"{option}: {text}", expected=expected) from None
     if (
         "=" not in text
         or override.type not in (OverrideType.CHANGE, OverrideType.ADD, OverrideType.FORCE_ADD)
-        or not all(keys)
+        or not all(override.key_or_group.split("."))
     ):
         raise UserError("it sets no value", where=f"{option}: {text}", expected=expected)
-    if len(values) > 1 and not several:
-        remedy = f'for a run of each value: sweep="{text}"; for a list: {".".join(keys)}=[...]'
+    if override.is_sweep_override() and not several:
+        remedy = f'for a run of each value: sweep="{text}"; for a list: {override.key_or_group}=[...]'
         raise UserError("it has several values", where=f"{option}: {text}", expected=expected, remedy=remedy)
-    return keys, values
+    return override

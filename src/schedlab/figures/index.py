@@ -27,7 +27,7 @@ SIZES = {
 
 
 def write_index(folder: Path | str) -> Path:
-    """Write INDEX.md into plots/<scale>/ from every <study>/figures.json below it; returns its path."""
+    """Write INDEX.md into plots/<run>/ from every <study>/figures.json below it; returns its path."""
     folder = Path(folder)
     studies = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*/figures.json"))]
     target = folder / "INDEX.md"
@@ -35,16 +35,16 @@ def write_index(folder: Path | str) -> Path:
     return target
 
 
-def index_text(scale: str, studies: list[Mapping[str, Any]]) -> str:
-    """Return the page: a table of all figures, then each with its image, caption and origin. Links are relative to
-    plots/<scale>/.
+def index_text(run: str, studies: list[Mapping[str, Any]]) -> str:
+    """Return the page of a run (`small`, `small-dense`): a table of all figures, then each with its image, caption and
+    origin. Links are relative to plots/<run>/.
     """
     origin = "Made by `schedlab`; each figure is drawn from the tables of its study alone."
     for study in studies:
         if study.get("terms") or study.get("policies"):
             origin += f" Words and policies of {study['study']}: [glossary](#{study['study']}-glossary)."
-    warning = [f"**{SIZES[scale]}**", ""] if scale in SIZES else []
-    lines = [f"# Figures at scale `{scale}`", "", *warning, origin, ""]
+    warning = [f"**{SIZES[scale]}**" for scale in sorted({study["scale"] for study in studies} & SIZES.keys())]
+    lines = [f"# Figures of the run `{run}`", "", *warning, *([""] if warning else []), origin, ""]
     lines += ["| figure | published figure | scenarios | seeds | configuration |", "|---|---|---|---|---|"]
     for study in studies:
         for figure in study["figures"]:

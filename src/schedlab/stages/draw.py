@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,9 +49,10 @@ def draw(part: Path, summary: Path, inputs: Mapping[str, Mapping[str, Path]], ou
         spec = figure_spec(figure)
         log.info("drawing %s", spec.name)
         with theme.applied(settings):
-            drawing, failed = _draw_one(study, study_tables, spec, out, MARKS.get(values["scale"], ""))
+            make = functools.partial(_drawing, study, study_tables, spec)
+            drawing, failed = drawn(make, spec, out, MARKS.get(values["scale"], ""))
         shown = _shown(study_tables.scores, spec, drawing.left_out)
-        entry = _entry(values, spec, caption_of(drawing), shown if drawing.of_scores else shown.iloc[:0])
+        entry = entry_of(values, spec, caption_of(drawing), shown if drawing.of_scores else shown.iloc[:0])
         write_text(out / f"{spec.name}.rst", report_caption(entry))
         entries.append(entry | {"failed": failed} if failed else entry)
     of_study = {"study": study.name, "question": study.question, "scale": values["scale"]}
@@ -60,19 +61,22 @@ def draw(part: Path, summary: Path, inputs: Mapping[str, Mapping[str, Path]], ou
     write_json(out / "figures.json", {**of_study, **terms, "figures": entries})
 
 
-def _draw_one(study: Study, study_tables: StudyTables, spec: FigureSpec, out: Path, mark: str) -> tuple[Drawing, str]:
+def _drawing(study: Study, study_tables: StudyTables, spec: FigureSpec) -> Drawing:
+    if missing := set(spec.scenarios) - set(study_tables.scores["scenario"]):
+        raise UserError(f"there are no scores of {', '.join(sorted(missing))}", where=f"figure {spec.name}: scenarios")
+    return drawing_function(study, spec.kind)(study_tables, spec)
+
+
+def drawn(make: Callable[[], Drawing], spec: FigureSpec, out: Path, mark: str) -> tuple[Drawing, str]:
     """Draw and save a figure, or the words why it cannot be drawn; returns the drawing and those words, empty where all
     is well.
 
+    make: makes the drawing
     mark: words above a figure of scores that stand in the picture, wherever it is taken to; empty: none
     """
     failed = ""
     try:
-        if missing := set(spec.scenarios) - set(study_tables.scores["scenario"]):
-            raise UserError(
-                f"there are no scores of {', '.join(sorted(missing))}", where=f"figure {spec.name}: scenarios"
-            )
-        drawing = captioned(drawing_function(study, spec.kind)(study_tables, spec), spec)
+        drawing = captioned(make(), spec)
         if mark and drawing.of_scores:
             theme.mark(drawing.figure, mark)
         save(drawing, out / spec.name)
@@ -157,8 +161,10 @@ def _shown(scores: pd.DataFrame, spec: FigureSpec, left_out: Iterable[str]) -> p
     return shown[shown["policy"].isin(spec.policies)] if spec.policies else shown
 
 
-def _entry(part: Mapping[str, Any], spec: FigureSpec, caption: str, shown: pd.DataFrame) -> dict[str, Any]:
-    """What the index and the report say of one figure."""
+def entry_of(part: Mapping[str, Any], spec: FigureSpec, caption: str, shown: pd.DataFrame) -> dict[str, Any]:
+    """Return what the index and the report say of one figure; shown: the rows of the scores that it shows."""
+    picture = f"plots/{part.get('run', part['scale'])}/{part['study']}/{spec.name}.svg"
+    options = part.get("options", f"scale={part['scale']}")
     return {
         "name": spec.name,
         "title": spec.title,
@@ -169,8 +175,7 @@ def _entry(part: Mapping[str, Any], spec: FigureSpec, caption: str, shown: pd.Da
         "seeds": [int(seed) for seed in _sorted(shown["policy_seed"])],
         "config_hash": configuration_hash(part),
         "rests_on": _sorted(shown["config_hash"]),
-        "command": f"snakemake --cores all plots/{part['scale']}/{part['study']}/{spec.name}.svg --config "
-        + part.get("options", f"scale={part['scale']}"),
+        "command": f"snakemake --cores all {picture} --config {options}",
     }
 
 

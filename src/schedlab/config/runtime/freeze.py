@@ -303,8 +303,8 @@ def draw_part(experiment: Experiment, study: str) -> dict[str, Any]:
         figures.append(figure)
     return {
         **_identity(experiment, study),
-        "scale": experiment.run,
-        **({"options": experiment.options} if experiment.variant else {}),
+        "scale": experiment.scale,
+        **({"run": experiment.run, "options": experiment.options} if experiment.variant else {}),
         "theme": experiment.theme,
         "statistics": records.settings["statistics"],
         "figures": figures,

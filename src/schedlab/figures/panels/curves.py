@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from schedlab.figures.panels.axes import log_ticks
+from schedlab.figures.panels.points import span
 from schedlab.figures.theme import Style
 
 BAND: dict[str, Any] = {"alpha": 0.16, "linewidth": 0}
+FEW = 6  # places that are all written below the axis
+WIDE = 10.0  # largest over smallest place from which an axis is logarithmic
 
 
 def running_mean(values: Sequence[float] | np.ndarray, window: int) -> np.ndarray:
@@ -69,6 +73,31 @@ def sweep_line(axes: Axes, values: pd.Series, *, colour: str, label: str, **look
     if (by_place["max"] > by_place["min"]).any():
         axes.fill_between(by_place.index, by_place["min"], by_place["max"], color=colour, **BAND)
     axes.plot(by_place.index, by_place["mean"], color=colour, label=label, **look)
+
+
+def line_over_values(
+    axes: Axes, rows: pd.DataFrame, column: str, places: Sequence[Any], styles: Mapping[str, Style]
+) -> None:
+    """Draw a line for each policy over the values of a column, each point with its interval or range.
+
+    rows    of a summary, of one scenario, split and metric
+    places  all values of the column in order: numbers are places on the axis, words stand side by side
+    """
+    by_number = all(isinstance(place, int | float) for place in places)
+    for policy, points in rows.groupby("policy"):
+        known = {row[column]: row for row in points.to_dict("records")}
+        there = {place: place if by_number else number for number, place in enumerate(places) if place in known}
+        shown = [known[place]["value"] for place in there]
+        axes.plot(list(there.values()), shown, label=policy, **styles[policy].point() | styles[policy].line())
+        for place, at in there.items():
+            span(axes, known[place], at, colour=styles[policy].colour, upright=True)
+    if not by_number:
+        axes.set_xticks(range(len(places)), list(places))
+    elif min(places) > 0 and max(places) >= WIDE * min(places):
+        axes.set_xscale("log")
+        log_ticks(axes.xaxis, min(places), max(places))
+    elif len(places) <= FEW:
+        axes.set_xticks(list(places), [f"{place:g}" for place in places])
 
 
 def distribution(axes: Axes, values: np.ndarray, **look: Any) -> None:
