@@ -24,7 +24,7 @@ FIGURES = {
     "learning": "{metrics: [reward], window: 50}",
     "transfer": "{groups: [{scenario: tiny, policies: [exact-tiny, never], jumpstart: [exact-tiny, never]}]}",
     "versus": "{baseline: never}",
-    "moves": "{widen: tiny, down: tiny, kept: tiny_late}",
+    "moves": "{widen: tiny, down: tiny, stay: tiny_late}",
 }
 OWN_CLASS = "class Mine:\n    def reset(self, unit): pass\n    def act(self, observation, mask): return 0\n"
 
@@ -100,11 +100,15 @@ TYPOS = {
         [f"conf/{POLICY}: learner.vocabulary", "layer.json"],
     ),
     "value of a learner under reference": (
-        replaced(POLICY, "seeds:", "reference: {learner: {learning_rte: 0.1}}\nseeds:"),
+        replaced(POLICY, "seeds:", "mode: reference\nreference: {learner: {learning_rte: 0.1}}\nseeds:"),
         [f"conf/{POLICY}: reference.learner.learning_rte", "did you mean 'learning_rate'"],
     ),
     "action of a rule under reference": (
-        replaced(SCENARIO, "reference:\n", "reference:\n  rules: [{name: all, target: always, params: {action: 9}}]\n"),
+        replaced(
+            SCENARIO,
+            "reference:\n",
+            "mode: reference\nreference:\n  rules: [{name: all, target: always, params: {action: 9}}]\n",
+        ),
         [f"conf/{SCENARIO}: reference.rules.0.params.action", "0 to 3"],
     ),
     "key under reference": (
