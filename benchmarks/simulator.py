@@ -47,7 +47,7 @@ CASES = (
 
 
 OURS = {  # parts of the embedded simulator by module; the others are its core
-    **dict.fromkeys(("pybatsim_bus", "time_limit", "reply"), "messages"),
+    **dict.fromkeys(("pybatsim_bus", "time_limit", "messages"), "messages"),
     **dict.fromkeys(("outputs", "records", "live_job", "results"), "job states and output files"),
     **dict.fromkeys(("resource_set", "machines", "decisions"), "decisions and hosts"),
     **dict.fromkeys(("tasks", "task_building", "execution", "sharing"), "tasks"),
