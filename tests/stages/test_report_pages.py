@@ -14,6 +14,7 @@ import yaml
 from test_stages import run_all
 
 import shipped_conf
+from schedlab.config.files import write_table
 from schedlab.config.schema import validate
 from schedlab.evaluation import tables
 from schedlab.evaluation.claims import HeadlineSettings, read_claims
@@ -129,7 +130,7 @@ def test_the_table_of_a_study_has_the_best_policy_first_and_oracles_last(
         name = expected.pop(0 if oracle == "best" else -1)
         expected.append(name)
         summary.loc[summary["policy"] == name, "kind"] = "oracle"
-        tables.write(tables.SUMMARY, tmp_path / "toy/summary.parquet", summary)
+        write_table(tmp_path / "toy/summary.parquet", summary)
     page = tmp_path / "toy.html"
     results_page("smoke", tmp_path / "toy", page)
     table = page.read_text().partition("<h2>far</h2>")[2].partition("</table>")[0]
