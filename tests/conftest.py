@@ -21,9 +21,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give a worker of pytest-xdist whole files, and one worker all workflow tests: they share finished runs, made
     once a session.
 
-    Files that share such a run elsewhere name a group themselves.
+    Files that share such a run elsewhere name a group themselves. The workflow tests begin first, as the longest group.
     """
     workflow = Path(__file__).parent / "workflow"
+    items.sort(key=lambda item: not item.path.is_relative_to(workflow))
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(
