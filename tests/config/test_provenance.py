@@ -8,8 +8,12 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
+from schedlab.config.errors import UserError
 from schedlab.config.files import content_hash, file_hash
 from schedlab.config.runtime import provenance
+from schedlab.config.runtime.code import Code
 
 
 def test_what_a_result_came_from(tmp_path: Path) -> None:
@@ -26,6 +30,25 @@ def test_what_a_result_came_from(tmp_path: Path) -> None:
     assert found["machine"]["processor"]
     assert platform.node() not in json.dumps(found) or len(platform.node()) < 4
     assert str(tmp_path) not in json.dumps(found)
+
+
+def test_a_result_of_code_that_was_edited_since_the_run_was_planned_is_refused(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    roots = ["schedlab.studies.ramp.network.topology"]
+    right = {"made_by": {**Code().hash(roots, ["x"]), "of": roots, "upon": ["x"]}}
+    wrong = {"made_by": {**right["made_by"], "code": "0" * 16}}
+    provenance.require_planned_code(wrong)  # nothing says what was planned
+    Path(".schedlab").mkdir()
+    Path(provenance.PLANNED_SOURCE).write_text(provenance.source_hash())
+    provenance.require_planned_code(wrong)  # nothing was edited
+    Path(provenance.PLANNED_SOURCE).write_text("the hash of other sources")
+    provenance.require_planned_code(right)  # an edit that this stage does not reach
+    with pytest.raises(UserError) as refused:
+        provenance.require_planned_code(wrong)
+    assert refused.value.where == roots[0]
+    monkeypatch.setattr(provenance, "source_now", lambda: "the hash of other sources")
+    with pytest.raises(UserError):  # edited when this process began, and edited back since
+        provenance.require_planned_code(right)
 
 
 def test_the_source_hash_changes_with_the_source(tmp_path: Path, monkeypatch) -> None:

@@ -329,7 +329,9 @@ def _of_door(door: _Doors, name: str) -> list[Any]:
     study = door(name)
     named = {"rules": study.rules, "learners": study.learners, "figures": study.figures}
     modules = {kind: {key: text.partition(":")[0] for key, text in table.items()} for kind, table in named.items()}
-    return [study.results_version, {"door": study.problem.__module__, **modules}]
+    settings = door.loaded[name].settings
+    doors = sorted({settings["module"] or f"schedlab.studies.{name}.study", study.problem.__module__})
+    return [study.results_version, {"doors": doors, **modules}]
 
 
 def _made(

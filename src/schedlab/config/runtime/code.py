@@ -1,9 +1,9 @@
 """The code that decides a result: a hash of the modules that a stage reaches, and the packages that they compute with.
 
-A module counts by its syntax tree without docstrings and positions, so that an edit of a comment, a docstring or a line
-break changes nothing. It reaches the modules that its text imports, at first or second hand, and those that it names to
-`load_object`; imports for type checking alone do not count. Modules that draw, parse a command line, report mistakes or
-keep a run in order decide no number (`NO_NUMBERS`) and are not followed.
+A module counts by its syntax tree without docstrings, documentation of settings and positions, so that an edit of a
+comment, a docstring or a line break changes nothing. It reaches the modules that it imports, at first or second hand,
+and those that it names to `load_object` in so many letters; imports for type checking alone do not count. Modules that
+draw, parse a command line, report mistakes or keep a run in order decide no number (`NO_NUMBERS`) and are not followed.
 """
 
 from __future__ import annotations
@@ -11,154 +11,191 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import schedlab
 
-# Packages whose version can change a number, by the name that is imported -> the name that is installed. Numba compiles
-# what the module `compiled` is given.
+# Packages whose version can change a number or a picture, by the name that is imported -> the name that is installed.
 PACKAGES = {
-    "schedlab.config.runtime.compiled": "numba",
-    "gymnasium": "gymnasium", "h5py": "h5py", "moocore": "moocore", "networkx": "networkx", "numba": "numba",
-    "numpy": "numpy", "pandas": "pandas", "sb3_contrib": "sb3-contrib", "scipy": "scipy", "sklearn": "scikit-learn",
+    "batsim": "pybatsim", "gymnasium": "gymnasium", "h5py": "h5py", "matplotlib": "matplotlib", "moocore": "moocore",
+    "networkx": "networkx", "numba": "numba", "numpy": "numpy", "pandas": "pandas", "procset": "procset",
+    "sb3_contrib": "sb3-contrib", "scipy": "scipy", "seaborn": "seaborn", "sklearn": "scikit-learn",
     "stable_baselines3": "stable_baselines3", "torch": "torch", "torch_geometric": "torch-geometric",
 }  # fmt: skip
 
-ORDER = r"schedlab(\.(cli|environments|config\.(errors|runtime|data_paths))(\..*)?)?|.*\.commands(\..*)?"
-NO_NUMBERS = re.compile(rf"{ORDER}|.*\.figures(\..*)?")
-NOT_DRAWN = re.compile(ORDER)  # what a picture does not depend on
+ORDER = r"schedlab(\.(cli|environments|config\.(errors|data_paths|runtime(?!\.compiled)))(\..*)?)?"
+NO_NUMBERS = re.compile(rf"{ORDER}|.*\.(commands|figures)(\..*)?")
+NOT_DRAWN = re.compile(rf"{ORDER}|.*\.commands(\..*)?")  # what a picture does not depend on
+DRAWING = "schedlab.stages.draw"
 
-_TYPING_ONLY = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t]+.*\n|\n)+", flags=re.MULTILINE)
-_IMPORT = re.compile(
-    r"^[ \t]*(?:from ([\w.]+) import ([^\n(]+|\([^)]*\))|import ([\w., ]+))|load_object\(\s*\"([\w.]+):",
-    flags=re.MULTILINE,
-)
 Remember = Callable[[str, Callable[[], Any]], Any]  # (key, make) -> a JSON value that is made once
+Content = tuple[str, list[str]]  # the digest of a syntax tree, and the dotted names that it imports
 
 
 class Code:
     """The code of some packages as it lies in their folders.
 
-    packages  name -> folder; by default schedlab's own
-    remember  keeps what was read of a file, by its path, size and time of change (record_cache.RecordCache.get)
+    packages  name -> folder of a package, or file of a module; schedlab's own is always there
+    remember  keeps what was read of a file, by its path, size and times (records_cache.RecordCache.get)
     """
 
     def __init__(self, packages: Mapping[str, Path] | None = None, remember: Remember | None = None) -> None:
         self.packages = {"schedlab": Path(schedlab.__file__).parent, **(packages or {})}
         self.remember = remember or (lambda _key, make: make())
-        self._read: dict[Path, tuple[str, list[str]]] = {}
+        self._files: dict[str, Path | None] = {}
+        self._contents: dict[str, Content] = {}
         self._hashes: dict[tuple[str, ...], tuple[str, dict[str, str]]] = {}
 
-    def hash(
-        self, roots: Iterable[str], also: Iterable[str] = (), without: re.Pattern[str] = NO_NUMBERS
-    ) -> dict[str, Any]:
+    def add_file(self, path: Path) -> str:
+        """Take a user's file in, with the modules beside it that it may import; returns its name as a root."""
+        self._files.clear()
+        for file in sorted(path.parent.glob("*.py")):
+            self.packages.setdefault(file.stem, file)
+        name = path.stem if self.packages[path.stem] == path else path.as_posix().replace(".", "-")
+        self.packages[name] = path
+        return name
+
+    def hash(self, roots: Iterable[str], upon: Iterable[str] = ()) -> dict[str, Any]:
         """Return {"code": 16 hexadecimal digits over what the roots reach, "packages": versions that it computes with}.
 
-        roots    modules ("a.b"), or functions ("a.b:f"), of whose module only what the function uses counts
-        also     hashes of other code that the result builds on, such as that of its inputs
-        without  names of modules that are not followed
+        roots  modules ("a.b"), or functions ("a.b:f"), of whose module only what the function uses counts; drawings are
+               followed where the stage that draws is among them
+        upon   marks of other code that the result builds on, such as that of its inputs
         """
-        key = (*sorted(set(roots)), without.pattern)
-        if key not in self._hashes:
-            reached = sorted(self._reached(roots, without).items())
-            names = {part for _, (_, imports) in reached for name in imports for part in (name, name.partition(".")[0])}
-            used = sorted({PACKAGES[name] for name in names & PACKAGES.keys()})
+        names = tuple(sorted(set(roots)))
+        if names not in self._hashes:
+            reached = sorted(self._reached(names).items())
+            imports = {part for _, (_, names) in reached for name in names for part in (name, name.partition(".")[0])}
+            used = sorted({PACKAGES[name] for name in imports & PACKAGES.keys()})
             versions = {name: version for name in used if (version := _version(name))}
-            self._hashes[key] = _hexdigest(f"{name} {tree}" for name, (tree, _) in reached), versions
-        code, versions = self._hashes[key]
-        return {"code": _hexdigest([code, *sorted(set(also))])[:16], "packages": dict(versions)}
+            self._hashes[names] = _hexdigest(f"{name} {tree}" for name, (tree, _) in reached), versions
+        code, versions = self._hashes[names]
+        return {"code": _hexdigest([code, *sorted(set(upon))])[:16], "packages": dict(versions)}
 
-    def reached(self, roots: Iterable[str], without: re.Pattern[str] = NO_NUMBERS) -> list[str]:
+    def reached(self, roots: Iterable[str]) -> list[str]:
         """Return the names of all modules that the roots reach, themselves included, sorted."""
-        return sorted(self._reached(roots, without))
+        return sorted(self._reached(tuple(roots)))
 
-    def _reached(self, roots: Iterable[str], without: re.Pattern[str]) -> dict[str, tuple[str, list[str]]]:
-        """Root or module -> the digest of its syntax tree and the names that it imports."""
-        found: dict[str, tuple[str, list[str]]] = {}
-        waiting = sorted(set(roots))
+    def _reached(self, roots: tuple[str, ...]) -> dict[str, Content]:
+        without = NOT_DRAWN if DRAWING in roots else NO_NUMBERS
+        found: dict[str, Content] = {}
+        waiting = list(roots)
         while waiting:
             name = waiting.pop()
-            module, _, function = name.partition(":")
-            path = self._file(module)
-            if name in found or path is None:
+            if name in found or (path := self._file(name.partition(":")[0])) is None:
                 continue
-            found[name] = self._content(path) if not function else _part_of(path, function)
+            found[name] = self._content(name, path)
             waiting += [imported for imported in found[name][1] if not without.fullmatch(imported)]
         return found
 
-    def _content(self, path: Path) -> tuple[str, list[str]]:
-        if path not in self._read:
+    def _content(self, name: str, path: Path) -> Content:
+        if name not in self._contents:
+            module, _, function = name.partition(":")
             stat = path.stat()
-            key = f"code:{path}:{stat.st_size}:{stat.st_mtime_ns}"
-            digest, imports = self.remember(key, lambda: list(_whole(path)))
-            self._read[path] = digest, imports
-        return self._read[path]
+            times = f"{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ctime_ns}"
+            read = self.remember(f"code:{_reader()}:{path}:{name}:{times}", lambda: list(_read(path, module, function)))
+            self._contents[name] = read[0], read[1]
+        return self._contents[name]
 
     def _file(self, name: str) -> Path | None:
         """The file of a module of the packages; None for those of other packages and for names inside a module."""
-        first, *rest = name.split(".")
-        if first not in self.packages:
-            return None
-        path = self.packages[first].joinpath(*rest)
-        places = (path.with_suffix(".py"), path / "__init__.py") if rest else (path / "__init__.py",)
-        return next((file for file in places if file.is_file()), None)
+        if name not in self._files:
+            first, *rest = name.split(".")
+            place = self.packages.get(first)
+            if place is None or place.suffix == ".py":
+                self._files[name] = None if rest else place
+            else:
+                path = place.joinpath(*rest)
+                places = ([path.with_suffix(".py")] if rest else []) + [path / "__init__.py"]
+                self._files[name] = next((file for file in places if file.is_file()), None)
+        return self._files[name]
 
 
-def _whole(path: Path) -> tuple[str, list[str]]:
-    """The digest of a file's syntax tree, and the names that it imports."""
-    text = path.read_text(encoding="utf-8")
-    return _digest(_bare(ast.parse(text))), sorted(imported(text))
-
-
-def _part_of(path: Path, function: str) -> tuple[str, list[str]]:
-    """The same of one function, with what it uses of its module. Raises ValueError where the module has none."""
+def _read(path: Path, module: str, function: str) -> Content:
+    """The content of a module, or of one function with what it uses of its module. Raises ValueError where it has none
+    of that name.
+    """
     tree = _bare(ast.parse(path.read_text(encoding="utf-8")))
-    defined: dict[str, ast.stmt] = {}
-    bound: dict[str, set[str]] = {}
-    for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            bound |= {name: imported(ast.unparse(part)) for name, part in _single_imports(node)}
-        else:
-            defined |= dict.fromkeys(_names_of(node), node)
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    if not function:
+        return _digest(tree), sorted(_imports(tree, package))
+    defined = {name: node for node in tree.body for name in _names_of(node)}
     if function not in defined:
         raise ValueError(f"{path} defines no {function}")
-    used, waiting = set[str](), [function]
+    always = [node for node in tree.body if not _names_of(node) and not isinstance(node, ast.Import | ast.ImportFrom)]
+    used, waiting = set[str](), [function, *(name for node in always for name in _loaded(node))]
     while waiting:
         name = waiting.pop()
         if name not in used:
             used.add(name)
-            if name in defined:
-                waiting += [part.id for part in ast.walk(defined[name]) if isinstance(part, ast.Name)]
-    nodes = [node for node in tree.body if used & set(_names_of(node))]
-    imports = {module for name in used & bound.keys() for module in bound[name]}
-    imports |= {module for node in nodes for module in imported(ast.unparse(node))}
-    return _digest(*nodes), sorted(imports)
+            waiting += [loaded for node in tree.body if name in _names_of(node) for loaded in _loaded(node)]
+    nodes = [node for node in tree.body if node in always or used & set(_names_of(node))]
+    found = {name for node in nodes for name in _imports(node, package)}
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                if alias.name == "*" or (alias.asname or alias.name.partition(".")[0]) in used:
+                    found |= set(_imported(node, alias, package))
+    return _digest(*nodes), sorted(found)
 
 
-def _single_imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, ast.stmt]]:
-    for alias in node.names:
-        name = alias.asname or alias.name.partition(".")[0]
-        yield name, ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, [alias], 0)
+def _loaded(node: ast.AST) -> list[str]:
+    return [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
 
 
 def _names_of(node: ast.stmt) -> list[str]:
-    """The names that a statement of a module defines."""
+    """The names that a statement of a module defines, where it does nothing else."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return [node.name]
-    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    return [part.id for target in targets if target for part in ast.walk(target) if isinstance(part, ast.Name)]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+
+
+def _imports(tree: ast.AST, package: str) -> Iterator[str]:
+    """The names that a tree imports or gives to `load_object` or `import_module`, not for type checking alone."""
+    if isinstance(tree, ast.If) and "TYPE_CHECKING" in ast.unparse(tree.test):
+        for other in tree.orelse:
+            yield from _imports(other, package)
+        return
+    if isinstance(tree, ast.Import | ast.ImportFrom):
+        for alias in tree.names:
+            yield from _imported(tree, alias, package)
+    if isinstance(tree, ast.Call) and tree.args and isinstance(tree.args[0], ast.Constant):
+        called = getattr(tree.func, "attr", getattr(tree.func, "id", ""))
+        if called in ("load_object", "import_module") and isinstance(tree.args[0].value, str):
+            yield tree.args[0].value.partition(":")[0]
+    for child in ast.iter_child_nodes(tree):
+        yield from _imports(child, package)
+
+
+def _imported(node: ast.Import | ast.ImportFrom, alias: ast.alias, package: str) -> Iterator[str]:
+    """`from a import b` gives a and a.b, since b may be a module."""
+    if isinstance(node, ast.Import):
+        yield alias.name
+        return
+    above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+    source = ".".join([*above, *([node.module] if node.module else [])])
+    yield source
+    yield f"{source}.{alias.name}"
 
 
 def _bare(tree: ast.Module) -> ast.Module:
-    """Take the docstrings out of a tree."""
+    """Take out of a tree what only people read: docstrings, texts on lines of their own, documentation of settings."""
     for node in ast.walk(tree):
-        kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-        if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:]
+        if isinstance(body := getattr(node, "body", None), list):
+            node.body = [part for part in body if not _is_text(part)]  # type: ignore[attr-defined]
+        if isinstance(node, ast.Call):
+            node.keywords = [word for word in node.keywords if word.arg != "doc"]
     return tree
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _digest(*trees: ast.AST) -> str:
@@ -169,17 +206,13 @@ def _hexdigest(lines: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def imported(text: str) -> set[str]:
-    """Return the dotted names that a text imports or gives to `load_object`; `from a import b` gives a and a.b."""
-    found: set[str] = set()
-    for source, names, plain, loaded in _IMPORT.findall(_TYPING_ONLY.sub("", text)):
-        parts = [part.split()[0] for part in names.strip("()\n ").split(",") if part.strip()]
-        found.update({source, *(f"{source}.{name}" for name in parts)} if source else ())
-        found.update(part.split()[0] for part in plain.split(",") if part.strip())
-        found.update({loaded} if loaded else ())
-    return found
+@cache
+def _reader() -> str:
+    """What decides the digest of a file beside its text: this module and Python's version."""
+    return _hexdigest([Path(__file__).read_text(encoding="utf-8"), f"{sys.version_info[:2]}"])[:12]
 
 
+@cache
 def _version(name: str) -> str:
     try:
         return metadata.version(name)

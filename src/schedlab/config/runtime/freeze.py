@@ -9,7 +9,8 @@ and a policy is not learned again because a table was made again with the same b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from schedlab.config.experiment import Experiment
 from schedlab.config.files import content_hash, write_text_if_changed
 from schedlab.config.plugins import is_file_target, target_file
 from schedlab.config.records import study_folder
-from schedlab.config.runtime.code import NOT_DRAWN, Code
+from schedlab.config.runtime.code import DRAWING, Code
 from schedlab.config.runtime.parts import MADE_BY, dump
+from schedlab.config.runtime.provenance import PLANNED_SOURCE, source_hash
 
 # of a record: what only the checks or the tables read, and files, whose digests are frozen
 UNFROZEN = ("scales", "where", "names", "files", "file", "recipe", "varied")
@@ -58,17 +60,14 @@ def frozen_parts(experiment: Experiment) -> Iterator[tuple[str, dict[str, Any]]]
 
 
 class _StageCode:
-    """What makes the result of each part: `Code.hash` of its stage and of what the stage loads for it, which also holds
-    the code that made its inputs.
+    """What makes the result of each part: `Code.hash` of its stage and of what the stage loads for it, with what made
+    its inputs, and the names that the hash began from.
     """
 
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
-        packages = {}
-        for records in experiment.studies.values():
-            if folder := study_folder(records.settings):
-                packages[folder.name] = folder
-        self.code = Code(packages, experiment.cache.get)
+        folders = filter(None, (study_folder(records.settings) for records in experiment.studies.values()))
+        self.code = Code({folder.name: folder for folder in folders}, experiment.cache.get)
 
     def of_part(self, study: str, scenario: str, part: str) -> dict[str, Any]:
         """The code of a prepare rule."""
@@ -76,8 +75,8 @@ class _StageCode:
 
     def _of_part(self, study: str, scenario: str, part: str) -> dict[str, Any]:
         record = self.experiment.scenario(study, scenario)["parts"][part]
-        before = [self.of_part(study, scenario, need)["code"] for need in record["needs"]]
-        return self.code.hash([record["made_by"] or self._door(study)], before)
+        roots = [record["made_by"]] if record["made_by"] else self._doors(study)
+        return self._made(roots, [self.of_part(study, scenario, need) for need in record["needs"]])
 
     def of_learning(self, study: str, policy: str) -> dict[str, Any]:
         """The code of one policy's learning, with that of its parent."""
@@ -85,14 +84,10 @@ class _StageCode:
 
     def _of_learning(self, study: str, policy: str) -> dict[str, Any]:
         record = self.experiment.policy(study, policy)
-        before = [
-            code
-            for scenario in self.experiment.training_scenarios(study, policy)
-            for code in self._inputs(study, scenario)
-        ]
-        if record["parent"]:
-            before.append(self.of_learning(study, record["parent"])["code"])
-        return self.code.hash(["schedlab.stages.learn", *self._acting(study, "learners", record["target"])], before)
+        scenarios = self.experiment.training_scenarios(study, policy)
+        before = [made for scenario in scenarios for made in self._inputs(study, scenario)]
+        before += [self.of_learning(study, record["parent"])] if record["parent"] else []
+        return self._made(["schedlab.stages.learn", *self._acting(study, "learners", record)], before)
 
     def of_evaluation(self, study: str, scenario: str, names: list[str]) -> dict[str, Any]:
         """The code of one evaluation job."""
@@ -100,42 +95,49 @@ class _StageCode:
         roots, before = ["schedlab.stages.evaluate"], self._inputs(study, scenario)
         for name in names:
             if name in rules:
-                roots += self._acting(study, "rules", rules[name]["target"] or name)
+                roots += self._acting(study, "rules", {**rules[name], "target": rules[name]["target"] or name})
             else:
-                roots += self._acting(study, "learners", self.experiment.policy(study, name)["target"])
-                before.append(self.of_learning(study, name)["code"])
-        return self.code.hash(roots, before)
+                roots += self._acting(study, "learners", self.experiment.policy(study, name))
+                before.append(self.of_learning(study, name))
+        return self._made(roots, before)
 
     def of_summary(self, study: str) -> dict[str, Any]:
         """The code of a study's summary."""
         before = [
-            self.of_evaluation(study, scenario, names)["code"]
+            self.of_evaluation(study, scenario, names)
             for scenario in self.experiment.studies[study].scenarios
             for names in self.experiment.bundles(study, scenario).values()
         ]
-        return self.code.hash(["schedlab.stages.summarise"], before)
+        return self._made(["schedlab.stages.summarise"], before)
 
     def of_figures(self, study: str) -> dict[str, Any]:
         """The code of a study's figures."""
         drawings = self.experiment.studies[study].modules["figures"]
         named = [drawings[figure["kind"]] for figure in self.experiment.studies[study].figures.values()]
-        roots = ["schedlab.stages.draw", self._door(study), *named]
-        return self.code.hash(roots, [self.of_summary(study)["code"]], NOT_DRAWN)
+        return self._made([DRAWING, *self._doors(study), *named], [self.of_summary(study)])
 
-    def _inputs(self, study: str, scenario: str) -> list[str]:
-        return [
-            self.of_part(study, scenario, part)["code"] for part in self.experiment.scenario(study, scenario)["parts"]
-        ]
+    def _made(self, roots: list[str], before: list[dict[str, Any]]) -> dict[str, Any]:
+        upon = sorted({content_hash([made["code"], made["packages"]]) for made in before})
+        return {**self.code.hash(roots, upon), "of": sorted(set(roots)), "upon": upon}
 
-    def _door(self, study: str) -> str:
-        return str(self.experiment.studies[study].modules["door"])
+    def _inputs(self, study: str, scenario: str) -> list[dict[str, Any]]:
+        return [self.of_part(study, scenario, part) for part in self.experiment.scenario(study, scenario)["parts"]]
 
-    def _acting(self, study: str, kind: str, target: str) -> list[str]:
-        """The door, which makes the problem, and the module of a rule or learner; a user's own file has a digest in the
-        part.
-        """
-        module = self.experiment.studies[study].modules[kind].get(target, "")
-        return [self._door(study), *([module] if module else [])]
+    def _doors(self, study: str) -> list[str]:
+        """The modules of the study's door and of what makes its problems."""
+        return list(self.experiment.studies[study].modules["doors"])
+
+    def _acting(self, study: str, kind: str, record: Mapping[str, Any]) -> list[str]:
+        """The doors, the module of a rule or learner, and the user's own files that it names."""
+        module = self.experiment.studies[study].modules[kind].get(record["target"], "")
+        own = filter(None, map(_own_file, (record["target"], *record["params"].values())))
+        return [*self._doors(study), *filter(None, [module]), *map(self.code.add_file, own)]
+
+
+def _own_file(value: Any) -> Path | None:
+    """The file that a value names as FILE.py or FILE.py:CLASS, where it is there."""
+    named = re.fullmatch(r"(.+\.py)(:\w+)?", value) if isinstance(value, str) else None
+    return Path(named[1]) if named and Path(named[1]).is_file() else None
 
 
 def write_parts(experiment: Experiment, directory: Path | str = ".") -> int:
@@ -145,6 +147,7 @@ def write_parts(experiment: Experiment, directory: Path | str = ".") -> int:
     again.
     """
     written = 0
+    write_text_if_changed(Path(directory, PLANNED_SOURCE), source_hash())
     for file, values, values_hash in _unlike_their_files(experiment, directory):
         written += write_text_if_changed(file, dump(values))
         experiment.cache.get(_state(file, values_hash), lambda: True)

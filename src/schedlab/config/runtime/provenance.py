@@ -15,8 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import schedlab
+from schedlab.config.errors import UserError
 from schedlab.config.files import file_hash, write_json
+from schedlab.config.runtime.code import Code
 from schedlab.config.runtime.parts import MADE_BY, configuration_hash, read_part
+
+PLANNED_SOURCE = ".schedlab/source"  # the hash of all sources when the parts were frozen
 
 # Names of files and folders that no manifest lists: what differs from run to run, and what is only kept to save time.
 NOT_OUTPUTS = ("*provenance.json", "manifest.json", ".*", "progress", "store", "logs", "benchmarks", "*.log", "*.tsv")
@@ -28,9 +32,25 @@ def provenance(
     """Return the origin of one job's outputs: the hashes of its part's configuration and code, seeds, hashes of the
     input files by name, and `environment()`.
     """
+    require_planned_code(part)
     hashes = {name: file_hash(path) for name, path in sorted((inputs or {}).items())}
     made = {"config_hash": configuration_hash(part), "code_hash": part.get(MADE_BY, {}).get("code", "")}
     return {**made, "seeds": list(seeds), "inputs": hashes, **environment()}
+
+
+def require_planned_code(part: Mapping[str, Any]) -> None:
+    """Raise UserError where this process may have run other code than its part names: schedlab was edited since the
+    run was planned, and in what the part's stage reaches.
+    """
+    made, planned = part.get(MADE_BY), Path(PLANNED_SOURCE)
+    if not made or not planned.is_file() or not all(root.startswith("schedlab.") for root in made["of"]):
+        return
+    source = planned.read_text(encoding="utf-8")
+    undone = source_hash() != source == source_now()
+    edited = not source_hash() == source == source_now()
+    if undone or (edited and Code().hash(made["of"], made["upon"])["code"] != made["code"]):
+        what, remedy = "the code that makes this result was edited after the run was planned", "start the run again"
+        raise UserError(what, where=made["of"][0], remedy=remedy)
 
 
 def write_provenance(

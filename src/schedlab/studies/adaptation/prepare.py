@@ -21,7 +21,6 @@ from schedlab.studies.adaptation.simulator.simulate import simulate_replicate
 from schedlab.studies.adaptation.simulator.table import DecisionTree, simulation_table
 
 log = logging.getLogger(__name__)
-PUBLISHED = "schedlab.studies.adaptation.compat.published_table:import_published"  # what reads the record
 ANY_NAME = "shared"  # a trunk belongs to every scenario that agrees on it
 
 
@@ -67,7 +66,8 @@ def tabulate(part: Path, runs: Sequence[Path], table: Path) -> None:
 
     values = read_part(part)
     if values["source"] == "published":
-        rows = load_object(PUBLISHED)(runs[0], values["experiment"]).assign(scenario=values["scenario"])
+        read = load_object("schedlab.studies.adaptation.compat.published_table:import_published")
+        rows = read(runs[0], values["experiment"]).assign(scenario=values["scenario"])
         write_table(table, rows.drop(columns="experiment"))
         return
     epochs = pd.concat([read_table(path) for path in runs], ignore_index=True)

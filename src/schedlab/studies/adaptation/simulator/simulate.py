@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,10 +60,8 @@ Watch = Callable[[Step, Metrics, TrainState], None]  # an epoch that was run, it
 TRUNK = "trunk"  # what stands for a sequence in the rows of a trunk
 
 
-@cache
-def training_code() -> dict[str, Any]:
-    """Return the hash of the code that trains, and the packages it computes with: states of other code are not used."""
-    return Code().hash([__name__])
+# The code that trains, as it is loaded, and the packages it computes with: states of other code are not used.
+TRAINING_CODE = Code().hash([__name__])
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ class Job:
         """All that determines the trunk's states."""
         return {
             "results_version": RESULTS_VERSION,
-            **training_code(),
+            **TRAINING_CODE,
             "model": self.start.key,
             "data": dataset_hash(self.dataset),
             "training": self.scenario.training.model_dump(mode="json"),
