@@ -10,3 +10,9 @@ container: "schedlab.sif"  # built from workflow/envs/; read with --software-dep
 
 include: "workflow/rules/library.smk"
 include: "workflow/rules/sweep.smk" if config.get("sweep") else "workflow/rules/one_run.smk"
+
+
+rule all:  # here, since Snakemake takes no default target from a file that is included
+    default_target: True
+    input:
+        TARGETS,

@@ -4,12 +4,11 @@ include: "common.smk"
 include: "progress.smk"
 
 
-rule all:
-    default_target: True
-    input:
-        [target for study in EXPERIMENT.studies for target in study_targets(study)],
-        plots("INDEX.md"),
-        results("manifest.json"),
+TARGETS = [
+    *(target for study in EXPERIMENT.studies for target in study_targets(study)),
+    plots("INDEX.md"),
+    results("manifest.json"),
+]
 
 
 include: "inputs.smk"

@@ -5,7 +5,7 @@ REPORTED_STUDIES = [study for study in EXPERIMENT.studies if study_targets(study
 
 rule write_report_pages:
     input:
-        rules.all.input,
+        TARGETS,
         summaries=[results(f"{study}/summary.parquet") for study in REPORTED_STUDIES],
         comparisons=[results(f"{study}/comparisons.parquet") for study in REPORTED_STUDIES],
         claims=[

@@ -45,13 +45,10 @@ if workflow.is_main_process:
         write_sweep_parts()
 
 
-rule all:
-    default_target: True
-    input:
-        [run.plots("INDEX.md") for run in RUNS],
-        [run.results("manifest.json") for run in RUNS],
-        [target for study in SWEPT_STUDIES for run in RUNS for target in run.study_targets(study)],
-        [f"plots/{SWEPT}/{study}/figures.json" for study in SWEPT_STUDIES],
+TARGETS = [
+    *(target for run in RUNS for target in run.TARGETS),
+    *(f"plots/{SWEPT}/{study}/figures.json" for study in SWEPT_STUDIES),
+]
 
 
 for swept_study in SWEPT_STUDIES:

@@ -1,6 +1,8 @@
 # Input functions of the adaptation study; included before its rules, which stand in adaptation.smk.
 import re
 
+from schedlab.config.data_paths import find_data
+
 
 def adaptation_runs(wildcards):
     """The simulated replicates of a scenario, or the published table that takes their place."""
