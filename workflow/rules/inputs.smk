@@ -95,7 +95,7 @@ def reported(path, category, title, caption=None):
 def start_of_report():
     """The report's first page: the headlines where they have been written, else what the report is."""
     page = Path(plots("report/start.rst")).absolute()
-    return str(page) if page.is_file() else "workflow/report/workflow.rst"
+    return str(page) if page.is_file() else str(CHECKOUT / "workflow/report/workflow.rst")
 
 
 # Of files that no rule makes (targets.smk).
