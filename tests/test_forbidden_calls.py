@@ -36,10 +36,6 @@ REVIEWED = {
     ): "a learner, rule, drawing or command of a study, which the study's door names",
     (
         "src/schedlab/batsim/scheduler_loading.py",
-        'import_module(f"schedlab.batsim.schedulers.{name}")',
-    ): "one of our own schedulers",
-    (
-        "src/schedlab/batsim/scheduler_loading.py",
         'import_module(f"schedulers.{name}")',
     ): "a scheduler that the installed PyBatsim brings",
 }
