@@ -3,8 +3,9 @@
 Every policy is scored with several seeds (rows) on the same units (columns), and units that overlap or share an origin
 form a block. Seeds and blocks are thus crossed, and both are resampled independently in each bootstrap resample (A. B.
 Owen, "The pigeonhole bootstrap", Annals of Applied Statistics 1(2), 2007); with one seed or one block this is the
-ordinary one-level bootstrap. The interquartile mean for few runs is that of R. Agarwal et al., "Deep reinforcement
-learning at the edge of the statistical precipice", NeurIPS 2021.
+ordinary one-level bootstrap. `schedlab.evaluation.intervals` makes intervals of the draws. The interquartile mean for
+few runs is that of R. Agarwal et al., "Deep reinforcement learning at the edge of the statistical precipice", NeurIPS
+2021.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from schedlab.config.settings import StatisticsSettings
+from schedlab.evaluation.intervals import Effect, spread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,10 +136,10 @@ def statistic_of(sample: Sample, statistic: Statistic) -> float:
 
 def draw_counts(sample: Sample, resamples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Draw how often each seed (resamples, seeds) and each block (resamples, blocks) stands in each resample."""
-    return _counts(len(sample.seeds), resamples, rng), _counts(sample.block_count, resamples, rng)
+    return draw(len(sample.seeds), resamples, rng), draw(sample.block_count, resamples, rng)
 
 
-def _counts(size: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
+def draw(size: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
     """Draw `size` of `size` with replacement, once a resample, and count them: (resamples, size)."""
     drawn = rng.integers(0, size, (resamples, size)) + size * np.arange(resamples)[:, None]
     return np.bincount(drawn.ravel(), minlength=resamples * size).reshape(resamples, size)
@@ -179,13 +181,33 @@ def _resample_iqm(sample: Sample, seeds: np.ndarray, blocks: np.ndarray) -> np.n
     return means
 
 
+def influences(sample: Sample, statistic: Statistic) -> np.ndarray:
+    """Return the first-order effect of each seed's scores in each block on the statistic (seeds, blocks), of sum 0.
+
+    That of an interquartile mean is of the values moved to the nearest value that it counts (F. R. Hampel et al.,
+    "Robust Statistics", 1986, section 2.3: the influence function of the trimmed mean).
+    """
+    scored = sample.weights > 0
+    effects = np.zeros_like(sample.values)
+    if statistic == "iqm":
+        values = sample.values[scored]
+        cut = values.size // 4
+        ordered = np.partition(values, (cut, values.size - cut - 1))
+        moved = np.clip(values, ordered[cut], ordered[values.size - cut - 1])
+        effects[scored] = (moved - moved.mean()) / (values.size - 2 * cut)
+    else:
+        effects = (sample.values - statistic_of(sample, statistic)) * sample.weights / sample.weights.sum()
+    return _by_block(sample, effects)
+
+
 def estimate(sample: Sample, settings: StatisticsSettings, rng: np.random.Generator) -> Estimate:
     """Return value, interval and range of one policy's sample."""
     value = statistic_of(sample, settings.statistic)
-    draw = None
+    effect = Effect(value)
     if (len(sample.seeds) if sample.seeded else sample.block_count) >= SMALLEST:
-        draw = resample(sample, settings.statistic, draw_counts(sample, settings.resamples, rng))
-    return _estimate(sample, value, draw, _single_values(sample, settings.statistic), settings.confidence)
+        draws = resample(sample, settings.statistic, draw_counts(sample, settings.resamples, rng))
+        effect = Effect(value, draws, spread([influences(sample, settings.statistic)]))
+    return _estimate(sample, effect, _single_values(sample, settings.statistic), settings.confidence)
 
 
 def compare(
@@ -198,23 +220,31 @@ def compare(
     """
     ours, theirs = pair(policy, baseline)
     seeds = [len(side.seeds) for side in (policy, baseline) if side.seeded]
-    draw = None
+    value, reference = statistic_of(ours, settings.statistic), statistic_of(theirs, settings.statistic)
+    effect = Effect(value - reference)
     if (min(*seeds, len(ours.seeds)) if seeds else ours.block_count) >= SMALLEST:
         counts = draw_counts(ours, settings.resamples, rng)
-        draw = resample(ours, settings.statistic, counts) - resample(theirs, settings.statistic, counts)
-    value, reference = statistic_of(ours, settings.statistic), statistic_of(theirs, settings.statistic)
+        draws = resample(ours, settings.statistic, counts) - resample(theirs, settings.statistic, counts)
+        together = influences(ours, settings.statistic) - influences(theirs, settings.statistic)
+        effect = Effect(value - reference, draws, spread([together]))
     singles = _single_values(ours, settings.statistic) - _single_values(theirs, settings.statistic)
     scored, sign = ours.weights > 0, 1.0 if better == "higher" else -1.0
-    gain = sign * (ours.values - theirs.values)
-    gain[np.abs(gain) <= TIE * np.maximum(np.abs(ours.values), np.abs(theirs.values))] = 0.0
+    gain = gains(ours.values, theirs.values, -sign)
     wins = np.average((np.sign(gain) + 1) / 2, axis=0, weights=scored.astype(float))
     return Comparison(
-        difference=_estimate(ours, value - reference, draw, singles, settings.confidence),
+        difference=_estimate(ours, effect, singles, settings.confidence),
         relative=(value - reference) / abs(reference) if reference else None,
         win_rate=float(wins.mean()),
         cliffs_delta=sign * cliffs_delta(ours.values[scored], theirs.values[scored]),
         standardised=standardised(np.average(gain, axis=0, weights=scored.astype(float))),
     )
+
+
+def gains(values: np.ndarray, others: np.ndarray, sign: float) -> np.ndarray:
+    """Return how much better `values` are than `others`, 0 for a tie; sign: 1 where lower is better, else -1."""
+    gain = np.asarray(sign * (others - values))
+    gain[np.abs(gain) <= TIE * np.maximum(np.abs(values), np.abs(others))] = 0.0
+    return gain
 
 
 def pair(first: Sample, second: Sample) -> tuple[Sample, Sample]:
@@ -250,7 +280,7 @@ def _cut(sample: Sample, seeds: list[int], units: list[str]) -> Sample:
     column = {unit: number for number, unit in enumerate(sample.units)}
     rows = [0 if len(sample.seeds) == 1 else row[seed] for seed in seeds]
     grid = np.ix_(rows, [column[unit] for unit in units])
-    blocks = _renumbered(sample.blocks[grid[1].ravel()])
+    blocks = numbered(sample.blocks[grid[1].ravel()])
     return Sample(sample.values[grid], sample.weights[grid], blocks, tuple(seeds), tuple(units), sample.seeded)
 
 
@@ -258,10 +288,10 @@ def _masked(sample: Sample, both: np.ndarray, kept: np.ndarray) -> Sample:
     """Drop the pairs that only one side scored, and units without any."""
     values, weights = np.where(both, sample.values, 0.0)[:, kept], np.where(both, sample.weights, 0.0)[:, kept]
     units = tuple(unit for unit, keep in zip(sample.units, kept, strict=True) if keep)
-    return Sample(values, weights, _renumbered(sample.blocks[kept]), sample.seeds, units, sample.seeded)
+    return Sample(values, weights, numbered(sample.blocks[kept]), sample.seeds, units, sample.seeded)
 
 
-def _renumbered(blocks: np.ndarray) -> np.ndarray:
+def numbered(blocks: np.ndarray) -> np.ndarray:
     """Number blocks from 0 in the order in which they first occur, so that equal partitions have equal numbers."""
     _, first, inverse = np.unique(blocks, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
@@ -276,12 +306,10 @@ def _single_values(sample: Sample, statistic: Statistic) -> np.ndarray:
     return resample(sample, statistic, counts)
 
 
-def _estimate(sample: Sample, value: float, draw: np.ndarray | None, singles: np.ndarray, level: float) -> Estimate:
-    low, high = (
-        (None, None) if draw is None else (float(q) for q in np.nanquantile(draw, [(1 - level) / 2, (1 + level) / 2]))
-    )
+def _estimate(sample: Sample, effect: Effect, singles: np.ndarray, level: float) -> Estimate:
+    low, high = effect.interval(level)
     return Estimate(
-        value=value,
+        value=effect.value,
         ci_low=low,
         ci_high=high,
         range_low=float(np.nanmin(singles)),

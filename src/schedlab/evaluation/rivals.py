@@ -1,0 +1,276 @@
+"""A policy against the rival that was chosen among several on other units: ratio, interval and verdict.
+
+The rival is the best of its group on the units of choosing (validation). Each bootstrap resample draws these units'
+blocks and the seeds of each rival, chooses again, and takes the statistics of policy and rival of that resample on
+resampled test blocks, which are the same for all; a fragile choice thus widens the interval. Intervals are those of
+`schedlab.evaluation.intervals`, of ratios on the scale of logarithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from schedlab.config.settings import StatisticsSettings
+from schedlab.evaluation import intervals
+from schedlab.evaluation.intervals import Effect
+from schedlab.evaluation.statistics import (
+    Sample,
+    Statistic,
+    draw,
+    draw_counts,
+    gains,
+    influences,
+    numbered,
+    resample,
+    statistic_of,
+)
+
+Verdict = Literal["better", "not distinguishable", "worse"]
+FEWEST_SEEDS, FEWEST_BLOCKS = 3, 2  # below which no interval is given
+
+
+@dataclass(frozen=True)
+class Side:
+    """A policy's scores on test units, and on the units that rivals are chosen on (None: cannot be chosen)."""
+
+    test: Sample
+    choosing: Sample | None = None
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A policy against the rival chosen in its group.
+
+    ratio, ci_low, ci_high  statistic of the policy over that of the rival on the test units that both have. No interval
+      below three seeds of a trained policy or two blocks; no ratio where a statistic or an end of the interval is not
+      positive, and then the interval of `difference` decides the verdict
+    difference, difference_low, difference_high  statistic of the policy minus that of the rival
+    share_won               share of test units on which the policy is better than the rival (over all pairs of their
+      seeds; a tie counts half)
+    to_hindsight, hindsight ratio to the rival that is best on the test units, and its name
+    seeds, units, blocks    seeds of the policy, test units and their blocks
+    not_chosen_from         rivals without scores on the units of choosing
+    logarithm, change       of ratio and difference, with their draws (for `pooled`)
+    """
+
+    rival: str
+    ratio: float | None
+    ci_low: float | None
+    ci_high: float | None
+    difference: float
+    difference_low: float | None
+    difference_high: float | None
+    share_won: float
+    to_hindsight: float | None
+    hindsight: str
+    seeds: int
+    units: int
+    blocks: int
+    verdict: Verdict
+    not_chosen_from: tuple[str, ...]
+    better: str
+    confidence: float
+    logarithm: Effect | None
+    change: Effect
+
+
+def verdict(better: str, interval: tuple[float | None, float | None], equal: float = 1.0) -> Verdict:
+    """Return what an interval of a ratio (or, with equal 0, of a difference) says; better: "lower" or "higher"."""
+    low, high = interval
+    if low is None or high is None or low <= equal <= high:
+        return "not distinguishable"
+    return "better" if (high < equal) == (better == "lower") else "worse"
+
+
+def against_chosen(
+    policy: Side, rivals: Mapping[str, Side], better: str, settings: StatisticsSettings, rng: np.random.Generator
+) -> Ratio:
+    """Return a policy against the rival that is best on the units of choosing, on the test units that both have.
+
+    Rivals are compared there on the units that all of them have; of equals the first name is chosen. Raises ValueError
+    where no rival can be chosen, where two sides have no unit in common, and for a unit in different blocks.
+    """
+    names, statistic, sign = sorted(rivals), settings.statistic, 1.0 if better == "lower" else -1.0
+    choosing = _alike({name: side for name in names if (side := rivals[name].choosing) is not None})
+    tests = {name: _facing(policy.test, rivals[name].test) for name in names}
+    values = {
+        name: (statistic_of(ours, statistic), statistic_of(theirs, statistic)) for name, (ours, theirs) in tests.items()
+    }
+    chosen = min(choosing, key=lambda name: sign * statistic_of(choosing[name], statistic))
+    hindsight = min(names, key=lambda name: sign * (values[name][1] - values[name][0]))
+    ours, theirs = tests[chosen]
+    draws = None
+    blocks = int(np.count_nonzero(np.bincount(ours.blocks, ours.weights.sum(axis=0))))
+    if blocks >= FEWEST_BLOCKS and all(len(side.seeds) >= FEWEST_SEEDS for side in (ours, theirs) if side.seeded):
+        draws = _draws(choosing, tests, sign, settings, rng)
+    change, logarithm = _effects(ours, theirs, values[chosen], draws, statistic)
+    return _ratio(
+        Ratio(
+            rival=chosen,
+            ratio=None,
+            ci_low=None,
+            ci_high=None,
+            difference=change.value,
+            difference_low=None,
+            difference_high=None,
+            share_won=_share_won(ours, theirs, sign),
+            to_hindsight=values[hindsight][0] / values[hindsight][1] if min(values[hindsight]) > 0 else None,
+            hindsight=hindsight,
+            seeds=len(ours.seeds),
+            units=int((ours.weights.sum(axis=0) > 0).sum()),
+            blocks=blocks,
+            verdict="not distinguishable",
+            not_chosen_from=tuple(name for name in names if name not in choosing),
+            better=better,
+            confidence=settings.confidence,
+            change=change,
+            logarithm=logarithm,
+        )
+    )
+
+
+def pooled(parts: Sequence[Ratio]) -> Ratio:
+    """Return the geometric mean of the ratios of independent parts (scenarios), or the mean of their differences where
+    a part has no ratio.
+
+    Names of rivals that differ are joined by " + ", in the order of the parts; `seeds` is the fewest of a part.
+    """
+    logarithms, hindsights = [part.logarithm for part in parts], [part.to_hindsight for part in parts]
+    known, ratios = [each for each in logarithms if each], [each for each in hindsights if each]
+    return _ratio(
+        replace(
+            parts[0],
+            rival=" + ".join(dict.fromkeys(part.rival for part in parts)),
+            share_won=float(np.mean([part.share_won for part in parts])),
+            to_hindsight=float(np.exp(np.mean(np.log(ratios)))) if len(ratios) == len(parts) else None,
+            hindsight=" + ".join(dict.fromkeys(part.hindsight for part in parts)),
+            seeds=min(part.seeds for part in parts),
+            units=sum(part.units for part in parts),
+            blocks=sum(part.blocks for part in parts),
+            not_chosen_from=tuple(dict.fromkeys(name for part in parts for name in part.not_chosen_from)),
+            change=intervals.mean([part.change for part in parts]),
+            logarithm=intervals.mean(known) if len(known) == len(parts) else None,
+        )
+    )
+
+
+def _ratio(found: Ratio) -> Ratio:
+    """Fill in ratio, difference, their intervals and the verdict from the two effects."""
+    change = found.change.interval(found.confidence)
+    found = replace(found, difference=found.change.value, difference_low=change[0], difference_high=change[1])
+    low, high = found.logarithm.interval(found.confidence) if found.logarithm else (None, None)
+    measurable = low is None or high is None or bool(np.isfinite([low, high]).all())
+    if found.logarithm is None or not measurable:
+        return replace(found, ratio=None, ci_low=None, ci_high=None, verdict=verdict(found.better, change, 0.0))
+    interval = None if low is None else float(np.exp(low)), None if high is None else float(np.exp(high))
+    ratio = float(np.exp(found.logarithm.value))
+    return replace(found, ratio=ratio, ci_low=interval[0], ci_high=interval[1], verdict=verdict(found.better, interval))
+
+
+def _effects(
+    ours: Sample,
+    theirs: Sample,
+    values: tuple[float, float],
+    draws: tuple[np.ndarray, np.ndarray] | None,
+    statistic: Statistic,
+) -> tuple[Effect, Effect | None]:
+    """Return the difference and the logarithm of the ratio (None where a value is not positive)."""
+    positive = min(values) > 0
+    logarithm = float(np.log(values[0] / values[1])) if positive else 0.0
+    if draws is None:
+        return Effect(values[0] - values[1]), Effect(logarithm) if positive else None
+    scored = np.unique(ours.blocks[ours.weights.sum(axis=0) > 0])
+    effects = [influences(side, statistic)[:, scored] for side in (ours, theirs)]
+    change = Effect(values[0] - values[1], draws[0] - draws[1], intervals.spread([effects[0], -effects[1]]))
+    if not positive:
+        return change, None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first, second = (np.log(np.maximum(draw, 0.0)) for draw in draws)
+        ratios = np.where(first == second, 0.0, first - second)  # 0 against 0 is equal
+    relative = [effect / value for effect, value in zip(effects, values, strict=True)]
+    return change, Effect(logarithm, ratios, intervals.spread([relative[0], -relative[1]]))
+
+
+def _draws(
+    choosing: Mapping[str, Sample],
+    tests: Mapping[str, tuple[Sample, Sample]],
+    sign: float,
+    settings: StatisticsSettings,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the statistics of the policy and of the rival chosen in each resample, each (resamples,)."""
+    size, statistic = settings.resamples, settings.statistic
+    any_test, any_choosing = next(iter(tests.values()))[0], next(iter(choosing.values()))
+    of_policy, blocks = draw_counts(any_test, size, rng)
+    choosing_blocks = draw(any_choosing.block_count, size, rng)
+    seeds, scores = {}, []
+    for name, there in choosing.items():
+        known = sorted({*there.seeds, *tests[name][1].seeds})
+        drawn = draw(len(known), size, rng)
+        counts = {seed: drawn[:, number] for number, seed in enumerate(known)}
+        seeds[name] = np.stack([counts[seed] for seed in tests[name][1].seeds], axis=1)
+        of_choosing = np.stack([counts[seed] for seed in there.seeds], axis=1)
+        scores.append(sign * resample(there, statistic, (of_choosing, choosing_blocks)))
+    chosen = np.argmin(np.nan_to_num(scores, nan=np.inf), axis=0)
+    ours, theirs = np.empty(size), np.empty(size)
+    for number, name in enumerate(choosing):
+        rows = chosen == number
+        ours[rows] = resample(tests[name][0], statistic, (of_policy[rows], blocks[rows]))
+        theirs[rows] = resample(tests[name][1], statistic, (seeds[name][rows], blocks[rows]))
+    return ours, theirs
+
+
+def _alike(samples: Mapping[str, Sample]) -> dict[str, Sample]:
+    """Cut the samples to the units that all have scores of."""
+    if not samples:
+        raise ValueError("no rival has scores on the units of choosing")
+    units = sorted(set.intersection(*(_scored(side) for side in samples.values())))
+    if not units:
+        raise ValueError(f"the rivals {', '.join(samples)} have no unit of choosing in common")
+    first = next(iter(samples.values()))
+    blocks = numbered(first.blocks[_columns(first, units)])
+    return {name: _on_units(side, units, blocks) for name, side in samples.items()}
+
+
+def _facing(policy: Sample, rival: Sample) -> tuple[Sample, Sample]:
+    """Return both on the policy's units, with weight 0 where one has no score of a unit."""
+    both = _scored(policy) & _scored(rival)
+    if not both:
+        raise ValueError("a policy and its rival have no test unit in common")
+    units, blocks = list(policy.units), numbered(policy.blocks)
+    ours, theirs = (_on_units(side, units, blocks, both) for side in (policy, rival))
+    return ours, theirs
+
+
+def _on_units(sample: Sample, units: list[str], blocks: np.ndarray, only: set[str] | None = None) -> Sample:
+    """Return the sample with columns `units` of these blocks, and weight 0 for units that it lacks or not in `only`."""
+    here = [unit for unit in units if unit in set(sample.units) and (only is None or unit in only)]
+    columns, places = _columns(sample, here), [units.index(unit) for unit in here]
+    if np.any(numbered(sample.blocks[columns]) != numbered(blocks[places])):
+        raise ValueError("a unit lies in different blocks for two policies")
+    values, weights = np.zeros((len(sample.seeds), len(units))), np.zeros((len(sample.seeds), len(units)))
+    values[:, places], weights[:, places] = sample.values[:, columns], sample.weights[:, columns]
+    return Sample(values, weights, blocks, sample.seeds, tuple(units), sample.seeded)
+
+
+def _scored(sample: Sample) -> set[str]:
+    """The units with a score of any seed."""
+    return {unit for unit, weight in zip(sample.units, sample.weights.sum(axis=0), strict=True) if weight > 0}
+
+
+def _columns(sample: Sample, units: Sequence[str]) -> list[int]:
+    column = {unit: number for number, unit in enumerate(sample.units)}
+    return [column[unit] for unit in units]
+
+
+def _share_won(ours: Sample, theirs: Sample, sign: float) -> float:
+    """The share of units won: on each unit over all pairs of seeds that both were scored with; a tie counts half."""
+    shares = []
+    for unit in np.flatnonzero((ours.weights.sum(axis=0) > 0) & (theirs.weights.sum(axis=0) > 0)):
+        mine, other = (side.values[side.weights[:, unit] > 0, unit] for side in (ours, theirs))
+        shares.append((1 + np.sign(gains(mine[:, None], other, sign)).mean()) / 2)
+    return float(np.mean(shares))
