@@ -1,38 +1,28 @@
 """How time and memory grow with size: jobs, hosts, servers, shards, scenarios, environments side by side.
 
-    python benchmarks/growth.py [QUANTITY ...] [--quick] [--out FILE.json] [--pictures FOLDER]
+    python benchmarks/growth.py [QUANTITY ...] [--quick] [--out FILE.json]
 
 Each point is taken in a process of its own, which first does the same with a smaller size that is not counted, so
 that imports and compiled code are there: CPU seconds of the work (inputs excluded), and the peak of memory above
-that of the small size (inputs included). The fitted exponent is the slope of a straight line through the logarithms
-of the larger half of the sizes, as small ones are mostly constant cost.
+that of the small size (inputs included). docs/generate/growth_pictures.py fits and draws them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if (
-    TYPE_CHECKING
-):  # this module alone is small: a child's peak of memory is never below that of the process that started it
-    from matplotlib.axes import Axes
-
-    from schedlab.config.contract import Drawing
-
+# This module alone is small: a child's peak of memory is never below that of the process that started it.
 ROOT = Path(__file__).resolve().parent.parent
-LEAST_FITTED, LEAST_MB, IN_ONE_PICTURE = 3, 0.5, 4
-LABELS = {"seconds": "CPU time (s)", "memory_mb": "memory (MB)"}
 Work = Callable[[], float]  # does the work and returns its size
 
 
@@ -230,91 +220,6 @@ def grow(
     return found
 
 
-def fit(sizes: Sequence[float], values: Sequence[float]) -> tuple[float, list[float], list[float]] | None:
-    """Return exponent, sizes and fitted values of a power law through the larger half of the points, at least three;
-    None of fewer.
-
-    Least squares of log value over log size.
-    """
-    count = max(LEAST_FITTED, math.ceil(len(sizes) / 2))
-    x, y = ([math.log(value) for value in column[-count:]] for column in (sizes, values))
-    if len(x) < LEAST_FITTED:
-        return None
-    middle_x, middle_y = sum(x) / len(x), sum(y) / len(y)
-    slope = sum((a - middle_x) * (b - middle_y) for a, b in zip(x, y, strict=True)) / sum(
-        (a - middle_x) ** 2 for a in x
-    )
-    return slope, list(sizes[-count:]), [math.exp(middle_y + slope * (a - middle_x)) for a in x]
-
-
-def curves(grown: dict[str, Any]) -> dict[str, tuple[list[float], list[float]]]:
-    """Return sizes and values of time and of memory; points of memory below half a megabyte are noise and left out."""
-    points = grown["points"]
-    kept = {"seconds": points, "memory_mb": [point for point in points if point["memory_mb"] >= LEAST_MB]}
-    return {key: ([point["size"] for point in of], [point[key] for point in of]) for key, of in kept.items()}
-
-
-def drawing(grown: dict[str, Any]) -> Drawing:
-    """Draw quantities side by side, time above memory, both axes logarithmic; inside a theme's block."""
-    from schedlab.config.contract import Drawing
-    from schedlab.figures.theme import new_figure
-
-    figure, axes = new_figure(2, len(grown), width=min(1.0, 0.3 + 0.25 * (len(grown) - 1)), height_mm=95, squeeze=False)
-    for column, one in enumerate(grown.values()):
-        for row, (key, (sizes, values)) in enumerate(curves(one).items()):
-            panel = axes[row][column]
-            panel.set(xscale="log", yscale="log", xlabel=one["label"], ylabel=LABELS[key] if column == 0 else "")
-            _points_and_fit(panel, row, sizes, values)
-        axes[0][column].set_title(one["what"].replace(", ", ",\n"))
-    caption = (
-        "CPU time of the work, and the peak of memory above that of a small size, over the size; both axes "
-        "logarithmic. Dashed: a power "
-        "law through the larger half of the sizes, at least three, with its exponent. "
-    )
-    return Drawing(figure, caption + "; ".join(f"{one['what']}: over {one['label']}" for one in grown.values()) + ".")
-
-
-def _points_and_fit(panel: Axes, row: int, sizes: list[float], values: list[float]) -> None:
-    from schedlab.figures.panels.axes import log_ticks
-    from schedlab.figures.theme import INK, MUTED, colour
-
-    if not values:
-        panel.text(0.5, 0.5, f"less than {LEAST_MB} MB more", transform=panel.transAxes, ha="center", color=MUTED)
-        return
-    panel.plot(sizes, values, "o", color=colour(row), markersize=3.5)
-    if found := fit(sizes, values):
-        panel.plot(found[1], found[2], "--", color=INK, linewidth=0.8, label=f"exponent {found[0]:.2f}")
-        panel.margins(y=0.22)  # room for the legend above what rises
-        panel.legend(loc="upper left", handlelength=1.4, borderaxespad=0.1)
-    for axis, numbers in ((panel.xaxis, sizes), (panel.yaxis, values)):
-        log_ticks(axis, min(numbers), max(numbers))
-    panel.grid(True)
-
-
-def draw(grown: dict[str, Any], folder: Path) -> None:
-    """Write a picture of each quantity."""
-    from schedlab.config.settings import ThemeSettings
-    from schedlab.figures.save import save
-    from schedlab.figures.theme import applied
-
-    with applied(ThemeSettings()):
-        for name, one in grown.items():
-            save(drawing({name: one}), folder / name)
-
-
-def draw_together(grown: dict[str, Any], folder: Path) -> None:
-    """Write one picture for each four quantities, as PNG: growth_1.png, growth_2.png."""
-    from schedlab.config.settings import ThemeSettings
-    from schedlab.figures.save import save_as
-    from schedlab.figures.theme import applied
-
-    with applied(ThemeSettings(dpi=120)):
-        names = list(grown)
-        for number, start in enumerate(range(0, len(names), IN_ONE_PICTURE), 1):
-            shown = {name: grown[name] for name in names[start : start + IN_ONE_PICTURE]}
-            save_as(drawing(shown), [folder / f"growth_{number}.png"])
-
-
 def main() -> None:
     """Take the points of the quantities named on the command line, by default of all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="quantities: " + ", ".join(QUANTITIES))
@@ -322,7 +227,6 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="the smallest size of each")
     parser.add_argument("--here", type=int, metavar="SIZE", help="one point in this process")
     parser.add_argument("--out", type=Path, help="JSON (default: print)")
-    parser.add_argument("--pictures", type=Path, metavar="FOLDER")
     given = parser.parse_args()
     if unknown := [name for name in given.names if name not in QUANTITIES]:
         parser.error(f"no quantity '{unknown[0]}'; there are: {', '.join(QUANTITIES)}")
@@ -337,8 +241,6 @@ def main() -> None:
         write_text(given.out, text)
     else:
         print(text, end="")
-    if given.pictures:
-        draw(grown, given.pictures)
 
 
 if __name__ == "__main__":

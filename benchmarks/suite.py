@@ -1,8 +1,8 @@
-"""All benchmarks: rates of every study, and growth with size, as one JSON file and pictures.
+"""All benchmarks: rates of every study, and growth with size, as one JSON file.
 
     python benchmarks/suite.py [--quick] [--only EXPRESSION] [--without-growth] [--out FILE.json]
 
-By default results/bench/full.json (quick.json), pictures in plots/bench. CPU seconds of one thread throughout: each
+By default results/bench/full.json (quick.json). CPU seconds of one thread throughout: each
 round's, of which the file holds the smallest, the quartiles, the median and the largest, with what was counted in a
 round. Nothing is compared or asserted. The load of the machine before and after is told, for a busy machine makes CPU
 time longer too.
@@ -82,13 +82,12 @@ def entry(benchmark: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure, write and draw."""
+    """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="smaller sizes, fewer rounds")
     parser.add_argument("--only", metavar="EXPRESSION", help="benchmarks whose names match (pytest -k)")
     parser.add_argument("--without-growth", action="store_true")
     parser.add_argument("--out", type=Path, help="default: results/bench/full.json or quick.json")
-    parser.add_argument("--pictures", type=Path, default=ROOT / "plots/bench", metavar="FOLDER")
     given = parser.parse_args()
     out = given.out or ROOT / f"results/bench/{'quick' if given.quick else 'full'}.json"
     before = os.getloadavg()[0]
@@ -103,7 +102,6 @@ def main() -> None:
         "growth": grown,
     }
     write_text(out, json.dumps(record, indent=1) + "\n")
-    growth.draw(grown, given.pictures)
     print(f"{len(rates)} rates and the growth of {len(grown)} quantities: {out}", file=sys.stderr)
 
 

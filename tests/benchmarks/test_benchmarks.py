@@ -13,8 +13,7 @@ import pandas as pd
 import pytest
 import yaml
 
-OWN = {"growth", "page_tables", "performance_page", "scale", "scale_tables", "slurm_simulation", "workflow_cost"}
-ENTRY = {"study": "batch", "name": "rule[fcfs-none]", "what": "A rule", "unit": "jobs", "count": 1000, "rounds": 3}
+OWN = {"growth", "scale", "slurm_simulation", "workflow_cost"}
 
 
 @pytest.fixture
@@ -22,9 +21,8 @@ def bench(repository, monkeypatch):
     """The modules of benchmarks/ that need no installation."""
     monkeypatch.syspath_prepend(str(repository / "benchmarks"))
     import growth
-    import performance_page
 
-    yield growth, performance_page
+    yield growth
     for name in OWN & sys.modules.keys():
         del sys.modules[name]
 
@@ -55,23 +53,6 @@ def test_the_suite_writes_a_record_of_one_benchmark(repository, tmp_path):
     assert os.uname().nodename not in out.read_text()
 
 
-def test_the_machine_is_told_from_the_record(bench):
-    _, page = bench
-    machine = {
-        "system": "Linux",
-        "processor": "arm",
-        "cores": 8,
-        "memory_gib": 31.0,
-        "python": "3.12.1",
-        "packages": {"numpy": "2.0"},
-    }
-    record = {"machine": machine, "load": {"before": 0.5, "after": 1.0}}
-    rest = "Linux, arm, 31 GiB), Python 3.12.1, numpy 2.0; load average 0.5 before and 1 after."
-    assert page.machine_line(record) == f"8 cores ({rest}"
-    machine |= {"cores": 1, "processor_name": "Abacus 9"}
-    assert page.machine_line(record) == f"1 core (Abacus 9, {rest}"
-
-
 @pytest.mark.slow
 def test_the_record_holds_every_benchmark_and_no_other(repository):
     command = [sys.executable, "-m", "pytest", "-q", "-c", "benchmarks/pytest.ini", "benchmarks", "--collect-only"]
@@ -92,53 +73,6 @@ def test_a_point_of_growth_is_taken_in_a_process_of_its_own(repository):
     assert done.returncode == 0, done.stderr[-3000:]
     point = json.loads(done.stdout)
     assert point["size"] == 16 and point["seconds"] > 0 and point["memory_mb"] >= 0
-
-
-def test_the_exponent_of_a_power_is_found_in_the_larger_half(bench):
-    growth, _ = bench
-    sizes = [10, 100, 1_000, 10_000]
-    values = [7.0, *(3e-4 * size**1.5 for size in sizes[1:])]
-    exponent, fitted_sizes, fitted = growth.fit(sizes, values)
-    assert exponent == pytest.approx(1.5) and fitted_sizes == sizes[1:] and fitted == pytest.approx(values[1:])
-    assert growth.fit(sizes[:2], values[:2]) is None
-
-
-def test_pictures_show_the_exponent(bench, tmp_path):
-    growth, _ = bench
-    points = [{"size": size, "seconds": 1e-3 * size, "memory_mb": 0.1} for size in (10, 100, 1_000)]
-    growth.draw({"jobs": {"label": "jobs", "what": "a simulator", "points": points}}, tmp_path)
-    assert "over jobs" in (tmp_path / "jobs.txt").read_text() and (tmp_path / "jobs.png").read_bytes().startswith(
-        b"\x89PNG"
-    )
-
-
-def test_rates_and_times_are_told_from_what_was_counted(bench):
-    _, page = bench
-    jobs = {**ENTRY, "seconds": {"min": 0.0005, "q1": 0.001, "median": 0.002, "q3": 0.004, "max": 0.01}}
-    header, _, line = page.rate_table([jobs], {"batch/rule[fcfs-none]": {"goal": 600_000}})
-    assert header.count("|") == line.count("|")
-    assert [cell.strip() for cell in line.split("|")[3:-2]] == [
-        "500,000 jobs/s",
-        "250,000 to 1,000,000 jobs/s",
-        "2,000,000 jobs/s",
-        "≥ 600,000 jobs/s",
-    ]
-    (told,) = page.missed([jobs], {"batch/rule[fcfs-none]": {"goal": 600_000}})
-    assert "17% off" in told and "the best round reaches it" in told
-    assert page.missed([jobs], {"batch/rule[fcfs-none]": {"goal": 500_000}}) == []
-    seconds = {**jobs, "unit": "s", "count": 20}
-    assert "100 us" in page.rate_table([seconds], {})[2]
-
-
-def test_a_goal_of_what_grows_is_held_at_its_largest_size(bench):
-    _, page = bench
-    points = [{"size": size, "seconds": size / 40, "memory_mb": 0.1} for size in (10, 100, 1_000)]
-    grown = {"scenarios": {"label": "scenarios", "what": "dry run", "points": points}}
-    (told,) = page.missed_growth(grown, {"growth/scenarios": {"goal": 20}})
-    assert all(part in told for part in ("dry run", "25 s", "20 s", "1,000 scenarios", "25%"))
-    assert page.missed_growth(grown, {"growth/scenarios": {"goal": 25}}) == page.missed_growth(grown, {}) == []
-    assert "| 25 s (≤ 20 s) |" in page.growth_table(grown, {"growth/scenarios": {"goal": 20}})[2]
-    assert "| 25 s |" in page.growth_table(grown)[2]
 
 
 @pytest.fixture
@@ -220,41 +154,6 @@ def test_what_fills_a_cache_is_not_counted_with_what_is_measured(repository, tmp
 
 
 @pytest.mark.usefixtures("bench")
-def test_what_is_worked_out_lies_on_the_line_through_the_two_largest():
-    import scale_tables
-
-    one = {"points": [{"size": 1, "seconds": 9.0}, {"size": 10, "seconds": 3.0}, {"size": 20, "seconds": 5.0}]}
-    assert scale_tables.at(one, 20, "seconds") == 5.0
-    assert scale_tables.at(one, 120, "seconds") == pytest.approx(25.0)
-    assert scale_tables.reached(one, "seconds", 25.0) == pytest.approx(120)
-
-
-@pytest.mark.usefixtures("bench")
-def test_each_limit_stands_on_what_a_small_run_of_its_own_kind_takes(repository, tmp_path):
-    import scale_tables
-
-    for name in ("scale.json", "benchmarks.json", "core_starts.csv"):
-        (tmp_path / name).write_text((repository / "docs/results" / name).read_text())
-    rows = ["study,rule,max_rss_mib", "batch,make_trace,1000", "batch,evaluate,300", "all,,1000"]
-    (tmp_path / "workflow_cost.csv").write_text("\n".join(rows))
-    limits = [
-        [cell.strip() for cell in line.split("|")[1:-1]]
-        for line in scale_tables.scale_limits(tmp_path).splitlines()[2:]
-    ]
-    assert [(part, limit, small) for part, limit, _, small in limits] == [
-        ("dry run of one job", "1.5 GB", "170 MB"),
-        ("dry run of all with its cache", "4 GB", "170 MB"),
-        ("read, cleaned, described, written", "1.5 GB", "1049 MB"),
-        ("EASY", "1.5 GB", "315 MB"),
-    ]
-    made = json.loads((tmp_path / "scale.json").read_text())["growth"]["trace_made"]
-    reached = float(limits[2][2].split()[0].replace(",", ""))
-    assert scale_tables.at(made, reached, "memory_mb") == pytest.approx(
-        1500 - 1000 * 2**20 / 1e6, rel=0.06
-    )  # told with two digits
-
-
-@pytest.mark.usefixtures("bench")
 def test_files_of_a_run_are_counted_by_job(tmp_path):
     import scale
 
@@ -314,28 +213,6 @@ def test_the_cost_of_a_workflow_is_summed_by_rule(tmp_path, capsys, monkeypatch)
     assert (
         measured("--cpu", "40", "--wall", "50")[-1] == "all,,3,20.0,35.0,20.0,300.0,toy-scale,2,40.0,50.0,0.350,0.400"
     )
-
-
-@pytest.mark.usefixtures("bench")
-def test_how_busy_the_workflow_kept_its_cores_is_told_from_the_record(tmp_path):
-    import page_tables
-
-    def told(*of_all: str) -> str:
-        rows = [
-            "study,rule,jobs,scale,cores,cpu_of_all_s,wall_of_all_s,busy,used",
-            "toy,learn,2,,,,,,",
-            f"all,,2,small,2,{','.join(of_all)}",
-        ]
-        (tmp_path / "workflow_cost.csv").write_text("\n".join(rows))
-        return page_tables.workflow_whole(tmp_path)
-
-    own = "Scale `small` on 2 cores: jobs ran for 58 % of the cores' time, and their own CPU time was 33 % of it."
-    assert told("", "", "0.583", "0.333") == own
-    both = (
-        "and CPU time, Snakemake's own included, was 40 % of it; the whole run took 1,040 CPU s and 1,300 s by the "
-        "clock."
-    )
-    assert told("1040.0", "1300.4", "0.35", "0.4").endswith(both)
 
 
 def test_a_profile_tells_parts_whose_shares_are_the_whole(repository, load_program):

@@ -12,7 +12,7 @@ from schedlab.evaluation.claims import read_claims
 
 REPOSITORY = Path(__file__).parents[2]
 RESULTS = REPOSITORY / "docs/results"
-sys.path.append(str(REPOSITORY / "benchmarks"))  # the programs that make the pages' tables
+sys.path.append(str(REPOSITORY / "docs/generate"))  # the programs that make the pages' tables
 
 
 def table(name: str) -> pd.DataFrame:

@@ -21,7 +21,7 @@ def tables() -> list[Path]:
 
 def test_every_table_is_what_the_results_make():
     stale = [path.name for path in page_tables.pages() if page_tables.refreshed(path.read_text()) != path.read_text()]
-    assert stale == [], "run: python benchmarks/page_tables.py"
+    assert stale == [], "run: python docs/generate/page_tables.py"
 
 
 def test_every_table_stands_in_one_page():

@@ -1,8 +1,8 @@
 """Writes the tables and numbers of the documentation that come from runs, from docs/results/*.csv and the ledgers of
 conf/claims/.
 
-    python benchmarks/page_tables.py          # brings every page up to date
-    python benchmarks/page_tables.py --check  # says which pages are not; status 1 where one is not
+    python docs/generate/page_tables.py          # brings every page up to date
+    python docs/generate/page_tables.py --check  # says which pages are not; status 1 where one is not
 
 A table stands between two comments, `<!-- from docs/results/FILE: NAME -->` and `<!-- end of NAME -->`; NAME is a
 key of TABLES. What a table says in addition to the numbers of runs (names, published values that are in no ledger)

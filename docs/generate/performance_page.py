@@ -1,6 +1,6 @@
 """Fill the tables of docs/performance.md from a record of benchmarks/suite.py.
 
-    python benchmarks/performance_page.py [docs/results/benchmarks.json] [--page docs/performance.md]
+    python docs/generate/performance_page.py [docs/results/benchmarks.json] [--page docs/performance.md]
 
 Each table stands between two marks, `<!-- measured: NAME -->` and `<!-- end of NAME -->`. Goals and the originals'
 rates come from benchmarks/goals.yaml.
@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from growth import curves, draw_together, fit
+from growth_pictures import curves, draw_together, fit
 
 from schedlab.config.files import write_text
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 RECORD, PAGE, PICTURES = ROOT / "docs/results/benchmarks.json", ROOT / "docs/performance.md", ROOT / "docs/pictures"
 STUDIES = ("batch", "ramp", "hetero", "cloud", "adaptation", "general")
 

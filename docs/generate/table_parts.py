@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def page(header: Sequence[str], rows: Iterable[Sequence[str]], align: str = "") -> str:
