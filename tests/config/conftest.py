@@ -64,6 +64,7 @@ def line_study() -> Study:
         requires=lambda s: [Requirement("points", Path(s.data), "the moon")] if s.data else [],
         inputs=lambda s: {"points": ("make_points", "points.parquet")},
         problem=lambda values, inputs: None,
+        kinds={"one": "planner", "guess": "search"},
         figure_settings={"line": LineFigure},
         figure_files=lambda f: [f.record] if f.record else [],
     )

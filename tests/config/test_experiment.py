@@ -405,3 +405,16 @@ def test_a_scenario_or_policy_of_other_scales_is_told_with_its_scales(conf, load
         found.scenario("line", "lat")
     with pytest.raises(UserError, match="there is no scenario 'late' of study 'lien'"):
         found.scenario("lien", "late")
+
+
+def test_the_study_says_what_kind_a_target_is_and_the_configuration_has_the_last_word(conf: Path, load) -> None:
+    def kinds() -> dict[str, str]:
+        found = load()
+        return {rule["name"]: rule["kind"] for rule in found.scenario("line", "early")["rules"]} | {
+            "guesser": found.policy("line", "guesser")["kind"]
+        }
+
+    assert kinds() == {"zero": "rule", "one": "planner", "guesser": "search"}
+    edit(conf, "scenario/line/_base.yaml", "[zero, one]", "[{name: zero, kind: bound}, {name: two, target: one}]")
+    edit(conf, "policy/line/guesser.yaml", "name: guesser", "name: guesser\nkind: informed")
+    assert kinds() == {"zero": "bound", "two": "planner", "guesser": "informed"}

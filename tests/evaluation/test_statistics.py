@@ -256,7 +256,7 @@ def test_sample_from_a_scores_table() -> None:
             "block": block,
             "value": 10.0 * seed + number,
             "weight": 1.0 + number,
-            "kind": "rule",
+            "trained_on": "",
         }
         for seed in (3, 1)
         for number, (unit, block) in enumerate([("b", "late"), ("a", "early"), ("c", "late")])
@@ -268,6 +268,9 @@ def test_sample_from_a_scores_table() -> None:
     assert found.weights.tolist() == [[2.0, 1.0, 3.0], [2.0, 1.0, 0.0]]
     assert found.blocks.tolist() == [0, 1, 1]
     assert found.seeded
+    one_seed = pd.DataFrame(rows).query("policy_seed == 1")
+    assert not statistics.sample(one_seed).seeded
+    assert statistics.sample(one_seed.assign(trained_on="early")).seeded
     rows[0]["block"] = "elsewhere"
     with pytest.raises(ValueError, match="different blocks"):
         statistics.sample(pd.DataFrame(rows))

@@ -81,13 +81,20 @@ def test_the_typeface_comes_with_matplotlib() -> None:
 
 @pytest.mark.usefixtures("themed")
 def test_each_policy_has_a_look_of_its_own() -> None:
-    kinds = {f"l{i}": "learned" for i in range(10)} | {f"r{i}": "rule" for i in range(10)} | {"best": "oracle"}
+    fitted = [f"l{i}" for i in range(10)]
+    kinds = dict.fromkeys(fitted, "learned") | {"l3": "search", "l4": "published"}
+    kinds |= {f"r{i}": "rule" for i in range(10)} | {
+        "r2": "planner",
+        "best": "oracle",
+        "least": "bound",
+        "told": "informed",
+    }
     styles = theme.policy_styles(kinds)
     assert len({(style.colour, style.marker) for style in styles.values()}) == len(kinds)
     assert styles == theme.policy_styles(dict(reversed(kinds.items())))
     for name, style in styles.items():
         red, green, blue = mpl.colors.to_rgb(style.colour)
-        assert (red == green == blue) == (not name.startswith("l")), "learned policies alone have colours"
+        assert (red == green == blue) == (name not in (*fitted, "told")), "rules and bounds have no colour"
         assert theme.luminance(style.colour) < 0.5, "visible on white"
 
 
@@ -127,11 +134,14 @@ def test_policy_order_follows_the_direction() -> None:
     table = pd.concat([rows(), rows(scenario="t", value=[3.0, 5.0]), rows(scenario="u", value=[9.0, 5.0])])
     assert policy_order(table, COST) == ["a", "b"]
     assert policy_order(table, Metric("mean_cost", "s", "higher")) == ["b", "a"]
-    assert policy_order(table.assign(kind=["oracle", "rule"] * 3), COST) == ["b", "a"]
+    for kind in ("oracle", "bound", "informed"):
+        assert policy_order(table.assign(kind=[kind, "rule"] * 3), COST) == ["b", "a"]
+    assert policy_order(table.assign(kind=["planner", "rule"] * 3), COST) == ["a", "b"]
 
 
-def test_oracles_lead_no_order() -> None:
-    values, kinds = {"a": 2.0, "b": 2.0, "bound": 1.0}, {"a": "rule", "b": "learned", "bound": "oracle"}
+@pytest.mark.parametrize("apart", ["oracle", "bound", "informed"])
+def test_what_knows_more_than_others_leads_no_order(apart: str) -> None:
+    values, kinds = {"a": 2.0, "b": 2.0, "bound": 1.0}, {"a": "rule", "b": "search", "bound": apart}
     assert ranked(values, "lower") == ["bound", "a", "b"]
     assert ranked(values, "lower", kinds) == ["a", "b"]
     assert ranked(values, "higher", kinds) == ["a", "b"]

@@ -474,7 +474,7 @@ def _unit() -> object:
 
 def test_evaluate_needs_the_checkpoints(toy: Toy) -> None:
     with pytest.raises(ValueError, match=r"checkpoint.*'hill'"):
-        evaluate_toy(toy, toy.evaluate_part("far", [toy.hill]), {}, toy.folder / "scores")
+        evaluate_toy(toy, toy.evaluate_part("far", [{**toy.hill, "trained_on": "near"}]), {}, toy.folder / "scores")
 
 
 def test_summarise_misses_a_policy(toy: Toy) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Required, TypedDict, Unpack
 
-from schedlab.config.settings import StatisticsSettings
+from schedlab.config.settings import Kind, StatisticsSettings
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -72,10 +72,13 @@ class Phase:
 
 @dataclass(frozen=True)
 class PolicySpec:
-    """What a policy is; `target` names a rule or learner of the study, or a class of the user's as FILE.py:CLASS."""
+    """What a policy is; `target` names a rule or learner of the study, or a class of the user's as FILE.py:CLASS.
+
+    Whether it was trained is a question of `train_on`, not of `kind`: an informed policy may be trained.
+    """
 
     name: str
-    kind: Literal["rule", "learned", "oracle"]
+    kind: Kind
     target: str
     params: Mapping[str, Any] = field(default_factory=dict)
     seeds: tuple[int, ...] = (0,)
@@ -294,6 +297,8 @@ class Study:
     rule_settings, learner_settings, figure_settings: the typed values of each (a figure's `params`); a rule or figure
     without takes none. parts, requires, inputs, problem take the typed scenario; inputs: name -> (part, file name in
     that part's folder).
+    kinds: target -> kind, of rules that are no `rule` and learners whose policies are not `learned`
+    (settings.Kind).
     facts(scenario): what tables and figures may know of a scenario, such as its load; each is a column of the tables.
     terms: words of its figures, rules' names among them -> what they mean, for the glossary of the index.
     check(scenario) and check_policy(policy, learner's values) may yield or raise UserErrors for what types cannot say;
@@ -320,6 +325,7 @@ class Study:
     inputs: Callable[[Any], Mapping[str, tuple[str, str]]]
     problem: Callable[[Mapping[str, Any], Mapping[str, Path]], Problem]
     details: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
     facts: Callable[[Any], Mapping[str, Scalar]] | None = None
     terms: Mapping[str, str] = field(default_factory=dict)
     rule_settings: Mapping[str, type[Settings]] = field(default_factory=dict)

@@ -34,6 +34,7 @@ from schedlab.config.settings import (
     FigureSettings,
     PolicySettings,
     RootSettings,
+    RuleSettings,
     ScaleSettings,
     ScenarioSettings,
     StudySettings,
@@ -370,7 +371,7 @@ def scenario_record(composed: Composed, name: str, study: Study) -> dict[str, An
         "scales": list(scenario.scales),
         "in_figures": scenario.in_figures,
         "where": {key: composed.locate((key,)) for key in ("rules", "policies")},
-        "rules": [json.loads(rule.model_dump_json()) for rule in scenario.rule_settings()],
+        "rules": [_rule_record(rule, study) for rule in scenario.rule_settings()],
         "policies": list(scenario.policies),
         "parts": {
             part: {
@@ -388,6 +389,11 @@ def scenario_record(composed: Composed, name: str, study: Study) -> dict[str, An
         "inputs": {key: list(place) for key, place in study.inputs(scenario).items()},
         "requires": [json.loads(json.dumps(asdict(need), default=Path.as_posix)) for need in study.requires(scenario)],
     }
+
+
+def _rule_record(rule: RuleSettings, study: Study) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(rule.model_dump_json())
+    return {**record, "kind": rule.kind or study.kinds.get(rule.target or rule.name, "rule")}
 
 
 def checked_scenario(composed: Composed, name: str, study: Study) -> Any:
@@ -493,7 +499,7 @@ def policy_record(composed: Composed, name: str, study: Study) -> dict[str, Any]
     return {
         "name": policy.name,
         "recipe": policy.recipe,
-        "kind": policy.kind,
+        "kind": policy.kind or study.kinds.get(target, "learned"),
         "mode": policy.mode,
         "target": target,
         "params": learner,

@@ -34,6 +34,11 @@ def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
     return distinct(values)
 
 
+# What a policy is, as rivals are grouped (evaluation/headline.py): `rule`: a fixed formula; `planner`: decides without
+# learning, by looking ahead or predicting with what everybody knows; `learned`; `search`: over a few weights;
+# `published`: the published system's own learner; `informed`: is given what others are not; `oracle`: reads what it is
+# tested on; `bound`: no policy, a value that none can pass.
+Kind = Literal["rule", "planner", "learned", "search", "published", "informed", "oracle", "bound"]
 Seeds = Annotated[tuple[int, ...], AfterValidator(_seeds)]  # numbers of repetitions
 Scales = Annotated[tuple[Literal["smoke", "small", "full", "paper"], ...], AfterValidator(distinct)]
 Names = Annotated[tuple[str, ...], AfterValidator(distinct)]
@@ -55,7 +60,9 @@ class RuleSettings(Settings):
 
     name: str = setting(doc="name in tables and figures", pattern=NAME)
     target: str = setting("", doc="rule of the study, or FILE.py:CLASS; empty: the name")
-    kind: Literal["rule", "oracle"] = setting("rule", doc="an oracle may read what it is tested on")
+    kind: Kind | Literal[""] = setting(
+        "", doc="group of rivals that it belongs to; empty: as the study says of the rule, or `rule`"
+    )
     params: dict[str, Any] = setting({}, doc="the rule's own values")
     seeds: Seeds = setting((0,), doc="repetitions; more than one only for a rule that draws", min_length=1)
 
@@ -94,7 +101,9 @@ class PolicySettings(Settings):
 
     name: str = setting(doc="equal to the file's name", pattern=NAME)
     recipe: str = setting("", doc="what the tables call all policies made in this way; empty: the file's name")
-    kind: Literal["learned", "oracle"] = setting("learned", doc="an oracle may read what it is tested on")
+    kind: Kind | Literal[""] = setting(
+        "", doc="group of rivals that it belongs to; empty: as the study says of the learner, or `learned`"
+    )
     mode: Literal["default", "reference"] = setting("default", doc="`reference` applies the values under `reference:`")
     reference: dict[str, Any] = setting(
         {}, doc="the published system's values, by the keys they replace in mode reference"

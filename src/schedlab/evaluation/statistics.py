@@ -120,7 +120,7 @@ def sample(scores: pd.DataFrame) -> Sample:
         blocks=np.unique(names[first], return_inverse=True)[1],
         seeds=tuple(int(seed) for seed in seeds),
         units=tuple(str(unit) for unit in units),
-        seeded=seeds.size > 1 or scores["kind"].iloc[0] == "learned",
+        seeded=seeds.size > 1 or bool(scores["trained_on"].iloc[0]),
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.settings import ThemeSettings
+from schedlab.figures.order import FITTED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,20 +159,21 @@ def mark(figure: Figure, words: str) -> None:
 
 
 def policy_styles(kinds: Mapping[str, str]) -> dict[str, Style]:
-    """Return the style of each policy (name -> kind: learned, rule, oracle) in the theme applied; it depends on names
-    and kinds alone.
+    """Return the style of each policy (name -> kind) in the theme applied; it depends on names and kinds alone.
 
-    Learned policies have colours, rules greys with markers of their own, oracles are black and dashed; so what is
-    learned stands out, and every pair differs in marker as well as in colour.
+    What is learned, searched or published has a colour; rules and planners have greys and other markers; oracles and
+    bounds are black and dashed, and informed policies have their markers in further colours. So what is fitted stands
+    out, and every pair differs in marker as well as in colour.
     """
     import matplotlib as mpl
 
     colours = mpl.rcParams["axes.prop_cycle"].by_key()["color"]
-    learned = sorted(name for name, kind in kinds.items() if kind == "learned")
-    rules = sorted(name for name, kind in kinds.items() if kind == "rule")
-    others = sorted(set(kinds) - set(learned) - set(rules))
+    fitted = sorted(name for name, kind in kinds.items() if kind in FITTED)
+    informed = sorted(name for name, kind in kinds.items() if kind == "informed")
+    beyond = sorted(name for name, kind in kinds.items() if kind in ("oracle", "bound"))
+    rules = sorted(set(kinds) - {*fitted, *informed, *beyond})
     styles = {}
-    for number, name in enumerate(learned):
+    for number, name in enumerate(fitted):
         again = number // len(colours)
         styles[name] = Style(
             colours[number % len(colours)], LEARNED_MARKERS[(number + again) % len(LEARNED_MARKERS)], DASHES[again % 2]
@@ -181,7 +183,9 @@ def policy_styles(kinds: Mapping[str, str]) -> dict[str, Style]:
         styles[name] = Style(
             RULE_GREYS[number % greys], RULE_MARKERS[number % markers], DASHES[1 + number % (len(DASHES) - 1)]
         )
-    for number, name in enumerate(others):
+    for number, name in enumerate(informed, start=len(fitted)):
+        styles[name] = Style(colours[number % len(colours)], "*dh"[number % 3], DASHES[1 + number % 3])
+    for number, name in enumerate(beyond):
         styles[name] = Style("#000000", "*dh"[number % 3], DASHES[1 + number % 3])
     return styles
 

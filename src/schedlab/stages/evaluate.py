@@ -68,6 +68,8 @@ def evaluate(
         spec = policy_spec(entry)
         mode = "reference" if "reference" in (spec.mode, values["problem"].get("mode")) else "default"
         head = {"policy": spec.name, "kind": spec.kind, "trained_on": entry.get("trained_on", ""), "mode": mode}
+        if head["trained_on"] and not any(name == spec.name for name, _ in checkpoints):
+            raise ValueError(f"no checkpoint of the learned policy '{spec.name}' was given")
         for seed, policy in _with_seeds(study, spec, problem, checkpoints, values["seed"]):
             log.info("scoring %s, seed %d, on %d units of %s", spec.name, seed, len(units), values["scenario"])
             seeds.add(seed)
@@ -105,12 +107,8 @@ def join_details(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
 def _with_seeds(
     study: Study, spec: PolicySpec, problem: Problem, checkpoints: Mapping[tuple[str, int], Path], root: int
 ) -> Iterator[tuple[int, Policy]]:
-    """Yield (seed, policy): from the checkpoints given, or, what is not learned and has none, as a rule with the part's
-    seeds.
-    """
+    """Yield (seed, policy): from the checkpoints given, or, what has none, as a rule with the part's seeds."""
     given = sorted(seed for name, seed in checkpoints if name == spec.name)
-    if not given and spec.kind == "learned":
-        raise ValueError(f"no checkpoint of the learned policy '{spec.name}' was given")
     for seed in given:
         with told_with_place(spec.target, f"learner of '{spec.name}'"):
             policy = make_learner(study, spec).load(checkpoints[spec.name, seed], problem)

@@ -21,6 +21,7 @@ from schedlab.evaluation import tables
 from schedlab.evaluation.claims import STATUSES, ClaimSettings, ClaimsSettings, Value, read_ledger
 from schedlab.figures.html import render
 from schedlab.figures.index import SIZES
+from schedlab.figures.order import APART
 from schedlab.stages import studies
 from schedlab.stages.headlines import against, headline_metric, headlines, measured
 from schedlab.stages.summarise import BEST_RULE
@@ -53,13 +54,15 @@ def start_page(scale: str, folders: Mapping[str, Path], ledgers: Mapping[str, Pa
 
 
 def results_page(scale: str, folder: Path, target: Path) -> None:
-    """Write the table of all policies of a study on the test units of each scenario: the best first, oracles last."""
+    """Write the table of all policies of a study on the test units of each scenario: the best first, but policies that
+    know more than others, and bounds, last.
+    """
     study = _study(folder)
     metric = headline_metric(study.metrics)
     summary, comparisons = _tables(folder)
     tested = summary[(summary["metric"] == metric.name) & (summary["split"] == "test")]
-    tested = tested.assign(oracle=tested["kind"] == "oracle")
-    tested = tested.sort_values(["oracle", "value", "policy"], ascending=[True, metric.better == "lower", True])
+    tested = tested.assign(apart=tested["kind"].isin(APART))
+    tested = tested.sort_values(["apart", "value", "policy"], ascending=[True, metric.better == "lower", True])
     page = render(
         TEMPLATES,
         "results.html",

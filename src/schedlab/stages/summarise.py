@@ -171,7 +171,7 @@ class _Summary:
         yield from (
             (NAMED, k) for k in there if k.split == key.split and k.policy == self.settings.baseline != key.policy
         )
-        rules = [k for k in there if k.kind == "rule" and k.split == "validation"]
+        rules = [k for k in there if k.kind in ("rule", "planner") and not k.trained_on and k.split == "validation"]
         if key.split != "test" or not rules:
             return
         sign = 1 if self._metric(key.metric).better == "lower" else -1

@@ -37,7 +37,8 @@ def score_rows(
         {
             "scenario": scenario, "policy": policy, "kind": "learned" if policy in LEARNED else "rule",
             "policy_seed": seed,
-            "trained_on": "", "mode": "default", "split": "test", "unit_kind": "window",
+            "trained_on": "fills" if policy in LEARNED else "", "mode": "default",
+            "split": "test", "unit_kind": "window",
             "unit": f"test-{window:06d}", "block": f"test-{window:06d}",
             "unit_seed": window, "metric": metric, "value": value, "weight": 1.0, "config_hash": "0",
         }

@@ -234,7 +234,7 @@ def evaluate_part(experiment: Experiment, study: str, scenario: str, names: list
     for name in names:
         if name in rules:
             target = rules[name]["target"] or name
-            policies.append({"kind": "rule", "mode": record["mode"], "trained_on": "", **rules[name], "target": target})
+            policies.append({"mode": record["mode"], "trained_on": "", **rules[name], "target": target})
             if code := _own_code(experiment, target):
                 policies[-1]["code"] = code
             continue

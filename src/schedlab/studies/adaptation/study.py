@@ -235,6 +235,7 @@ STUDY = Study(
         "decisions": "what each policy decided and how sure it was, with the time left",
         "sequences": "the sequence that came of it, with reward, regret and rank",
     },
+    kinds={"exhaustive": "oracle", "constant": "rule", "nearest": "search", "bandit": "search"},
     facts=lambda scenario: {
         "model": scenario.model.name,
         "data": scenario.data.name,

@@ -12,7 +12,7 @@ from schedlab.config.plugins import load_object
 from schedlab.config.readers import read_json
 from schedlab.config.runtime.parts import read_part
 from schedlab.config.schema import Settings, validate
-from schedlab.config.settings import PolicySettings
+from schedlab.config.settings import Kind, PolicySettings
 from schedlab.learning.stock.settings import phase_mistakes
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.figures.settings import FIGURES, figure_files
@@ -32,6 +32,8 @@ from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.swf import read_swf
 
 RULE_NAMES = (*RULES, "planner", *(f"{name}_predicted" for name in PREDICTED))
+KINDS: dict[str, Kind] = {"planner": "planner", "evolution": "search", "chosen_rule": "rule"}
+KINDS |= {f"{name}_predicted": "planner" for name in PREDICTED}
 ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
 PROBLEM = ("workload", "windows", "backfill", "backfill_order", "kill", "warm_start", "environment")
 
@@ -164,6 +166,7 @@ STUDY = Study(
     inputs=lambda _: {"trace": ("make_trace", "trace.swf.gz"), "report": ("make_trace", "report.json")},
     problem=load_problem,
     details={"jobs": "when each job started, how long it waited, and its slowdown"},
+    kinds=KINDS,
     facts=facts,
     terms=TERMS,
     figure_settings={kind: values for kind, (_, values) in FIGURES.items()},

@@ -29,6 +29,13 @@ STUDY = Study(
     inputs=prepare.inputs,
     problem=prepare.load_problem,
     details=STEP_TABLES,
+    kinds={
+        "goodput_greedy": "planner",
+        "oracle_static": "planner",  # of the same fitted model that policies learn on
+        "oracle_dynamic": "oracle",
+        "bayesian": "search",
+        "multi_policy": "published",
+    },
     facts=lambda scenario: {"job": scenario.job.name},
     terms=TERMS,
     rule_settings=RULE_SETTINGS,

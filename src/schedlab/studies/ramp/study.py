@@ -155,6 +155,11 @@ STUDY = Study(
     inputs=lambda _: {"graphs": (PART, ARCHIVE)},
     problem=load_problem,
     details={"jobs": "what each job was, why it was blocked, or how it ran"},
+    kinds={
+        "lp_bound": "bound",
+        "afterstate": "informed",  # of the durations of all graphs and the law of arrivals
+        "prioritised_dqn": "published",
+    },
     facts=facts,
     terms=TERMS,
     check=check,

@@ -237,7 +237,7 @@ def _scenario(where: str, name: str, run: RunFile, options: ImportOptions) -> di
         "decisions": run.agent.num_actions or DECISIONS,
         "replicates": 1,
         "test_replicates": 0,
-        "rules": ["never", "random", {"name": "exhaustive", "kind": "oracle"}],
+        "rules": ["never", "random", "exhaustive"],
         "policies": [],
         "reference": reference,
     }

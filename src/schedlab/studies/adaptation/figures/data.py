@@ -18,7 +18,7 @@ from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import read_table
 from schedlab.config.schema import Settings
 from schedlab.figures import theme
-from schedlab.figures.order import kinds_of
+from schedlab.figures.order import FITTED, kinds_of
 from schedlab.figures.theme import Style
 from schedlab.studies.adaptation.network.architecture import architecture
 from schedlab.studies.adaptation.problem import OVERLAPPING, AdaptationProblem, setup_of
@@ -215,10 +215,10 @@ def styles(tables: StudyTables, names: Sequence[str]) -> dict[str, Style]:
     """Return the policies' usual looks, with other colours for learned ones that would look alike."""
     everywhere = theme.styles_of(tables.scores)
     known = kinds_of(tables.scores)
-    lines = [(everywhere[name].colour, everywhere[name].dashes) for name in names if known[name] == "learned"]
+    lines = [(everywhere[name].colour, everywhere[name].dashes) for name in names if known[name] in FITTED]
     if len(set(lines)) == len(lines):
         return {name: everywhere[name] for name in names}
-    apart = theme.policy_styles({name: known[name] for name in names if known[name] == "learned"})
+    apart = theme.policy_styles({name: known[name] for name in names if known[name] in FITTED})
     return {name: apart.get(name, everywhere[name]) for name in names}
 
 

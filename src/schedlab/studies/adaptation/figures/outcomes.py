@@ -14,7 +14,7 @@ from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import theme
 from schedlab.figures.captions import listed
 from schedlab.figures.drawing import settings_of
-from schedlab.figures.order import kinds_of
+from schedlab.figures.order import APART, FITTED, kinds_of
 from schedlab.figures.panels.axes import (
     BETTER,
     axis_label,
@@ -67,7 +67,7 @@ def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
     differences = losses.drop(index=baseline, level="policy") - reference
     means = differences.mean(axis=1)
     by_policy = means.groupby(level="policy").mean()
-    order = sorted(by_policy.index, key=lambda name: (kinds[name] != "learned", by_policy[name], name))
+    order = sorted(by_policy.index, key=lambda name: (kinds[name] not in FITTED, by_policy[name], name))
     looks = data.styles(tables, order)
     noises = np.array([data.noise_of(tables, scenario.name) for scenario in scenarios])
     spreads = noises * np.sqrt(2 / np.array([len(scenario.problem.rows("test")) for scenario in scenarios]))
@@ -93,7 +93,7 @@ def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
     if np.isfinite(of_mean):
         keys.append(Patch(label="noise of such a difference (\N{PLUS-MINUS SIGN}1 s.d.)", **GREY))
     figure.legend(handles=keys, loc="outside lower center", ncols=3)
-    facts = _verdict({name: float(by_policy[name]) for name in order if kinds[name] == "learned"}, of_mean)
+    facts = _verdict({name: float(by_policy[name]) for name in order if kinds[name] in FITTED}, of_mean)
     facts |= {"baseline": baseline, "own": float(reference.mean()), "unit": data.unit_of(regret)}
     facts |= data.repetitions(tables, [*order, baseline], scenarios)
     return Drawing(figure, VERSUS, facts, left_out=others | unlike)
@@ -116,7 +116,7 @@ def _title(axes: Axes, scenario: Shown, count: int) -> None:
 def _finish_rows(lines: Sequence[Sequence[Axes]], order: Sequence[str], kinds: Mapping[str, str]) -> None:
     """Names left of each row of panels, a line between learned policies and rules, few ticks, the better side."""
     name_rows(lines[0][0], order)
-    learned = sum(kinds[name] == "learned" for name in order)
+    learned = sum(kinds[name] in FITTED for name in order)
     for line in lines:
         for axes in line:
             axes.tick_params(axis="y", length=0, labelleft=axes is line[0])
@@ -125,7 +125,7 @@ def _finish_rows(lines: Sequence[Sequence[Axes]], order: Sequence[str], kinds: M
                 axes.axhline(learned - 0.5, color=MUTED, linewidth=0.5, linestyle=(0, (1, 2)))
         line[0].set_xlabel(BETTER["lower"], loc="left")
         for tick, name in zip(line[0].get_yticklabels(), order, strict=True):
-            tick.set_color(INK if kinds[name] == "learned" else MUTED)
+            tick.set_color(INK if kinds[name] in FITTED else MUTED)
 
 
 def _verdict(differences: Mapping[str, float], noise: float) -> dict[str, Any]:
@@ -170,7 +170,7 @@ def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
     shared_xlabel(lines[-1], axis_label(regret))
     keys, level = [Patch(label="noise of one result (1 s.d.)", **GREY)], tables.statistics.confidence
     facts: dict[str, Any] = explain_uncertainty(figure, pd.concat(shown), level, more=keys)
-    least = next((name for name in order if kinds[name] != "oracle"), order[0])
+    least = next((name for name in order if kinds[name] not in APART), order[0])
     facts |= {"least": least, "regret": float(average[least]), "unit": data.unit_of(regret)}
     facts |= {"never": NEVER if NEVER in average else "", "never_regret": average.get(NEVER)}
     facts |= data.repetitions(tables, order, scenarios)

@@ -8,11 +8,11 @@ from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
 from schedlab.figures import theme
 from schedlab.figures.drawing import left_out, settings_of
-from schedlab.figures.order import kinds_of, ranked
+from schedlab.figures.order import kinds_of, ranked, trained
 from schedlab.figures.panels.axes import axis_label, direct_labels, log_ticks
 from schedlab.figures.panels.cells import heat_map
 from schedlab.studies.batch.figures.comparison import METRIC
-from schedlab.studies.batch.figures.settings import MatrixSettings, SweepSettings
+from schedlab.studies.batch.figures.settings import SweepSettings
 from schedlab.studies.batch.figures.windows import BY_NAME, window_means
 
 ROW_MM = 7.0
@@ -55,13 +55,12 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_matrix(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A row a policy, a column a scenario: its mean over that of the best rule there (MatrixSettings)."""
-    settings = settings_of(spec, MatrixSettings)
-    kinds = kinds_of(tables.scores)
+    """A row a policy, a column a scenario: its mean over that of the best rule there."""
+    kinds, learned = kinds_of(tables.scores), trained(tables.scores)
     ratios, best = {}, {}
     for name in spec.scenarios:
         means = window_means(tables.scores, name, METRIC).mean()
-        rules = [policy for policy in means.index if kinds[policy] == "rule" and policy not in settings.not_among_rules]
+        rules = [policy for policy in means.index if kinds[policy] == "rule" and policy not in learned]
         if not rules:
             where = f"figure {spec.name}: scenarios"
             raise UserError(f"no rule is scored in {name}", where=where, expected="scenarios with rules")

@@ -15,6 +15,7 @@ from schedlab.config.errors import UserError
 from schedlab.figures import theme
 from schedlab.figures.captions import number_text
 from schedlab.figures.drawing import settings_of
+from schedlab.figures.order import trained
 from schedlab.figures.panels.axes import BETTER, key, legend_outside, name_rows
 from schedlab.figures.theme import INK, MUTED, Style
 from schedlab.studies.batch.figures.comparison import METRIC, comparisons
@@ -113,7 +114,8 @@ def _compared(tables: StudyTables, spec: FigureSpec, name: str, settings: Ratios
     baseline = named[0] if named else _best_rule(tables.comparisons, name)
     here = tables.scores[tables.scores["scenario"] == name]
     equal = [policy for policy in means if policy != baseline and (means[policy] == means[baseline]).all()]
-    rules, learned = (frozenset(here.loc[here["kind"] == kind, "policy"]) for kind in ("rule", "learned"))
+    learned = trained(here)
+    rules = frozenset(here["policy"]) - learned
     others = [policy for policy in means if policy not in (baseline, *equal)] or equal
     shown = [policy for policy in spec.policies if policy in means] if spec.policies else others
     pairs = [(policy, (baseline,)) for policy in shown if policy != baseline]

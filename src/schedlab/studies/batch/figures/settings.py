@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from schedlab.config.schema import Settings, setting
+from schedlab.config.schema import NoSettings, Settings, setting
 from schedlab.config.settings import LONGEST, PolicyName, ScenarioName
 
 Score = Literal[
@@ -115,14 +115,6 @@ class SweepSettings(Settings):
     metric: Score = setting("avg_bsld", doc="score of a window")
 
 
-class MatrixSettings(Settings):
-    """The figure `matrix`."""
-
-    not_among_rules: tuple[PolicyName, ...] = setting(
-        ("planner",), doc="rules that are no priority of single jobs: compared, but no yardstick"
-    )
-
-
 class PublishedPanel(Settings):
     """A panel of the figure `published`: one trace of a published table."""
 
@@ -150,7 +142,7 @@ FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that dr
     "learning": ("learning", LearningSettings),
     "published": ("published", PublishedSettings),
     "sweep": ("across", SweepSettings),
-    "matrix": ("across", MatrixSettings),
+    "matrix": ("across", NoSettings),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from schedlab.config.errors import UserError
 from schedlab.figures import theme, units
 from schedlab.figures.captions import three_digits
 from schedlab.figures.drawing import settings_of
-from schedlab.figures.order import kinds_of, ranked
+from schedlab.figures.order import FITTED, kinds_of, ranked, trained
 from schedlab.figures.panels.axes import key, legend_outside, log_ticks, name_rows
 from schedlab.figures.theme import INK, MUTED, Style
 from schedlab.studies.batch.figures.settings import WindowsSettings
@@ -62,7 +62,7 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
     found, same = {}, []
     for name in names:
         table = window_means(tables.scores, name, metric.name, spec.policies)
-        chosen = same_as_rules(table, kinds)
+        chosen = same_as_rules(table, trained(tables.scores))
         same += [{"scenario": name, "policy": policy, "rule": rule} for policy, rule in chosen.items()]
         found[name] = table.drop(columns=list(chosen))
     if empty := [name for name in names if found[name].empty]:
@@ -87,7 +87,7 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
         backfilling = BACKFILLING[tables.scenarios[name].get("backfill", "none")]
         head = {"title": settings.titles.get(name, name), "backfilling": backfilling, "windows": len(table)}
         scenarios.append({**head, **_ends(table, metric, scale, kinds)})
-    coloured = any(kinds[policy] != "rule" for table in found.values() for policy in table)
+    coloured = any(kinds[policy] in FITTED for table in found.values() for policy in table)
     return Drawing(figure, CAPTION, {"coloured": coloured, "scenarios": scenarios, "same": same})
 
 
@@ -95,7 +95,7 @@ def row_styles(scores: pd.DataFrame) -> dict[str, Style]:
     """Return the looks of policies whose rows name them: all rules are grey, as their colours would mean nothing."""
     kinds = kinds_of(scores)
     looks = theme.styles_of(scores).items()
-    return {name: replace(look, colour=MUTED) if kinds[name] == "rule" else look for name, look in looks}
+    return {name: replace(look, colour=MUTED) if kinds[name] not in FITTED else look for name, look in looks}
 
 
 def window_means(scores: pd.DataFrame, scenario: str, metric: str, policies: tuple[str, ...] = ()) -> pd.DataFrame:
@@ -107,10 +107,10 @@ def window_means(scores: pd.DataFrame, scenario: str, metric: str, policies: tup
     return table[ranked(table.mean().to_dict(), BY_NAME[metric].better)]
 
 
-def same_as_rules(table: pd.DataFrame, kinds: Mapping[str, str]) -> dict[str, str]:
-    """Return learned policy -> rule, for those with exactly a rule's scores; kinds: policy -> learned or rule."""
-    rules, learned = ([name for name in table if kinds[name] == kind] for kind in ("rule", "learned"))
-    equal = {name: [rule for rule in rules if table[rule].equals(table[name])] for name in learned}
+def same_as_rules(table: pd.DataFrame, trained: Collection[str]) -> dict[str, str]:
+    """Return trained policy -> rule, for those with exactly the scores of what was not trained."""
+    rules = [name for name in table if name not in trained]
+    equal = {name: [rule for rule in rules if table[rule].equals(table[name])] for name in table if name in trained}
     return {name: same[0] for name, same in equal.items() if same}
 
 

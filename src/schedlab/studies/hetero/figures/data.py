@@ -42,7 +42,7 @@ class Workload:
     def looks(self) -> dict[str, Style]:
         """Return the styles of the policies; rules alone get colours in their order in the figure."""
         styles, kinds = theme.styles_of(self.tables.scores), kinds_of(self.tables.scores)
-        if any(kinds[name] != "rule" for name in self.policies):
+        if any(kinds[name] not in ("rule", "planner") for name in self.policies):
             return styles
         numbered, dashes = enumerate(self.policies), theme.DASHES
         return {name: Style(theme.colour(n), styles[name].marker, dashes[n % len(dashes)]) for n, name in numbered}

@@ -84,7 +84,7 @@ def same_scores(scores: pd.DataFrame, scenario: str, policy: str, pairs: Mapping
     """Return the pair whose test scores equal those of a rule in every metric; empty where there is none."""
     rows = scores[(scores["scenario"] == scenario) & (scores["split"] == "test")]
     columns = ["policy_seed", "unit", "metric"]
-    own = rows[(rows["policy"] == policy) & (rows["kind"] == "rule")].set_index(columns)["value"].sort_index()
+    own = rows[(rows["policy"] == policy) & (rows["trained_on"] == "")].set_index(columns)["value"].sort_index()
     theirs = (rows[rows["policy"] == pair].set_index(columns)["value"].sort_index() for pair in pairs)
     return next((pair for pair, values in zip(pairs, theirs, strict=True) if len(own) and own.equals(values)), "")
 
