@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from schedlab.studies.cloud.model.step_time import StepModel, StepParameters
 from schedlab.studies.cloud.problem import UNIT_KIND, CloudProblem
 from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.rules.oracle import best_plan, objective_of_staying
-from schedlab.studies.cloud.rules.pareto import front_report
+from schedlab.studies.cloud.rules.pareto import front_report, measures
 from schedlab.studies.cloud.rules.rules import RULES
 from schedlab.studies.cloud.scenario import CloudScenario
 
@@ -187,6 +187,13 @@ def scenario_of(values: Mapping[str, Any]) -> CloudScenario:
 def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> CloudProblem:
     """Return one scenario with its model and oracle."""
     oracle = read_json(inputs["oracle"], "the objectives of the oracles")
-    return CloudProblem(
-        with_fitted_cores(scenario_of(values), inputs["model"]), read_model(inputs["model"]), oracle["preferences"]
-    )
+    scenario = with_fitted_cores(scenario_of(values), inputs["model"])
+    return CloudProblem(scenario, read_model(inputs["model"]), oracle["preferences"], _covered(oracle))
+
+
+def _covered(oracle: Mapping[str, Any]) -> Callable[[np.ndarray], float] | None:
+    """The share of the front's hypervolume that points of time and cost, (n, 2), have; None where there is no front."""
+    if "front" not in oracle:
+        return None
+    front = np.array(oracle["front"])
+    return lambda points: measures(points, front)["hypervolume"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from schedlab.config.contract import Metric, Outcome, Policy, Scalar, Split, Unit
 from schedlab.config.seeds import derive_seed
+from schedlab.studies.cloud.model.allocation import KEEP
 from schedlab.studies.cloud.model.step_time import StepModel
 from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.replay.episode_tables import seen_values, step_tables
@@ -30,9 +32,17 @@ METRICS = (
     Metric("restarts", "changes", "lower", label="changes of the allocation"),
     Metric("uncertainty", "-", "lower", label="uncertainty of the actions, Monte-Carlo dropout"),
     Metric("out_of_memory", "intervals", "lower", label="intervals that ran out of memory"),
+    Metric("time_saved", "%", "higher", label="less training time than on the start allocation, preference time"),
+    Metric("cost_saved", "%", "higher", label="less cost than on the start allocation, preference cost"),
+    Metric("levels_gained", "%", "higher", label="more service levels met than on the start allocation, balanced"),
+    Metric("hypervolume", "share", "higher", label="hypervolume of the preferences' runs, of the front's"),
+    Metric("episodes_needed", "episodes", "lower", label="episodes learned until the regret first was at most .05"),
 )
 
-UNIT_KIND = "preference"
+UNIT_KIND, FRONT_KIND = "preference", "front"
+ALL = "all"  # the preference of a unit that is about all of them
+NEAR = 0.05  # regret from which a learner counts as near the best plan
+SAVED = {"time": ("time_saved", "time"), "cost": ("cost_saved", "cost"), "balanced": ("levels_gained", "sla_met")}
 
 
 def preference_unit(root: int, preference: str, split: Split, number: int) -> Unit:
@@ -48,16 +58,25 @@ def preference_of(unit: Unit) -> str:
 
 
 class CloudProblem:
-    """Implements the contract's Problem. Units are the preferences, each run as often as `replicates` says.
+    """Implements the contract's Problem. Units are the preferences, each run as often as `replicates` says, and a last
+    one for testing that is about the runs of all preferences together: how much of the front they cover.
 
     oracle  preference -> {dynamic, static, random}: objectives of the oracles and of random actions (mean), of the job
             without noise
+    covered which share of the front's hypervolume runs cover, by their time (s) and cost ($), (k, 2); None: the front
+            is not known
     """
 
     metrics = METRICS
 
-    def __init__(self, scenario: CloudScenario, model: StepModel, oracle: Mapping[str, Mapping[str, float]]) -> None:
-        self.scenario, self.model, self.oracle = scenario, model, oracle
+    def __init__(
+        self,
+        scenario: CloudScenario,
+        model: StepModel,
+        oracle: Mapping[str, Mapping[str, float]],
+        covered: Callable[[np.ndarray], float] | None = None,
+    ) -> None:
+        self.scenario, self.model, self.oracle, self.covered = scenario, model, oracle, covered
 
     @cached_property
     def replay(self) -> Replay:
@@ -70,6 +89,9 @@ class CloudProblem:
         for preference in self.scenario.preferences:
             for number in range(getattr(self.scenario.replicates, split)):
                 found.append(preference_unit(self.scenario.seed, preference, split, number))
+        if split == "test" and self.covered is not None:
+            unit = preference_unit(self.scenario.seed, ALL, split, 0)
+            found.append(replace(unit, kind=FRONT_KIND))
         return found
 
     def env(self, unit: Unit, seed: int) -> CloudReplayEnv:
@@ -85,12 +107,28 @@ class CloudProblem:
         """Return what the objective of a preference grows by (replay.Replay.step_costs)."""
         return self.replay.step_costs(weights_of(preference))
 
+    def regret(self, preference: str, objective: float) -> float | None:
+        """Return the distance of an objective to the best plan's as a share of that of random actions; None where both
+        are the same.
+        """
+        reference = self.oracle[preference]
+        span = reference["random"] - reference["dynamic"]
+        return (objective - reference["dynamic"]) / span if span > 1e-12 else None
+
     def rollout(self, policy: Policy, unit: Unit) -> Outcome:
         """Run the job under a policy: a rule of ours looks at the environment, any other policy at its vector and mask.
 
-        The regret is the distance to the oracle's objective as a share of that of random actions; left out where both
-        are the same.
+        A unit of all preferences is scored by the share of the front's hypervolume that their runs have together.
         """
+        if self.covered is None or unit.kind != FRONT_KIND:
+            return self._run(policy, unit)
+        units = [preference_unit(self.scenario.seed, name, unit.split, 0) for name in self.scenario.preferences]
+        runs = [self._run(policy, each).scores for each in units]
+        points = np.array([[scores["time"], scores["cost"]] for scores in runs])
+        return Outcome({"hypervolume": self.covered(points)})
+
+    def _run(self, policy: Policy, unit: Unit) -> Outcome:
+        """Run the job for one preference."""
         env = self.env(unit, unit.seed)
         policy.reset(unit)
         observation, _ = env.reset(seed=unit.seed)
@@ -115,7 +153,30 @@ class CloudProblem:
         scores = env.scores()
         if spreads:
             scores["uncertainty"] = float(np.mean(spreads))
-        reference = self.oracle[preference_of(unit)]
-        if (span := reference["random"] - reference["dynamic"]) > 1e-12:
-            scores["regret"] = (scores["objective"] - reference["dynamic"]) / span
+        scores |= self._compared(env, getattr(policy, "episodes_needed", {}))
         return Outcome(scores, details=step_tables(rows, env.preference))
+
+    def _compared(self, env: CloudReplayEnv, needed: Mapping[str, int]) -> dict[str, float]:
+        """The scores of an episode that compare it: with the best plan, with the start allocation, and the episodes
+        that learning needed.
+        """
+        found, preference, scores = dict[str, float](), env.preference, env.scores()
+        if (regret := self.regret(preference, scores["objective"])) is not None:
+            found["regret"] = regret
+        if preference in SAVED:
+            metric, of = SAVED[preference]
+            change = 100.0 * (scores[of] / self.start[of] - 1.0)
+            found[metric] = change if metric == "levels_gained" else -change
+        if preference in needed:
+            found["episodes_needed"] = float(needed[preference])
+        return found
+
+    @cached_property
+    def start(self) -> Mapping[str, float]:
+        """The scores of staying on the start allocation, without noise."""
+        calm = self.scenario.environment.model_copy(update={"time_noise": 0.0, "price_walk": 0.0})
+        env = CloudReplayEnv(make_replay(self.scenario.model_copy(update={"environment": calm}), self.model))
+        env.reset(seed=0)
+        while not any(env.step(env.actions.index(KEEP))[2:4]):
+            pass
+        return env.scores()

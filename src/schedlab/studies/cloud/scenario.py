@@ -193,6 +193,9 @@ class CloudScale(Settings):
     actor_critic_episodes: int = setting(
         1200, doc="episodes of each preference that an actor-critic learns on", ge=1, le=LONGEST
     )
+    search_trainings: int = setting(
+        30, doc="trainings of each preference that a Bayesian search makes", ge=1, le=1000
+    )
     decisions: int = setting(64_000, doc="decisions that a stock policy learns on", ge=1, le=LONGEST)
 
 
@@ -252,6 +255,9 @@ TERMS = {
     "goodput_greedy": "rule: the neighbour of the smallest objective, were it kept to the end, by the "
     "performance model",
     "options": "rule: a step towards what the published rules of thumb offer for the preference",
+    "fitted_logs": "planner: goes to the best constant allocation by a model fitted to logs of three earlier runs",
+    "fitted_probes": "planner: the same by a model fitted to short probes on 1 to 8 GPUs",
+    "fitted_similar": "planner: goes to what the published predictor takes from the logs, whatever the preference",
     "bayesian": "rule: Bayesian optimisation over constant allocations, a probe an interval; then stays on the "
     "best one",
     "oracle_static": "oracle: goes to the allocation that is best to go to and stay on",

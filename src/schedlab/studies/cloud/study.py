@@ -31,9 +31,11 @@ STUDY = Study(
     details=STEP_TABLES,
     kinds={
         "goodput_greedy": "planner",
+        "fitted_constant": "planner",
         "oracle_static": "planner",  # of the same fitted model that policies learn on
         "oracle_dynamic": "oracle",
         "bayesian": "search",
+        "constant_search": "search",
         "multi_policy": "published",
     },
     facts=lambda scenario: {"job": scenario.job.name},

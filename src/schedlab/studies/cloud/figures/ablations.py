@@ -111,7 +111,7 @@ def draw_beginnings(tables: StudyTables, spec: FigureSpec) -> Drawing:
     randoms = {preference: objectives[preference]["random"] for preference in settings.preferences}
     found = {label: _reached(speed(rows, curves[cold], randoms)) for label, rows in curves.items()}
     one = "{name} [{episodes:,.0f}][{unreached}][ (and {missed} of {courses} courses never)]"
-    caption = f"Episodes to {{share:.0%}} of the {{cold}} start's final gain over random actions: {{found:{one}}}."
+    caption = f"Episodes to {{share:.0%}} of the final gain over random actions of {{cold}}: {{found:{one}}}."
     return Drawing(figure, caption, {"found": found, "cold": cold, "share": SHARE})
 
 

@@ -16,7 +16,7 @@ from schedlab.config.schema import Settings, validate
 from schedlab.learning.checkpoints import grouped, load_module, module_arrays, read_checkpoint, write_checkpoint
 from schedlab.learning.job import Learning, LearningJob
 from schedlab.learning.seeding import use_one_thread
-from schedlab.studies.cloud.problem import CloudProblem, preference_of
+from schedlab.studies.cloud.problem import NEAR, CloudProblem, preference_of
 from schedlab.studies.cloud.replay.vector import CloudReplayVectorEnv
 
 if TYPE_CHECKING:
@@ -54,6 +54,21 @@ def trained_preferences(problems: Mapping[str, CloudProblem]) -> tuple[list[int]
     if not wanted:
         raise UserError("no run to learn on", where=f"scenario {first}: replicates.train", expected="1 or more")
     return common, list(wanted)
+
+
+class EpisodesNeeded:
+    """How many training episodes of each preference had been seen when its policy first was near the best plan; what is
+    noted decides nothing of the learning.
+    """
+
+    def __init__(self) -> None:
+        self.first: dict[str, int] = {}
+
+    def note(self, problem: CloudProblem, preference: str, objective: float, episodes: int) -> None:
+        """Note an objective that was reached after a number of episodes."""
+        regret = problem.regret(preference, objective)
+        if regret is not None and regret <= NEAR:
+            self.first.setdefault(preference, episodes)
 
 
 class PreferenceLearning(Learning):

@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,12 +35,17 @@ from schedlab.learning.networks import layers
 from schedlab.learning.policy_gradient import descend, discounted, entropy, masked, masked_log_probabilities, of_actions
 from schedlab.learning.seeding import torch_stream
 from schedlab.studies.cloud.learners.exploration import BestEpisodes, Branches, Episodes, committed_choices
-from schedlab.studies.cloud.learners.initialisation import guides
-from schedlab.studies.cloud.learners.preference_learner import PreferenceLearner, PreferenceLearning, require_learned
+from schedlab.studies.cloud.learners.preference_learner import (
+    EpisodesNeeded,
+    PreferenceLearner,
+    PreferenceLearning,
+    require_learned,
+)
 from schedlab.studies.cloud.learners.settings import DROPOUT, PASSES, ReinforceSettings
 from schedlab.studies.cloud.problem import CloudProblem, preference_of
 from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.replay.vector import CloudReplayVectorEnv
+from schedlab.studies.cloud.rules.guides import Guides, guides
 
 if TYPE_CHECKING:
     from torch import nn
@@ -57,8 +63,8 @@ def build_network(observation: int, actions: int, hidden: int, seed: int, prefer
 class PreferencePolicy:
     """A learned policy: the network of the unit's preference (`network`), its most probable action."""
 
-    def __init__(self, networks: Mapping[str, nn.Sequential]) -> None:
-        self.networks, self.network = networks, next(iter(networks.values()))
+    def __init__(self, networks: Mapping[str, nn.Sequential], needed: Mapping[str, int] = MappingProxyType({})) -> None:
+        self.networks, self.network, self.episodes_needed = networks, next(iter(networks.values())), needed
 
     def reset(self, unit: Unit) -> None:
         """Take the network of the unit's preference. Raises UserError where none was learned."""
@@ -137,8 +143,10 @@ class _Learning(PreferenceLearning):
         if parent := job.parent():
             for name, network in self.networks.items():
                 load_module(network, parent.group(name), parent.path)
+        self.needed = EpisodesNeeded()
         self.best = defaultdict[str, BestEpisodes](lambda: BestEpisodes(settings.imitated))  # by scenario, preference
-        found = {name: guides(problem, settings.initialisation) for name, problem in problems.items()}
+        source = settings.initialisation
+        found = {name: Guides({}, 0) if source == "cold" else guides(it, source) for name, it in problems.items()}
         self.guides = {name: guide.targets for name, guide in found.items()}
         job.budget.decisions += sum(guide.intervals for guide in found.values())  # of probes
         self.ends = ends_of(wanted) if settings.scalarisation == "chebyshev" else ()
@@ -155,6 +163,12 @@ class _Learning(PreferenceLearning):
     def networks_to_keep(self) -> Mapping[str, nn.Sequential]:
         """Return the network of each preference."""
         return self.networks
+
+    def about(self) -> dict[str, Any]:
+        """Return the episodes that each preference needed."""
+        longest = self.job.spec.train_on[0].steps
+        names = () if self.ends else self.networks  # distances are not what the regret is of
+        return {"episodes_needed": {name: self.needed.first.get(name, longest) for name in names}}
 
     def begin(self, phase: int) -> Pace:
         """Begin a leg with fresh optimisers."""
@@ -193,13 +207,14 @@ class _Learning(PreferenceLearning):
         kept = {name: best.kept.arrays() for name, best in self.best.items() if best.kept is not None}
         groups |= {f"best {name}": arrays for name, arrays in kept.items()}
         groups |= {name: module_arrays(network) for name, network in self.networks.items()}
-        return {"best": list(kept)}, grouped(groups)
+        return {"best": list(kept), "needed": self.needed.first}, grouped(groups)
 
     def load(self, kept: Checkpoint) -> None:
         """Put back what `state` returned."""
         for name, network in self.networks.items():
             load_module(network, kept.group(name), kept.path)
             self.optimizers[name].load(kept.group(f"optimizer {name}"))
+        self.needed.first = dict(kept.meta["needed"])
         for name in kept.meta["best"]:
             self.best[name].kept = Episodes(**kept.group(f"best {name}"))
 
@@ -214,7 +229,7 @@ class _Learning(PreferenceLearning):
         if preference in self.guides[scenario]:
             targets[: (committed + 1) // 2] = self.guides[scenario][preference]
         far, branches = self._distance(scenario, preference), None
-        if far and committed and (best := self.best[f"{scenario} {preference}"].kept):
+        if far and settings.branches and committed and (best := self.best[f"{scenario} {preference}"].kept):
             branches = Branches.drawn(best, committed // 2, generator(seed, "branches"))
         seen, reached = self._sampled(scenario, preference, seed, targets, branches)
         if phase == update == 0 and committed and preference in self.guides[scenario]:
@@ -232,14 +247,17 @@ class _Learning(PreferenceLearning):
         descend(optimizer, -(chosen * advantages).mean() - settings.entropy * left * entropy(logs).mean())
         if settings.imitated and settings.imitations:
             kept = self.best[f"{scenario} {preference}"].add(seen)
-            for other in self.networks if far else ():
+            for other in self.networks if far and settings.shared else ():
                 if other != preference and (of_other := self._distance(scenario, other)):
                     self.best[f"{scenario} {other}"].add_shared(seen, -of_other(reached))
             self._imitate(kept, baseline, scale, network, optimizer)
+        episode = (update + 1) * settings.episodes_per_update
+        if not self.ends and phase == 0 and preference not in self.needed.first:
+            greedy = self._greedy(scenario, preference).objective()
+            self.needed.note(self.problems[scenario], preference, greedy, episode)
         if update % settings.record_every == 0:
             values = {f"{'distance' if far else 'objective'} {preference}": float(-own.returns[0].mean())}
             values[f"greedy objective {preference}"] = self._greedy(scenario, preference).objective()
-            episode = (update + 1) * settings.episodes_per_update
             self.job.record(values, step=episode, episode=episode, update=update + 1, phase=phase, scenario=scenario)
 
     def _sampled(
@@ -344,5 +362,5 @@ class ReinforceLearner(PreferenceLearner):
         self, networks: dict[str, nn.Sequential], meta: Mapping[str, Any], problem: CloudProblem
     ) -> PreferencePolicy:
         """Return the policy of learned networks."""
-        del meta, problem
-        return PreferencePolicy(networks)
+        del problem
+        return PreferencePolicy(networks, meta["episodes_needed"])

@@ -60,8 +60,29 @@ class ReinforceSettings(Settings):
         ge=0,
         le=100_000,
     )
+    shared: bool = setting(True, doc="`chebyshev`: episodes of one preference are offered to the others")
+    branches: bool = setting(
+        True,
+        doc="`chebyshev`: half of the committed episodes follow one of the best seen and leave it in a drawn interval",
+    )
     record_every: int = setting(10, doc="updates between two points of the curves", ge=1, le=MOST)
     save_every: int = setting(100, doc="updates between two states that an interrupted job can go on from", ge=1)
+
+
+class ConstantSearchSettings(Settings):
+    """A search for the best constant allocation of each preference by whole trainings of the job, no model given. A
+    phase's steps are trainings (episodes) of each preference.
+    """
+
+    method: Literal["random", "bayesian"] = setting(
+        "random",
+        doc="which allocation is tried next: a drawn one; or that of the largest expected improvement by a Gaussian "
+        "process of all that were tried",
+    )
+    first: int = setting(5, doc="`bayesian`: drawn allocations before the first model", unit="trainings", ge=1, le=1000)
+    side_by_side: int = setting(
+        64, doc="`random`: trainings that run side by side, between two points of the curve", ge=1, le=100_000
+    )
 
 
 class MultiPolicySettings(Settings):
@@ -118,11 +139,13 @@ PASSES, DROPOUT = 20, 0.1  # of Monte-Carlo dropout (specification, A9)
 STOCK = ("ppo", "maskable_ppo", "a2c", "dqn")  # of Stable-Baselines3 and sb3-contrib
 LEARNERS = {
     "reinforce": "schedlab.studies.cloud.learners.reinforce:ReinforceLearner",
+    "constant_search": "schedlab.studies.cloud.learners.search:ConstantSearch",
     "multi_policy": "schedlab.studies.cloud.learners.multi_policy:MultiPolicyLearner",
     **{name: f"schedlab.learning.stock.learner:LEARNERS[{name}]" for name in STOCK},
 }
 LEARNER_SETTINGS: dict[str, type[Settings]] = {
     "reinforce": ReinforceSettings,
+    "constant_search": ConstantSearchSettings,
     "multi_policy": MultiPolicySettings,
     **{name: ALGORITHM_SETTINGS[name] for name in STOCK},
 }

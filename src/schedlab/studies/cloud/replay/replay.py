@@ -199,6 +199,18 @@ def towards(replay: Replay, here: Any, target: Any) -> np.ndarray:
     return np.where(fits, straight, careful)
 
 
+def affordable(replay: Replay, allocation: Allocation) -> int:
+    """Return the number of the nearest allocation, with as much more memory as the job needs there."""
+    grid, fits = replay.lattice, replay.fits
+    number = grid.nearest(allocation)
+    enough = [
+        n
+        for n in range(number, len(grid))
+        if fits[n] and (grid.allocations[n, :2] == grid.allocations[number, :2]).all()
+    ]
+    return enough[0] if enough else grid.start
+
+
 def step_numbers(steps: np.ndarray) -> np.ndarray:
     """Return the actions of steps (..., 3) of -1, 0 or 1."""
     return np.asarray(action_of(tuple(np.moveaxis(steps, -1, 0))))

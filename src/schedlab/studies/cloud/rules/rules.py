@@ -19,9 +19,10 @@ from schedlab.config.seeds import generator
 from schedlab.studies.cloud.model.allocation import KEEP, Allocation, action_of
 from schedlab.studies.cloud.model.analyser import default_prediction
 from schedlab.studies.cloud.replay.env import CloudReplayEnv
-from schedlab.studies.cloud.replay.replay import towards
+from schedlab.studies.cloud.replay.replay import affordable, towards
 from schedlab.studies.cloud.replay.reward import PREFERENCES
 from schedlab.studies.cloud.rules.bayesian import BayesianRule, BayesianSettings, make_bayesian
+from schedlab.studies.cloud.rules.guides import Source, guides
 from schedlab.studies.cloud.rules.oracle import best_constant, best_plan
 from schedlab.studies.cloud.rules.suggestions import options
 
@@ -56,6 +57,16 @@ class HorizontalSettings(Settings):
     cooldown: int = setting(2, doc="intervals between two changes", unit="intervals", ge=0)
 
 
+class FittedSettings(Settings):
+    """The rule `fitted_constant`: goes to what a model of a few measurements holds for best, and stays."""
+
+    source: Source = setting(
+        "historical",
+        doc="what is measured: logs of three earlier runs (`historical`); short probes on 1 to 8 GPUs, an interval "
+        "each (`baseline`); or the logs as the published predictor reads them (`similar`)",
+    )
+
+
 @dataclass
 class CloudRule:
     """A rule as a function of itself and the environment; `memory` is emptied for each unit."""
@@ -86,23 +97,11 @@ def go_to(env: CloudReplayEnv, target: int) -> int:
     return int(towards(env.replay, np.int64(env.here), np.int64(target))) if env.here != target else KEEP
 
 
-def affordable(problem: CloudProblem, allocation: Allocation) -> int:
-    """Return the number of the nearest allocation, with as much more memory as the job needs there."""
-    grid, fits = problem.replay.lattice, problem.replay.fits
-    number = grid.nearest(allocation)
-    enough = [
-        n
-        for n in range(number, len(grid))
-        if fits[n] and (grid.allocations[n, :2] == grid.allocations[number, :2]).all()
-    ]
-    return enough[0] if enough else grid.start
-
-
 def _stay(find: Callable[[CloudRule], Allocation]) -> Callable[[CloudRule, CloudReplayEnv], int]:
     """Go to one allocation (the nearest of the lattice whose memory suffices) and stay."""
 
     def decide(rule: CloudRule, env: CloudReplayEnv) -> int:
-        return go_to(env, rule.remembered("target", lambda: affordable(rule.problem, find(rule))))
+        return go_to(env, rule.remembered("target", lambda: affordable(env.replay, find(rule))))
 
     return decide
 
@@ -112,6 +111,11 @@ def _predicted(rule: CloudRule) -> Allocation:
     job = rule.problem.scenario.job
     found = default_prediction({"model_params": job.parameters, "data_size_mb": job.pipeline.dataset_gb * 1000.0})
     return Allocation(found["gpu_count"], found["cpu_count"], found["memory_gb"])
+
+
+def _fitted(rule: CloudRule, env: CloudReplayEnv) -> int:
+    """Go to the preference's best constant by the model of a few measurements and stay."""
+    return go_to(env, guides(rule.problem, rule.settings.source).targets[env.preference])
 
 
 def _random(rule: CloudRule, env: CloudReplayEnv) -> int:
@@ -169,7 +173,7 @@ def _greedy(rule: CloudRule, env: CloudReplayEnv) -> int:
     return KEEP if onward[KEEP] <= onward.min() else int(onward.argmin())
 
 
-def _options(rule: CloudRule, env: CloudReplayEnv) -> int:
+def _options(_rule: CloudRule, env: CloudReplayEnv) -> int:
     """After each interval take a step towards the option that the published rules of thumb have for the preference."""
     if not env.progress:
         return KEEP
@@ -177,7 +181,7 @@ def _options(rule: CloudRule, env: CloudReplayEnv) -> int:
     offered = options(env.replay.tables.measured(env.here, True), env.allocation, limits, sla.throughput_min)
     preference = env.preference if env.preference in PREFERENCES else "balanced"
     wanted = next(option.allocation for option in offered if option.priority == preference)
-    return go_to(env, affordable(rule.problem, Allocation(max(wanted.gpu_count, limits.gpu_count_min), *wanted[1:])))
+    return go_to(env, affordable(env.replay, Allocation(max(wanted.gpu_count, limits.gpu_count_min), *wanted[1:])))
 
 
 def _oracle_static(rule: CloudRule, env: CloudReplayEnv) -> int:
@@ -197,6 +201,7 @@ _DECISIONS: dict[str, tuple[type[Settings], Callable[[CloudRule, CloudReplayEnv]
     "static_min": (NoSettings, _stay(lambda rule: rule.problem.scenario.resource.least)),
     "static_default": (NoSettings, _stay(_predicted)),
     "fixed": (FixedSettings, _stay(lambda rule: Allocation(*rule.settings.model_dump().values()))),
+    "fitted_constant": (FittedSettings, _fitted),
     "random": (NoSettings, _random),
     "threshold": (ThresholdSettings, _threshold),
     "horizontal": (HorizontalSettings, _horizontal),

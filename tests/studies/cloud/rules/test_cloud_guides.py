@@ -11,14 +11,10 @@ pytest.importorskip("torch")
 
 from small_problems import BERT, learn, problem
 
-from schedlab.studies.cloud.learners.initialisation import guides
 from schedlab.studies.cloud.learners.reinforce import ReinforceLearner
 from schedlab.studies.cloud.replay.env import weights_of
+from schedlab.studies.cloud.rules.guides import guides
 from schedlab.studies.cloud.rules.oracle import objective_of_staying
-
-
-def test_cold_knows_nothing():
-    assert guides(problem(), "cold").targets == {} and guides(problem(), "cold").intervals == 0
 
 
 @pytest.mark.parametrize(("mode", "intervals"), [("historical", 0), ("baseline", 5)])

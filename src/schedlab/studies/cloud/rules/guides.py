@@ -1,15 +1,15 @@
-"""Where learning begins: from nothing, from logs of earlier runs, or from short probes.
+"""The allocation that a few measurements of a job point at: logs of earlier runs, or short probes.
 
-Logs and probes give a performance model (goodput fit and work of a core on a sample), and the model an allocation for
-each preference, to which half of the committed episodes then go; what they reach is imitated like any other episode.
-The learner still sees rewards alone, so a
-wrong model is corrected. Source: SLA-MORL's abstract; specification of the study cloud, B3.
+They give a performance model (goodput fit and work of a core on a sample), and the model an allocation for each
+preference. The rule `fitted_constant` goes there; a learner sends half of its committed episodes there and imitates
+what they reach, so that it corrects a wrong model by the rewards that it sees. Source: SLA-MORL's abstract.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,16 +18,16 @@ from schedlab.studies.cloud.model.allocation import Allocation
 from schedlab.studies.cloud.model.analyser import OfflineDataAnalyzer
 from schedlab.studies.cloud.model.fit import fit
 from schedlab.studies.cloud.model.step_time import CORE_EXPONENT, StepParameters
-from schedlab.studies.cloud.problem import CloudProblem
 from schedlab.studies.cloud.replay.env import weights_of
-from schedlab.studies.cloud.replay.replay import SECONDS, Replay, make_replay
+from schedlab.studies.cloud.replay.replay import SECONDS, Replay, affordable, make_replay
 from schedlab.studies.cloud.rules.oracle import best_constant
-from schedlab.studies.cloud.rules.rules import affordable
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Mode = Literal["cold", "similar", "historical", "baseline"]
+    from schedlab.studies.cloud.problem import CloudProblem
+
+Source = Literal["similar", "historical", "baseline"]
 PROBES = (
     (1, 1),
     (1, 2),
@@ -44,28 +44,27 @@ class Guides:
     intervals: int
 
 
-def guides(problem: CloudProblem, mode: Mode) -> Guides:
-    """Return what a mode begins with; nothing when cold.
+@lru_cache(maxsize=8)
+def guides(problem: CloudProblem, source: Source) -> Guides:
+    """Return what the measurements of a source point at.
 
     historical: from logs of earlier runs of this job, on its start allocation and on the largest and the smallest that
     hold it; these cost this run nothing. similar: from the same logs, what the published predictor says of a job that
     is like one of them, whatever the preference. baseline: from an interval on each of PROBES, whose gradient noise is
     that of the training's begin.
     """
-    if mode == "cold":
-        return Guides({}, 0)
     replay = problem.replay
-    if mode == "similar":
+    if source == "similar":
         return Guides(dict.fromkeys(problem.scenario.preferences, _similar(problem)), 0)
-    numbers = _logged(replay) if mode == "historical" else _probed(replay)
+    numbers = _logged(replay) if source == "historical" else _probed(replay)
     scenario = problem.scenario
-    known = scenario.job.gradient_noise if mode == "historical" else scenario.job.gradient_noise[:1]
+    known = scenario.job.gradient_noise if source == "historical" else scenario.job.gradient_noise[:1]
     parameters, core_seconds = _measured(replay, numbers)
     pipeline = scenario.job.pipeline.model_copy(update={"core_seconds": core_seconds})
     job = scenario.job.model_copy(update={"pipeline": pipeline, "gradient_noise": known})
     model = make_replay(scenario.model_copy(update={"job": job}), parameters)
     targets = {name: best_constant(model, weights_of(name)) for name in scenario.preferences}
-    return Guides(targets, 0 if mode == "historical" else len(numbers))
+    return Guides(targets, 0 if source == "historical" else len(numbers))
 
 
 def _logged(replay: Replay) -> list[int]:
@@ -81,7 +80,7 @@ def _similar(problem: CloudProblem) -> int:
     for number in _logged(replay):
         analyser.add(_log(replay, number, {"model_name": job.name, "batch_size": job.batch, **facts}), job.name)
     found = analyser.predict(facts)
-    return affordable(problem, Allocation(found["gpu_count"], found["cpu_count"], found["memory_gb"]))
+    return affordable(replay, Allocation(found["gpu_count"], found["cpu_count"], found["memory_gb"]))
 
 
 def _log(replay: Replay, number: int, facts: Mapping[str, Any]) -> pd.DataFrame:
