@@ -193,9 +193,7 @@ class CloudScale(Settings):
     actor_critic_episodes: int = setting(
         1200, doc="episodes of each preference that an actor-critic learns on", ge=1, le=LONGEST
     )
-    search_trainings: int = setting(
-        30, doc="trainings of each preference that a Bayesian search makes", ge=1, le=1000
-    )
+    search_trainings: int = setting(30, doc="trainings of each preference that a Bayesian search makes", ge=1, le=1000)
     decisions: int = setting(64_000, doc="decisions that a stock policy learns on", ge=1, le=LONGEST)
 
 
