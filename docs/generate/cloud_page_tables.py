@@ -1,47 +1,208 @@
-"""Tables of the cloud study."""
+"""Tables of the cloud study, from the record of its run at scale full: docs/results/cloud/summary.csv."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 from table_parts import page, share
 
-from schedlab.studies.cloud.learners.reinforce import Distance
-
 JOBS = ("cifar10", "imagenet", "movielens", "squad")
-PREFERENCES = ("balanced", "cost", "time", "resource")
-WITH_MODEL = ("goodput_greedy", "oracle_static", "oracle_dynamic")
+NOT_RECORDED = "Not recorded yet: `snakemake --cores 2 cloud --config scale=full && schedlab record full cloud`."
+GROUPS = {
+    "rule": "rule",
+    "planner": "planner",
+    "search": "search",
+    "published": "published learner",
+    "learned": "learned",
+    "oracle": "oracle",
+}
+Form = Callable[[float], str]
 
 
-def _rules(results: Path, scale: str = "small") -> pd.DataFrame:
-    """What rules came to at a scale."""
-    found = pd.read_csv(results / "cloud_rules.csv")
-    return found[found["scale"] == scale]
+def _summary(results: Path) -> pd.DataFrame | None:
+    """The summary's rows on test units, by the name a page calls a policy (`named`): its recipe, of a rule its name."""
+    path = results / "cloud/summary.csv"
+    if not path.is_file():
+        return None
+    found = pd.read_csv(path, keep_default_na=False, na_values=[""])
+    found = found[found["split"] == "test"]
+    trained = found["trained_on"].notna()
+    return found.assign(named=found["recipe"].where(trained, found["policy"]))
 
 
-def cloud_rules(results: Path) -> str:
-    """Regret of the rules on the four jobs, preference balanced."""
-    found = _rules(results)
-    means = found[found["preference"] == "balanced"].groupby(["rule", "scenario"])["regret"].mean()
-    order = [
-        "goodput_greedy",
-        "oracle_static",
-        "bayesian",
-        "static_start",
-        "static_default",
-        "threshold",
-        "horizontal",
-        "options",
-    ]
-    names = {"bayesian": "bayesian, mean of three seeds"}
-    rows = [
-        [names.get(rule, rule), *(_regret(means[rule, job]) for job in JOBS)]
-        for rule in [*order, "static_min", "static_max"]
-    ]
-    return page(["rule", *JOBS], rows)
+def _cell(rows: pd.DataFrame, form: Form) -> str:
+    """A mean, and in brackets the smallest and the largest seed's where these differ as written; empty: no such row."""
+    if len(rows) != 1:
+        return "" if rows.empty else "?"
+    row = rows.iloc[0]
+    low, high = form(row["range_low"]), form(row["range_high"])
+    wide = row["range_over"] == "seeds" and low != high
+    return form(row["value"]) + (f" ({low} to {high})" if wide else "")
+
+
+def _table(
+    results: Path,
+    rows: Mapping[str, Mapping[str, str]],
+    columns: Mapping[str, tuple[Mapping[str, str], Form]],
+    first: str = "",
+) -> str:
+    """A table of summary values: label of a row -> columns of the summary with their values, and so of a column."""
+    found = _summary(results)
+    if found is None:
+        return NOT_RECORDED
+    cells = []
+    for label, of_row in rows.items():
+        line = [label]
+        for of_column, form in columns.values():
+            chosen = found
+            for column, value in (of_column | of_row).items():
+                chosen = chosen[chosen[column] == value]
+            line.append(_cell(chosen, form))
+        cells.append(line)
+    return page([first, *columns], cells)
+
+
+def _jobs(metric: str, form: Form, suffix: str = "") -> dict[str, tuple[Mapping[str, str], Form]]:
+    return {job: ({"scenario": job + suffix, "metric": metric}, form) for job in JOBS}
+
+
+def cloud_policies(results: Path) -> str:
+    """Regret of every policy on the four jobs, mean of the preferences, by group and then by its mean over jobs."""
+    found = _summary(results)
+    if found is None:
+        return NOT_RECORDED
+    regrets = found[(found["metric"] == "regret") & found["scenario"].isin(JOBS)]
+    means = regrets.groupby(["kind", "named"])["value"].mean()
+    rows = []
+    for kind, label in GROUPS.items():
+        if kind in means.index.get_level_values("kind"):
+            for name in means[kind].sort_values(kind="stable").index:
+                own = regrets[regrets["named"] == name]
+                cells = [_cell(own[own["scenario"] == job], _regret) for job in JOBS]
+                rows.append([label, f"`{name}`", *cells])
+    return page(["", "policy", *JOBS], rows)
+
+
+def cloud_saved(results: Path) -> str:
+    """What the paper claims, against staying on the start allocation: mean of the four jobs."""
+    found = _summary(results)
+    if found is None:
+        return NOT_RECORDED
+    rows = []
+    for name in ("reinforce", "multi-policy", "goodput_greedy", "fitted_logs", "random-search", "oracle_dynamic"):
+        own = found[(found["named"] == name) & found["scenario"].isin(JOBS)].set_index("metric")["value"]
+        cells = [f"{own[metric].mean():.1f}" for metric in ("time_saved", "cost_saved", "levels_gained")]
+        rows.append([f"`{name}`", *cells])
+    header = ["less time, preference time, %", "less cost, preference cost, %", "more service levels met, balanced, %"]
+    return page(["", *header], rows, "lrrr")
+
+
+def cloud_fronts(results: Path) -> str:
+    """Share of each front's hypervolume that best plans and learned policies have."""
+    rows: dict[str, dict[str, str]] = {
+        "best plans for four preferences": {"named": "oracle_dynamic"},
+        "learned for these": {"named": "reinforce"},
+        "best constant allocations for these": {"named": "oracle_static"},
+    }
+    four = _table(results, rows, _jobs("hypervolume", _two))
+    if four == NOT_RECORDED:
+        return four
+    rows = {
+        "best plans for eleven weighted sums": {"named": "oracle_dynamic"},
+        "learned for these sums": {"named": "reinforce"},
+        "learned for eleven weighted distances": {"named": "chebyshev"},
+    }
+    eleven = _table(results, rows, _jobs("hypervolume", _two, "_front"))
+    return "\n".join([four, *eleven.splitlines()[2:]])
+
+
+def cloud_front_parts(results: Path) -> str:
+    """Share of the front of `movielens` that policies learned by distances have without their additions."""
+    rows = {
+        "all three": "chebyshev-movielens-front",
+        "without sharing": "chebyshev-no-sharing",
+        "without branches": "chebyshev-no-branches",
+        "not distilled": "chebyshev-not-distilled",
+        "none of them": "chebyshev-no-additions",
+    }
+    column = {"hypervolume": ({"scenario": "movielens_front", "metric": "hypervolume"}, share)}
+    return _table(results, {label: {"policy": policy} for label, policy in rows.items()}, column)
+
+
+def cloud_trainings(results: Path) -> str:
+    """Trainings of the job until the regret first was at most .05, from each beginning and by search."""
+    rows = {
+        "REINFORCE, cold": "reinforce",
+        "REINFORCE, from logs": "reinforce-from-logs",
+        "REINFORCE, from short probes": "reinforce-from-probes",
+        "random search": "random-search",
+        "Bayesian search": "bayesian-search",
+    }
+    return _table(
+        results, {label: {"named": name} for label, name in rows.items()}, _jobs("episodes_needed", _thousands)
+    )
+
+
+def cloud_beginnings(results: Path) -> str:
+    """What REINFORCE reaches from each beginning, and with adapted weights, on limits of which one is always broken."""
+    variants = {
+        "fixed weights, cold": "reinforce-fixed",
+        "fixed weights, historical": "reinforce-historical",
+        "fixed weights, short baseline": "reinforce-baseline",
+        "adapted weights, cold": "reinforce-adapted",
+    }
+    columns: dict[str, tuple[Mapping[str, str], Form]] = {
+        "regret": ({"metric": "regret"}, _regret),
+        "severity of violations": ({"metric": "severity"}, _two),
+        "service levels met": ({"metric": "sla_met"}, "{:.2f}".format),
+        "trainings to a regret of .05": ({"metric": "episodes_needed"}, _thousands),
+    }
+    rows = {label: {"scenario": "ablations", "policy": policy} for label, policy in variants.items()}
+    return _table(results, rows, columns)
+
+
+def cloud_ablations(results: Path) -> str:
+    """What the multi-policy actor-critic reaches with and without its parts."""
+    variants = {
+        "all parts": "multi-policy-all",
+        "no reset": "multi-policy-no-reset",
+        "one policy for all": "multi-policy-one-policy",
+        "no SLA term": "multi-policy-no-sla",
+    }
+    rows = {label: {"scenario": "ablations", "policy": policy} for label, policy in variants.items()}
+    rows["9 actions"] = {"scenario": "ablations_nine", "policy": "multi-policy-nine-actions"}
+    rows["staying on the start allocation"] = {"scenario": "ablations", "policy": "static_start"}
+    columns: dict[str, tuple[Mapping[str, str], Form]] = {
+        "regret": ({"metric": "regret"}, _regret),
+        "severity": ({"metric": "severity"}, _two),
+        "time, s": ({"metric": "time"}, "{:.0f}".format),
+        "cost, $": ({"metric": "cost"}, _two),
+    }
+    return _table(results, rows, columns)
+
+
+def cloud_learners(results: Path) -> str:
+    """Regret of all learners on one problem, the best first, and of what decides without learning there."""
+    found = _summary(results)
+    if found is None:
+        return NOT_RECORDED
+    found = found[(found["scenario"] == "learners") & (found["metric"] == "regret")]
+    shown = found[found["trained_on"].notna() | found["policy"].isin(["static_start", "goodput_greedy"])]
+    rows = []
+    for row in shown.sort_values("value", kind="stable").itertuples():
+        mean, low, high = map(_regret, (row.value, row.range_low, row.range_high))
+        of_seeds = f"{low} to {high}" if row.range_over == "seeds" else ""
+        rows.append([f"`{row.named}`", str(row.seeds), mean, of_seeds])
+    return page(["policy", "seeds", "regret, mean", "of the seeds"], rows)
+
+
+def cloud_minutes(results: Path) -> str:
+    """Regret where decisions come each minute."""
+    names: Sequence[str] = ("oracle_dynamic", "oracle_static", "goodput_greedy", "threshold", "static_start")
+    column = {"regret": ({"scenario": "minutes", "metric": "regret"}, lambda value: share(max(0.0, value), 4))}
+    return _table(results, {f"`{name}`": {"named": name} for name in names}, column)
 
 
 def less_than_start(results: Path, goal: str) -> pd.Series:
@@ -49,298 +210,25 @@ def less_than_start(results: Path, goal: str) -> pd.Series:
     jobs, by seed.
     """
     found = pd.read_csv(results / "cloud_reinforce.csv")
-    found, rules = found[found["preference"] == goal], _rules(results)
-    start = rules[rules["rule"] == "static_start"].drop_duplicates("scenario").set_index("scenario")[goal]
+    found, rules = found[found["preference"] == goal], pd.read_csv(results / "cloud_rules.csv")
+    rules = rules[(rules["scale"] == "small") & (rules["rule"] == "static_start")]
+    start = rules.drop_duplicates("scenario").set_index("scenario")[goal]
     return (100 * (1 - found[goal] / found["scenario"].map(start))).groupby(found["policy_seed"]).mean()
-
-
-def share_of_front(results: Path, job: str, points: np.ndarray) -> float:
-    """Hypervolume of points, (n, 2) time and cost, as a share of that of a job's front."""
-    from schedlab.studies.cloud.rules.pareto import measures
-
-    return measures(points, front(results, job, "front"))["hypervolume"]
-
-
-def front(results: Path, job: str, kind: str) -> np.ndarray:
-    """The points, (n, 2) time and cost, of `front` (all plans) or `static_front`, by rising time, or of `one_goal`:
-    for cost, for time.
-    """
-    found = pd.read_csv(results / "cloud_fronts.csv")
-    return found.loc[
-        (found["scale"] == "small") & (found["scenario"] == job) & (found["front"] == kind), ["time", "cost"]
-    ].to_numpy()
-
-
-def best_plans(results: Path, job: str) -> np.ndarray:
-    """Time and cost of the best plans for the four preferences, (4, 2)."""
-    found = _rules(results)
-    return found.loc[(found["scenario"] == job) & (found["rule"] == "oracle_dynamic"), ["time", "cost"]].to_numpy()
-
-
-WEIGHTS = tuple(np.linspace(0.0, 1.0, 11))  # of cost, the rest of time
-
-
-def best_for_sums(results: Path, job: str) -> np.ndarray:
-    """Time and cost of the best plans for eleven weighted sums of cost and time, (11, 2); none where they were not
-    asked for.
-    """
-    found = _rules(results, "full")
-    return found.loc[
-        (found["scenario"] == f"{job}_front") & (found["rule"] == "oracle_dynamic"), ["time", "cost"]
-    ].to_numpy()
-
-
-def best_for_distances(results: Path, job: str) -> np.ndarray:
-    """Time and cost of the plans of a job's front that are nearest to its ends by eleven weighted distances, (11,
-    2).
-    """
-    plans = front(results, job, "front")
-    distance = Distance.between(plans[0], plans[-1])
-    nearest = [int(np.argmin(distance.of(f"{weight:.1f}:{1 - weight:.1f}:0", plans))) for weight in WEIGHTS[1:-1]]
-    return plans[[0, *nearest, -1]]
-
-
-def learned_for_weights(results: Path, job: str, policy: str) -> list[float]:
-    """Share of a job's front that the policies learned for these weights have, by seed; empty where none were
-    learned.
-    """
-    found = pd.read_csv(results / "cloud_front_policies.csv").query(f"policy == '{policy}-{job}-front'")
-    return [share_of_front(results, job, rows[["time", "cost"]].to_numpy()) for _, rows in found.groupby("policy_seed")]
-
-
-def learned_for_preferences(results: Path, job: str) -> list[float]:
-    """Share of a job's front that the policies learned for the four preferences have, by seed."""
-    found = pd.read_csv(results / "cloud_reinforce.csv").query(f"scenario == '{job}'")
-    return [share_of_front(results, job, rows[["time", "cost"]].to_numpy()) for _, rows in found.groupby("policy_seed")]
-
-
-def cloud_fronts(results: Path) -> str:
-    """The size and ends of each front, and what best plans, learned policies and constant allocations have of its
-    hypervolume.
-    """
-    rows: dict[str, list[str]] = {name: [] for name in FRONT_ROWS}
-    for job in JOBS:
-        points = front(results, job, "front")
-        dollars = "${:.0f}" if points[-1, 1] > 100 else "${:.1f}" if points[-1, 1] > 10 else "${:.2f}"
-        first, last = (f"{time:,.0f} s {dollars.format(cost).replace('$0.', '$.')}" for time, cost in points[[0, -1]])
-        best = best_plans(results, job)
-        sets = [best, np.concatenate([best, front(results, job, "one_goal")]), best_for_sums(results, job)]
-        sets += [best_for_distances(results, job), front(results, job, "static_front")]
-        shares = [[share_of_front(results, job, own)] if len(own) else [] for own in sets]
-        shares.insert(1, learned_for_preferences(results, job))
-        shares.insert(4, learned_for_weights(results, job, "reinforce"))
-        shares.insert(6, learned_for_weights(results, job, "chebyshev"))
-        cells = [
-            f"{len(points)}, {first} to {last}",
-            *(share(float(np.mean(found)), 2) if found else "-" for found in shares),
-        ]
-        for name, cell in zip(FRONT_ROWS, cells, strict=True):
-            rows[name].append(cell)
-    return page(["", *JOBS], [[name, *cells] for name, cells in rows.items()])
-
-
-FRONT_ROWS = (
-    "plans on the front, time and cost of its ends",
-    "hypervolume of the best plans for four preferences",
-    "hypervolume of policies learned for these, mean of five seeds",
-    "hypervolume of the best plans for four preferences, for cost alone and for time alone",
-    "hypervolume of the best plans for eleven weighted sums of cost and time",
-    "hypervolume of policies learned for these sums, mean of five seeds",
-    "hypervolume of the nearest plans by eleven weighted distances",
-    "hypervolume of policies learned for these distances, mean of five seeds",
-    "hypervolume of constant allocations",
-)
-
-
-def cloud_front_parts(results: Path) -> str:
-    """Share of the front's hypervolume that a set learned by distances has without its additions, each seed."""
-    found = pd.read_csv(results / "cloud_front_parts.csv").set_index(["scenario", "variant"])["hypervolume"]
-    told = {
-        "all": "all three",
-        "no sharing": "without sharing",
-        "no branches": "without branches",
-        "not distilled": "not distilled",
-    }
-    rows = [
-        [name, ", ".join(map(share, found["movielens_front", variant]))]
-        for variant, name in (told | {"none": "none of them"}).items()
-    ]
-    return page(["", "hypervolume on `movielens`, two seeds"], rows)
-
-
-def cloud_straight(results: Path) -> str:
-    """Regret of going straight to what a beginning points at, for the four preferences."""
-    found = pd.read_csv(results / "cloud_straight.csv").set_index(["beginning", "scenario", "preference"])["regret"]
-    modes = ("historical", "similar", "baseline")
-    rows = [
-        [mode, *(", ".join(share(max(0.0, found[mode, job, name]), 2) for name in PREFERENCES) for job in JOBS)]
-        for mode in modes
-    ]
-    return page(["", *JOBS], rows)
-
-
-def episodes_to_gain(results: Path) -> pd.Series:
-    """Return the episodes to 95 % of the cold start's gain, mean of the preferences, by job, beginning and seed."""
-    return (
-        pd.read_csv(results / "cloud_initialisation.csv").groupby(["scenario", "beginning", "seed"])["episodes"].mean()
-    )
-
-
-def cloud_initialisation(results: Path) -> str:
-    """Episodes that REINFORCE needs from each beginning, a number a seed, or one where they are equal."""
-    found, rows = episodes_to_gain(results), []
-    for job in JOBS:
-        each = [
-            [f"{episodes:,.0f}" for episodes in found[job, mode]]
-            for mode in ("cold", "historical", "baseline", "similar")
-        ]
-        rows.append([job, *(" and ".join(dict.fromkeys(numbers)) for numbers in each)])
-    return page(["", "cold", "historical", "baseline (and five intervals of probes)", "similar"], rows)
-
-
-FITTED = {
-    "cifar10": "ResNet-18 / CIFAR-10",
-    "imagenet": "ResNet-50 / ImageNet",
-    "ncf": "NeuMF / MovieLens",
-    "bert": "BERT-base / SQuAD",
-}
-
-
-def cloud_fits(results: Path) -> str:
-    """How well the performance model fits recorded step times."""
-    found = pd.read_csv(results / "cloud_fits.csv").set_index("model")
-    columns = ["median_relative_error", "interpolation_median_relative_error", "extrapolation_median_relative_error"]
-    rows = []
-    for model, name in FITTED.items():
-        of_all, between, beyond = (f"{100 * found.loc[model, column]:.1f} %" for column in columns)
-        rows.append([name, f"{found.loc[model, 'rows']:,.0f}", of_all, f"{between}, {beyond}"])
-    return page(
-        ["model", "rows", "median relative error", "of placements left out: between measured ones, beyond them"], rows
-    )
-
-
-HELD_OUT = {
-    "rows": "a fifth of the rows left out",
-    "batches": "each batch left out",
-    "scalability": "up to 64 GPUs from 1 to 16",
-    "constants": "penalties chosen on the other three",
-    "any constant": "the worst of 20 pairs of penalties",
-    "alone": "step times alone, absolute errors",
-    "epochs": "four placements with a batch each, each left out",
-}
-
-
-def cloud_fit_held_out(results: Path) -> str:
-    """How the fit does on what it was not made on."""
-    found = pd.read_csv(results / "cloud_fit_held_out.csv").set_index(["check", "model"])["median_relative_error"]
-    rows = [[told, *(f"{100 * found[check, model]:.1f} %" for model in FITTED)] for check, told in HELD_OUT.items()]
-    return page(["median relative error", *FITTED.values()], rows)
-
-
-def cloud_reinforce(results: Path) -> str:
-    """Regret of the learned policies, mean and worst seed, beside that of the best rule without a model."""
-    found = pd.read_csv(results / "cloud_reinforce.csv")
-    rules = _rules(results)
-    best = (
-        rules[~rules["rule"].isin(WITH_MODEL)]
-        .groupby(["scenario", "preference", "rule"])["regret"]
-        .mean()
-        .groupby(level=[0, 1])
-        .min()
-    )
-    rows = []
-    for job in JOBS:
-        regret = found[found["scenario"] == job].groupby("preference")["regret"]
-        cells = [
-            f"{_regret(regret.mean()[name])}, {_regret(regret.max()[name])}; {share(best[job, name])}"
-            for name in PREFERENCES
-        ]
-        rows.append([f"{job}: mean, worst; rule" if job == "cifar10" else job, *cells])
-    return page(["", *PREFERENCES], rows)
-
-
-def cloud_beginnings(results: Path) -> str:
-    """What REINFORCE reaches from each beginning, and with adapted weights: means of preferences, range of the
-    seeds where they differ.
-    """
-    found = pd.read_csv(results / "cloud_ablations.csv")
-    variants = {"reinforce-fixed": "fixed weights, cold", "reinforce-historical": "fixed weights, historical"}
-    variants |= {"reinforce-baseline": "fixed weights, short baseline", "reinforce-adapted": "adapted weights, cold"}
-    rows = []
-    for policy, name in variants.items():
-        own = found[found["policy"] == policy]
-        columns = {
-            "regret": _regret,
-            "severity": lambda value: share(value, 2),
-            "sla_met": "{:.2f}".format,
-            "episodes_needed": "{:,.0f}".format,
-        }
-        rows.append([name, *(_spread(own, column, form) for column, form in columns.items())])
-    header = ["regret", "severity of violations", "service levels met", "episodes to 95 % of the cold start's gain"]
-    return page(["", *header], rows)
-
-
-def cloud_ablations(results: Path) -> str:
-    """What the multi-policy actor-critic comes to with and without its parts."""
-    found = pd.read_csv(results / "cloud_ablations.csv")
-    variants = {"all": "all parts", "no-reset": "no reset", "one-policy": "one policy for all", "no-sla": "no SLA term"}
-    rows = []
-    for policy, name in (variants | {"nine-actions": "9 actions"}).items():
-        own = found[found["policy"] == f"multi-policy-{policy}"]
-        means = own.groupby("preference")["regret"].mean()
-        by_preference = ", ".join(share(max(0.0, means[key]), 2) for key in PREFERENCES)
-        columns = {
-            "severity": lambda value: share(value, 2),
-            "time": "{:.0f}".format,
-            "cost": lambda value: share(value, 2),
-        }
-        others = [_spread(own, column, form) for column, form in columns.items()]
-        rows.append([name, _spread(own, "regret", _regret), by_preference, *others])
-    return page(["", "regret", "for balanced, cost, time, resource", "severity", "time, s", "cost, $"], rows)
-
-
-def cloud_learners(results: Path) -> str:
-    """Regret of all learners on one problem, the best first."""
-    found = pd.read_csv(results / "cloud_learners.csv")
-    names = {
-        "reinforce": "`reinforce`",
-        "dqn": "DQN",
-        "multi-policy": "`multi_policy`",
-        "maskable-ppo": "PPO with masks",
-    }
-    lengths = {"reinforce": "9,600 episodes", "multi-policy": "2,400 episodes"}
-    regrets = {name: found.loc[found["policy"] == f"{name}-learners", "regret"] for name in [*names, "ppo", "a2c"]}
-    rows = []
-    for policy, of in sorted(regrets.items(), key=lambda item: item[1].mean()):
-        length = lengths.get(policy, "64,000 decisions, 3,200 episodes")
-        rows.append(
-            [names.get(policy, policy.upper()), length, str(len(of)), _regret(of.mean()), ", ".join(map(_regret, of))]
-        )
-    return page(["learner", "learned on", "seeds", "regret, mean", "each seed"], rows)
-
-
-def _spread(rows: pd.DataFrame, column: str, form: Callable[[float], str]) -> str:
-    """Mean of seeds and preferences, and in brackets the smallest and the largest seed's mean where these differ as
-    written.
-    """
-    seeds = rows.groupby("policy_seed")[column].mean()
-    low, high = form(seeds.min()), form(seeds.max())
-    return form(seeds.mean()) + (f" ({low} to {high})" if low != high else "")
 
 
 def _regret(value: float) -> str:
     return share(max(0.0, value))  # rounding of floats gives -1e-16
 
 
+def _two(value: float) -> str:
+    return share(value, 2)
+
+
+def _thousands(value: float) -> str:
+    return f"{value:,.0f}"
+
+
 TABLES: tuple[Callable[[Path], str], ...] = (
-    *(
-        cloud_rules,
-        cloud_fronts,
-        cloud_front_parts,
-        cloud_straight,
-        cloud_initialisation,
-        cloud_fits,
-        cloud_fit_held_out,
-    ),
-    *(cloud_reinforce, cloud_beginnings, cloud_ablations, cloud_learners),
+    *(cloud_policies, cloud_saved, cloud_fronts, cloud_front_parts, cloud_trainings),
+    *(cloud_beginnings, cloud_ablations, cloud_learners, cloud_minutes),
 )
