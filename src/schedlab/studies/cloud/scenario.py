@@ -250,14 +250,14 @@ TERMS = {
     "random": "rule: any action that leaves the job the memory it needs",
     "threshold": "rule: an autoscaler; a GPU more where they are busy and the job is late, one fewer where they idle",
     "horizontal": "rule: an autoscaler; as many GPUs as bring their utilisation to 80 %",
-    "goodput_greedy": "rule: the neighbour of the smallest objective, were it kept to the end, by the "
+    "goodput_greedy": "planner: the neighbour of the smallest objective, were it kept to the end, by the "
     "performance model",
     "options": "rule: a step towards what the published rules of thumb offer for the preference",
     "fitted_logs": "planner: goes to the best constant allocation by a model fitted to logs of three earlier runs",
     "fitted_probes": "planner: the same by a model fitted to short probes on 1 to 8 GPUs",
     "fitted_similar": "planner: goes to what the published predictor takes from the logs, whatever the preference",
-    "bayesian": "rule: Bayesian optimisation over constant allocations, a probe an interval; then stays on the "
+    "bayesian": "search: Bayesian optimisation over constant allocations, a probe an interval; then stays on the "
     "best one",
-    "oracle_static": "oracle: goes to the allocation that is best to go to and stay on",
+    "oracle_static": "planner: goes to the allocation that is best to go to and stay on, by the performance model",
     "oracle_dynamic": "oracle: the best plan, found by dynamic programming over intervals and allocations",
 }

@@ -293,3 +293,12 @@ def test_the_front_s_figure_takes_each_seed_as_a_set(tables):
     both = replace(tables, scores=pd.concat([tables.scores, slower]))
     first, second = points_by_seed(both, "example", "reinforce-example", ("cost", "time"))
     assert second == pytest.approx(1.01 * first)
+
+
+def test_every_violation_is_marked(tables):
+    drawn = drawing_function(STUDY, "service_levels")(tables, spec("service_levels"))
+    rows = tables.details["sla_metrics"]
+    rows = rows[(rows["policy"] == "static_start") & (rows["unit"] == "balanced-test-00")]
+    violated = int((rows.filter(regex="^sla_.*_severity$") > 0).to_numpy().sum())
+    static = next(axes for axes in drawn.figure.axes if axes.get_ylabel() == "static_start")
+    assert violated and sum(len(line.get_xdata()) for line in static.lines) == violated

@@ -13,7 +13,7 @@ from schedlab.figures.drawing import nothing_to_draw, settings_of
 from schedlab.figures.panels.axes import legend_outside, shared_xlabel
 from schedlab.figures.panels.cells import cells, colour_bar
 from schedlab.figures.panels.timeline import stacked_areas
-from schedlab.figures.theme import GRID
+from schedlab.figures.theme import GRID, INK
 from schedlab.studies.cloud.figures import data
 from schedlab.studies.cloud.figures.settings import EpisodeSettings, ShownSettings
 from schedlab.studies.cloud.replay.env import weights_of
@@ -108,6 +108,8 @@ def draw_service_levels(tables: StudyTables, spec: FigureSpec) -> Drawing:
             rows = data.episode(tables, "sla_metrics", scenario, policy, settings.preference)
             severities = rows[[f"sla_{item}_severity" for item in ITEMS]].to_numpy().T
             image = cells(axes, severities, names, edges=np.arange(len(rows) + 1) + 0.5, **look)
+            violated, intervals = np.nonzero(severities > 0)
+            axes.plot(intervals + 1, violated + 0.5, ".", color=INK, markersize=1.5)
             met = int(rows[[f"sla_{item}_met" for item in ITEMS]].iloc[-1].sum())
             final.append({"scenario": scenario, "policy": policy, "met": met})
         grid[0, column].set_title(scenario)
