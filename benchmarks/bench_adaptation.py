@@ -4,14 +4,18 @@ digits.
 
 from __future__ import annotations
 
-import adaptation_learners
+from pathlib import Path
+
 import pytest
 import torch
+import yaml
 
 from schedlab.config import experiment
+from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.schema import validate
 from schedlab.stages.studies import find_study
 from schedlab.studies.adaptation.data import datasets
+from schedlab.studies.adaptation.example import example_problem
 from schedlab.studies.adaptation.learners.exact import ExactLearner
 from schedlab.studies.adaptation.learners.reinforce import ReinforceLearner
 from schedlab.studies.adaptation.scenario import AdaptationScenario
@@ -65,25 +69,41 @@ def bench_table(measure, late, new_folder):
     measure(lambda: len(simulation_table(epochs, tree, scenario.reward.window, scenario.decision_every)), "rows")
 
 
-def bench_oracle(measure):
-    """`exact` learned on three invented tables of 64 sequences jointly."""
-    problems = adaptation_learners.problems_of(None)
+@pytest.fixture
+def learn(new_folder):
+    """Learns a policy on invented scenarios, by the values of a file of conf/learner/adaptation."""
 
-    def learn() -> int:
-        adaptation_learners.cpu_seconds(ExactLearner(), problems, "exact", 300, 0)
+    def run(learner, form: str, starts: tuple[float, ...], steps: int) -> None:
+        problems = {f"at-{start:g}": example_problem(start) for start in starts}
+        params = yaml.safe_load(Path(f"conf/learner/adaptation/{form}.yaml").read_text())
+        del params["name"]
+        if "returns" in params:
+            params["returns"] = "plain"  # the published form of returns is defined for accuracies alone
+        spec = PolicySpec(form, "learned", form, params, (0,), (Phase(tuple(problems), steps),))
+        folder = new_folder()
+        paths = LearnPaths(None, folder / "policy.zip", folder / "progress")
+        learner.learn(problems, spec, 0, paths, lambda *_, **__: None)
+
+    return run
+
+
+def bench_oracle(measure, learn):
+    """`exact` learned on three invented tables of 64 sequences jointly."""
+
+    def work() -> int:
+        learn(ExactLearner(), "exact", (60.0, 120.0, 190.0), 300)
         return 1
 
-    measure(learn, "s")
+    measure(work, "s")
 
 
 @pytest.mark.parametrize("form", ["reinforce_published", "reinforce"])
-def bench_reinforce(measure, quick, form):
+def bench_reinforce(measure, quick, learn, form):
     """Episodes of REINFORCE on an invented table, as published (one episode an update) or repaired (64)."""
-    problem = dict([next(iter(adaptation_learners.problems_of(None).items()))])
     episodes = {"reinforce_published": 500, "reinforce": 10_000}[form] // (5 if quick else 1)
 
-    def learn() -> int:
-        adaptation_learners.cpu_seconds(ReinforceLearner(), problem, form, episodes, 0)
+    def work() -> int:
+        learn(ReinforceLearner(), form, (60.0,), episodes)
         return episodes
 
-    measure(learn, "episodes", rounds=5)
+    measure(work, "episodes", rounds=5)

@@ -19,6 +19,7 @@ from schedlab.studies.adaptation.problem import (
     setup_of,
 )
 from schedlab.studies.adaptation.rules import RULES, RandomPolicy, SequencePolicy
+from schedlab.studies.adaptation.simulator.ranking import reliability
 
 
 def test_replicates_are_units_and_the_last_ones_are_kept_for_testing() -> None:
@@ -39,6 +40,26 @@ def test_each_job_keeps_its_own_last_replicates() -> None:
     assert [unit.block for unit in problem.units("train")] == ["job-0", "job-1"]
     with pytest.raises(UserError, match="test_replicates"):
         AdaptationProblem("two", example_table(90), original, replace(setup, test_replicates=3)).units("train")
+
+
+def test_validation_replicates_stand_between_those_learned_on_and_those_tested_on() -> None:
+    original = example_architecture()
+    setup = ProblemSetup(BUDGET, deepening_actions(original), validation_replicates=1)
+    problem = AdaptationProblem("one", example_table(90, replicates=4), original, setup)
+    assert problem.rows("train") + problem.rows("validation") + problem.rows("test") == (0, 1, 2, 3)
+    assert [unit.id for unit in problem.units("validation")] == ["job-0/replicate-2"]
+    for wrong in ({"validation_replicates": 3}, {"test_replicates": 0}):
+        with pytest.raises(UserError, match="test_replicates"):
+            AdaptationProblem("one", example_table(90, replicates=4), original, replace(setup, **wrong)).units("train")
+
+
+def test_scores_say_how_far_the_ranking_of_a_job_can_be_trusted() -> None:
+    problem = example_problem(replicates=3)
+    scores = problem.rollout(SequencePolicy("333"), problem.units("test")[0]).scores
+    parts = reliability(problem.view.reward)
+    assert (scores["noise"], scores["reliability"]) == (parts.sd_residual, parts.share)
+    alone = example_problem(replicates=1)
+    assert not {"noise", "reliability"} & set(alone.rollout(SequencePolicy("333"), alone.units("test")[0]).scores)
 
 
 def test_a_single_replicate_is_learned_and_tested_on_and_says_so() -> None:

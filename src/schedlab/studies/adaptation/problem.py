@@ -38,12 +38,14 @@ SCORES = (
     Metric("reward", "reward", "higher"),
     Metric("validation_log_loss", "nat", "lower", label="validation log loss"),
     Metric("validation_accuracy", "fraction", "higher", label="validation accuracy"),
+    Metric("test_log_loss", "nat", "lower", label="test log loss"),
     Metric("test_accuracy", "fraction", "higher", label="test accuracy"),
     Metric("rank", "place", "lower", label="rank among all sequences"),
     Metric("top_probability", "fraction", "higher", label="probability to be truly among the best"),
     Metric("noise", "reward", "lower", label="standard deviation of one result"),
+    Metric("reliability", "fraction", "higher", label="share of the variance that is due to the sequence"),
 )
-_SCORED = {"validation_loss": "validation_log_loss"}
+_SCORED = {"validation_loss": "validation_log_loss", "test_loss": "test_log_loss"}
 _SCORED |= {name: name for name in ("validation_accuracy", "test_accuracy")}
 
 
@@ -51,18 +53,20 @@ _SCORED |= {name: name for name in ("validation_accuracy", "test_accuracy")}
 class ProblemSetup:
     """What a scenario says about its decisions, beside the table.
 
-    total_time       the budget, s
-    actions          growth actions in order; doing nothing is the action behind the last
-    metric           column of the table that is learned on and ranked by; a loss counts negative
-    test_replicates  the last replicates of each job, kept from learning
-    top_k            a sequence is near the top if it is among the k best
-    downs            when resources are taken away, s since the start: the network is the original one again
+    total_time             the budget, s
+    actions                growth actions in order; doing nothing is the action behind the last
+    metric                 column of the table that is learned on and ranked by; a loss counts negative
+    validation_replicates  replicates of each job before those for testing: rivals are chosen on them
+    test_replicates        the last replicates of each job
+    top_k                  a sequence is near the top if it is among the k best
+    downs                  when resources are taken away, s since the start: the network is the original one again
     """
 
     total_time: float
     actions: tuple[GrowthAction, ...]
     decisions: int = 3
     metric: str = "validation_loss"
+    validation_replicates: int = 0
     test_replicates: int = 1
     top_k: int = 5
     seed: int = 0
@@ -82,6 +86,7 @@ def setup_of(scenario: AdaptationScenario, original: Architecture) -> ProblemSet
         actions=tuple(growth_action(name, scenario.growth) for name in growth_actions(scenario, original)),
         decisions=scenario.decisions,
         metric=f"{scenario.reward.split}_{metric}",
+        validation_replicates=scenario.validation_replicates,
         test_replicates=scenario.test_replicates,
         seed=scenario.seed,
         downs=tuple(change.time for change in scenario.changes if change.change == "down"),
@@ -143,32 +148,32 @@ class AdaptationProblem:
         job, replicate = self.view.units[row]
         return f"job-{job}/replicate-{replicate}"
 
-    def _split(self, job: int) -> tuple[list[int], list[int]]:
-        """Positions of a job's replicates to learn on and to test on; the same where none can be kept for testing."""
+    def _split(self, job: int) -> dict[Split, list[int]]:
+        """Positions of a job's replicates by split; where none can be held out, one is learned on and tested on."""
         replicates = [row for row, unit in enumerate(self.view.units) if unit[0] == job]
-        held_out = self.setup.test_replicates
-        if held_out == 0 or len(replicates) == 1:
-            return replicates, replicates
-        if held_out >= len(replicates):
-            where = f"scenario {self.name}: test_replicates"
-            what = f"{held_out} of {len(replicates)} replicates are kept for testing"
-            raise UserError(what, where=where, expected=f"at most {len(replicates) - 1}")
-        return replicates[:-held_out], replicates[-held_out:]
+        validation, test = self.setup.validation_replicates, self.setup.test_replicates
+        if validation + test == 0 or len(replicates) == 1:
+            return {"train": replicates, "validation": [], "test": replicates}
+        learned = len(replicates) - validation - test
+        if learned < 1 or test == 0:
+            where = f"scenario {self.name}: validation_replicates, test_replicates"
+            what = f"{validation} and {test} of {len(replicates)} replicates are for validation and testing"
+            raise UserError(what, where=where, expected="at least one to test on, and one left to learn on")
+        parts = replicates[:learned], replicates[learned : learned + validation], replicates[learned + validation :]
+        return dict(zip(("train", "validation", "test"), parts, strict=True))
 
     def rows(self, split: Split) -> tuple[int, ...]:
         """Return the positions in the view of the units of a split."""
-        if split == "validation":
-            return ()
-        parts = (self._split(job)[split == "test"] for job in dict.fromkeys(job for job, _ in self.view.units))
-        return tuple(row for part in parts for row in part)
+        jobs = dict.fromkeys(job for job, _ in self.view.units)
+        return tuple(row for job in jobs for row in self._split(job)[split])
 
     def units(self, split: Split) -> Sequence[Unit]:
-        """Return the replicates of a split: `train` all but the last of each job, `test` those; no validation."""
+        """Return the replicates of a split: of each job the first are learned on, the last tested on."""
         found = []
         for row in self.rows(split):
             job, replicate = self.view.units[row]
-            train, test = self._split(job)
-            kind = OVERLAPPING if train == test else "replicate"
+            parts = self._split(job)
+            kind = OVERLAPPING if parts["train"] == parts["test"] else "replicate"
             seed = derive_seed(self.setup.seed, "unit", job, replicate)
             facts = {"job": job, "replicate": replicate}
             found.append(Unit(self._unit_id(row), kind, split, f"job-{job}", seed, facts))
@@ -244,16 +249,21 @@ class AdaptationProblem:
         return np.asarray(probabilities, dtype=float)
 
     @cached_property
-    def _quality(self) -> dict[int, tuple[float, np.ndarray]]:
-        """Job -> noise of one result, and each sequence's chance to be among the best; empty where unknown."""
+    def _quality(self) -> dict[int, tuple[dict[str, float], np.ndarray]]:
+        """Job -> noise of one result and reliability (of several), and each sequence's chance to be among the best."""
         found = {}
         for job in dict.fromkeys(job for job, _ in self.view.units):
             results = self.view.reward[[row for row, unit in enumerate(self.view.units) if unit[0] == job]]
-            noise = self._tail if len(results) == 1 else reliability(results).sd_residual
-            if noise is None:
+            if len(results) > 1:
+                parts = reliability(results)
+                known = {"noise": parts.sd_residual, "reliability": parts.share}
+            elif self._tail is not None:
+                known = {"noise": self._tail}
+            else:
                 continue
             seed = derive_seed(self.setup.seed, "top", job)
-            found[job] = (noise, top_probability(results, min(self.setup.top_k, results.shape[1]), seed, noise))
+            chances = top_probability(results, min(self.setup.top_k, results.shape[1]), seed, known["noise"])
+            found[job] = (known, chances)
         return found
 
     def _scores(self, row: int, weights: np.ndarray) -> dict[str, float]:
@@ -264,7 +274,7 @@ class AdaptationProblem:
             if column in self.view.metrics and np.isfinite(self.view.metrics[column][row]).all():
                 scores[name] = float(weights @ self.view.metrics[column][row])
         if quality := self._quality.get(self.view.units[row][0]):
-            scores |= {"noise": quality[0], "top_probability": float(weights @ quality[1])}
+            scores |= {**quality[0], "top_probability": float(weights @ quality[1])}
         return scores
 
     def _decisions_table(self, row: int, answers: _Answers) -> pd.DataFrame:

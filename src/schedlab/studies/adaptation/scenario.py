@@ -142,8 +142,11 @@ class AdaptationScenario(ScenarioSettings):
     replicates: int = setting(
         3, doc="shuffle streams of each job after the adaptation point: they measure noise", ge=1, le=MOST
     )
+    validation_replicates: int = setting(
+        0, doc="how many of them, before those for testing, rivals are chosen on; never learned on", ge=0, le=MOST
+    )
     test_replicates: int = setting(
-        1, doc="how many of them, the last ones, are kept for testing and never learned or chosen on", ge=0, le=MOST
+        1, doc="how many of them, the last ones, are for testing; never learned or chosen on", ge=0, le=MOST
     )
     replicates_per_job: int = setting(
         1, doc="replicates that one process simulates, one after the other; changes no result", ge=1, le=MOST
@@ -222,7 +225,7 @@ def spans(scenario: AdaptationScenario) -> list[list[int]]:
 
 def problem_values(scenario: AdaptationScenario) -> dict[str, Any]:
     """What decides how policies are scored and learned, given the table."""
-    return _chosen(scenario, (*JOB, *COURSE, "growth", "reward", "test_replicates"))
+    return _chosen(scenario, (*JOB, *COURSE, "growth", "reward", "validation_replicates", "test_replicates"))
 
 
 def scenario_of(problem: Mapping[str, Any]) -> AdaptationScenario:

@@ -47,7 +47,8 @@ class AdaptationScale(Settings):
     budget: float = setting(240.0, doc="length of a training job", unit="s", gt=0, le=LONGEST_JOB)
     decisions: int = setting(3, doc="growth decisions of a run", ge=1, le=MOST_DECISIONS)
     jobs: Seeds = setting((0,), doc="initialisations", min_length=1)
-    replicates: int = setting(3, doc="shuffle streams of each job, those kept for testing among them", ge=1, le=MOST)
+    replicates: int = setting(3, doc="shuffle streams of each job, to learn, choose and test on", ge=1, le=MOST)
+    validation_replicates: int = setting(0, doc="replicates that rivals are chosen on", ge=0, le=MOST)
     test_replicates: int = setting(1, doc="replicates that nothing is learned or chosen on", ge=0, le=MOST)
     replicates_per_job: int = setting(
         1, doc="replicates that one process simulates, one after the other", ge=1, le=MOST
@@ -55,6 +56,10 @@ class AdaptationScale(Settings):
     seeds: Seeds = setting((0, 1, 2), doc="repetitions of learned policies", min_length=1)
     exact_updates: int = setting(300, doc="most updates of the exact learner", ge=1, le=LONGEST)
     episodes: int = setting(6000, doc="episodes of a phase of the sampling learners", ge=1, le=LONGEST)
+    published_episodes: int = setting(
+        2000, doc="episodes of the published learner, which takes one an update", ge=1, le=LONGEST
+    )
+    published_seeds: Seeds = setting((0, 1, 2), doc="repetitions of the published learning runs", min_length=1)
 
 
 def published(scenario: AdaptationScenario) -> bool:
@@ -162,9 +167,12 @@ def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserErro
 
 
 def _check_simulation(scenario: AdaptationScenario, start: Architecture) -> Iterable[UserError]:
-    if scenario.replicates > 1 and scenario.test_replicates >= scenario.replicates:
-        what = f"{scenario.test_replicates} of {scenario.replicates} replicates are kept for testing"
-        yield UserError(what, where="test_replicates", expected="at least one to learn on")
+    validation, test = scenario.validation_replicates, scenario.test_replicates
+    if scenario.replicates > 1 and validation + test >= scenario.replicates:
+        what = f"{validation} and {test} of {scenario.replicates} replicates are for validation and testing"
+        yield UserError(what, where="test_replicates", expected="at least one left to learn on")
+    if scenario.replicates > 1 and validation and not test:
+        yield UserError("no replicate is left for testing", where="test_replicates", expected="at least one")
     form, wrong = FORMS[scenario.data.format], list(mistakes(scenario.data))
     checks = [("model", lambda: require_fit(start, scenario.data.name, form.shape, form.classes))]
     if not wrong:
