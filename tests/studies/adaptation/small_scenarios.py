@@ -17,6 +17,10 @@ from schedlab.studies.adaptation.simulator.course import Course, Position, adapt
 from schedlab.studies.adaptation.simulator.timing import Timing
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
+PRICES = {  # s of an epoch, and more for each layer inserted behind a block: 10, and 5, 1.5 or 0.5
+    "train": {"base": 8.5, "per_insertion": [4.25, 1.275, 0.425]},
+    "evaluation": {"base": 1.5, "per_insertion": [0.75, 0.225, 0.075]},
+}
 PUBLISHED_GROWTH = {
     "bn_init": "default",
     "optimizer": "fresh_every_decision",
@@ -42,13 +46,13 @@ def part(path: str) -> dict:
 
 
 def scenario(**changes) -> AdaptationScenario:
-    """The default experiment's scenario `early` with some keys changed."""
+    """A scenario like `early`, by the prices that the tests count with, with some keys changed."""
     values = {
         "name": "small",
         "seed": 42,
         "model": part("model/tiny8.yaml"),
         "data": part("data/digits.yaml"),
-        "timing": part("gpu/priced.yaml"),
+        "timing": {**part("gpu/priced.yaml"), "models": {"any": PRICES}},
         "adapt_at": 60.0,
     }
     return validate(AdaptationScenario, values | changes)

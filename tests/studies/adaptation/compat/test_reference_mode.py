@@ -124,7 +124,8 @@ def test_the_default_experiment() -> None:
         assert job.mode == "default" == composed("scenario", place).get("mode", "default")
         assert (job.model.name, job.data.name, job.timing.name) == ("tiny8", "digits", "priced")
         assert (job.budget, job.adapt_at, job.decisions, job.decision_every, job.seed) == (240, ours, 3, 1, 42)
-        for key in ("model", "training", "growth", "reward"):
+        assert job.training.decay == 0.9
+        for key in ("model", "growth", "reward"):
             assert all(
                 value(job, name) == SCENARIO_SWITCHES[name][1]
                 for name in SCENARIO_SWITCHES

@@ -147,7 +147,7 @@ def test_priced_and_its_any_entry(timing, model):
         totals = [
             priced.epoch_seconds(_grown(model(name), blocks)).total for blocks in ((), (0,), (1,), (2,), (0, 1, 1, 2))
         ]
-        assert totals == [10.0, 15.0, 11.5, 10.5, 18.5]
+        assert totals == [10.0, 18.0, 14.0, 12.5, 28.5]
     with pytest.raises(UserError, match=r"priced.*large_convnet"):
         priced.epoch_seconds(model("large_convnet"))
 

@@ -129,7 +129,7 @@ def test_epochs_are_those_of_the_published_formula_less_shared_doing_nothing(tmp
 
 
 @pytest.mark.parametrize(("adapt_at", "epochs"), [(60.0, 682), (90.0, 552), (120.0, 424), (150.0, 291), (190.0, 122)])
-def test_epochs_of_the_default_experiment(adapt_at, epochs):
+def test_epochs_of_all_sequences(adapt_at, epochs):
     """Counts of a first prototype, which trained the trunk anew for each adaptation point."""
     settings_ = scenario(adapt_at=adapt_at)
     _, start = plan(settings_)
