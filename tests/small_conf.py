@@ -115,32 +115,21 @@ def write_hetero_conf(folder: Path) -> Path:
     return conf
 
 
-BATCH_POLICIES = (
-    "chosen-rule-lublin",
-    "chosen-rule-log-lublin",
-    "evolution-lublin",
-)  # without a network: those take long to learn
-
-
 def write_batch_conf(folder: Path) -> Path:
-    """Make conf/ with the study batch, its scenario `lublin` with BATCH_POLICIES, and no figure in a folder and
-    return it.
+    """Make conf/ with the study batch, its scenario `lublin` with the policy `evolution-lublin`, and no figure in a
+    folder and return it.
     """
     conf = folder / "conf"
-    families = ("chosen-rule", "chosen-rule-log", "evolution")
-    policies = [f"policy/batch/{name}.yaml" for name in families]
-    learners = [f"learner/batch/{name}.yaml" for name in ("chosen_rule", "evolution")]
-    scenarios = [f"scenario/batch/{name}.yaml" for name in ("_base", "lublin")]
-    for name in ("config.yaml", "study/batch.yaml", "figure/theme.yaml", *scenarios, *policies, *learners):
+    own = ("policy/batch/evolution", "learner/batch/evolution", "scenario/batch/_base", "scenario/batch/lublin")
+    for name in ("config.yaml", "study/batch.yaml", "figure/theme.yaml", *(f"{name}.yaml" for name in own)):
         (conf / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SHIPPED / name, conf / name)
-    for name in families:
-        file = conf / f"policy/batch/{name}.yaml"
-        alone = "for_each:\n  lublin: {scales: [small, full, paper]}\n"
-        file.write_text(re.sub(r"(?s)for_each:.*?\n(?=\w)", alone, file.read_text()))
+    file = conf / "policy/batch/evolution.yaml"
+    alone = "for_each:\n  lublin: {scales: [small, full, paper]}\n"
+    file.write_text(re.sub(r"(?s)for_each:.*?\n(?=\w)", alone, file.read_text()))
     lublin = conf / "scenario/batch/lublin.yaml"
     head, _, _ = lublin.read_text().partition("policies:\n")
-    lublin.write_text(f"{head}policies: [{', '.join(BATCH_POLICIES)}]\n")
+    lublin.write_text(f"{head}policies: [evolution-lublin]\n")
     write_scales(conf, ["batch"], "smoke", "small")
     return conf
 

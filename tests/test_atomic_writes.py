@@ -60,11 +60,6 @@ REVIEWED = {
     ("benchmarks/hetero_learning.py", '.open("w"'): STREAM,
     ("benchmarks/processes_threads.py", '.open("w"'): STREAM,
     ("benchmarks/ramp_graph_policy.py", '.open("w"'): STREAM,
-    (
-        "benchmarks/batch_search.py",
-        "seconds_of(path).write_text(",
-    ): "beside the policy that its number tells of, read by the same program",
-    ("benchmarks/batch_*.py", ".to_csv("): TABLE,
     ("benchmarks/ramp_*.py", ".to_csv("): TABLE,
     ("benchmarks/dry_run.py", ".write_text("): SCRATCH,
     ("benchmarks/many_scenarios.py", "(folder / "): SCRATCH,

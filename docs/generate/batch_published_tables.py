@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-from table_parts import REPOSITORY, page, share
+from table_parts import REPOSITORY, page
 
 from schedlab.evaluation.claims import ClaimSettings, read_claims
 
@@ -88,54 +88,6 @@ def batch_published_easy(results: Path) -> str:
     return page(["", f"{first}: published, EASY", *others], rows, "lrrr")
 
 
-def batch_published_utilisation(results: Path) -> str:
-    """Utilisation on the ten windows as published and here; in brackets what two of the rules reach as they are meant.
-    The ledger alone.
-    """
-    del results
-    ledger, rules = _ledger(), {"fcfs": "FCFS", "wfp3": "WFP3", "unicep": "UNICEP", "sjf": "SJF", "f1": "F1"}
-    rows = []
-    for protocol, words in (("", ""), ("-backfill", ", backfilling")):
-        for trace, name in TRACES.items():
-            stem = f"util-{LEDGER[trace]}{protocol}"
-            cells = []
-            for claim in (ledger[f"{stem}-{rule}"] for rule in rules):
-                repaired = "" if claim.ours_repaired is None else f" ({share(claim.ours_repaired)})"
-                cells.append(f"{share(claim.published)}, {share(claim.ours_reference)}{repaired}")
-            learned = ledger[f"{stem}-rl"]
-            rows.append([f"{name}{words}", *cells, f"{share(learned.published)}, {share(learned.ours_repaired)}"])
-    return page(["", *rules.values(), "learned, rollouts here"], rows)
-
-
-def batch_published_tests(results: Path) -> str:
-    """The dissertation's tables: published, its baselines as it ran them, the rules as they are meant; its PPO. The
-    ledger alone.
-    """
-    del results
-    ledger = _ledger()
-    kinds = {
-        "test": ("mean bounded slowdown", 2),
-        "median": ("median", 2),
-        "wait-mean": ("mean wait in s", 0),
-        "wait-median": ("median wait in s", 0),
-    }
-    rows = []
-    for trace, name in {"hpc2n": "HPC2N", "hpc2n-backfill": "HPC2N, backfilling", "sdsc-sp2": "SDSC-SP2"}.items():
-        for kind, (what, digits) in kinds.items():
-            if f"{kind}-{trace}-fcfs" not in ledger:
-                continue
-            cells = [_three(ledger[f"{kind}-{trace}-{rule}"], digits) for rule in ("fcfs", "f1", "sjf", "smallest")]
-            learned = [
-                f"{claim.published:.{digits}f}"
-                for id_, claim in ledger.items()
-                if id_.startswith(f"{kind}-{trace}-ppo")
-            ]
-            if kind == "test":
-                learned += [f"{claim.published:.2f}" for id_, claim in ledger.items() if id_.startswith(f"{trace}-ppo")]
-            rows.append([f"{name}: {what}", *cells, ", ".join(learned)])
-    return page(["", "FCFS", "F1", "SJF", "smallest", "PPO, published"], rows)
-
-
 def batch_published_tests_learned(results: Path) -> str:
     """What was learned as the dissertation did, and rollouts, on its windows: a number a seed."""
     found = pd.read_csv(results / "batch_published_tests.csv")
@@ -147,10 +99,6 @@ def batch_published_tests_learned(results: Path) -> str:
         rows.append([names[scenario], f"`{policy}`", *cells, f"{own['cpu_seconds'].mean():.0f}"])
     header = ["", "learned", "mean bounded slowdown", "median", "mean wait in s", "median wait in s", "CPU seconds"]
     return page(header, rows, "llrrrrr")
-
-
-def _three(claim: ClaimSettings, digits: int) -> str:
-    return " / ".join(f"{value:.{digits}f}" for value in (claim.published, claim.ours_reference, claim.ours_repaired))
 
 
 def _ledger() -> dict[str, ClaimSettings]:
@@ -188,8 +136,6 @@ TABLES = (
     batch_published_rollouts,
     batch_published_rollouts_backfill,
     batch_published_rules,
-    batch_published_utilisation,
-    batch_published_tests,
     batch_published_tests_learned,
     batch_published_easy,
 )

@@ -297,7 +297,7 @@ def _variant_columns(first: str) -> list[str]:
 
 
 def _variants(found: pd.DataFrame, first: str, ending: str = "") -> list[list[str]]:
-    """Rows of what batch_ppo.py compares: each variant against the rule that validation chose and against the first
+    """Rows of variants: each against the rule that validation chose and against the first
     of them.
     """
     rows = []
@@ -369,23 +369,6 @@ def batch_ppo_epoch(results: Path) -> str:
     )
 
 
-def batch_ppo_runs(results: Path) -> str:
-    """The first settings of PPO against the rule that validation chose."""
-    names = {
-        "planner": "`planner`, nothing learned",
-        "maskable_ppo": "`maskable_ppo`, {:,} decisions",
-        "maskable_ppo longer": "the same, {:,} decisions",
-        "maskable_ppo cloned from f1": "cloned from `f1`, reward on `bsld`, rate 1e-3, {:,} decisions",
-    }
-    rows = []
-    for row in pd.read_csv(results / "batch_ppo_runs.csv").itertuples():
-        ratios = [f"{ratio:.2f}" for ratio in (row.ratio, row.geometric_ratio, row.ratio_without_worst)]
-        rows.append([names[row.policy].format(row.decisions), f"{row.cpu_seconds}", *ratios, percent(row.win_rate)])
-    return page(
-        ["", "CPU seconds", "ratio of means to `f1`", "geometric", "without the 3 worst", "won"], rows, "lrrrrr"
-    )
-
-
 def batch_backfill_order(results: Path) -> str:
     """Rules with EASY, where the rule or the area says which jobs are looked at first."""
     found = pd.read_csv(results / "batch_backfill_order.csv")
@@ -449,7 +432,6 @@ TABLES = (
     *batch_published_tables.TABLES,
     batch_predicted,
     batch_ppo_epoch,
-    batch_ppo_runs,
     batch_backfill_order,
     batch_rule_speed,
     batch_environment_speed,

@@ -24,7 +24,7 @@ from schedlab.studies.batch.simulator.predictions import Past
 from schedlab.studies.batch.simulator.rollouts import RolloutPolicy, untrained_base
 from schedlab.studies.batch.simulator.simulate import Priorities, Schedule, simulate
 from schedlab.studies.batch.simulator.stepper import Drawn, Stepper, Task
-from schedlab.studies.batch.windows import first_job, part_of, require_test_windows, window_units
+from schedlab.studies.batch.windows import first_job, part_of, require_test_windows, weight_of, window_units
 from schedlab.workloads.trace import Trace
 
 log = logging.getLogger("schedlab.batch")
@@ -164,7 +164,7 @@ class BatchProblem:
         table = job_table(schedule)
         found = {**measures(schedule, self.machine), "log_bsld": float(np.log(table["bsld"]).mean())}
         scores = {metric.name: found[metric.name] for metric in METRICS if found[metric.name] is not None}
-        return Outcome(scores, details={"jobs": table})
+        return Outcome(scores, weight_of(unit, self.scenario.windows), {"jobs": table})
 
     def run(self, policy: AnyPolicy, unit: Unit) -> Schedule:
         """Return what becomes of the jobs of a window under a policy, as `rollout`."""

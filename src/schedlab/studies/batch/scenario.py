@@ -20,6 +20,7 @@ BACKFILL_ORDERS: tuple[BackfillOrder, ...] = get_args(BackfillOrder)
 
 
 Start = Annotated[int, Field(ge=0)]
+Weight = Annotated[float, Field(gt=0)]
 RESULTS_VERSION = 5  # raise it when the code of this study changes its results
 
 
@@ -41,10 +42,16 @@ class WindowSettings(Settings):
         (), doc="first jobs of a published protocol's windows, counted from 0; empty: cut by position"
     )
 
+    weights: tuple[Weight, ...] = setting(
+        (), doc="of the windows at `starts` in means, such as 2 for a window that a protocol counts twice; empty: all 1"
+    )
+
     @model_validator(mode="after")
     def _starts_differ(self) -> WindowSettings:
         if len(set(self.starts)) < len(self.starts):
-            raise ValueError("starts that differ; a window that is counted twice weighs twice")
+            raise ValueError("starts that differ; give a window that is counted twice a weight of 2 in `weights`")
+        if self.weights and len(self.weights) != len(self.starts):
+            raise ValueError(f"a weight for each of {len(self.starts)} starts, or none")
         return self
 
 

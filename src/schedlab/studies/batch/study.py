@@ -16,7 +16,7 @@ from schedlab.config.settings import Kind, PolicySettings
 from schedlab.learning.stock.settings import phase_mistakes
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.figures.settings import FIGURES, figure_files
-from schedlab.studies.batch.learners.search_settings import ChosenRuleSettings, EvolutionSettings, RolloutSettings
+from schedlab.studies.batch.learners.search_settings import EvolutionSettings, RolloutSettings
 from schedlab.studies.batch.learners.stock_settings import (
     STOCK_SETTINGS,
     BatchDDPGSettings,
@@ -32,7 +32,7 @@ from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.swf import read_swf
 
 RULE_NAMES = (*RULES, "planner", *(f"{name}_predicted" for name in PREDICTED))
-KINDS: dict[str, Kind] = {"planner": "planner", "evolution": "search", "chosen_rule": "rule"}
+KINDS: dict[str, Kind] = {"planner": "planner", "evolution": "search"}
 KINDS |= {f"{name}_predicted": "planner" for name in PREDICTED}
 ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
 PROBLEM = ("workload", "windows", "backfill", "backfill_order", "kill", "warm_start", "environment")
@@ -111,7 +111,7 @@ def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Probl
 def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
     """Yield what types cannot see in a policy: phases that change it, unknown rules, observations it cannot read."""
     yield from phase_mistakes(learner, policy.train_on)
-    if isinstance(learner, ChosenRuleSettings | RolloutSettings):
+    if isinstance(learner, RolloutSettings):
         alone = "this learner does all of its search at once"
         if len(policy.train_on) > 1:
             expected = "one phase, of all scenarios to learn on"
@@ -149,13 +149,11 @@ STUDY = Study(
     rules={name: f"schedlab.studies.batch.problem:RULE_MAKERS[{name}]" for name in RULE_NAMES} | WAITING_RULES,
     learners={
         "evolution": "schedlab.studies.batch.learners.search:EvolutionLearner",
-        "chosen_rule": "schedlab.studies.batch.learners.search:ChosenRuleLearner",
         "rollout": "schedlab.studies.batch.learners.rollout:RolloutLearner",
         **{name: f"schedlab.studies.batch.learners.stock:LEARNERS[{name}]" for name in STOCK_SETTINGS},
     },
     learner_settings={
         "evolution": EvolutionSettings,
-        "chosen_rule": ChosenRuleSettings,
         "rollout": RolloutSettings,
         **STOCK_SETTINGS,
     },

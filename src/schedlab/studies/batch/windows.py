@@ -36,6 +36,11 @@ def window_units(count: int, windows: WindowSettings, split: Split, seed: int) -
     return made
 
 
+def weight_of(unit: Unit, windows: WindowSettings) -> float:
+    """Return the weight of a window in means."""
+    return dict(zip(windows.starts, windows.weights, strict=False)).get(first_job(unit), 1.0)
+
+
 def first_job(unit: Unit) -> int:
     """Return the place of a window's first job among the jobs that the cleaning kept."""
     return cast(int, unit.facts["first_job"])

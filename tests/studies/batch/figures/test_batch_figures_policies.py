@@ -166,8 +166,16 @@ def test_where_more_is_better_the_highest_mean_is_best():
     assert found["share"] is None
 
 
-def test_ratios_are_to_the_best_rule_of_validation_on_the_same_windows():
-    drawing = draw(made(comparisons=comparison_rows(blocks="sjf")), "ratios", "blocks")
+def chosen(best: str, rows: list[dict] | None = None) -> StudyTables:
+    """Tables with a validation window on which one policy of `blocks` is best; a trained policy is better still."""
+    rows = score_rows() if rows is None else rows
+    here = {row["policy"]: row | {"unit": "validation"} for row in rows if row["scenario"] == "blocks"}
+    values = {best: 2.0, "learner": 1.0}
+    return made([*rows, *(row | {"split": "validation", "value": values.get(name, 3.0)} for name, row in here.items())])
+
+
+def test_ratios_are_to_the_untrained_policy_that_is_best_on_validation():
+    drawing = draw(chosen("sjf"), "ratios", "blocks")
     (axes,) = drawing.figure.axes
     assert rows_of(axes) == ["learner", "f1", "fcfs"]  # chosen is sjf itself
     learner, sjf = np.mean(BSLD["blocks"]["learner"], axis=0), np.array(BSLD["blocks"]["sjf"][0])
@@ -183,21 +191,30 @@ def test_ratios_are_to_the_best_rule_of_validation_on_the_same_windows():
     assert [first[name] for name in ("policy", "win_rate", "windows_differing", "windows")] == ["learner", 1.0, 5, 6]
 
 
-def test_a_rule_that_was_chosen_has_its_own_name():
-    against = [{"scenario": "blocks", "policy": "chosen"}, {"scenario": "fills", "policy": "chosen"}]
-    drawing = draw(made(comparisons=comparison_rows(fills="f1")), "ratios", "blocks", "fills", against=against)
-    first, second = (axes.get_title(loc="left") for axes in drawing.figure.axes)
-    assert "sjf" in first and "chosen" in first and "f1" in second and "chosen" not in second  # not scored in fills
+def test_a_trained_policy_that_is_a_rule_is_drawn_as_that_rule():
+    drawing = draw(chosen("f1"), "ratios", "blocks")
+    (axes,) = drawing.figure.axes
+    rows = rows_of(axes)
+    assert rows[0] == "learner" and any(row.startswith("chosen") and row.endswith("sjf") for row in rows)
+    colours = {line.get_color() for line in axes.get_lines() if line.get_marker() == "|"}
+    assert theme.MUTED in colours and len(colours) == 2
+    assert drawing.values["same"] == [{"scenario": "blocks", "policy": "chosen", "rule": "sjf"}]
+
+
+def test_windows_beyond_the_panel_stand_at_its_edge_as_triangles():
+    far = score_rows(values={"blocks": {"f1": [[1.0, 1.0, 100.0]], "sjf": [[9.0, 2.0, 10.0]]}})
+    (axes,) = draw(chosen("f1", far), "ratios", "blocks").figure.axes
+    assert [points(axes, marker)[0] for marker in ("<", "|", ">")] == [[1 / 8], [2.0], [8.0]]
 
 
 def test_a_rule_keeps_its_name_where_another_scores_the_same():
     tied = score_rows(values={"blocks": {"f1": [[2.0, 4.0]], "f2": [[2.0, 4.0]], "sjf": [[3.0, 4.0]]}})
-    drawing = draw(made(tied, comparison_rows(blocks="f1")), "ratios", "blocks")
+    drawing = draw(chosen("f1", tied), "ratios", "blocks")
     assert drawing.values["panels"][0]["against"] == "f1"
     assert drawing.figure.axes[0].get_title(loc="left").endswith(" f1")
 
 
-def test_without_a_best_rule_ratios_are_to_the_baseline():
+def test_without_validation_windows_ratios_are_to_the_baseline():
     named = [{**row, "role": "baseline"} for row in comparison_rows(blocks="fcfs")]
     drawing = draw(made(comparisons=named), "ratios", "blocks")
     assert drawing.values["panels"][0]["against"] == "fcfs"
@@ -206,7 +223,7 @@ def test_without_a_best_rule_ratios_are_to_the_baseline():
 
 def test_policies_of_equal_scores_are_drawn_where_there_are_no_others():
     alike = score_rows(values={"blocks": {"fcfs": [[2.0, 4.0]], "sjf": [[2.0, 4.0]]}})
-    assert rows_of(draw(made(alike, comparison_rows(blocks="sjf")), "ratios", "blocks").figure.axes[0]) == ["fcfs"]
+    assert rows_of(draw(chosen("sjf", alike), "ratios", "blocks").figure.axes[0]) == ["fcfs"]
     (same,) = draw(made(alike), "windows", "blocks").values["scenarios"]
     assert (same["windows"], same["alike"], same["mean"].value) == (2, True, 3.0)
 
@@ -297,7 +314,7 @@ def test_a_matrix_tells_the_ratio_to_the_best_rule_of_each_scenario():
     assert drawing.values["ratio"] == pytest.approx(learner) and drawing.values["policy"] == "learner"
 
 
-LACKING = {"comparisons": comparison_rows(blocks="sjf"), "summary": summary(sjf=5.0)}
+LACKING = {"comparisons": [{**comparison_rows(blocks="sjf")[0], "role": "baseline"}], "summary": summary(sjf=5.0)}
 
 
 @pytest.mark.parametrize(
@@ -305,7 +322,7 @@ LACKING = {"comparisons": comparison_rows(blocks="sjf"), "summary": summary(sjf=
     [
         ("windows", {}, {"titles": {"elsewhere": "X"}}, "figure figure: params", "elsewhere"),
         ("windows", {}, {"metric": "max_wait"}, "figure figure: policies", "max_wait"),
-        ("ratios", {}, {}, "scenario blocks", "params.against"),
+        ("ratios", {}, {}, "scenario blocks", ""),
         ("ratios", LACKING, {"policies": ("sjf",)}, "figure figure: policies", "sjf"),
         ("published", LACKING, {"panels": [PANEL]}, "figure figure: params.panels", "blocks"),
         ("sweep", {}, {"policies": ("learner",), **SWEEP}, "figure figure: params.x", "load"),

@@ -15,7 +15,6 @@ from schedlab.stages.learn import CurveRecorder
 from schedlab.studies.batch.learners import search as learner_search
 from schedlab.studies.batch.learners.policy_files import load_priority
 from schedlab.studies.batch.learners.search import (
-    ChosenRuleLearner,
     EvolutionLearner,
     Judge,
     best_rule,
@@ -26,7 +25,6 @@ from schedlab.studies.batch.learners.search import (
 from schedlab.studies.batch.learners.search_settings import (
     CORRECT_RULES,
     CandidateSettings,
-    ChosenRuleSettings,
     RolloutSettings,
 )
 from schedlab.studies.batch.problem import RULE_MAKERS, BatchProblem
@@ -84,23 +82,6 @@ def test_a_window_is_scored_as_the_problem_scores_it(problems) -> None:
     assert found.tolist() == [problem.rollout(RULE_MAKERS["f1"]({}, problem, 0), unit).scores["avg_bsld"]]
 
 
-def test_the_chosen_rule_is_the_best_of_validation(problems, tmp_path) -> None:
-    judge = Judge(list(problems.values()), CandidateSettings(stride=16, most_windows=8), Budget())
-    for criterion in ("mean", "log"):
-        (tmp_path / criterion).mkdir()
-        paths = LearnPaths(None, tmp_path / criterion / "policy.zip", tmp_path / criterion)
-        params = {"stride": 16, "most_windows": 8, "criterion": criterion}
-        spec = PolicySpec("rule", "learned", "chosen_rule", params, train_on=(Phase(("drawn",), 1),))
-        with CurveRecorder(paths.progress / "curve.jsonl") as curve:
-            budget = ChosenRuleLearner().learn(problems, spec, 0, paths, curve)
-        played = len(CORRECT_RULES) * len(judge.validation.places) + len(judge.training.places)
-        assert budget == Budget(decisions=48 * played)
-        rule = load_priority(paths.checkpoint)
-        values = judge.rules if criterion == "mean" else {name: np.log(value) for name, value in judge.rules.items()}
-        assert values[rule].mean() == min(value.mean() for value in values.values())
-        assert ChosenRuleLearner().load(paths.checkpoint, problems["drawn"]).rule == rule
-
-
 def test_the_search_betters_its_start_on_training_windows(problems, tmp_path) -> None:
     _, points = learn(tmp_path, problems, steps=8, starts=["linear"], population=10)
     course = [point["value"] for point in points if point["metric"] == "fitness"]
@@ -127,8 +108,8 @@ def test_damaged_progress_begins_anew(problems, tmp_path) -> None:
     assert learn(tmp_path / "torn", problems, candidates=[])[0] == whole
 
 
-@pytest.mark.parametrize("settings", [ChosenRuleSettings(), RolloutSettings()])
-def test_what_searches_all_at_once_takes_one_phase_and_no_parent(settings) -> None:
+def test_what_searches_all_at_once_takes_one_phase_and_no_parent() -> None:
+    settings = RolloutSettings()
     phase = {"scenarios": ["lublin"], "steps": 1}
     given = {"name": "p", "learner": {"name": "any"}, "train_on": [phase, phase], "parent": "other", "seeds": [0]}
     assert [error.where for error in check_policy(validate(PolicySettings, given), settings)] == ["train_on", "parent"]

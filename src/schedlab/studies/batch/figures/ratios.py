@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,17 +14,17 @@ from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
 from schedlab.figures import theme
 from schedlab.figures.captions import number_text
-from schedlab.figures.drawing import settings_of
-from schedlab.figures.order import trained
+from schedlab.figures.order import APART, ranked, trained
 from schedlab.figures.panels.axes import BETTER, key, legend_outside, name_rows
 from schedlab.figures.theme import INK, MUTED, Style
 from schedlab.studies.batch.figures.comparison import METRIC, comparisons
-from schedlab.studies.batch.figures.settings import RatiosSettings
-from schedlab.studies.batch.figures.windows import window_means
+from schedlab.studies.batch.figures.windows import row_styles, same_as_rules, window_means
 
 ROW_MM = 5.6
 MEAN, GEOMETRIC = -0.2, 0.2  # of a row's height: the ratio of the means above, the geometric mean of the ratios below
 FARTHEST = 8.0  # ratio at which a panel ends
+ENDS = 1 / FARTHEST, FARTHEST
+WINDOW: dict[str, Any] = {"markersize": 5, "alpha": 0.45, "markeredgewidth": 1}
 SMALL: dict[str, Any] = {"textcoords": "offset points", "fontsize": "x-small"}
 ROW = (
     "{policy} (ratio of the means {ratio:.2f}[, {ratio_low:.2f} to {ratio_high:.2f}]; geometric mean "
@@ -33,8 +33,9 @@ ROW = (
     "[; won {win_rate:.0%} of the {windows_differing} of {windows} windows in which policies differ])"
 )
 CAPTION = (
-    "{panels:{scenario} against {against}: lowest is {first:" + ROW + "}[, learned: {learned:" + ROW + "}], "
+    "{panels:{scenario} against {against}: lowest is {first:" + ROW + "}[, trained: {trained:" + ROW + "}], "
     "below 1 with the whole interval by the ratio of the means: {by_ratio}, by the geometric mean: {by_geometric}}. "
+    "[Trained, but exactly an untrained policy: {same:{policy} is {rule} in {scenario}}.] "
     "[Lines: {level} intervals (bootstrap over windows, and over seeds from five on).][{few}Too few windows for "
     "intervals.] Effect size: mean over standard deviation of the windows' log ratios. "
     "[Ratios beyond {farthest:g} stand at the edge.]"
@@ -42,11 +43,10 @@ CAPTION = (
 
 
 def draw_ratios(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scenario, a row a policy from best to worst geometric mean, a dot a window (RatiosSettings)."""
-    settings = settings_of(spec, RatiosSettings)
+    """A panel a scenario, a row a policy from best to worst geometric mean, a dash a window."""
     names = list(spec.scenarios or sorted(tables.scenarios))
-    looks = theme.styles_of(tables.scores)
-    compared = [_compared(tables, spec, name, settings) for name in names]
+    looks = row_styles(tables.scores)
+    compared = [_compared(tables, spec, name) for name in names]
     row_mm = 15 + ROW_MM * max(len(panel.rows) for panel in compared)
     figure, panels, lines = theme.new_panels(len(names), 2, row_mm=row_mm, around_mm=12, sharex=True)
     for axes, panel in zip(panels, compared, strict=True):
@@ -67,6 +67,11 @@ def draw_ratios(tables: StudyTables, spec: FigureSpec) -> Drawing:
         "level": f"{100 * tables.statistics.confidence:g} %" if given else "",
         "few": not given,
         "farthest": FARTHEST if beyond else None,
+        "same": [
+            {"scenario": panel.name, "policy": policy, "rule": rule}
+            for panel in compared
+            for policy, rule in panel.same.items()
+        ],
     }
     return Drawing(figure, CAPTION, facts)
 
@@ -75,15 +80,16 @@ def draw_ratios(tables: StudyTables, spec: FigureSpec) -> Drawing:
 class _Panel:
     """One scenario: rows of comparison.py, means of windows by policy, and the baseline.
 
-    same: the rule that has exactly the scores of a baseline that was chosen among rules; else the baseline
+    trained  policies that were trained, of any kind
+    same     trained policy -> the untrained one that has exactly its scores
     """
 
     name: str
     baseline: str
-    same: str
     rows: list[dict[str, Any]]
     means: pd.DataFrame
-    learned: frozenset[str]
+    trained: frozenset[str]
+    same: Mapping[str, str]
 
     def ratios(self) -> pd.DataFrame:
         """Return the windows' ratios to the baseline: a row a window, a column a policy."""
@@ -99,23 +105,21 @@ class _Panel:
         }
         return {
             "scenario": self.name,
-            "against": self.baseline if self.same == self.baseline else f"{self.baseline} (which is {self.same})",
+            "against": self.baseline,
             "first": [first],
-            "learned": [row for row in others if row["policy"] in self.learned],
+            "trained": [row for row in others if row["policy"] in self.trained],
             "by_ratio": sure["ratio"],
             "by_geometric": sure["geometric_ratio"],
         }
 
 
-def _compared(tables: StudyTables, spec: FigureSpec, name: str, settings: RatiosSettings) -> _Panel:
+def _compared(tables: StudyTables, spec: FigureSpec, name: str) -> _Panel:
     """Compare the figure's policies with the baseline; those of equal scores only where named, or alone."""
     means = window_means(tables.scores, name, METRIC)
-    named = [pair.policy for pair in settings.against if pair.scenario == name and pair.policy in means]
-    baseline = named[0] if named else _best_rule(tables.comparisons, name)
+    fitted = trained(tables.scores)
+    baseline = _chosen(tables, name, fitted)
     here = tables.scores[tables.scores["scenario"] == name]
     equal = [policy for policy in means if policy != baseline and (means[policy] == means[baseline]).all()]
-    learned = trained(here)
-    rules = frozenset(here["policy"]) - learned
     others = [policy for policy in means if policy not in (baseline, *equal)] or equal
     shown = [policy for policy in spec.policies if policy in means] if spec.policies else others
     pairs = [(policy, (baseline,)) for policy in shown if policy != baseline]
@@ -124,25 +128,29 @@ def _compared(tables: StudyTables, spec: FigureSpec, name: str, settings: Ratios
         what, where = f"no policy is compared in {name}", f"figure {spec.name}: policies"
         raise UserError(what, where=where, expected=f"others than {baseline}")
     rows.sort(key=lambda row: (row["geometric_ratio"], row["policy"]))
-    same = baseline if baseline in rules else next((policy for policy in equal if policy in rules), baseline)
-    return _Panel(name, baseline, same, rows, means, learned)
+    return _Panel(name, baseline, rows, means, fitted, same_as_rules(means, fitted))
 
 
-def _best_rule(compared: pd.DataFrame, scenario: str) -> str:
-    """The rule that is best on validation by mean; without validation windows, the study's named baseline."""
-    rows = compared[(compared["scenario"] == scenario) & (compared["split"] == "test") & (compared["metric"] == METRIC)]
-    for role in ("best_rule", "baseline"):
-        if len(found := rows[rows["role"] == role]):
-            return str(found["baseline"].iloc[0])
-    remedy = "name one of its policies under params.against"
-    raise UserError("nothing is compared", where=f"scenario {scenario}", remedy=remedy)
+def _chosen(tables: StudyTables, scenario: str, fitted: Collection[str]) -> str:
+    """The untrained policy of the best mean on validation; without validation windows, the study's named baseline."""
+    scores, compared = tables.scores, tables.comparisons
+    here = scores[(scores["scenario"] == scenario) & (scores["metric"] == METRIC) & (scores["split"] == "validation")]
+    untrained = here[~here["policy"].isin(fitted) & ~here["kind"].isin(APART)]
+    if len(untrained):
+        return ranked(untrained.groupby("policy")["value"].mean().to_dict(), "lower")[0]
+    rows = compared[(compared["scenario"] == scenario) & (compared["metric"] == METRIC)]
+    if len(named := rows.loc[rows["role"] == "baseline", "baseline"]):
+        return str(named.iloc[0])
+    raise UserError("nothing is compared", where=f"scenario {scenario}", expected="rules or policies beside each other")
 
 
 def _panel(axes: Axes, panel: _Panel, looks: Mapping[str, Style]) -> None:
     ratios = panel.ratios()
     for height, row in enumerate(panel.rows):
-        look, own = looks[row["policy"]], _shown(ratios[row["policy"]].dropna().to_numpy())
-        axes.plot(own, np.full(len(own), height), "|", color=look.colour, markersize=5, alpha=0.45)
+        own = ratios[row["policy"]].dropna().to_numpy()
+        look = looks[panel.same.get(row["policy"], row["policy"])]
+        for inside, marker in ((own < 1 / FARTHEST, "<"), (own > FARTHEST, ">"), (np.clip(own, *ENDS) == own, "|")):
+            axes.plot(_shown(own[inside]), np.full(inside.sum(), height), marker, color=look.colour, **WINDOW)
         for name, offset, marker in (("ratio", MEAN, "D"), ("geometric_ratio", GEOMETRIC, "o")):
             if row.get(f"{name}_low") is not None:
                 ends = _shown([row[f"{name}_low"], row[f"{name}_high"]])
@@ -157,12 +165,12 @@ def _panel(axes: Axes, panel: _Panel, looks: Mapping[str, Style]) -> None:
     axes.set_xscale("log", base=2)
     axes.set_xlim(0.92 / FARTHEST, FARTHEST / 0.92)
     axes.xaxis.set_major_formatter("{x:g}")
-    name_rows(axes, [row["policy"] for row in panel.rows], below=0.6, above=0.6)
+    called = {policy: f"{policy} = {rule}" for policy, rule in panel.same.items()}
+    name_rows(axes, [called.get(row["policy"], row["policy"]) for row in panel.rows], below=0.6, above=0.6)
     axes.grid(True, axis="x")
-    against = panel.same if panel.same == panel.baseline else f"{panel.same}, the chosen rule"
-    axes.set_title(f"{panel.name.replace('_', ' ')}\nagainst {against}")  # one line would run into "won"
+    axes.set_title(f"{panel.name.replace('_', ' ')}\nagainst {panel.baseline}")  # one line would run into "won"
 
 
 def _shown(ratios: Any) -> Any:
     """Ratios, those beyond a panel at its edge."""
-    return np.clip(ratios, 1 / FARTHEST, FARTHEST)
+    return np.clip(ratios, *ENDS)

@@ -53,23 +53,6 @@ class WindowsSettings(Settings):
     )
 
 
-class AgainstSettings(Settings):
-    """What the others are compared with in one scenario of the figure `ratios`."""
-
-    scenario: ScenarioName = setting(doc="the scenario")
-    policy: PolicyName = setting(doc="policy or rule")
-
-
-class RatiosSettings(Settings):
-    """The figure `ratios`."""
-
-    against: tuple[AgainstSettings, ...] = setting(
-        (),
-        doc="what is compared with, by scenario; where none is named or scored at this scale, the rule that is best "
-        "on validation by mean",
-    )
-
-
 class TraceSettings(Settings):
     """The figure `trace`."""
 
@@ -137,7 +120,7 @@ FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that dr
     "device_speed": ("speed", DeviceSpeedSettings),
     "decision_latency": ("speed", DecisionLatencySettings),
     "windows": ("windows", WindowsSettings),
-    "ratios": ("ratios", RatiosSettings),
+    "ratios": ("ratios", NoSettings),
     "trace": ("trace", TraceSettings),
     "learning": ("learning", LearningSettings),
     "published": ("published", PublishedSettings),

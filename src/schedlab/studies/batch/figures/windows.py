@@ -40,7 +40,7 @@ BACKFILLING = {
 }
 BY_NAME = {metric.name: metric for metric in METRICS}
 CAPTION = (
-    "[{coloured}Grey, rules; in colour, learned policies.] "
+    "[{coloured}Grey, rules and planners; in colour, learned and searched policies.] "
     "{scenarios:{title}, {backfilling}, {windows:window|windows}: [{alike}all policies alike, ]"
     "best mean {best} ({mean}[, {share:.0%} of it from {heavy:window|windows}]), worst {worst} ({worst_mean}), "
     "best median {best_median} ({median})}. "
@@ -92,7 +92,7 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def row_styles(scores: pd.DataFrame) -> dict[str, Style]:
-    """Return the looks of policies whose rows name them: all rules are grey, as their colours would mean nothing."""
+    """Return the looks of policies whose rows name them: rules and planners are grey, as colours would mean nothing."""
     kinds = kinds_of(scores)
     looks = theme.styles_of(scores).items()
     return {name: replace(look, colour=MUTED) if kinds[name] not in FITTED else look for name, look in looks}

@@ -1,4 +1,4 @@
-"""Learning without a network: an evolution strategy over a linear priority, and the rule that validation chooses.
+"""Learning without a network: an evolution strategy over a linear priority.
 
 A search overfits to a few congested training windows easily, and a validation part may hold hardly any. So candidates,
 the points that a search passed through, are judged on windows of the validation part and as many of the training part,
@@ -27,7 +27,6 @@ from schedlab.studies.batch.learners.policy_files import load_priority, save_pri
 from schedlab.studies.batch.learners.search_settings import (
     CORRECT_RULES,
     CandidateSettings,
-    ChosenRuleSettings,
     EvolutionSettings,
 )
 from schedlab.studies.batch.problem import BatchProblem, RulePolicy
@@ -126,26 +125,6 @@ class SearchLearner(PriorityLearner):
         search = self.search(job, problems, settings)
         job.run(search)
         save_priority(paths.checkpoint, search.best, **search.about())
-        return job.budget
-
-
-class ChosenRuleLearner(PriorityLearner):
-    """The rule that is best on validation: what a learned policy has to beat."""
-
-    def learn(
-        self, problems: Mapping[str, BatchProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
-    ) -> Budget:
-        """Choose on the scenarios of the phase and return the budget used. Nothing is drawn."""
-        (phase,) = spec.train_on
-        settings = validate(ChosenRuleSettings, {**spec.params, **phase.params})
-        job = LearningJob("batch-rule", settings.model_dump(mode="json"), spec, seed, paths, curve)
-        judge = Judge([problems[name] for name in phase.scenarios], settings, job.budget)
-        rule = best_rule(CORRECT_RULES, judge.rules, settings.criterion)
-        for number, name in enumerate(CORRECT_RULES):
-            found = judge.rules[name]
-            values = {"avg_bsld": float(found.mean()), "log_avg_bsld": float(np.log(found).mean())}
-            job.record(values, step=number, split="validation")
-        save_priority(paths.checkpoint, rule, criterion=settings.criterion)
         return job.budget
 
 

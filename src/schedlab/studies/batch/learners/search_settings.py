@@ -79,11 +79,3 @@ class RolloutSettings(CandidateSettings):
     candidates: tuple[Literal["rules", "planner"], ...] = setting(
         ("rules", "planner"), doc="what is kept where no rollouts beat it"
     )
-
-
-class ChosenRuleSettings(CandidateSettings):
-    """The rule that is best on validation; a phase's steps mean nothing."""
-
-    criterion: Literal["mean", "log"] = setting(
-        "mean", doc="mean bounded slowdown of the windows, or mean of its logarithm"
-    )
