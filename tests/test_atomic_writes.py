@@ -57,7 +57,6 @@ REVIEWED = {
         "src/schedlab/batsim/backends/real_batsim.py",
         '"log").open("wb")',
     ): "the log of another program, in a scratch folder",
-    ("benchmarks/hetero_learning.py", '.open("w"'): STREAM,
     ("benchmarks/processes_threads.py", '.open("w"'): STREAM,
     ("benchmarks/ramp_graph_policy.py", '.open("w"'): STREAM,
     ("benchmarks/ramp_*.py", ".to_csv("): TABLE,

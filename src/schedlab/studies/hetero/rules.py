@@ -11,14 +11,20 @@ from schedlab.config.contract import Problem, RuleMaker, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, Settings, validate
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR, DecisionSettings
-from schedlab.studies.hetero.scenario import BestFixedPairSettings, EasySettings, PyBatsimSettings, SchedulerSettings
+from schedlab.studies.hetero.scenario import (
+    BestFixedPairSettings,
+    EasySettings,
+    PyBatsimSettings,
+    SchedulerSettings,
+    TriedPairsSettings,
+)
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
 from schedlab.studies.hetero.simulator.managed_cores import OWN_CHOICE
 from schedlab.studies.hetero.simulator.resources import JOB_POLICIES
 
 NEED_WALLTIMES = ("easy", "conservative")
 PAIRS = tuple(f"{job}{PAIR_SEPARATOR}{core}" for job in JOB_POLICIES for core in ALL_CORE_POLICIES)
-BEST_FIXED_PAIR = "best_fixed_pair"
+BEST_FIXED_PAIR, TRIED_PAIRS = "best_fixed_pair", "tried_pairs"
 
 
 @dataclass(frozen=True)
@@ -123,5 +129,6 @@ RULE_SETTINGS: dict[str, type[Settings]] = {
     "easy": EasySettings,
     "pybatsim": PyBatsimSettings,
     BEST_FIXED_PAIR: BestFixedPairSettings,
+    TRIED_PAIRS: TriedPairsSettings,
     **dict.fromkeys(PAIRS, NoSettings),
 }

@@ -121,6 +121,15 @@ class PyBatsimSettings(Settings):
     options: dict[str, Any] = setting({}, doc="the object that it gets as its options")
 
 
+class TriedPairsSettings(Settings):
+    """The rule `tried_pairs`, an oracle: the best pair at each decision, found by trying on a copy of the run."""
+
+    base: str = setting("shortest-low_power", doc="pair that a copy goes on with to the end")
+    vary: Literal["both", "job", "core"] = setting(
+        "both", doc="try all pairs, those of the base's core policy, or those of its job policy"
+    )
+
+
 class BestFixedPairSettings(Settings):
     """The rule `best_fixed_pair`: the pair of the scenario's actions that did best on other workloads, whatever the
     state.

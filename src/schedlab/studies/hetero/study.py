@@ -20,7 +20,15 @@ from schedlab.studies.hetero.figures.settings import FIGURES
 from schedlab.studies.hetero.learners.settings import LEARNER_SETTINGS, STOCK
 from schedlab.studies.hetero.outcomes import DETAILS, METRICS
 from schedlab.studies.hetero.problem import HeteroProblem
-from schedlab.studies.hetero.rules import BEST_FIXED_PAIR, NEED_WALLTIMES, PAIRS, RULE_SETTINGS, RULES, own_rule
+from schedlab.studies.hetero.rules import (
+    BEST_FIXED_PAIR,
+    NEED_WALLTIMES,
+    PAIRS,
+    RULE_SETTINGS,
+    RULES,
+    TRIED_PAIRS,
+    own_rule,
+)
 from schedlab.studies.hetero.scenario import RESULTS_VERSION, TERMS, HeteroScale, HeteroScenario, check_replicates
 
 OWN_ROOM, STOCK_ROOM = "schedlab.studies.hetero.learners.policy_gradient", "schedlab.learning.stock.learner"
@@ -111,7 +119,9 @@ def _check_rules(scenario: HeteroScenario, rules: Rules) -> Iterable[UserError]:
 
 def _check_decisions(scenario: HeteroScenario, rules: Rules) -> Iterable[UserError]:
     """What the decision system needs, and the choice of cores beneath schedulers."""
-    deciding = [rule.name for _, rule, target in rules if target in (BEST_FIXED_PAIR, *PAIRS)] + list(scenario.policies)
+    deciding = [rule.name for _, rule, target in rules if target in (BEST_FIXED_PAIR, TRIED_PAIRS, *PAIRS)] + list(
+        scenario.policies
+    )
     pstates, key = scenario.platform.pstates, "platform.pstates.managed"
     if not pstates.managed:
         if deciding:
@@ -147,7 +157,10 @@ STUDY = Study(
     scenario=HeteroScenario,
     scale=HeteroScale,
     metrics=METRICS,
-    rules={name: f"schedlab.studies.hetero.rules:RULES[{name}]" for name in RULES},
+    rules={
+        **{name: f"schedlab.studies.hetero.rules:RULES[{name}]" for name in RULES},
+        TRIED_PAIRS: "schedlab.studies.hetero.learners.tried_pairs:tried_pairs",
+    },
     learners={name: f"{STOCK_ROOM if name in STOCK else OWN_ROOM}:LEARNERS[{name}]" for name in LEARNER_SETTINGS},
     learner_settings=LEARNER_SETTINGS,
     figures={kind: f"schedlab.studies.hetero.figures.{file}:draw_{kind}" for kind, (file, _) in FIGURES.items()},

@@ -34,19 +34,19 @@ class CompiledEpisodes:
         _require(env.settings, where)
         self.action_names = env.action_names
         model = ResourceModel(env.cluster.hierarchy)
-        self._jobs, self._cluster = _jobs(env.workloads[0], model, where), _cluster(model)
+        self.jobs, self.cluster = _jobs(env.workloads[0], model, where), _cluster(model)
         split = [name.split(PAIR_SEPARATOR) for name in self.action_names]
-        self._pairs = np.array([(kernel.JOB_CODES[job], kernel.CORE_CODES[core]) for job, core in split])
+        self.pairs = np.array([(kernel.JOB_CODES[job], kernel.CORE_CODES[core]) for job, core in split])
 
     def sample(self, network: AgentNetwork, seed: int, number: int) -> EpisodeRecord:
         """Return episode `number` of a seed, by sampled actions: the same for the same parameters."""
-        uniform = generator(seed, "policy-sample", number).random(2 * len(self._jobs.time))
+        uniform = generator(seed, "policy-sample", number).random(2 * len(self.jobs.time))
         drawing, _ = np_random(derive_seed(seed, "episode", number))
         drawing.integers(1)  # the number of the workload, which is the only one
         rng = random_policies(drawn_seed(drawing))
-        found = kernel.play_compiled(self._jobs, self._cluster, _network(network), self._pairs, uniform, rng)
+        found = kernel.play_compiled(self.jobs, self.cluster, _network(network), self.pairs, uniform, rng)
         observations, actions, times, rewards = found
-        masks = np.ones((len(actions), len(self._pairs)), bool)
+        masks = np.ones((len(actions), len(self.pairs)), bool)
         return EpisodeRecord(list(observations), list(masks), actions.tolist(), times.tolist(), rewards.tolist())
 
 

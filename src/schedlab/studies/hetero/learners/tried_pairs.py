@@ -1,32 +1,22 @@
-"""How much is there to gain on the scenario `contended`? The best pair at each decision, found by trying each of
-them on a copy of the run.
+"""The rule `tried_pairs`, an oracle: each decision tries every pair on a copy of the run, and plays the best.
 
-    python benchmarks/hetero_hindsight.py [--roots 7 8] [--out docs/results/hetero_hindsight.csv]
-
-Every pair without `random` starts its jobs in a copy of the run, which goes on with `BASE` to the end of the
-workload; what ends with the lowest mean bounded slowdown is played, BASE where none is better than it. This knows
-run times and arrivals, which no policy does. It is no bound either, as all later decisions are BASE's. `which core`
-tries the pairs of BASE's job policy alone, `which job` those of its core policy. A line of the CSV for each way:
-means over the validation workloads of the root seeds at scale full, and the share of decisions at which another pair
-than BASE was played. All runs are on the compiled kernel; the tests play its decisions on the simulator.
+A pair starts its jobs in the copy, which goes on with the base pair to the end of the workload; the pair whose copy has
+the lowest mean bounded slowdown is played, the base where none is better. This reads run times and arrivals, which no
+policy knows. It is no bound either, since all later decisions of a copy are the base's.
 """
 
 from __future__ import annotations
 
-import argparse
-import tempfile
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from hetero_learning import METRIC, REPOSITORY, problem_of
 
-from schedlab.config import experiment
 from schedlab.config.contract import Unit
-from schedlab.config.files import write_text
+from schedlab.config.errors import UserError
 from schedlab.config.runtime.compiled import compiled
-from schedlab.stages.studies import find_study
-from schedlab.studies.hetero.env.settings import ALL_PAIRS, PAIR_SEPARATOR
+from schedlab.config.schema import validate
+from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR
 from schedlab.studies.hetero.learners.compiled_episodes import CompiledEpisodes
 from schedlab.studies.hetero.learners.episode_kernel import (
     DONE,
@@ -43,20 +33,52 @@ from schedlab.studies.hetero.learners.episode_kernel import (
     start_jobs,
     submit_jobs,
 )
-from schedlab.studies.hetero.problem import HeteroProblem
+from schedlab.studies.hetero.scenario import TriedPairsSettings
 
-OUT = REPOSITORY / "docs/results/hetero_hindsight.csv"
-COLUMNS = ("tried", "pairs", "workloads", METRIC, "percent_changed")
-BASE = "shortest-low_power"
-TRIED = tuple(pair for pair in ALL_PAIRS if "random" not in pair)
-JOB, CORE = BASE.split(PAIR_SEPARATOR)
-WAYS = {
-    "nothing": (BASE,),
-    "which job and which core": TRIED,
-    "which job": tuple(pair for pair in TRIED if pair.endswith(PAIR_SEPARATOR + CORE)),
-    "which core": tuple(pair for pair in TRIED if pair.startswith(JOB + PAIR_SEPARATOR)),
-}
 BETTER = 1e-9  # of the mean bounded slowdown: less is rounding
+
+
+class TriedPairs:
+    """Plays on each workload the pairs that trying them found."""
+
+    def __init__(self, settings: TriedPairsSettings, problem: Any) -> None:
+        self.settings, self.problem = settings, problem
+        selection = problem.scenario.decisions.selection
+        if settings.base not in selection:
+            what = f"no action of the scenario is {settings.base}"
+            raise UserError(what, where="rule tried_pairs: base", expected="a pair of decisions.selection")
+        job, core = settings.base.split(PAIR_SEPARATOR)
+        ends = {"job": ("", core), "core": (job, ""), "both": ("", "")}[settings.vary]
+        self.pairs = tuple(pair for pair in selection if _varies(pair, *ends))
+
+    def reset(self, unit: Unit) -> None:
+        """Try the pairs on the unit's workload."""
+        kernel = CompiledEpisodes(self.problem.env(unit, unit.seed), "rule tried_pairs")
+        numbers = [kernel.action_names.index(pair) for pair in self.pairs]
+        threshold = self.problem.scenario.bounded_slowdown_threshold
+        base = self.pairs.index(self.settings.base)
+        unused = np.random.default_rng(0)  # the kernel's argument for pairs that draw, which are not among these
+        chosen, self.slowdown = best_by_trying(
+            kernel.jobs, kernel.cluster, kernel.pairs[numbers], base, threshold, unused
+        )
+        self._actions = iter([numbers[number] for number in chosen])
+
+    def act(self, observation: Any, mask: Any) -> int:
+        """Return the action that the trial chose for this decision."""
+        del observation, mask
+        return next(self._actions)
+
+
+def tried_pairs(params: Mapping[str, Any], problem: Any, seed: int) -> TriedPairs:
+    """Return the rule. Raises UserError for a base pair that is no action of the scenario."""
+    del seed
+    return TriedPairs(validate(TriedPairsSettings, params), problem)
+
+
+def _varies(pair: str, job: str, core: str) -> bool:
+    """Whether a pair draws no random number and has the given job and core policy ("": any)."""
+    own_job, own_core = pair.split(PAIR_SEPARATOR)
+    return "random" not in (own_job, own_core) and job in ("", own_job) and core in ("", own_core)
 
 
 class Run(NamedTuple):
@@ -65,39 +87,6 @@ class Run(NamedTuple):
     state: KernelState
     started: np.ndarray
     ended: np.ndarray
-
-
-def main() -> None:
-    """Write a line for each way."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--roots", nargs="+", type=int, default=[7, 8], help="root seeds (default: 7 8)")
-    parser.add_argument("--out", type=Path, default=OUT)
-    given = parser.parse_args()
-    loaded = experiment.load(REPOSITORY / "conf", "full", find_study)
-    lines = [",".join(COLUMNS)]
-    with tempfile.TemporaryDirectory() as name:
-        folders = {root: Path(name, str(root)) for root in given.roots}
-        for folder in folders.values():
-            folder.mkdir()
-        problems = [problem_of(loaded, root, folder) for root, folder in folders.items()]
-        for way, pairs in WAYS.items():
-            found = [play(problem, unit, pairs) for problem in problems for unit in problem.units("validation")]
-            mean = np.mean([reached for reached, _ in found])
-            changed = np.mean(np.concatenate([played for _, played in found]) != BASE)
-            lines.append(f"{way},{len(pairs)},{len(found)},{mean:.5g},{100 * changed:.1f}")
-            print(lines[-1], flush=True)
-    write_text(given.out, "\n".join([*lines, ""]))
-
-
-def play(problem: HeteroProblem, unit: Unit, pairs: tuple[str, ...]) -> tuple[float, np.ndarray]:
-    """Return the mean bounded slowdown of the best pairs by trying on a workload, and which pair was played at each
-    decision.
-    """
-    kernel = CompiledEpisodes(problem.env(unit, unit.seed))
-    codes, base = kernel._pairs[[kernel.action_names.index(pair) for pair in pairs]], pairs.index(BASE)
-    threshold = problem.scenario.bounded_slowdown_threshold
-    chosen, reached = best_by_trying(kernel._jobs, kernel._cluster, codes, base, threshold, np.random.default_rng(0))
-    return reached, np.array(pairs)[chosen]
 
 
 @compiled
@@ -199,7 +188,3 @@ def slowdown(run: Run, jobs: KernelJobs, threshold: float) -> float:
     """Return the mean bounded slowdown of a run that has ended."""
     turnaround = run.ended - jobs.submitted
     return np.maximum(turnaround / np.maximum(run.ended - run.started, threshold), 1.0).mean()
-
-
-if __name__ == "__main__":
-    main()
