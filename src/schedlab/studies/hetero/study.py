@@ -161,6 +161,7 @@ STUDY = Study(
         **{name: f"schedlab.studies.hetero.rules:RULES[{name}]" for name in RULES},
         TRIED_PAIRS: "schedlab.studies.hetero.learners.tried_pairs:tried_pairs",
     },
+    kinds={TRIED_PAIRS: "oracle"},
     learners={name: f"{STOCK_ROOM if name in STOCK else OWN_ROOM}:LEARNERS[{name}]" for name in LEARNER_SETTINGS},
     learner_settings=LEARNER_SETTINGS,
     figures={kind: f"schedlab.studies.hetero.figures.{file}:draw_{kind}" for kind, (file, _) in FIGURES.items()},

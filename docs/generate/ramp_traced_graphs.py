@@ -1,6 +1,6 @@
 """The models that we traced beside the published graphs of the ramp study, in numbers; one CSV.
 
-    SCHEDLAB_DATA=DIR python benchmarks/ramp_traced_graphs.py [--steps 50] [--out docs/results/ramp_traced_graphs.csv]
+    SCHEDLAB_DATA=DIR python docs/generate/ramp_traced_graphs.py [--steps 50] [--out FILE.csv]
 
 DIR holds the five PipeDream graphs (graphs/), mirrored as published. Two lines a graph, published and ours: ops and
 deps of a training step, sequential completion time of so many steps (ms), the same without the ops that read inputs,
