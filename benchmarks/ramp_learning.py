@@ -54,7 +54,7 @@ def blocking(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the lines of the CSV from scores of one metric (columns as evaluations have them)."""
     lines = []
     for (scenario, policy), rows in scores.groupby(["scenario", "policy"], sort=True):
-        found = sample(rows)
+        found = sample(rows.assign(trained_on=rows["kind"].map({"learned": scenario}).fillna("")))
         value = estimate(found, StatisticsSettings(), generator(0, "ramp learning", scenario, policy))
         line = {
             "scenario": scenario,

@@ -60,6 +60,7 @@ REVIEWED = {
     ("benchmarks/processes_threads.py", '.open("w"'): STREAM,
     ("benchmarks/ramp_graph_policy.py", '.open("w"'): STREAM,
     ("benchmarks/ramp_*.py", ".to_csv("): TABLE,
+    ("docs/generate/ramp_traced_graphs.py", ".to_csv("): TABLE,
     ("benchmarks/dry_run.py", ".write_text("): SCRATCH,
     ("benchmarks/many_scenarios.py", "(folder / "): SCRATCH,
     ("benchmarks/scale.py", '(folder / "part.yaml")'): SCRATCH,
