@@ -87,6 +87,27 @@ def test_a_fragile_choice_widens_the_interval() -> None:
     assert fragile.verdict == "not distinguishable"
 
 
+def test_test_units_may_be_those_of_choosing() -> None:
+    """Then both draw the same blocks: whoever is chosen in a resample is best in it."""
+    policy, hard = make(10 + noise(1, 5, 20)), noise(9, 20, size=2.0)
+    one, other = make(10 + hard), make(10.1 - hard)
+    shared = against(policy, {"one": (one, one), "other": (other, other)})
+    split = against(policy, {"one": (one, replace(one)), "other": (other, replace(other))})
+    assert shared.rival == split.rival
+    assert np.std(shared.change.draws) < 0.8 * np.std(split.change.draws)
+
+
+def test_lucky_seeds_of_the_chosen_do_not_count_twice() -> None:
+    """Of many equal trained rivals the chosen one has lucky seeds, and on test units too: the interval allows for it."""
+    random = np.random.default_rng(8)
+    others, lucks = {}, random.normal(0, 1, (8, 5, 1))
+    for number, luck in enumerate(lucks):
+        others[f"r{number}"] = make(20 + luck + noise(number, 5, 20)), make(20 + luck + noise(50 + number, 5, 12))
+    found = against(make(20 + random.normal(0, 1, (5, 1)) + noise(99, 5, 20)), others)
+    assert found.rival == f"r{lucks.mean(axis=1).ravel().argmin()}"
+    assert found.logarithm.draws.mean() < found.logarithm.value + 0.01
+
+
 def test_nothing_depends_on_the_order_of_rivals() -> None:
     policy = make(8 + noise(1, 5, 20))
     others = {name: (make(8 + noise(seed, 4, 20)), make(8 + noise(seed + 9, 4, 6))) for seed, name in enumerate("abc")}

@@ -35,7 +35,9 @@ FEWEST_SEEDS, FEWEST_BLOCKS = 3, 2  # below which no interval is given
 
 @dataclass(frozen=True)
 class Side:
-    """A policy's scores on test units, and on the units that rivals are chosen on (None: cannot be chosen)."""
+    """A policy's scores on test units, and on the units that rivals are chosen on (None: cannot be chosen). Where those
+    are the test units, `choosing` is the very sample `test`: both then draw the same blocks.
+    """
 
     test: Sample
     choosing: Sample | None = None
@@ -95,8 +97,9 @@ def against_chosen(
     where no rival can be chosen, where two sides have no unit in common, and for a unit in different blocks.
     """
     names, statistic, sign = sorted(rivals), settings.statistic, 1.0 if better == "lower" else -1.0
-    choosing = _alike({name: side for name in names if (side := rivals[name].choosing) is not None})
     tests = {name: _facing(policy.test, rivals[name].test) for name in names}
+    shared = all(rivals[name].choosing is rivals[name].test for name in names if rivals[name].choosing)
+    choosing = _alike(rivals, tests, shared)
     values = {
         name: (statistic_of(ours, statistic), statistic_of(theirs, statistic)) for name, (ours, theirs) in tests.items()
     }
@@ -106,8 +109,8 @@ def against_chosen(
     draws = None
     blocks = int(np.count_nonzero(np.bincount(ours.blocks, ours.weights.sum(axis=0))))
     if blocks >= FEWEST_BLOCKS and all(len(side.seeds) >= FEWEST_SEEDS for side in (ours, theirs) if side.seeded):
-        draws = _draws(choosing, tests, sign, settings, rng)
-    change, logarithm = _effects(ours, theirs, values[chosen], draws, statistic)
+        draws = _draws(choosing, tests, shared, sign, settings, rng)
+    change, logarithm = _effects((ours, theirs), chosen, values, draws, statistic)
     return _ratio(
         Ratio(
             rival=chosen,
@@ -171,69 +174,103 @@ def _ratio(found: Ratio) -> Ratio:
     return replace(found, ratio=ratio, ci_low=interval[0], ci_high=interval[1], verdict=verdict(found.better, interval))
 
 
+@dataclass(frozen=True)
+class _Draws:
+    """Statistics of the policy and of the rival chosen in each resample (resamples,), with that rival's name."""
+
+    ours: np.ndarray
+    theirs: np.ndarray
+    rivals: np.ndarray
+
+
 def _effects(
-    ours: Sample,
-    theirs: Sample,
-    values: tuple[float, float],
-    draws: tuple[np.ndarray, np.ndarray] | None,
+    sides: tuple[Sample, Sample],
+    chosen: str,
+    values: Mapping[str, tuple[float, float]],
+    draws: _Draws | None,
     statistic: Statistic,
 ) -> tuple[Effect, Effect | None]:
-    """Return the difference and the logarithm of the ratio (None where a value is not positive)."""
-    positive = min(values) > 0
-    logarithm = float(np.log(values[0] / values[1])) if positive else 0.0
+    """Return the difference and the logarithm of the ratio (None where a value is not positive).
+
+    values: rival -> statistics of the policy and of that rival on the test units
+    """
+    value, other = values[chosen]
+    positive = min(value, other) > 0
     if draws is None:
-        return Effect(values[0] - values[1]), Effect(logarithm) if positive else None
-    scored = np.unique(ours.blocks[ours.weights.sum(axis=0) > 0])
-    effects = [influences(side, statistic)[:, scored] for side in (ours, theirs)]
-    change = Effect(values[0] - values[1], draws[0] - draws[1], intervals.spread([effects[0], -effects[1]]))
+        return Effect(value - other), Effect(float(np.log(value / other))) if positive else None
+    of_draws = np.array([values[name] for name in draws.rivals]).T
+    scored = np.unique(sides[0].blocks[sides[0].weights.sum(axis=0) > 0])
+    ours, theirs = (influences(side, statistic)[:, scored] for side in sides)
+    differences = _without_luck(draws.ours - draws.theirs, of_draws[0] - of_draws[1])
+    change = Effect(value - other, differences, intervals.spread([ours, -theirs]))
     if not positive:
         return change, None
+    logarithms = _without_luck(_log_ratio(draws.ours, draws.theirs), _log_ratio(*of_draws))
+    spread = intervals.spread([ours / value, -theirs / other])
+    return change, Effect(float(np.log(value / other)), logarithms, spread)
+
+
+def _log_ratio(values: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """The logarithm of a ratio: 0 for 0 against 0, infinite where only one is 0 or below."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        first, second = (np.log(np.maximum(draw, 0.0)) for draw in draws)
-        ratios = np.where(first == second, 0.0, first - second)  # 0 against 0 is equal
-    relative = [effect / value for effect, value in zip(effects, values, strict=True)]
-    return change, Effect(logarithm, ratios, intervals.spread([relative[0], -relative[1]]))
+        first, second = np.log(np.maximum(values, 0.0)), np.log(np.maximum(others, 0.0))
+        return np.where(first == second, 0.0, first - second)
+
+
+def _without_luck(draws: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Move draws by as much as they lie on average from what the sample itself says of the rivals chosen in them.
+
+    The seeds of a rival are the same on the units of choosing and of test: one that is chosen for lucky seeds seems
+    better on test units, too. The sample leans as its resamples do.
+    """
+    with np.errstate(invalid="ignore"):
+        errors = draws - values
+    errors = errors[np.isfinite(errors)]
+    return draws - errors.mean() if errors.size else draws
 
 
 def _draws(
     choosing: Mapping[str, Sample],
     tests: Mapping[str, tuple[Sample, Sample]],
+    shared: bool,
     sign: float,
     settings: StatisticsSettings,
     rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the statistics of the policy and of the rival chosen in each resample, each (resamples,)."""
+) -> _Draws:
+    """Resample seeds and blocks, and choose the rival of each resample; shared: the units of choosing are those of the
+    test.
+    """
     size, statistic = settings.resamples, settings.statistic
-    any_test, any_choosing = next(iter(tests.values()))[0], next(iter(choosing.values()))
-    of_policy, blocks = draw_counts(any_test, size, rng)
-    choosing_blocks = draw(any_choosing.block_count, size, rng)
+    of_policy, blocks = draw_counts(next(iter(tests.values()))[0], size, rng)
+    choosing_blocks = blocks if shared else draw(next(iter(choosing.values())).block_count, size, rng)
     seeds, scores = {}, []
     for name, there in choosing.items():
         known = sorted({*there.seeds, *tests[name][1].seeds})
-        drawn = draw(len(known), size, rng)
-        counts = {seed: drawn[:, number] for number, seed in enumerate(known)}
+        counts = dict(zip(known, draw(len(known), size, rng).T, strict=True))
         seeds[name] = np.stack([counts[seed] for seed in tests[name][1].seeds], axis=1)
         of_choosing = np.stack([counts[seed] for seed in there.seeds], axis=1)
         scores.append(sign * resample(there, statistic, (of_choosing, choosing_blocks)))
-    chosen = np.argmin(np.nan_to_num(scores, nan=np.inf), axis=0)
+    names = np.array(list(choosing), dtype=object)
+    chosen = names[np.argmin(np.nan_to_num(scores, nan=np.inf), axis=0)]
     ours, theirs = np.empty(size), np.empty(size)
-    for number, name in enumerate(choosing):
-        rows = chosen == number
+    for name in choosing:
+        rows = chosen == name
         ours[rows] = resample(tests[name][0], statistic, (of_policy[rows], blocks[rows]))
         theirs[rows] = resample(tests[name][1], statistic, (seeds[name][rows], blocks[rows]))
-    return ours, theirs
+    return _Draws(ours, theirs, chosen)
 
 
-def _alike(samples: Mapping[str, Sample]) -> dict[str, Sample]:
-    """Cut the samples to the units that all have scores of."""
+def _alike(rivals: Mapping[str, Side], tests: Mapping[str, tuple[Sample, Sample]], shared: bool) -> dict[str, Sample]:
+    """Return the samples of choosing on the units of the first (shared: of the policy's test), with weight 0 where one
+    has no score of a unit.
+    """
+    samples = {name: tests[name][1] if shared else side for name in tests if (side := rivals[name].choosing)}
     if not samples:
         raise ValueError("no rival has scores on the units of choosing")
-    units = sorted(set.intersection(*(_scored(side) for side in samples.values())))
-    if not units:
+    common, first = set.intersection(*map(_scored, samples.values())), next(iter(samples.values()))
+    if not common:
         raise ValueError(f"the rivals {', '.join(samples)} have no unit of choosing in common")
-    first = next(iter(samples.values()))
-    blocks = numbered(first.blocks[_columns(first, units)])
-    return {name: _on_units(side, units, blocks) for name, side in samples.items()}
+    return {name: _on_units(side, first.units, numbered(first.blocks), common) for name, side in samples.items()}
 
 
 def _facing(policy: Sample, rival: Sample) -> tuple[Sample, Sample]:
@@ -241,18 +278,17 @@ def _facing(policy: Sample, rival: Sample) -> tuple[Sample, Sample]:
     both = _scored(policy) & _scored(rival)
     if not both:
         raise ValueError("a policy and its rival have no test unit in common")
-    units, blocks = list(policy.units), numbered(policy.blocks)
-    ours, theirs = (_on_units(side, units, blocks, both) for side in (policy, rival))
-    return ours, theirs
+    blocks = numbered(policy.blocks)
+    return _on_units(policy, policy.units, blocks, both), _on_units(rival, policy.units, blocks, both)
 
 
-def _on_units(sample: Sample, units: list[str], blocks: np.ndarray, only: set[str] | None = None) -> Sample:
-    """Return the sample with columns `units` of these blocks, and weight 0 for units that it lacks or not in `only`."""
-    here = [unit for unit in units if unit in set(sample.units) and (only is None or unit in only)]
-    columns, places = _columns(sample, here), [units.index(unit) for unit in here]
+def _on_units(sample: Sample, units: Sequence[str], blocks: np.ndarray, scored: set[str]) -> Sample:
+    """Return the sample with columns `units` of these blocks, and weight 0 for those that are not in `scored`."""
+    places = [number for number, unit in enumerate(units) if unit in scored]
+    columns = _columns(sample, [units[place] for place in places])
     if np.any(numbered(sample.blocks[columns]) != numbered(blocks[places])):
         raise ValueError("a unit lies in different blocks for two policies")
-    values, weights = np.zeros((len(sample.seeds), len(units))), np.zeros((len(sample.seeds), len(units)))
+    values, weights = np.zeros((2, len(sample.seeds), len(units)))
     values[:, places], weights[:, places] = sample.values[:, columns], sample.weights[:, columns]
     return Sample(values, weights, blocks, sample.seeds, tuple(units), sample.seeded)
 
