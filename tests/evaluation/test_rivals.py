@@ -98,7 +98,7 @@ def test_test_units_may_be_those_of_choosing() -> None:
 
 
 def test_lucky_seeds_of_the_chosen_do_not_count_twice() -> None:
-    """Of many equal trained rivals the chosen one has lucky seeds, and on test units too: the interval allows for it."""
+    """The chosen of many equal trained rivals has lucky seeds, on test units too; the interval allows for it."""
     random = np.random.default_rng(8)
     others, lucks = {}, random.normal(0, 1, (8, 5, 1))
     for number, luck in enumerate(lucks):

@@ -144,14 +144,14 @@ def test_ignoring_blocks_would_not_cover() -> None:
 @pytest.mark.parametrize(
     ("seeds", "blocks", "seeded", "interval", "over"),
     [
-        (4, 10, True, False, "seeds"),
-        (5, 1, True, True, "seeds"),
+        (2, 10, True, False, "seeds"),
+        (3, 1, True, True, "seeds"),
         (1, 10, True, False, "blocks"),
-        (1, 4, False, False, "blocks"),
-        (1, 5, False, True, "blocks"),
+        (1, 2, False, False, "blocks"),
+        (1, 3, False, True, "blocks"),
     ],
 )
-def test_no_interval_below_five(seeds: int, blocks: int, seeded: bool, interval: bool, over: str) -> None:
+def test_no_interval_below_three(seeds: int, blocks: int, seeded: bool, interval: bool, over: str) -> None:
     values = rng(4).normal(size=(seeds, blocks))
     found = statistics.estimate(make_sample(values, seeded=seeded), StatisticsSettings(), rng())
     assert (found.ci_low is not None, found.ci_high is not None) == (interval, interval)

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Statistic = Literal["mean", "iqm"]
-SMALLEST = (
-    5  # seeds (of what has none: blocks) below which no interval is given: a percentile bootstrap of 3 covers 75 %
-)
+SMALLEST = 3  # seeds (of what has none: blocks) below which no interval is given
 TIE = 1e-12  # relative difference up to which two scores are equal, so that rounding decides no win
 CHUNK = 2_000_000  # numbers held at once while interquartile means are resampled
 

@@ -17,7 +17,19 @@ import pandas as pd
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings
-from schedlab.evaluation.statistics import SMALLEST, TIE, Sample, draw_counts, pair, resample, sample, standardised
+from schedlab.evaluation.intervals import Effect, spread
+from schedlab.evaluation.statistics import (
+    SMALLEST,
+    TIE,
+    Sample,
+    draw_counts,
+    influences,
+    pair,
+    resample,
+    sample,
+    standardised,
+    statistic_of,
+)
 
 METRIC = "avg_bsld"
 WORST = 3  # windows left out of the second mean: those in which either policy is worst
@@ -67,7 +79,7 @@ def compare_windows(
 ) -> dict[str, Any]:
     """Return the measures of one comparison; `differing` names the windows that count for the share won.
 
-    Intervals are over seeds and windows; below five seeds over windows alone, for the mean of these seeds.
+    Intervals are over seeds and windows; below three seeds over windows alone, for the mean of these seeds.
     """
     ours, theirs = pair(policy, baseline)
     mean, other = ours.values.mean(axis=0), theirs.values.mean(axis=0)
@@ -91,13 +103,26 @@ def compare_windows(
     if ours.block_count >= SMALLEST:
         if len(ours.seeds) < SMALLEST:
             ours, theirs, logs = (_averaged(side) for side in (ours, theirs, logs))
-        counts = draw_counts(ours, statistics.resamples, rng)
-        ratios = resample(ours, "mean", counts) / resample(theirs, "mean", counts)
-        for name, drawn in (("ratio", ratios), ("geometric_ratio", np.exp(resample(logs, "mean", counts)))):
-            ends = (1 - statistics.confidence) / 2, (1 + statistics.confidence) / 2
-            low, high = (float(np.quantile(drawn, share)) for share in ends)
-            found |= {f"{name}_low": low, f"{name}_high": high}
+        for name, effect in _log_ratios(ours, theirs, logs, draw_counts(ours, statistics.resamples, rng)).items():
+            ends = effect.interval(statistics.confidence)
+            found |= {
+                f"{name}_{end}": float(np.exp(at))
+                for end, at in zip(("low", "high"), ends, strict=True)
+                if at is not None
+            }
     return found
+
+
+def _log_ratios(ours: Sample, theirs: Sample, logs: Sample, counts: tuple[np.ndarray, np.ndarray]) -> dict[str, Effect]:
+    """The logarithms of the ratio of the means and of the geometric mean of the windows' ratios."""
+    means = [statistic_of(side, "mean") for side in (ours, theirs)]
+    relative = influences(ours, "mean") / means[0] - influences(theirs, "mean") / means[1]
+    draws = np.log(resample(ours, "mean", counts) / resample(theirs, "mean", counts))
+    of_logs = spread([influences(logs, "mean")])
+    return {
+        "ratio": Effect(float(np.log(means[0] / means[1])), draws, spread([relative])),
+        "geometric_ratio": Effect(statistic_of(logs, "mean"), resample(logs, "mean", counts), of_logs),
+    }
 
 
 def _averaged(side: Sample) -> Sample:
