@@ -45,9 +45,9 @@ seeds: [0]
 CLAIMS = """name: adaptation
 claims:
   - {id: accuracy, paper: a paper, quantity: accuracy, published: 0.7391, ours_reference: 0.73912,
-    tolerance: 1.0e-4, status: reproduced}
+    tolerance: 1.0e-4}
   - {id: sequence, paper: a paper, quantity: best sequence, published: "110", ours_reference: "011",
-    status: differs, note: noise}
+    note: noise}
 """
 
 

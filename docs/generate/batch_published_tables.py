@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 from table_parts import REPOSITORY, page
 
-from schedlab.evaluation.claims import ClaimSettings, read_claims
+from schedlab.evaluation.claims import Claim, read_claims
 
 TRACES = {"lublin-1": "Lublin-1", "sdsc": "SDSC-SP2", "hpc2n": "HPC2N", "lublin-2": "Lublin-2"}
 LEDGER = {"lublin-1": "lublin1", "sdsc": "sdsc-sp2", "hpc2n": "hpc2n", "lublin-2": "lublin2"}  # as the claims call them
@@ -101,7 +101,7 @@ def batch_published_tests_learned(results: Path) -> str:
     return page(header, rows, "llrrrrr")
 
 
-def _ledger() -> dict[str, ClaimSettings]:
+def _ledger() -> dict[str, Claim]:
     return {claim.id: claim for claim in read_claims(REPOSITORY / "conf", "batch")["batch"].claims}
 
 

@@ -16,7 +16,8 @@ the row, the column and the format.
     <!-- value hetero_contended.csv; policy=reinforce-contended; max ratio_to_chosen_pair; .0% -->93 %<!-- end -->
 
 One row must match, unless the column has one of `min`, `max`, `mean`, `median`, `sum`, `count` before it.
-A test holds every page to what this program writes.
+Below a table of recorded results stands when they were recorded, and where the code or the configuration has changed
+since, a line that says so (records.py). A test holds every page to what this program writes, that line left out.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import adaptation_tables
@@ -32,11 +34,13 @@ import batch_tables
 import cloud_page_tables
 import core_tables
 import errata_tables
+import headline_tables
 import hetero_tables
 import pandas as pd
 import ramp_tables
+from records import Outdated, note, today, without_marks
 from scale_tables import scale_limits, scale_machines, scale_measured, scale_slurm, scale_worked_out
-from table_parts import REPOSITORY, between, one, page, percent, seeds_of, share
+from table_parts import REPOSITORY, one, page, percent
 
 from schedlab.config.files import write_text
 from schedlab.evaluation.claims import read_claims
@@ -90,63 +94,7 @@ def workflow_whole(results: Path) -> str:
     return told + (f"; the whole run took {taken}." if taken else ".")
 
 
-def headlines(results: Path) -> str:
-    """What each study found in its largest recorded run, beside what was published."""
-    ledgers = {
-        name: {claim.id: claim for claim in ledger.claims} for name, ledger in read_claims(REPOSITORY / "conf").items()
-    }
-    accuracy = ledgers["adaptation"]["best-learned"]
-    mean = re.search(r"mean is 0(\.\d+)", accuracy.note)
-    hetero = pd.read_csv(results / "hetero_contended.csv")
-    ratios = hetero.loc[hetero["policy"] == "reinforce-contended", "ratio_to_chosen_pair"]
-    batch = pd.read_csv(results / "batch_rollouts.csv")
-    chosen = [
-        one(batch, learner="rollout", trace=x, backfill="none", against="chosen by mean") for x in ("hpc2n", "sdsc")
-    ]
-    ramp = pd.read_csv(results / "ramp_learning.csv", dtype={"by_seed": str})
-    learned = one(ramp, scenario="published_a", policy="afterstate")
-    seeds = " ".join(map(share, seeds_of(learned["by_seed"])))
-    fixed = ramp[(ramp["scenario"] == "published_a") & ramp["policy"].str.startswith("fixed-")]["blocking_rate"].min()
-    time = ledgers["cloud"]["time-reduction"]
-    less = cloud_page_tables.less_than_start(results, "time")
-    rows = [
-        [
-            "`adaptation`",
-            "mean accuracy over five scenarios, best learned policy in reference mode",
-            f"{share(accuracy.ours_reference, 4)} (chosen by this number among 18 runs, as published; their mean is "
-            f"{mean[1]})",
-            f"{share(accuracy.published, 4)}",
-        ],
-        [
-            "`hetero`",
-            "`contended`: bounded slowdown of REINFORCE over that of the pair chosen on validation",
-            f"{ratios.mean():.2f} (seeds {ratios.min():.2f} to {ratios.max():.2f})",
-            "no numbers",
-        ],
-        [
-            "`batch`",
-            "bounded slowdown of rollouts over that of the rule chosen on validation: HPC2N; SDSC-SP2",
-            f"{'; '.join(map(between, chosen))} (five seeds)",
-            "on its own windows alone",
-        ],
-        [
-            "`ramp`",
-            "blocking rate of learned values, published setting, beta A, PipeDream's graphs (best fixed degree "
-            f"{share(fixed)})",
-            f"{share(learned['blocking_rate'])} (seeds {seeds})",
-            share(ledgers["ramp"]["blocking-pac-ml-a"].published),
-        ],
-        [
-            "`cloud`",
-            time.quantity,
-            f"{time.ours_repaired:g} (seeds {less.min():.1f} to {less.max():.1f})",
-            f"{time.published:g}",
-        ],
-    ]
-    return page(["study", "quantity", "here", "published"], rows)
-
-
-OWN = (processes_threads, workflow_cost, workflow_whole, headlines)
+OWN = (processes_threads, workflow_cost, workflow_whole)
 SCALE = (scale_limits, scale_machines, scale_measured, scale_worked_out, scale_slurm)
 STUDIES = (
     adaptation_tables.TABLES,
@@ -154,12 +102,18 @@ STUDIES = (
     cloud_page_tables.TABLES,
     core_tables.TABLES,
     errata_tables.TABLES,
+    headline_tables.TABLES,
     hetero_tables.TABLES,
     ramp_tables.TABLES,
 )
 TABLES: dict[str, Callable[[Path], str]] = {
     function.__name__: function for functions in (*STUDIES, SCALE, OWN) for function in functions
 }
+
+
+@cache
+def _claims(study: str) -> pd.DataFrame:
+    return pd.DataFrame([vars(claim) for claim in read_claims(REPOSITORY / "conf", study)[study].claims])
 
 
 def value(place: str, results: Path) -> str:
@@ -171,11 +125,7 @@ def value(place: str, results: Path) -> str:
     if len(parts) != 4:
         raise ValueError(f"value {place}: four parts are needed: the file; the row; the column; the format")
     file, row, column, form = parts
-    if file.startswith("claims/"):
-        study = file.removeprefix("claims/")
-        rows = pd.DataFrame([vars(claim) for claim in read_claims(REPOSITORY / "conf", study)[study].claims])
-    else:
-        rows = pd.read_csv(results / file)
+    rows = _claims(file.removeprefix("claims/")) if file.startswith("claims/") else pd.read_csv(results / file)
     aggregate, _, name = column.rpartition(" ")
     keys = [condition.partition("=")[::2] for condition in row.split(", ") if condition]
     unknown = [key for key in [name, *(key for key, _ in keys)] if key not in rows]
@@ -189,12 +139,19 @@ def value(place: str, results: Path) -> str:
     return format(number, form).replace("%", " %")
 
 
-def refreshed(text: str, results: Path = REPOSITORY / "docs/results") -> str:
+def refreshed(text: str, results: Path = REPOSITORY / "docs/results", how: Outdated | None = None) -> str:
     """Return a page with every marked table and number written from the records. Raises KeyError for a name that is
     no table.
+
+    how  says what of a record is not today's; None: no page says so
     """
+
+    def block(match: re.Match[str]) -> str:
+        table = TABLES[match["name"]](results) + note(match["source"], results, how)
+        return f"{match[1]}{table.rstrip()}\n{match[4]}"
+
     text = VALUE.sub(lambda match: f"{match[1]}{value(match['place'], results)}{match[3]}", text)
-    return BLOCK.sub(lambda match: f"{match[1]}{TABLES[match['name']](results)}\n{match[4]}", text)
+    return BLOCK.sub(block, text)
 
 
 def pages() -> list[Path]:
@@ -202,21 +159,25 @@ def pages() -> list[Path]:
     return [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 
 
+def is_stale(text: str) -> bool:
+    """Whether a page is not what the records make, whatever it says of the code of today."""
+    return without_marks(refreshed(text)) != without_marks(text)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Bring the pages up to date, or say which are not."""
-    parser = argparse.ArgumentParser(description="Make the tables of the documentation anew from docs/results.")
+    parser = argparse.ArgumentParser(description="Make the tables of the documentation from docs/results.")
     parser.add_argument("--check", action="store_true", help="change nothing; status 1 where a page is not up to date")
-    check = parser.parse_args(arguments).check
-    stale = [
-        (path, new)
-        for path in pages()
-        if (new := refreshed(path.read_text(encoding="utf-8"))) != path.read_text(encoding="utf-8")
-    ]
-    for path, new in stale:
-        print(f"{path.relative_to(REPOSITORY)}: {'is not up to date' if check else 'brought up to date'}")
-        if not check:
+    check, stale, how = parser.parse_args(arguments).check, False, today()
+    for path in pages():
+        text = path.read_text(encoding="utf-8")
+        if check and is_stale(text):
+            stale = True
+            print(f"{path.relative_to(REPOSITORY)}: is not up to date")
+        elif not check and (new := refreshed(text, how=how)) != text:
+            print(f"{path.relative_to(REPOSITORY)}: brought up to date")
             write_text(path, new)
-    return int(check and bool(stale))
+    return int(stale)
 
 
 if __name__ == "__main__":

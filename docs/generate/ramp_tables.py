@@ -96,7 +96,7 @@ def ramp_graph_policy(results: Path) -> str:
         rates = {scenario: part["blocking_rate"] for scenario, part in own.groupby("scenario")}
         cells = [graph_cell(rates[scenario]) if scenario in rates else "-" for scenario in scenarios]
         seeds, times = own["seed"].nunique(), own["learning_cpu_s"]
-        said = ["oracle"] * (policy in knowing)
+        said = ["informed"] * (policy in knowing)
         if times.any() and seeds < found["seed"].nunique():
             said.append(f"{seeds} seed{'s' if seeds > 1 else ''}")
         if (fewer := own["episodes"].max()) < episodes:

@@ -10,7 +10,10 @@ import pandas as pd
 import pytest
 from page_parts import REPOSITORY, RESULTS
 
+from schedlab.config.files import file_hash, write_json
+
 import page_tables  # isort: skip
+import records  # isort: skip
 from table_parts import share  # isort: skip
 
 
@@ -20,7 +23,7 @@ def tables() -> list[Path]:
 
 
 def test_every_table_is_what_the_results_make():
-    stale = [path.name for path in page_tables.pages() if page_tables.refreshed(path.read_text()) != path.read_text()]
+    stale = [path.name for path in page_tables.pages() if page_tables.is_stale(path.read_text())]
     assert stale == [], "run: python docs/generate/page_tables.py"
 
 
@@ -69,11 +72,79 @@ def test_another_result_makes_another_table(tmp_path, monkeypatch, capsys):
     assert stale.read_text() != page
     monkeypatch.setattr(page_tables, "REPOSITORY", tmp_path)
     monkeypatch.setattr(page_tables, "pages", lambda: [stale])
-    monkeypatch.setattr(page_tables, "refreshed", lambda text: page)
+    monkeypatch.setattr(page_tables, "refreshed", lambda text, how=None: page)
     assert page_tables.main(["--check"]) == 1
     assert page_tables.main([]) == 0 and stale.read_text() == page
     assert page_tables.main(["--check"]) == 0
     assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == ["page.md", "page.md"]
+
+
+COLUMNS = (
+    "question,scenario,metric,policy,recipe,group,rival,ratio,ci_low,ci_high,learning_seeds,share_won,"
+    "ratio_to_hindsight,ratio_to_bound,verdict\n"
+)
+HEADLINE = """faster?,a,time,p-a,p,rules,r,0.5,0.4,0.6,5,0.8,0.55,,better
+faster?,a,time,p-a,p,all,s,0.9,0.8,0.95,5,0.7,0.92,1.5,better
+faster?,b,time,p-b,p,all,s,1.1,0.9,1.2,5,0.4,1.2,1.6,not distinguishable
+faster?,a+b,time,p,p,all,s,0.995,0.9,1.1,5,0.55,1.05,1.55,not distinguishable
+"""
+RECORD = {
+    "form": 1,
+    "study": "cloud",
+    "scale": "full",
+    "run": "full",
+    "options": "scale=full",
+    "results_version": 1,
+    "config_hash": "c",
+    "code_hash": "k",
+    "scenarios": {},
+    "packages": {},
+    "python": "3.11",
+    "commit": "01234567",
+    "date": "2026-12-01",
+    "machine": {},
+    "cpu_seconds": {},
+}
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """docs/results with a record of one study."""
+    (tmp_path / "cloud").mkdir()
+    (tmp_path / "cloud/headline.csv").write_text(COLUMNS + HEADLINE)
+    tables_there = {"headline.csv": file_hash(tmp_path / "cloud/headline.csv")}
+    write_json(tmp_path / "cloud/record.json", RECORD | {"tables": tables_there})
+    return tmp_path
+
+
+def test_the_headline_is_the_pooled_row_of_each_recorded_study(recorded):
+    lines = page_tables.TABLES["headlines"](recorded).splitlines()[2:]
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    assert [row[0] for row in cells] == ["`adaptation`", "`hetero`", "`batch`", "`ramp`", "`cloud`"]
+    answer = ["faster?", "`p`", "`s`", "0.995 [0.900, 1.100]", "not distinguishable", "5", "`full`, 2026-12-01"]
+    assert cells[-1][1:] == answer
+    assert {tuple(row[2:4]) for row in cells[:-1]} == {("", "")}
+    assert page_tables.TABLES["cloud_headline"](recorded).count("\n") == 5
+
+
+def test_a_page_says_with_what_a_table_was_recorded_and_only_the_generator_whether_that_is_today(recorded):
+    page = "<!-- from docs/results/cloud/headline.csv: cloud_headline -->\n<!-- end of cloud_headline -->\nmore"
+    found = page_tables.refreshed(page, recorded)
+    assert "2026-12-01" in found and "01234567" in found and "earlier" not in found
+    marked = page_tables.refreshed(page, recorded, how=lambda record: "code")
+    assert "earlier code" in marked and records.without_marks(marked) == found
+    both = "<!-- from docs/results: headlines -->\n<!-- end of headlines -->"
+    marked = page_tables.refreshed(both, recorded, how=lambda record: "configuration")
+    assert "earlier configuration" in marked
+    assert records.without_marks(marked) == page_tables.refreshed(both, recorded)
+
+
+def test_tables_of_scripts_say_that_they_lack_hashes_and_speeds_do_not():
+    notes = {
+        name: records.note(f"docs/results/{name}", RESULTS)
+        for name in ("ramp_rules.csv", "hetero_speed.csv", "core_starts.csv")
+    }
+    assert [bool(text) for text in notes.values()] == [True, False, False]
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_the_readme_shows_a_small_picture_and_a_headline_of_each_study(repositor
     picture = (repository / f"docs/pictures/{study}.png").read_bytes()
     assert picture.startswith(b"\x89PNG") and len(picture) < 120_000
     headline = readme.split("<!-- from docs/results: headlines -->", 1)[1].split("<!-- end of headlines -->", 1)[0]
-    assert headline.count(f"| `{study}` |") == 1
+    assert f"| `{study}` |" in headline
 
 
 def test_no_two_test_modules_have_one_name(repository: Path) -> None:

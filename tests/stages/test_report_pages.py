@@ -35,8 +35,9 @@ headline:
   note: "other <i>numbers</i> {{ 7 * 7 }}"
 claims:
   - {id: guess, paper: "A & B", quantity: "cost </script><b>x</b>", published: 0.0,
-    ours_reference: 0.0, status: reproduced}
-  - {id: other, paper: "A & B", table: "T1", quantity: "sequence", published: "011", status: open}
+    ours_reference: 0.0}
+  - {id: other, paper: "A & B", table: "T1", quantity: "sequence", published: "011",
+    closes_with: "a run at scale full"}
 """
 
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 from schedlab.config.runtime.provenance import NOT_OUTPUTS, output_hashes
 from schedlab.evaluation.manifest import NAME as MANIFEST
 
-COPIED = ("Snakefile", "workflow", "profiles", "src", "resources", "tests/toy_study")
+COPIED = ("Snakefile", "workflow", "profiles", "src", "resources", "tests/toy_study", "docs/results")
 
 
 OWN_RULE = """class Two:

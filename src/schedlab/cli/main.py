@@ -14,6 +14,7 @@ import schedlab
 from schedlab.cli.manifest import add_manifest_commands
 from schedlab.cli.options import Parser
 from schedlab.cli.platform import add_platform_commands
+from schedlab.cli.record import add_record_command
 from schedlab.cli.sim import add_sim_commands
 from schedlab.cli.trace import add_trace_commands
 from schedlab.config.errors import UserError
@@ -120,6 +121,7 @@ def _parser(first: str) -> argparse.ArgumentParser:
     parameters.set_defaults(run=_run_parameters)
 
     add_manifest_commands(commands)
+    add_record_command(commands, conf)
     add_trace_commands(commands)
     add_platform_commands(commands)
     add_sim_commands(commands)

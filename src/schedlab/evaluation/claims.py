@@ -1,9 +1,13 @@
 """The ledger of published claims (conf/claims/<study>.yaml): what a paper says, what comes out here, and whether the
 two agree.
+
+A value of ours is read from a recorded table (evaluation/recorded_values.py), or stands in the file where a test holds
+it and no table does. The status is worked out from the values.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -13,9 +17,13 @@ from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.readers import option_names, read_yaml
 from schedlab.config.schema import Settings, setting, validate
 from schedlab.config.settings import NAME, Names
+from schedlab.evaluation.recorded_values import RecordedSettings, recorded_value
 
 Value = float | str | None
-STATUSES = ("reproduced", "repaired", "differs", "open")
+Status = Literal["reproduced", "repaired", "differs", "open"]
+STATUSES: tuple[Status, ...] = ("reproduced", "repaired", "differs", "open")
+OURS = ("ours_reference", "ours_repaired")
+RANGE = re.compile(r"([\d.e+-]+) to ([\d.e+-]+)")
 
 
 class ClaimSettings(Settings):
@@ -27,19 +35,27 @@ class ClaimSettings(Settings):
     paper: str = setting(doc="where it was published", min_length=1)
     table: str = setting("", doc="table, figure or section of the paper")
     quantity: str = setting(doc="what is claimed, with its unit where it has one", min_length=1)
-    published: Value = setting(None, doc="the published value")
-    ours_reference: Value = setting(None, doc="ours in reference mode, which follows the published system")
-    ours_repaired: Value = setting(None, doc="ours in default mode, with the published system's defects repaired")
+    published: Value = setting(None, doc="the published value; a range as the text '0.01 to 0.15'")
+    ours_reference: Value | RecordedSettings = setting(
+        None, doc="ours in reference mode, which follows the published system"
+    )
+    ours_repaired: Value | RecordedSettings = setting(
+        None, doc="ours in default mode, with the published system's defects repaired"
+    )
     tolerance: float | None = setting(
         None, doc="largest difference at which numbers agree; none: they have to be equal", ge=0
     )
-    status: Literal["reproduced", "repaired", "differs", "open"] = setting(
-        doc="reproduced: reference mode agrees; repaired: a defect, mended here, that reference mode shows where it "
-        "has a number; "
-        "differs: does not agree; open: not measured yet"
-    )
     note: str = setting("", doc="what has to be known to read the values")
     command: str = setting("", doc="what measures ours")
+    closes_with: str = setting("", doc="of a claim without a value of ours: what would give one")
+
+
+class Claim(ClaimSettings):
+    """A claim with its values read and its status worked out."""
+
+    ours_reference: Value = setting(None, doc="ours in reference mode")
+    ours_repaired: Value = setting(None, doc="ours in default mode")
+    status: Status = setting(doc="how the values stand to each other: status_of")
 
 
 class ResultSettings(Settings):
@@ -69,16 +85,44 @@ class ClaimsSettings(Settings):
     claims: tuple[ClaimSettings, ...] = setting((), doc="its claims in the order of printing")
 
 
+class Ledger(ClaimsSettings):
+    """The ledger of one study with its values read."""
+
+    claims: tuple[Claim, ...] = setting((), doc="its claims in the order of printing")
+
+
 def agree(published: Value, ours: Value, tolerance: float | None) -> bool:
-    """Tell whether two known values agree: numbers within the tolerance (and the rounding of floats), texts exactly."""
+    """Tell whether two known values agree: numbers within the tolerance (and the rounding of floats), a number with a
+    range that holds it, texts exactly.
+    """
     if published is None or ours is None:
         return False
+    if isinstance(published, str) and isinstance(ours, float) and (ends := RANGE.fullmatch(published)):
+        return float(ends[1]) - (tolerance or 0.0) <= ours <= float(ends[2]) + (tolerance or 0.0)
     if isinstance(published, str) or isinstance(ours, str):
         return published == ours
     return abs(published - ours) <= (tolerance or 0.0) + 1e-12 * abs(published)
 
 
-def read_claims(folder: Path | str, study: str | None = None) -> dict[str, ClaimsSettings]:
+def status_of(published: Value, reference: Value, repaired: Value, tolerance: float | None) -> Status:
+    """Return how our values stand to the published one.
+
+    open        we have no value
+    reproduced  reference mode agrees
+    repaired    reference mode agrees, or nothing was published, and the default mode has another value: a defect
+    differs     else
+    """
+    if reference is None and repaired is None:
+        return "open"
+    defect = None not in (reference, repaired) and not agree(reference, repaired, tolerance)
+    if published is None:
+        return "repaired" if defect else "differs"
+    if not agree(published, reference, tolerance):
+        return "differs"
+    return "repaired" if defect and not agree(published, repaired, tolerance) else "reproduced"
+
+
+def read_claims(folder: Path | str, study: str | None = None) -> dict[str, Ledger]:
     """Return study -> ledger of a configuration folder, all or one. Raises UserErrors, every mistake at once."""
     names = option_names(Path(folder) / "claims")
     if study is not None and study not in names:
@@ -87,7 +131,7 @@ def read_claims(folder: Path | str, study: str | None = None) -> dict[str, Claim
             where=f"{Path(folder) / 'claims'}",
             remedy=did_you_mean(study, names),
         )
-    ledgers: dict[str, ClaimsSettings] = {}
+    ledgers: dict[str, Ledger] = {}
     errors: list[UserError] = []
     for name in names if study is None else [study]:
         try:
@@ -99,17 +143,41 @@ def read_claims(folder: Path | str, study: str | None = None) -> dict[str, Claim
     return ledgers
 
 
-def read_ledger(file: Path, name: str) -> ClaimsSettings:
-    """Return the ledger that a file holds for the study of a name. Raises UserErrors."""
+def read_ledger(file: Path, name: str) -> Ledger:
+    """Return the ledger that a file holds for the study of a name, its values read from docs/results beside conf/.
+    Raises UserErrors.
+    """
     composed = Composed(read_yaml(file), ((file, ()),))
-    ledger = validate(ClaimsSettings, composed.values, composed.locate)
-    if errors := list(_contradictions(ledger, name, composed)):
+    written = validate(ClaimsSettings, composed.values, composed.locate)
+    errors = list(_contradictions(written, name, composed))
+    claims = []
+    for position, claim in enumerate(written.claims):
+        try:
+            claims.append(_claim(claim, file.parents[2] / "docs/results", composed, position))
+        except UserError as error:
+            errors += error.errors
+    if errors:
         raise UserErrors(errors)
-    return ledger
+    return Ledger(name=written.name, headline=written.headline, claims=tuple(claims))
+
+
+def _claim(claim: ClaimSettings, results: Path, composed: Composed, position: int) -> Claim:
+    """A claim with its values read. Raises UserError, also for one that does not say what would close it."""
+    ours: dict[str, Value] = {}
+    for key in OURS:
+        value, where = getattr(claim, key), composed.locate(("claims", position, key))
+        ours[key] = recorded_value(value, results, where) if isinstance(value, RecordedSettings) else value
+    status = status_of(claim.published, ours[OURS[0]], ours[OURS[1]], claim.tolerance)
+    if (status == "open") != bool(claim.closes_with):
+        where = composed.locate(("claims", position, "closes_with"))
+        is_open = f"the claim '{claim.id}' is {status}"
+        expected = "the command or the data that would give a value of ours" if status == "open" else "no such key"
+        raise UserError(is_open, where=where, expected=expected)
+    return Claim(**{**dict(claim), **ours, "status": status})
 
 
 def _contradictions(ledger: ClaimsSettings, name: str, composed: Composed) -> Iterator[UserError]:
-    """Yield what types cannot see: a wrong name, an id twice, a status that the values do not bear out."""
+    """Yield what types cannot see: a wrong name, an id twice."""
     if ledger.name != name:
         yield UserError(
             f"the name is '{ledger.name}'",
@@ -126,39 +194,9 @@ def _contradictions(ledger: ClaimsSettings, name: str, composed: Composed) -> It
         if known not in ids:
             where = composed.locate(("headline", "published", position))
             yield UserError(f"there is no claim '{known}'", where=where, remedy=did_you_mean(known, ids))
-    for position, claim in enumerate(ledger.claims):
-        where = composed.locate(("claims", position, "status"))
-        if claim.status == "reproduced" and not agree(claim.published, claim.ours_reference, claim.tolerance):
-            values = f"published {claim.published}, ours_reference {claim.ours_reference}, tolerance {claim.tolerance}"
-            yield UserError(
-                f"the claim '{claim.id}' is not reproduced: {values}",
-                where=where,
-                expected="values that agree, or status differs",
-            )
-        numbers = isinstance(claim.published, float) and isinstance(claim.ours_reference, float)
-        agrees = agree(claim.published, claim.ours_reference, claim.tolerance)
-        if claim.status == "repaired" and claim.ours_repaired is None:
-            yield UserError(
-                f"the claim '{claim.id}' is repaired and has no value", where=where, expected="ours_repaired"
-            )
-        if claim.status == "repaired" and numbers and not agrees:
-            values = f"published {claim.published}, ours_reference {claim.ours_reference}, tolerance {claim.tolerance}"
-            yield UserError(
-                f"reference mode does not show the defect of '{claim.id}': {values}",
-                where=where,
-                expected="status differs",
-            )
-        if claim.status == "differs" and agrees:
-            yield UserError(
-                f"the claim '{claim.id}' differs, and its values agree",
-                where=where,
-                expected="status reproduced or repaired",
-            )
-        if claim.status == "open" and (claim.ours_reference, claim.ours_repaired) != (None, None):
-            yield UserError(f"the claim '{claim.id}' is open and has a value", where=where, expected="another status")
 
 
-def rows(ledgers: dict[str, ClaimsSettings]) -> Iterator[dict[str, Value]]:
+def rows(ledgers: dict[str, Ledger]) -> Iterator[dict[str, Value]]:
     """Yield each claim as a flat row with its study in front."""
     for name, ledger in ledgers.items():
         for claim in ledger.claims:

@@ -18,7 +18,7 @@ from schedlab.config.runtime.parts import read_part
 from schedlab.config.schema import validate
 from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation import tables
-from schedlab.evaluation.claims import STATUSES, ClaimSettings, ClaimsSettings, Value, read_ledger
+from schedlab.evaluation.claims import STATUSES, Claim, Ledger, Value, read_ledger
 from schedlab.figures.html import render
 from schedlab.figures.index import SIZES
 from schedlab.figures.order import APART
@@ -109,7 +109,7 @@ def benchmarks_page(results: Path, target: Path) -> None:
     write_text(target, render(TEMPLATES, "benchmarks.html", title=title, costs=job_costs(results)))
 
 
-def _lead(folder: Path, ledger: ClaimsSettings | None) -> dict[str, Any]:
+def _lead(folder: Path, ledger: Ledger | None) -> dict[str, Any]:
     """Return what leads of a study: its headlines, and the published values beside them."""
     study = _study(folder)
     metric, chosen = headline_metric(study.metrics), ledger.headline if ledger else None
@@ -130,12 +130,12 @@ def _scenarios(trained_on: str) -> str:
     return f"{number} scenarios" if number > 3 else trained_on.replace("+", " + ")
 
 
-def _ours(claim: ClaimSettings) -> str:
+def _ours(claim: Claim) -> str:
     both = {"reference": claim.ours_reference, "repaired": claim.ours_repaired}
     return ", ".join(f"{_claimed(value)} {mode}" for mode, value in both.items() if value is not None) or "not measured"
 
 
-def _place(claim: ClaimSettings) -> str:
+def _place(claim: Claim) -> str:
     return f"{claim.paper}: {claim.table}" if claim.table else claim.paper
 
 
@@ -155,7 +155,7 @@ def _confidence(folder: Path) -> float:
     return validate(StatisticsSettings, read_part(folder / "config/summarise.yaml").get("statistics") or {}).confidence
 
 
-def _ledger(ledgers: Mapping[str, Path], study: str) -> ClaimsSettings | None:
+def _ledger(ledgers: Mapping[str, Path], study: str) -> Ledger | None:
     return read_ledger(ledgers[study], study) if study in ledgers else None
 
 

@@ -58,15 +58,3 @@ def test_power_of_a_free_core() -> None:
     for form, changes in (("ours_reference", PLATFORM_REFERENCE["pstates"]), ("ours_repaired", {})):
         state = PstateSettings(**changes).states()[2]
         assert getattr(LEDGER["free-core-power"], form) == f"{state.power:g} {state.model_power:g}"
-
-
-def test_the_status_says_what_the_values_say() -> None:
-    for claim in LEDGER.values():
-        if claim.status == "reproduced":
-            assert agree(claim.published, claim.ours_reference, claim.tolerance), claim.id
-        if claim.status == "repaired":
-            assert claim.ours_repaired is not None and not agree(
-                claim.published, claim.ours_repaired, claim.tolerance
-            ), claim.id
-        if claim.status == "open":
-            assert claim.ours_reference is None and claim.ours_repaired is None, claim.id

@@ -27,11 +27,15 @@ from schedlab.config.runtime.provenance import PLANNED_SOURCE, source_hash
 UNFROZEN = ("scales", "where", "names", "files", "file", "recipe", "varied")
 
 
-def frozen_parts(experiment: Experiment) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (path relative to the working directory, values) of every part of the experiment, shared ones once."""
+def frozen_parts(experiment: Experiment, only: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (path relative to the working directory, values) of every part of the experiment, or of one study; shared
+    ones once.
+    """
     seen: set[str] = set()
     code = _StageCode(experiment)
     for study, records in experiment.studies.items():
+        if only not in ("", study):
+            continue
         for scenario, record in records.scenarios.items():
             for part in record["parts"]:
                 path = experiment.part_file(study, scenario, part)
@@ -57,6 +61,13 @@ def frozen_parts(experiment: Experiment) -> Iterator[tuple[str, dict[str, Any]]]
             folder = f"{experiment.results}/{study}/config"
             yield f"{folder}/summarise.yaml", {**summarise_part(experiment, study), MADE_BY: summarised}
             yield f"{folder}/draw.yaml", {**draw_part(experiment, study), MADE_BY: drawn}
+
+
+def parts_of_tables(experiment: Experiment, study: str) -> dict[str, dict[str, Any]]:
+    """Return path -> values of all frozen parts that the tables of a study depend on: all but that of its figures."""
+    parts = {path: values for path, values in frozen_parts(experiment, study) if not path.endswith("/config/draw.yaml")}
+    experiment.cache.save()
+    return parts
 
 
 class _StageCode:

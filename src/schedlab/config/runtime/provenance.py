@@ -22,6 +22,9 @@ from schedlab.config.runtime.parts import MADE_BY, configuration_hash, read_part
 
 PLANNED_SOURCE = ".schedlab/source"  # the hash of all sources when the parts were frozen
 
+# Files and folders of a checkout that decide results.
+DECIDING = ("src", "conf", "workflow", "resources", "Snakefile", "requirements.txt")
+
 # Names of files and folders that no manifest lists: what differs from run to run, and what is only kept to save time.
 NOT_OUTPUTS = ("*provenance.json", "manifest.json", ".*", "progress", "store", "logs", "benchmarks", "*.log", "*.tsv")
 
@@ -243,6 +246,15 @@ def _git_state() -> dict[str, Any]:
         return {"commit": None}
     changes = _git(root, "status", "--porcelain", "--untracked-files=no")
     return {"commit": _git(root, "rev-parse", "HEAD"), "modified": bool(changes)}
+
+
+def uncommitted_files() -> list[str]:
+    """Return what decides results and is not in the commit of the checkout that the package lies in: changed and new
+    files below DECIDING; none where no checkout tracks the package.
+    """
+    root = _git(Path(schedlab.__file__).parent, "rev-parse", "--show-toplevel") if _git_state()["commit"] else None
+    told = _git(Path(root), "status", "--porcelain", "--", *DECIDING) if root else None
+    return sorted(line[2:].split(" -> ")[-1].strip() for line in (told or "").splitlines())
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -1,0 +1,77 @@
+"""The answers of the studies, as `schedlab record` wrote them: docs/results/<study>/headline.csv."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+from table_parts import REPOSITORY, page
+
+from schedlab.config.readers import read_yaml
+from schedlab.evaluation.recorded import read_rows, read_study_record
+
+STUDIES = ("adaptation", "hetero", "batch", "ramp", "cloud")
+NOT_RECORDED = "not recorded yet; `make figures` prints the verdict of scale `small`"
+Row = Mapping[str, str]
+
+
+def headlines(results: Path) -> str:
+    """A row for each question: the policy against the best of all rivals, over all scenarios of the question."""
+    rows = []
+    for study in STUDIES:
+        found = [[f"`{study}`", *cells] for cells in _answers(study, results)]
+        asked = _questions(study) or [""]
+        rows += found or [[f"`{study}`", question, "", "", NOT_RECORDED, "", "", ""] for question in asked[:1]]
+    header = ["study", "question", "policy", "best rival", "ratio [95 % interval]", "verdict", "seeds", "recorded"]
+    return page(header, rows)
+
+
+def _answers(study: str, results: Path) -> Iterator[list[str]]:
+    if not (results / study / "headline.csv").is_file():
+        return
+    record = read_study_record(results / study)
+    rows = [row for row in read_rows(results, f"{study}/headline") if row["group"] == "all"]
+    for question in dict.fromkeys(row["question"] for row in rows):
+        own = [row for row in rows if row["question"] == question]
+        pooled = [row for row in own if "+" in row["scenario"]] or own
+        for row in pooled:
+            cells = [f"`{row['policy']}`", f"`{row['rival']}`", _ratio(row), row["verdict"], row["learning_seeds"]]
+            yield [question, *cells, f"`{record.run}`, {record.date}"]
+
+
+def study_headline(results: Path, study: str) -> str:
+    """All rows of a study's headline: by question and scenario, the best rival of each group."""
+    if not (results / study / "headline.csv").is_file():
+        return NOT_RECORDED[0].upper() + NOT_RECORDED[1:] + "."
+    rows = []
+    for row in read_rows(results, f"{study}/headline"):
+        bounds = [_plain(row["ratio_to_hindsight"]), _plain(row["ratio_to_bound"])]
+        won = f"{100 * float(row['share_won']):.0f} %" if row["share_won"] else ""
+        names = [row["question"], row["scenario"], f"`{row['policy']}`", row["group"], f"`{row['rival']}`"]
+        rows.append([*names, _ratio(row), row["verdict"], won, *bounds])
+    header = ["question", "scenario", "policy", "group", "best rival", "ratio [95 % interval]", "verdict", "units won"]
+    return page([*header, "to the best in hindsight", "to the bound"], rows)
+
+
+def _ratio(row: Row) -> str:
+    interval = f" [{_plain(row['ci_low'])}, {_plain(row['ci_high'])}]" if row["ci_low"] and row["ci_high"] else ""
+    return _plain(row["ratio"]) + interval
+
+
+def _plain(text: str) -> str:
+    return f"{float(text):.3f}" if text else ""
+
+
+def _questions(study: str) -> list[str]:
+    """The questions of a study's configuration."""
+    return [asked["question"] for asked in read_yaml(REPOSITORY / f"conf/study/{study}.yaml").get("headline") or ()]
+
+
+def _named(study: str) -> Callable[[Path], str]:
+    table = partial(study_headline, study=study)
+    table.__name__ = f"{study}_headline"  # type: ignore[attr-defined]
+    return table
+
+
+TABLES: tuple[Callable[[Path], str], ...] = (headlines, *map(_named, STUDIES))

@@ -1,0 +1,77 @@
+"""What a page says below a table: when and with what it was recorded, and whether that is what the code makes today."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from table_parts import REPOSITORY
+
+from schedlab.config import experiment
+from schedlab.config.composition import Compositions
+from schedlab.config.runtime.freeze import parts_of_tables
+from schedlab.config.runtime.options import overrides_of
+from schedlab.evaluation.recorded import RECORD, StudyRecord, outdated, read_records, read_study_record
+from schedlab.evaluation.recording import planned_made
+from schedlab.stages.studies import find_study
+
+HASHED_SINCE = "2026-11-24"  # the first day on which a table was recorded by the workflow
+OF_SCRIPTS = re.compile(r"docs/results/(adaptation|batch|cloud|hetero|ramp)_(?!.*(speed|cpu|epoch|launch)).*\.csv")
+MARK = re.compile(r"\n\n\*Recorded with earlier [^\n]*\*")
+Outdated = Callable[[StudyRecord], str]  # what of a record is not today's
+
+
+def note(source: str, results: Path, how: Outdated | None = None) -> str:
+    """Return the lines below a table that is made of a file; none for what records no results of a study.
+
+    source  as its block names it: docs/results/...
+    how     says what is not today's; None: nothing is said of it
+    """
+    if OF_SCRIPTS.fullmatch(source):
+        return f"\n\n*Recorded without hashes (before {HASHED_SINCE}).*\n"
+    if source == "docs/results":  # of all studies, whose rows say themselves when they were recorded
+        return "\n" + "".join(_mark(record, how) for record in read_records(results).values())
+    folder = results.joinpath(*Path(source).parent.parts[2:])
+    if folder == results or not (folder / RECORD).is_file():
+        return ""
+    record = read_study_record(folder)
+    commit = f", commit {record.commit[:12]}" if record.commit else ""
+    changed = f" and {len(record.uncommitted)} changed files" if record.uncommitted else ""
+    return f"\n\n*Recorded at scale {record.run} on {record.date}{commit}{changed}.*\n" + _mark(record, how)
+
+
+def _mark(record: StudyRecord, how: Outdated | None) -> str:
+    what = how(record) if how else ""
+    return f"\n*Recorded with earlier {what}: {record.study} ({record.date}).*\n" if what else ""
+
+
+def without_marks(text: str) -> str:
+    """Return a page without what depends on the code of today, which a test of the page does not compare."""
+    return MARK.sub("", text)
+
+
+def today() -> Outdated:
+    """Return what compares a record with a run that would be planned now; composes each scale once."""
+    made = Compositions(REPOSITORY / "conf")
+
+    @cache
+    def plan(options: str, scale: str) -> experiment.Experiment:
+        given = dict(re.findall(r"(variant|set)=('[^']*'|\S+)", options))
+        values = {key: value.strip("'") for key, value in given.items()}
+        overrides = overrides_of(values, REPOSITORY / "conf")
+        cached = REPOSITORY / f".schedlab/records-{scale}.json" if not values else None
+        shared = made if not values else None
+        return experiment.load(
+            REPOSITORY / "conf", scale, find_study, cached, shared, overrides, values.get("variant", "")
+        )
+
+    def how(record: StudyRecord) -> str:
+        loaded = plan(record.options, record.scale)
+        if record.study not in loaded.studies or not loaded.studies[record.study].scenarios:
+            return outdated(record, None)
+        planned = planned_made(parts_of_tables(loaded, record.study), record.study)
+        return outdated(record, record.model_copy(update=planned))
+
+    return how

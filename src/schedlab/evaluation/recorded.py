@@ -1,0 +1,132 @@
+"""Recorded results: docs/results/<study>/ holds tables of a finished run as CSV, and record.json what made them.
+
+`schedlab record` writes them (evaluation/recording.py). Pages, the README and the ledgers of claims read them here, and
+the older tables docs/results/*.csv, whose scripts wrote no record.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.files import file_hash
+from schedlab.config.readers import read_json
+from schedlab.config.schema import Settings, setting, validate
+
+RECORD = "record.json"
+TABLES = ("summary", "comparisons", "headline", "curves")
+EXPECTED = "a record as `schedlab record` writes it"
+AGAIN = "record the study again: schedlab record SCALE STUDY"
+
+
+class Made(Settings):
+    """What made some results."""
+
+    config_hash: str = setting(doc="hash of the frozen configuration")
+    code_hash: str = setting(doc="hash of the code that read it, and of the packages that it computes with")
+
+
+class StudyRecord(Made):
+    """What is known of the recorded tables of one study."""
+
+    form: int = setting(1, doc="form of this file", ge=1, le=1)
+    study: str = setting(doc="name of the study")
+    scale: str = setting(doc="scale of the run")
+    run: str = setting(doc="name of the run: the scale, and the variant where there is one")
+    options: str = setting(doc="what --config makes this run of")
+    results_version: int = setting(doc="version of the study's results")
+    scenarios: dict[str, Made] = setting(doc="scenario -> what made its scores")
+    packages: dict[str, str] = setting(doc="versions of the packages that decide numbers")
+    python: str = setting(doc="version of Python")
+    commit: str | None = setting(None, doc="commit of the code; null: not under version control")
+    uncommitted: tuple[str, ...] = setting((), doc="files that differ from the commit")
+    date: str = setting(doc="day of recording, in UTC")
+    machine: dict[str, int | str | None] = setting(doc="processor, cores and system that summarised the run")
+    cpu_seconds: dict[str, float] = setting(doc="workflow rule -> CPU time of its jobs")
+    tables: dict[str, str] = setting(doc="file -> SHA-256")
+
+
+def read_study_record(folder: Path) -> StudyRecord:
+    """Read the record in a folder. Raises UserError(s) where there is none, it is broken, or a table is not the one
+    that was recorded.
+    """
+    path = folder / RECORD
+    if not path.is_file():
+        raise UserError("there is no record", where=str(path), expected=EXPECTED, remedy=AGAIN)
+    values = read_json(path, EXPECTED)
+    if not isinstance(values, dict) or "form" not in values:
+        raise UserError("is no record of a study", where=str(path), expected=EXPECTED, remedy=AGAIN)
+    record = validate(StudyRecord, values, lambda keys: f"{path}: {'.'.join(map(str, keys))}")
+    for name, digest in record.tables.items():
+        if not (folder / name).is_file() or file_hash(folder / name) != digest:
+            what = "is not the table that was recorded" if (folder / name).is_file() else "is missing"
+            raise UserError(what, where=str(folder / name), expected=f"SHA-256 {digest}", remedy=AGAIN)
+    return record
+
+
+def read_records(results: Path) -> dict[str, StudyRecord]:
+    """Return folder's name -> record of all studies recorded in docs/results. Raises UserError(s), also for two records
+    of one run of a study.
+    """
+    found: dict[str, StudyRecord] = {}
+    places: dict[tuple[str, str], Path] = {}
+    for path in sorted(results.glob(f"*/{RECORD}")):
+        record = read_study_record(path.parent)
+        key = (record.study, record.options)
+        if other := places.get(key):
+            what = f"it records the study '{record.study}' ({record.options}), and so does {other}"
+            raise UserError(
+                what, where=str(path), expected="one record of a run", remedy="delete one of the two folders"
+            )
+        places[key] = path
+        found[path.parent.name] = record
+    return found
+
+
+def table_path(results: Path, name: str) -> Path:
+    """Return the file of a recorded table: 'cloud/summary' of a study's record, or an older 'batch_search.csv'. Raises
+    UserError where it is not there.
+    """
+    path = results / (name if name.endswith(".csv") else f"{name}.csv")
+    if not path.is_file():
+        known = [*(f"{file.parent.name}/{file.stem}" for file in results.glob("*/*.csv"))]
+        known += [file.name for file in results.glob("*.csv")]
+        raise UserError(f"there is no recorded table '{name}'", where=str(path), remedy=did_you_mean(name, known))
+    return path
+
+
+def read_rows(results: Path, name: str) -> tuple[Mapping[str, str], ...]:
+    """Return the rows of a recorded table as texts by column; empty where a value is missing. Raises UserError(s), also
+    for a study's table that is not the one that was recorded.
+    """
+    path = table_path(results, name)
+    return _rows(path, path.stat().st_mtime_ns, not name.endswith(".csv"))
+
+
+@lru_cache(maxsize=64)
+def _rows(path: Path, changed_ns: int, of_study: bool) -> tuple[Mapping[str, str], ...]:
+    del changed_ns
+    if of_study:
+        read_study_record(path.parent)
+    with path.open(encoding="utf-8", newline="") as lines:
+        return tuple(csv.DictReader(lines))
+
+
+def outdated(record: StudyRecord, today: StudyRecord | None) -> str:
+    """Return what of a record is not today's: 'code', 'configuration', 'code and configuration', or nothing.
+
+    today  what a run of the same scale would be made of now (recording.planned_record); None: the study is gone. Only
+           scenarios that can run on this machine are compared.
+    """
+    if today is None:
+        return "configuration"
+    both = [(made, today.scenarios[name]) for name, made in record.scenarios.items() if name in today.scenarios]
+    if record.scenarios.keys() == today.scenarios.keys():
+        both.append((record, today))
+    gone = record.results_version != today.results_version
+    configuration = gone or any(made.config_hash != now.config_hash for made, now in both)
+    code = any(made.code_hash != now.code_hash for made, now in both)
+    return " and ".join([*["code"] * code, *["configuration"] * configuration])

@@ -1,0 +1,130 @@
+"""A number of a recorded table, named by its table, row and column, as a ledger of claims names ours."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.schema import Settings, setting
+from schedlab.evaluation.recorded import read_rows
+
+Row = Mapping[str, str]
+AGGREGATES: Mapping[str, Callable[[list[float]], float]] = {
+    "mean": statistics.fmean,
+    "min": min,
+    "max": max,
+    "median": statistics.median,
+}
+
+
+class CellSettings(Settings):
+    """One number of a recorded table. What `over` leaves out is as in what is divided; its `row`, in the same table, is
+    added to that of what is divided.
+    """
+
+    table: str | None = setting(None, doc="a study's table as cloud/summary, or a file of docs/results")
+    row: dict[str, str | float] = setting({}, doc="column -> value that the rows have")
+    column: str | None = setting(None, doc="column of the number")
+    take: Literal["one", "mean", "min", "max", "median"] | None = setting(
+        None, doc="what is taken of the rows; one (default): a single row has these values"
+    )
+
+
+class RecordedSettings(CellSettings):
+    """A value worked out from recorded tables: times * (number / over - less), in the mean over `each`."""
+
+    table: str = setting(doc="a study's table as cloud/summary, or a file of docs/results")
+    column: str = setting(doc="column of the number")
+    over: CellSettings | None = setting(None, doc="number that it is divided by")
+    each: str | None = setting(None, doc="column: worked out for each of its values, then averaged")
+    less: float = setting(0.0, doc="what is subtracted")
+    times: float = setting(1.0, doc="what all is multiplied by")
+
+
+def recorded_value(asked: RecordedSettings, results: Path, where: str) -> float | str:
+    """Return the value that is asked for; a text where the cell holds one and nothing is worked out of it.
+
+    results  docs/results
+    where    file and key of what is asked, for errors. Raises UserError for a table, column or row that is not there,
+             for several rows, and for a text where a number is needed.
+    """
+    over = asked.over and CellSettings(
+        table=asked.over.table or asked.table,
+        row=asked.row | asked.over.row if asked.over.table in (None, asked.table) else asked.over.row,
+        column=asked.over.column or asked.column,
+        take=asked.over.take or asked.take,
+    )
+    groups: Iterable[Mapping[str, str]] = [{}]
+    if asked.each:
+        values = {row[asked.each] for row in _rows(asked, results, where, {}, (asked.each,))}
+        groups = [{asked.each: value} for value in sorted(values)]
+    found = [_number(asked, over, results, where, group) for group in groups]
+    text = found[0]
+    if isinstance(text, str):
+        return text
+    mean = statistics.fmean(value for value in found if not isinstance(value, str))
+    return asked.times * (mean - asked.less) if (asked.times, asked.less) != (1.0, 0.0) else mean
+
+
+def _number(asked: RecordedSettings, over: CellSettings | None, results: Path, where: str, group: Row) -> float | str:
+    value = _cell(asked, results, where, group)
+    if isinstance(value, str):
+        if over or asked.each or (asked.times, asked.less) != (1.0, 0.0):
+            raise UserError(f"'{value}' is no number", where=f"{where}.column", expected="a column of numbers")
+        return value
+    if over is None:
+        return value
+    divisor = _cell(over, results, f"{where}.over", group)
+    if isinstance(divisor, str) or divisor == 0.0:
+        raise UserError(f"nothing can be divided by {divisor!r}", where=f"{where}.over", expected="a number but 0")
+    return value / divisor
+
+
+def _cell(asked: CellSettings, results: Path, where: str, group: Row) -> float | str:
+    column = asked.column or ""
+    rows = _rows(asked, results, where, group, (column,))
+    if asked.take in (None, "one"):
+        if len({row[column] for row in rows}) > 1:
+            what = f"{len(rows)} rows of {asked.table} have these values"
+            raise UserError(what, where=f"{where}.row", expected="one, or `take: mean`")
+        try:
+            return float(rows[0][column])
+        except ValueError:
+            return rows[0][column]
+    try:
+        return AGGREGATES[asked.take or ""]([float(row[column]) for row in rows])
+    except ValueError as error:
+        raise UserError(str(error), where=f"{where}.column", expected="a column of numbers") from None
+
+
+def _rows(asked: CellSettings, results: Path, where: str, group: Row, columns: Sequence[str]) -> list[Row]:
+    """The rows of a table that have the values that are asked for, those of the group among them."""
+    table = asked.table or ""
+    try:
+        rows = read_rows(results, table)
+    except UserError as error:
+        raise UserError(error.what, where=f"{where}.table", expected=error.where, remedy=error.remedy) from None
+    names = list(rows[0]) if rows else []
+    for name in (*columns, *asked.row, *group):
+        if name not in names:
+            key = "column" if name in columns else "row"
+            what = f"the table {table} has no column '{name}'"
+            raise UserError(what, where=f"{where}.{key}", remedy=did_you_mean(name, names))
+    wanted = asked.row | dict(group)
+    found = [row for row in rows if all(_equal(row[name], value) for name, value in wanted.items())]
+    if not found:
+        raise UserError(f"no row of {table} has these values", where=f"{where}.row", expected=str(wanted))
+    return found
+
+
+def _equal(text: str, value: str | float) -> bool:
+    """Whether a cell has a value: texts as they are, numbers by what they are."""
+    if isinstance(value, str):
+        return text == value
+    try:
+        return float(text) == value
+    except ValueError:
+        return False

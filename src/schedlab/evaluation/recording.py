@@ -1,0 +1,210 @@
+"""Record a finished run: check that its tables are what the configuration and the code of now would make, and write
+them as CSV beside what made them.
+
+What is written of each table, so that a study's record stays below 2 MB: of the summary, the headline and the
+comparisons on test units everything; of the curves those of RETURN and of the measures in the summary, at most
+CURVE_POINTS points of each, its first, its last and as many evenly between.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schedlab.config.errors import UserError
+from schedlab.config.files import content_hash, file_hash, read_table, write_json, write_text
+from schedlab.config.readers import read_json
+from schedlab.config.runtime.parts import MADE_BY, configuration, configuration_hash, dump, read_part
+from schedlab.evaluation import tables
+from schedlab.evaluation.recorded import RECORD, TABLES, StudyRecord, read_records
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CURVE_POINTS, RETURN = 40, "return"
+ORIGIN = "tables.provenance.json"
+Parts = Mapping[str, Mapping[str, Any]]  # path of a frozen part -> its values
+
+
+def planned_made(parts: Parts, study: str) -> dict[str, Any]:
+    """Return the keys of a record that follow from the frozen parts of a study: hashes, version, packages."""
+    summary = next(values for path, values in parts.items() if path.endswith(f"/{study}/config/summarise.yaml"))
+    scored: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for path, values in parts.items():
+        if Path(path).name.startswith("evaluate-"):
+            scored.setdefault(values["scenario"], {})[Path(path).stem] = values
+    packages = {name: version for values in parts.values() for name, version in values[MADE_BY]["packages"].items()}
+    return {
+        "results_version": summary["results_version"],
+        "packages": dict(sorted(packages.items())),
+        "config_hash": content_hash([configuration(summary), {name: _made(jobs) for name, jobs in scored.items()}]),
+        "code_hash": summary[MADE_BY]["code"],
+        "scenarios": {name: _made(jobs) for name, jobs in sorted(scored.items())},
+    }
+
+
+def _made(jobs: Parts) -> dict[str, str]:
+    """What makes the scores of a scenario: its evaluation jobs name all before them by hash."""
+    return {
+        "config_hash": content_hash({name: configuration_hash(values) for name, values in jobs.items()}),
+        "code_hash": content_hash({name: values[MADE_BY]["code"] for name, values in jobs.items()}),
+    }
+
+
+def check_run(study: str, folder: Path, parts: Parts, again: str) -> None:
+    """Hold the results of a study in `folder` against the frozen parts of now; raises UserError where they were not
+    finished, or made by other code or configuration than these.
+
+    again  the command that makes the results
+    """
+    remedy = f"run it: {again}"
+    if not (folder / "config/summarise.yaml").is_file():
+        raise UserError(f"there are no results of the study '{study}'", where=str(folder), remedy=remedy)
+    origins = dict(_origins(folder, parts))
+    made = {path: read_json(origin, "the provenance of a job") for origin, path in origins.items() if origin.is_file()}
+    for path, planned in parts.items():
+        if not Path(path).is_file():
+            raise UserError("the run is not finished: this part is missing", where=path, remedy=remedy)
+        if Path(path).read_text(encoding="utf-8") != dump(planned):
+            raise _other_part(path, read_part(path), planned, made.get(path), again)
+    for origin, path in origins.items():
+        if not origin.is_file():
+            raise UserError("the run is not finished: this job has not run", where=str(origin), remedy=remedy)
+        if what := _unlike(parts[path], read_json(origin, "the provenance of a job")):
+            raise UserError(f"it was made by other {what} than is planned now", where=str(origin), remedy=remedy)
+    for name, digest in read_json(folder / ORIGIN, "the provenance of a job")["inputs"].items():
+        if not Path(name).is_file():
+            raise UserError("the tables were made from a file that is gone", where=name, remedy=remedy)
+        if file_hash(name) != digest:
+            raise UserError("the tables were made from another file than lies there", where=name, remedy=remedy)
+
+
+def _origins(folder: Path, parts: Parts) -> Iterator[tuple[Path, str]]:
+    """Yield (provenance of a job that must have run, its part); of preparing jobs those that left one."""
+    for path, values in parts.items():
+        place = Path(path)
+        if place.name == "learn.yaml":
+            for seed in values["policy"]["seeds"]:
+                yield place.parents[1] / f"seed-{seed}/provenance.json", path
+        elif place.name.startswith("evaluate-"):
+            bundle = place.stem.removeprefix("evaluate-")
+            yield place.parents[1] / f"evaluation/{bundle}.provenance.json", path
+    for origin in sorted(folder.glob("**/inputs/**/*provenance.json")):
+        if (path := read_json(origin, "the provenance of a job").get("config", "")) in parts:
+            yield origin, path
+    yield folder / ORIGIN, next(path for path in parts if path.endswith("/config/summarise.yaml"))
+
+
+def _unlike(planned: Mapping[str, Any], made: Mapping[str, Any]) -> str:
+    """What a job was made by other than its part says: configuration, code, or nothing."""
+    if made.get("config_hash") != configuration_hash(planned):
+        return "configuration"
+    return "code" if made.get("code_hash") != planned[MADE_BY]["code"] else ""
+
+
+def _other_part(
+    path: str, found: Mapping[str, Any], planned: Mapping[str, Any], made: Mapping[str, Any] | None, again: str
+) -> UserError:
+    """The mistake of a frozen part that is not the one of now."""
+    if made and not _unlike(planned, made):
+        remedy = f"delete it and run snakemake, which writes it again: {again}"
+        return UserError("the frozen part was edited by hand", where=path, remedy=remedy)
+    if found.get("results_version") != planned.get("results_version"):
+        versions = f"version {found.get('results_version')} of the study's results"
+        expected = f"version {planned.get('results_version')}"
+        return UserError(f"these are of {versions}", where=path, expected=expected, remedy=f"run it again: {again}")
+    what = "code" if configuration(found) == configuration(planned) else "configuration"
+    remedy = f"run it again: {again}"
+    return UserError(f"the results were made by other {what} than is planned now", where=path, remedy=remedy)
+
+
+def write_study_record(folder: Path, target: Path, record: Mapping[str, Any], *, headline: bool) -> StudyRecord:
+    """Write the tables of the results in `folder`, and the record with their hashes, as the folder `target`; a record
+    that lies there is replaced as a whole. Raises UserError where nothing may be written.
+
+    headline  whether the study has one, so that its table must be there
+    """
+    _check_target(target, record)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    new = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        new.chmod(0o755)
+        for name in TABLES:
+            if name != "headline" or headline or (folder / "headline.parquet").is_file():
+                write_text(new / f"{name}.csv", csv_text(_shown(name, folder)))
+        hashes = {path.name: file_hash(path) for path in sorted(new.glob("*.csv"))}
+        made = StudyRecord(**record, tables=hashes)
+        write_json(new / RECORD, made.model_dump(mode="json"))
+        _take_place(new, target)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+    return made
+
+
+def _check_target(target: Path, record: Mapping[str, Any]) -> None:
+    for name, other in read_records(target.parent).items() if target.parent.is_dir() else ():
+        if (other.study, other.options) == (record["study"], record["options"]) and name != target.name:
+            what = f"{target.parent / name / RECORD} records this run of the study '{other.study}', too"
+            raise UserError(what, where=str(target / RECORD), expected="one record of a run", remedy="delete it first")
+    known = {RECORD, *(f"{name}.csv" for name in TABLES)}
+    if target.exists() and (others := sorted({path.name for path in target.iterdir()} - known)):
+        remedy = "move it elsewhere: the folder of a record is replaced as a whole"
+        raise UserError("is no part of a record", where=str(target / others[0]), remedy=remedy)
+
+
+def _take_place(new: Path, target: Path) -> None:
+    """Put the folder `new` in the place of `target`; where that fails, what was there is there again."""
+    if not target.exists():
+        new.rename(target)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    target.replace(old)
+    try:
+        new.rename(target)
+    except BaseException:
+        old.replace(target)
+        raise
+    shutil.rmtree(old)
+
+
+def _table(folder: Path, name: str) -> pd.DataFrame:
+    path = folder / f"{name}.parquet"
+    kind = {kind.name: kind for kind in (tables.SUMMARY, tables.COMPARISONS, tables.CURVES)}.get(name)
+    try:
+        return tables.read(kind, path) if kind else read_table(path)
+    except FileNotFoundError:
+        raise UserError("the run has no such table", where=str(path), remedy="run snakemake again") from None
+    except (ValueError, OSError) as error:
+        what = f"the table is of another version of schedlab, or broken: {error}"
+        raise UserError(what, where=str(path), remedy="delete it and run snakemake again") from None
+
+
+def _shown(name: str, folder: Path) -> pd.DataFrame:
+    """What is recorded of a table."""
+    table = _table(folder, name)
+    if name == "comparisons":
+        return table[table["split"] == "test"]
+    if name == "curves":
+        measures = {RETURN, *_table(folder, "summary")["metric"]}
+        return thinned(table[table["metric"].isin(measures)])
+    return table
+
+
+def thinned(curves: pd.DataFrame, most: int = CURVE_POINTS) -> pd.DataFrame:
+    """Return at most `most` points of each curve: the first, the last, and as many evenly between."""
+    import numpy as np
+
+    key = [name for name in tables.CURVES.key if name not in ("step", "episode", "update")]
+    groups = curves.groupby(key, sort=False)
+    place, size = groups.cumcount().to_numpy(), groups["value"].transform("size").to_numpy()
+    steps = np.maximum(size - 1, most - 1)  # a point stands where the number of points passed rises by one
+    return curves[(place == 0) | (place * (most - 1) // steps > (place - 1) * (most - 1) // steps)]
+
+
+def csv_text(table: pd.DataFrame) -> str:
+    """Return a table as CSV with ten significant digits, so that equal tables have equal bytes."""
+    text: str = table.to_csv(index=False, float_format="%.10g", lineterminator="\n")
+    return text
