@@ -58,7 +58,6 @@ REVIEWED = {
         '"log").open("wb")',
     ): "the log of another program, in a scratch folder",
     ("benchmarks/processes_threads.py", '.open("w"'): STREAM,
-    ("benchmarks/ramp_graph_policy.py", '.open("w"'): STREAM,
     ("benchmarks/ramp_*.py", ".to_csv("): TABLE,
     ("docs/generate/ramp_traced_graphs.py", ".to_csv("): TABLE,
     ("benchmarks/dry_run.py", ".write_text("): SCRATCH,

@@ -7,7 +7,6 @@ import pytest
 
 from schedlab.config import experiment
 from schedlab.config.composition import Composer
-from schedlab.config.errors import UserError
 from schedlab.config.schema import merged, validate
 from schedlab.stages.studies import find_study
 from schedlab.studies.ramp.graphs.prepare import make_graphs
@@ -66,27 +65,3 @@ def test_durations_hang_from_graphs_and_test_graphs_are_others():
     speedups = tables.sequential / tables.durations[:, -1]
     assert np.quantile(speedups, 0.9) > 2 * np.quantile(speedups, 0.1)
     assert abs(np.corrcoef(np.log(tables.sequential), speedups)[0, 1]) < 0.7
-
-
-@pytest.fixture(scope="module")
-def script(load_program):
-    return load_program("benchmarks/ramp_graph_policy")
-
-
-@pytest.mark.slow
-def test_the_benchmark_knows_every_scenario_and_every_policy_that_learns_there(script, loaded, repository):
-    assert sorted(script.SCENARIOS) == sorted(
-        path.stem for path in (repository / "conf/scenario/ramp").glob("graphs_*.yaml")
-    )
-    policies = [name for name in loaded.studies["ramp"].policies if "graphs" in name]
-    assert {"table-graphs-traced", "afterstate-graphs-traced"} <= set(policies)
-    script.require_known(loaded, [*policies, "ppo-graph", "fixed-6", "para_max"])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "named"), [("afterstate-uniform", "uniform.*graphs_seen"), ("ppo-grahp", "'ppo-grahp'.*'ppo-graph'")]
-)
-def test_the_benchmark_refuses_other_names(script, loaded, name, named):
-    with pytest.raises(UserError, match=named):
-        script.require_known(loaded, [name])
