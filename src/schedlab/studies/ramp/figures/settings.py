@@ -76,9 +76,7 @@ class PairsSettings(BetasSettings):
 class TuningSettings(Settings):
     """The figure `tuning`."""
 
-    record: str = setting(
-        doc="recorded curves of a search, from the checkout or the working directory on"
-    )
+    record: str = setting(doc="recorded curves of a search, from the checkout or the working directory on")
     named: int = setting(3, doc="configurations, from the best on, that have a colour and a name", ge=1, le=20)
     most: float = setting(1.0, doc="upper end of the shares shown", gt=0, le=1)
 
