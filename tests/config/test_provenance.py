@@ -16,7 +16,8 @@ from schedlab.config.runtime import provenance
 from schedlab.config.runtime.code import Code
 
 
-def test_what_a_result_came_from(tmp_path: Path) -> None:
+def test_what_a_result_came_from(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)  # in a folder where no run was planned
     (tmp_path / "data").write_text("x")
     part = {"study": "toy", "made_by": {"code": "abc", "packages": {}}}
     provenance.write_provenance(tmp_path / "a.provenance.json", part, [2, 1], {"data": tmp_path / "data"})
