@@ -89,9 +89,18 @@ def test_the_code_of_what_it_builds_on_counts_in_any_order(package: Path) -> Non
 
 
 def test_the_packages_that_decide_numbers_are_named_with_their_versions(package: Path) -> None:
-    assert list(Code({"toy": package}).hash(["toy.stage"])["packages"]) == ["numpy"]
+    assert list(Code({"toy": package}).hash(["toy.stage"])["packages"]) == ["numpy", "instructions"]
     assert Code({"toy": package}).hash(["toy.drawing"])["packages"] == {}
     assert "numba" in Code().hash(["schedlab.studies.batch.simulator.cluster"])["packages"]
+
+
+def test_what_computes_with_packages_depends_on_the_instructions_that_they_are_held_to(
+    package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = Code({"toy": package}).hash(["toy.stage"])
+    monkeypatch.setattr(code, "pinned", lambda: "another level")
+    after = Code({"toy": package}).hash(["toy.stage"])
+    assert before["packages"] != after["packages"] and before["code"] == after["code"]
 
 
 def test_a_file_is_read_again_only_when_it_has_changed(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:

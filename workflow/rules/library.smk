@@ -12,7 +12,9 @@ sys.path.insert(0, SOURCE)
 os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [SOURCE, os.getenv("PYTHONPATH")])))
 
 from schedlab.config.errors import UserError, disk_trouble
-from schedlab.config.runtime import options, run_lock
+from schedlab.config.runtime import instructions, options, run_lock
+
+instructions.pin()  # for all jobs, which are processes that this one starts
 
 RUN_LOCK = Path(".schedlab/run.lock")
 CONF = Path(config.get("conf") or ("conf" if Path("conf").is_dir() else CHECKOUT / "conf"))

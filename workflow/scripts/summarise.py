@@ -1,8 +1,9 @@
 """Join the scores and curves of a study and sum them up with their uncertainty."""
 
-from schedlab.config.runtime.job_log import job_log, one_thread
+from schedlab.config.runtime.instructions import begin_job
+from schedlab.config.runtime.job_log import job_log
 
-one_thread()
+begin_job()
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 

@@ -1,8 +1,9 @@
 """Bring the simulated replicates of a scenario, or the published record, into one table."""
 
-from schedlab.config.runtime.job_log import job_log, one_thread
+from schedlab.config.runtime.instructions import begin_job
+from schedlab.config.runtime.job_log import job_log
 
-one_thread()
+begin_job()
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 

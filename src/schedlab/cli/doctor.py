@@ -15,6 +15,7 @@ from schedlab.cli import check
 from schedlab.config import experiment
 from schedlab.config.data_paths import LOCAL_DATA
 from schedlab.config.errors import UserError
+from schedlab.config.runtime import instructions
 from schedlab.stages.studies import find_study
 
 PACKAGES = (
@@ -31,6 +32,7 @@ PACKAGES = (
     "gymnasium",
 )
 COMPOSED_AT = "small"  # scales change sizes, not what a scenario needs, so one of them tells for all
+UNPINNED = f"no {instructions.LEVEL}: learned results have other bytes than on processors that have it"
 
 
 def doctor(folder: str) -> int:
@@ -51,6 +53,7 @@ def doctor(folder: str) -> int:
 
 def _machine() -> Iterator[str]:
     yield f"python {platform.python_version()}{'' if sys.version_info >= (3, 11) else ' (3.11 or newer is needed)'}"
+    yield f"instructions {instructions.pinned()}{'' if instructions.pins() else f'; {UNPINNED}'}"
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     yield f"cores {cores} of {os.cpu_count()}"
     try:

@@ -19,6 +19,7 @@ from schedlab.cli.sim import add_sim_commands
 from schedlab.cli.trace import add_trace_commands
 from schedlab.config.errors import UserError
 from schedlab.config.plugins import load_object
+from schedlab.config.runtime import instructions
 from schedlab.stages import studies
 
 
@@ -28,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Results go to standard output, logs and errors to standard error; a user's mistake and a failing disk are told
     without a traceback.
     """
+    instructions.pin()  # before anything numerical is imported
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser(arguments[0] if arguments else "")
     own, words = (arguments[:1], arguments[1:]) if arguments[:1] == ["run"] else (arguments, [])

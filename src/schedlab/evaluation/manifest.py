@@ -46,6 +46,9 @@ class EnvironmentEntry(Settings):
     version: str = setting("", doc="version of schedlab")
     python: str = setting("", doc="version of Python")
     packages: dict[str, str] = setting(doc="version of each installed package that schedlab needs, or one of those")
+    instructions: dict[str, str] = setting(
+        {}, doc="variables that held libraries to instructions of the processor; none: they chose themselves"
+    )
 
 
 class StepEntry(Settings):

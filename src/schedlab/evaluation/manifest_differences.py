@@ -57,7 +57,7 @@ def _environments(one: Side, other: Side) -> Iterator[str]:
     here, there = (side.manifest.environments.get(side.manifest.environment) for side in (one, other))
     told = set()
     if here and there:
-        told = {(here.code, there.code), (here.python, there.python)} | set(_packages(here, there).values())
+        told = _told(here, there)
         yield from _environment(here, there, one, other, "")
     pairs: dict[tuple[str, str], list[str]] = {}
     for name, step, twin in _pairs(one.manifest, other.manifest):
@@ -65,13 +65,15 @@ def _environments(one: Side, other: Side) -> Iterator[str]:
             pairs.setdefault((step.environment, twin.environment), []).append(name)
     for (first, second), names in sorted(pairs.items()):
         here, there = one.manifest.environments.get(first), other.manifest.environments.get(second)
-        if (
-            here
-            and there
-            and not {(here.code, there.code), (here.python, there.python), *_packages(here, there).values()} <= told
-        ):
+        if here and there and not _told(here, there) <= told:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             yield from _environment(here, there, one, other, f" of {names[0]}{more}")
+
+
+def _told(here: EnvironmentEntry, there: EnvironmentEntry) -> set[tuple[str, str]]:
+    """What the lines of two environments name of each."""
+    unlike = {**_unlike(here.packages, there.packages), **_unlike(here.instructions, there.instructions)}
+    return {(here.code, there.code), (here.python, there.python), *unlike.values()}
 
 
 def _environment(here: EnvironmentEntry, there: EnvironmentEntry, one: Side, other: Side, of: str) -> Iterator[str]:
@@ -79,13 +81,16 @@ def _environment(here: EnvironmentEntry, there: EnvironmentEntry, one: Side, oth
         yield f"other code{of}: {_code(here)} {one.called}, {_code(there)} {other.called}"
     if here.python != there.python:
         yield f"other Python{of}: {here.python} {one.called}, {there.python} {other.called}"
-    for name, (first, second) in _packages(here, there).items():
+    for name, (first, second) in _unlike(here.packages, there.packages).items():
         yield f"other package{of}: {name} {first} {one.called}, {second} {other.called}"
+    if pins := _unlike(here.instructions, there.instructions):
+        words = (f"{name} {first} {one.called}, {second} {other.called}" for name, (first, second) in pins.items())
+        yield f"other instructions{of}: {'; '.join(words)}"
 
 
-def _packages(here: EnvironmentEntry, there: EnvironmentEntry) -> dict[str, tuple[str, str]]:
-    names = sorted({*here.packages, *there.packages})
-    pairs = {name: (here.packages.get(name, "none"), there.packages.get(name, "none")) for name in names}
+def _unlike(here: Mapping[str, str], there: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    names = sorted({*here, *there})
+    pairs = {name: (here.get(name, "none"), there.get(name, "none")) for name in names}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
@@ -271,13 +276,15 @@ class _Outputs:
         first, second = (self._environment(side, entry) for side, entry in ((self.one, here), (self.other, there)))
         if first and second and first.code != second.code:
             return "made by other code"
-        if first and second and (packages := _packages(first, second)):
+        if first and second and (packages := _unlike(first.packages, second.packages)):
             return f"made with other packages, {', '.join(packages)}"
+        if first and second and first.instructions != second.instructions:
+            return "made with other instructions of the processor"
         if first and second and first.python != second.python:
             return "made with another Python"
         if _is_itself(self.one, self.other):
             return "edited or damaged after it was made; delete it and run again"
-        return "nothing that is recorded differs: edited, damaged, or another processor or BLAS"
+        return "nothing that is recorded differs: edited, damaged, or another kind of processor"
 
     def _environment(self, side: Side, entry: Entry) -> EnvironmentEntry | None:
         name = entry.environment or side.manifest.environment

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import schedlab
+from schedlab.config.runtime.instructions import pinned
 
 # Packages whose version can change a number or a picture, by the name that is imported -> the name that is installed.
 PACKAGES = {
@@ -61,7 +62,8 @@ class Code:
         return name
 
     def hash(self, roots: Iterable[str], upon: Iterable[str] = ()) -> dict[str, Any]:
-        """Return {"code": 16 hexadecimal digits over what the roots reach, "packages": versions that it computes with}.
+        """Return {"code": 16 hexadecimal digits over what the roots reach, "packages": versions that it computes with,
+        and under `instructions` what they are held to}.
 
         roots  modules ("a.b"), or functions ("a.b:f"), of whose module only what the function uses counts; drawings are
                followed where the stage that draws is among them
@@ -73,6 +75,7 @@ class Code:
             imports = {part for _, (_, names) in reached for name in names for part in (name, name.partition(".")[0])}
             used = sorted({PACKAGES[name] for name in imports & PACKAGES.keys()})
             versions = {name: version for name in used if (version := _version(name))}
+            versions |= {"instructions": pinned()} if versions else {}
             self._hashes[names] = _hexdigest(f"{name} {tree}" for name, (tree, _) in reached), versions
         code, versions = self._hashes[names]
         return {"code": _hexdigest([code, *sorted(set(upon))])[:16], "packages": dict(versions)}

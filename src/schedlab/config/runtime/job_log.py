@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -90,14 +89,6 @@ def inputs_by_scenario(named: Iterable[tuple[str, str]]) -> dict[str, dict[str, 
         if slash:
             found.setdefault(scenario, {})[name] = Path(path)
     return found
-
-
-def one_thread() -> None:
-    """Keep numerical libraries that are not loaded yet on one thread: jobs run side by side, and sums keep their
-    order.
-    """
-    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
-        os.environ[name] = "1"
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ import schedlab
 from schedlab.config.errors import UserError
 from schedlab.config.files import file_hash, write_json
 from schedlab.config.runtime.code import Code
+from schedlab.config.runtime.instructions import PINS
 from schedlab.config.runtime.parts import MADE_BY, configuration_hash, read_part
 
 PLANNED_SOURCE = ".schedlab/source"  # the hash of all sources when the parts were frozen
@@ -110,6 +111,7 @@ def environment() -> dict[str, Any]:
     return {
         "schedlab": code,
         "packages": package_versions(),
+        "instructions": {name: os.environ[name] for name in PINS if name in os.environ},
         "python": platform.python_version(),
         "machine": {"processor": processor_name(), "cores": os.cpu_count(), "platform": platform.platform()},
     }
@@ -220,14 +222,19 @@ def output_hashes(folder: Path | str, skip: Sequence[str] = NOT_OUTPUTS) -> dict
 
 
 def code_and_packages(made: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return what a manifest keeps of an environment (that of this moment, or of a provenance): code, Python and
-    packages, no machine.
+    """Return what a manifest keeps of an environment (that of this moment, or of a provenance): code, Python, packages
+    and the instructions that they were held to, no machine.
     """
     made = made or environment()
     code = made["schedlab"]
     known = {name: code.get(name) for name in ("commit", "modified", "version")}
     source = " to ".join(code[name] for name in ("source", "source_at_end") if name in code)
-    return {"code": source, **known, "python": made["python"], "packages": made["packages"]}
+    return {
+        "code": source,
+        **known,
+        "python": made["python"],
+        **{name: made[name] for name in ("packages", "instructions") if name in made},
+    }
 
 
 def keep_code() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from schedlab.config.contract import Subcommands
 from schedlab.config.plugins import load_object
-from schedlab.config.runtime.job_log import one_thread
+from schedlab.config.runtime.instructions import one_thread
 from schedlab.config.runtime.termination import STATUS, Terminated, unwinding
 
 
