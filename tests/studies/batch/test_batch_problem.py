@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from schedlab.config.schema import validate
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.metrics import METRICS
 from schedlab.studies.batch.problem import RULE_MAKERS, BatchProblem
+from schedlab.studies.batch.rules import ORACLES
 from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.studies.batch.study import STUDY, load_problem, problem_values
 from schedlab.workloads.prepare import make_trace, write_trace
@@ -66,6 +69,29 @@ def test_published_windows_that_cannot_be(starts, told):
     with pytest.raises(UserError, match=told):
         made = scenario(windows={"length": 32, "starts": starts})
         BatchProblem(made, make_trace(made.workload)[0])
+
+
+def test_windows_of_a_protocol_weigh_what_it_says():
+    made = scenario(windows={"length": 32, "starts": [300, 10], "weights": [4, 1]})
+    each = BatchProblem(made, make_trace(made.workload)[0])
+    rule = RULE_MAKERS["fcfs"]({}, each, 0)
+    assert [each.rollout(rule, unit).weight for unit in each.units("test")] == [1.0, 4.0]
+    with pytest.raises(UserError, match="weight"):
+        scenario(windows={"length": 32, "starts": [300, 10], "weights": [4]})
+
+
+@pytest.mark.parametrize("kill", [False, True])
+@pytest.mark.parametrize("backfill", ["none", "easy"])
+def test_an_oracle_is_its_rule_among_users_who_know_their_run_times(kill, backfill):
+    drawn = {**WORKLOAD["lublin"], "estimates": {"model": "menu"}}
+    made = scenario(workload={**WORKLOAD, "lublin": drawn}, kill=kill, backfill=backfill)
+    asked = make_trace(made.workload)[0]
+    known = BatchProblem(made, replace(asked, jobs=asked.jobs.assign(time_requested=asked.jobs["run"])))
+    problem, unit = BatchProblem(made, asked), known.units("test")[1]
+    for name in ORACLES:
+        oracle, rule = (RULE_MAKERS[each]({}, problem, 0) for each in (f"{name}_true_times", name))
+        found = problem.run(oracle, unit).start.tolist()
+        assert found == known.run(rule, unit).start.tolist() != problem.run(rule, unit).start.tolist()
 
 
 def test_every_rule_scores_every_measure(problem):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -18,7 +18,7 @@ from schedlab.studies.batch.env.layouts import Layout, Scales, layout_of
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
 from schedlab.studies.batch.jobs import jobs_of, machine_of, prefill, recorded_ends, window
 from schedlab.studies.batch.metrics import METRICS, job_table, measures
-from schedlab.studies.batch.rules import PREDICTED, RULES
+from schedlab.studies.batch.rules import ORACLES, PREDICTED, RULES
 from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.studies.batch.simulator.predictions import Past
 from schedlab.studies.batch.simulator.rollouts import RolloutPolicy, untrained_base
@@ -32,9 +32,13 @@ log = logging.getLogger("schedlab.batch")
 
 @dataclass(frozen=True)
 class RulePolicy:
-    """A rule by name, a linear priority or rollouts: whole windows are simulated at once, it is never asked to act."""
+    """A rule by name, a linear priority or rollouts: whole windows are simulated at once, it is never asked to act.
+
+    true_times: it reads the true run times wherever requests are read, by backfilling too: an oracle
+    """
 
     rule: Priorities
+    true_times: bool = False
 
     def reset(self, unit: Unit) -> None:
         """Keep nothing from one window to the next."""
@@ -93,6 +97,7 @@ def _row(action: Any) -> int:
 RULE_MAKERS = {name: rule_maker(RulePolicy(name)) for name in (*RULES, "planner")} | {
     f"{name}_predicted": predicted_maker(name) for name in PREDICTED
 }
+RULE_MAKERS |= {f"{name}_true_times": rule_maker(RulePolicy(name, true_times=True)) for name in ORACLES}
 
 
 class BatchProblem:
@@ -170,15 +175,21 @@ class BatchProblem:
         """Return what becomes of the jobs of a window under a policy, as `rollout`."""
         policy.reset(unit)
         if isinstance(policy, RulePolicy):
-            return self.schedule(policy.rule, first_job(unit), unit.seed)
+            return self.schedule(policy.rule, first_job(unit), unit.seed, true_times=policy.true_times)
         if isinstance(policy, WindowPolicy):
             return policy.schedule_window(self._opened(policy.environment, unit))
         return self._stepped_schedule(policy, unit)
 
-    def schedule(self, rule: Priorities, start: int, seed: int) -> Schedule:
-        """Return the schedule of the window from job `start` on; the seed draws what already runs in a warm start."""
+    def schedule(self, rule: Priorities, start: int, seed: int, *, true_times: bool = False) -> Schedule:
+        """Return the schedule of the window from job `start` on; the seed draws what already runs in a warm start.
+
+        true_times: requests are the true run times (of jobs that are killed: until then)
+        """
         scenario = self.scenario
         chosen = window(self.jobs, self.machine, start, scenario.windows.length)
+        if true_times:
+            ended = chosen.killed_at_request() if scenario.kill else chosen
+            chosen = replace(ended, requested=ended.run)
         before = None
         if scenario.warm_start:
             before = prefill(self.jobs, self.machine, start, len(chosen), np.random.default_rng(seed))

@@ -19,6 +19,7 @@ from schedlab.studies.batch.legacy import LEGACY_RULES
 
 UNKNOWN_REQUEST = 0.1  # s; stands for a requested time <= 0 where a rule divides by it or takes its logarithm
 PREDICTED = ("f1", "shortest", "smallest_area", "costly_per_area")  # bases of rollouts that are rules, too
+ORACLES = ("smallest_area", "planner")  # rules that are also run with the true run times in place of requests
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,7 @@ class BatchScale(Settings):
     length: int = setting(256, doc="jobs of a window", unit="jobs", ge=1)
     windows: int = setting(MOST, doc="most windows of each part", unit="windows", ge=1)
     seeds: Seeds = setting((0, 1, 2), doc="repetitions of learned policies", min_length=1)
+    published_seeds: Seeds = setting((0,), doc="repetitions of the published learners", min_length=1)
     population: int = setting(14, doc="points of a generation of the evolution strategy", ge=4, le=MOST)
     training_windows: int = setting(32, doc="training windows of a generation", unit="windows", ge=1)
     generations: int = setting(25, doc="generations of each search of the evolution strategy", ge=1)
@@ -131,6 +132,10 @@ TERMS = {
             ("smallest_area", "the job of the least run time times processors first"),
             ("costly_per_area", "the job whose wait costs most slowdown for its run time and processors first"),
         )
+    },
+    **{
+        f"{rule}_true_times": f"{rule} by the jobs' true run times instead of requests: no policy can know them"
+        for rule in ("smallest_area", "planner")
     },
     "wfp3_legacy": "wfp3 as published, with a wait of -1 - submit time: upside down",
     "unicep_legacy": "unicep as published, with a wait of -1 - submit time: upside down",

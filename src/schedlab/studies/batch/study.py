@@ -25,15 +25,21 @@ from schedlab.studies.batch.learners.stock_settings import (
 )
 from schedlab.studies.batch.legacy import WAITING_RULES
 from schedlab.studies.batch.metrics import METRICS
-from schedlab.studies.batch.rules import PREDICTED, RULES
+from schedlab.studies.batch.rules import ORACLES, PREDICTED, RULES
 from schedlab.studies.batch.scenario import RESULTS_VERSION, TERMS, BatchScale, BatchScenario, require_order
 from schedlab.workloads.prepare import write_trace
 from schedlab.workloads.settings import WorkloadSettings
 from schedlab.workloads.swf import read_swf
 
-RULE_NAMES = (*RULES, "planner", *(f"{name}_predicted" for name in PREDICTED))
+RULE_NAMES = (
+    *RULES,
+    "planner",
+    *(f"{name}_predicted" for name in PREDICTED),
+    *(f"{name}_true_times" for name in ORACLES),
+)
 KINDS: dict[str, Kind] = {"planner": "planner", "evolution": "search"}
 KINDS |= {f"{name}_predicted": "planner" for name in PREDICTED}
+KINDS |= {f"{name}_true_times": "oracle" for name in ORACLES}
 ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
 PROBLEM = ("workload", "windows", "backfill", "backfill_order", "kill", "warm_start", "environment")
 

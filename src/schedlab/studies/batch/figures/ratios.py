@@ -81,6 +81,7 @@ class _Panel:
     """One scenario: rows of comparison.py, means of windows by policy, and the baseline.
 
     trained  policies that were trained, of any kind
+    apart    informed policies, oracles and bounds: drawn, but never called the lowest
     same     trained policy -> the untrained one that has exactly its scores
     """
 
@@ -89,6 +90,7 @@ class _Panel:
     rows: list[dict[str, Any]]
     means: pd.DataFrame
     trained: frozenset[str]
+    apart: frozenset[str]
     same: Mapping[str, str]
 
     def ratios(self) -> pd.DataFrame:
@@ -98,7 +100,8 @@ class _Panel:
     def facts(self) -> dict[str, Any]:
         """Return the first row and every learned policy, and who beats the baseline with the whole interval."""
         bare = dict.fromkeys(("ratio_low", "ratio_high", "geometric_ratio_low", "geometric_ratio_high"))
-        first, *others = [bare | row for row in self.rows]
+        rows = [bare | row for row in self.rows]
+        first, *others = [row for row in rows if row["policy"] not in self.apart] or rows
         sure = {
             name: [row["policy"] for row in self.rows if row.get(f"{name}_high", 1.0) < 1] or ["none"]
             for name in ("ratio", "geometric_ratio")
@@ -128,7 +131,8 @@ def _compared(tables: StudyTables, spec: FigureSpec, name: str) -> _Panel:
         what, where = f"no policy is compared in {name}", f"figure {spec.name}: policies"
         raise UserError(what, where=where, expected=f"others than {baseline}")
     rows.sort(key=lambda row: (row["geometric_ratio"], row["policy"]))
-    return _Panel(name, baseline, rows, means, fitted, same_as_rules(means, fitted))
+    apart = frozenset(here.loc[here["kind"].isin(APART), "policy"])
+    return _Panel(name, baseline, rows, means, fitted, apart, same_as_rules(means, fitted))
 
 
 def _chosen(tables: StudyTables, scenario: str, fitted: Collection[str]) -> str:
