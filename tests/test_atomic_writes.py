@@ -59,7 +59,7 @@ REVIEWED = {
     ): "the log of another program, in a scratch folder",
     ("benchmarks/processes_threads.py", '.open("w"'): STREAM,
     ("benchmarks/ramp_*.py", ".to_csv("): TABLE,
-    ("docs/generate/ramp_traced_graphs.py", ".to_csv("): TABLE,
+    ("docs/generate/*.py", ".to_csv("): TABLE,
     ("benchmarks/dry_run.py", ".write_text("): SCRATCH,
     ("benchmarks/many_scenarios.py", "(folder / "): SCRATCH,
     ("benchmarks/scale.py", '(folder / "part.yaml")'): SCRATCH,
