@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import chdir
 from functools import cache
 from pathlib import Path
 
 from table_parts import REPOSITORY
 
 from schedlab.config import experiment
-from schedlab.config.composition import Compositions
 from schedlab.config.runtime.freeze import parts_of_tables
 from schedlab.config.runtime.options import overrides_of
 from schedlab.evaluation.recorded import RECORD, StudyRecord, outdated, read_records, read_study_record
@@ -54,24 +54,21 @@ def without_marks(text: str) -> str:
 
 def today() -> Outdated:
     """Return what compares a record with a run that would be planned now; composes each scale once."""
-    made = Compositions(REPOSITORY / "conf")
 
     @cache
     def plan(options: str, scale: str) -> experiment.Experiment:
         given = dict(re.findall(r"(variant|set)=('[^']*'|\S+)", options))
         values = {key: value.strip("'") for key, value in given.items()}
-        overrides = overrides_of(values, REPOSITORY / "conf")
-        cached = REPOSITORY / f".schedlab/records-{scale}.json" if not values else None
-        shared = made if not values else None
-        return experiment.load(
-            REPOSITORY / "conf", scale, find_study, cached, shared, overrides, values.get("variant", "")
-        )
+        cached = None if values else Path(f".schedlab/records-{scale}.json")
+        overrides, variant = overrides_of(values, Path("conf")), values.get("variant", "")
+        return experiment.load("conf", scale, find_study, cached, overrides=overrides, variant=variant)
 
     def how(record: StudyRecord) -> str:
-        loaded = plan(record.options, record.scale)
-        if record.study not in loaded.studies or not loaded.studies[record.study].scenarios:
-            return outdated(record, None)
-        planned = planned_made(parts_of_tables(loaded, record.study), record.study)
+        with chdir(REPOSITORY):
+            loaded = plan(record.options, record.scale)
+            if record.study not in loaded.studies or not loaded.studies[record.study].scenarios:
+                return outdated(record, None)
+            planned = planned_made(parts_of_tables(loaded, record.study), record.study)
         return outdated(record, record.model_copy(update=planned))
 
     return how

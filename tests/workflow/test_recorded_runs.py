@@ -10,11 +10,14 @@ import pytest
 from checkouts import Checkout
 
 from schedlab.cli.main import main
+from schedlab.config import experiment
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_json
 from schedlab.config.runtime import provenance
-from schedlab.evaluation.recorded import outdated, read_records, read_study_record
-from schedlab.evaluation.recording import thinned
+from schedlab.config.runtime.freeze import parts_of_tables
+from schedlab.evaluation.recorded import StudyRecord, outdated, read_records, read_study_record
+from schedlab.evaluation.recording import planned_made, thinned
+from schedlab.stages.studies import find_study
 
 PLACE = Path("docs/results/toy")
 RESULTS = Path("results/small/toy")
@@ -145,6 +148,19 @@ def test_what_may_not_be_recorded_is_refused_and_nothing_overwritten(record, spo
     assert not list(PLACE.parent.glob(".*"))
 
 
+def test_a_run_without_the_headline_of_its_study_is_refused(record, monkeypatch) -> None:
+    load = experiment.load
+
+    def with_headline(*arguments, **options):
+        loaded = load(*arguments, **options)
+        loaded.studies["toy"].settings["headline"] = [{"question": "?"}]
+        return loaded
+
+    monkeypatch.setattr(experiment, "load", with_headline)
+    status, said = record()
+    assert status == 2 and "toy/headline.parquet" in said and not PLACE.exists()
+
+
 def test_scale_smoke_and_an_uncommitted_tree_have_to_be_asked_for(record, monkeypatch) -> None:
     assert record("smoke", "toy")[0] == 2
     monkeypatch.setattr(provenance, "uncommitted_files", lambda: ["src/schedlab/x.py"])
@@ -179,13 +195,21 @@ def test_a_changed_table_and_two_records_of_one_run_are_refused_when_read(record
             read_study_record(PLACE)
 
 
+def planned() -> StudyRecord:
+    """The record of the toy with what a run would be made of now."""
+    parts = parts_of_tables(experiment.load("conf", "small", find_study), "toy")
+    return read_study_record(PLACE).model_copy(update=planned_made(parts, "toy"))
+
+
 def test_a_record_is_outdated_by_what_changed(record) -> None:
     record()
     made = read_study_record(PLACE)
     far = made.scenarios["far"]
     code = {**made.scenarios, "far": far.model_copy(update={"code_hash": "0"})}
     other = {**made.scenarios, "far": far.model_copy(update={"config_hash": "0"})}
-    assert outdated(made, made) == ""
+    assert outdated(made, planned()) == ""
+    Checkout(Path()).edit("conf/scenario/toy/near.yaml", "centre: 0.5", "centre: 0.6")
+    assert outdated(made, planned()) == "configuration"
     assert outdated(made, made.model_copy(update={"scenarios": code})) == "code"
     assert outdated(made, made.model_copy(update={"scenarios": other})) == "configuration"
     assert outdated(made, made.model_copy(update={"code_hash": "0"})) == "code"

@@ -27,8 +27,8 @@ COLUMNS = {  # of the table -> of the ledger; what else a claim says stands in t
 MOST = {"claim": 26, "table/figure": 18, "published": 12, "reference": 12, "repaired": 12, "tolerance": 9, "status": 10}
 STATUS_WORDS = (
     "reproduced: reference mode agrees within the tolerance. repaired: a defect of the published system, mended here. "
-    "differs: ours does "
-    "not agree, or was measured on other inputs, as the note in the file says. open: not measured."
+    "differs: ours does not agree, or was measured on other inputs, as the note in the file says. open: not measured; "
+    "`closes_with` in the file says what would be needed."
 )
 NUMBERS = frozenset({"published", "reference", "repaired", "tolerance"})
 
@@ -79,12 +79,10 @@ def _origin(file: Path, own: Sequence[Mapping[str, Value]]) -> list[str]:
     papers = "; ".join(dict.fromkeys(str(row["paper"]) for row in own))
     text = (
         f"{own[0]['study']}: published in {papers}. Beside each published value stand ours: `reference` with every "
-        "published choice, "
-        f"`repaired` with the published defects mended. They were measured once and are stored in {file.as_posix()}; "
-        "nothing is computed "
-        "now. tolerance: the largest difference that counts as equal (-: none). There, and with --json, each claim "
-        "names the command that "
-        "measures it again, and what has to be known to read it."
+        "published choice, `repaired` with the published defects mended. They are read from the recorded tables that "
+        f"{file.as_posix()} names, or stand in it where a test holds them; nothing is run now. tolerance: the largest "
+        "difference that counts as equal (-: none). There, and with --json, each claim names the command that measures "
+        "it again, and what has to be known to read it."
     )
     return textwrap.wrap(text, WIDTH, break_on_hyphens=False, break_long_words=False)
 

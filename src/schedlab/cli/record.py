@@ -11,6 +11,7 @@ from schedlab.config.errors import UserError, did_you_mean, shortened
 
 if TYPE_CHECKING:
     from schedlab.config.experiment import Experiment
+    from schedlab.evaluation.recording import Recording
 
 SIZE_LIMIT = 2_000_000  # bytes of a study's record; more is reported
 
@@ -40,7 +41,7 @@ def add_record_command(commands: Any, conf: argparse.ArgumentParser) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Check all studies, then write a record of each; returns 0. Raises UserError with nothing written."""
     from schedlab.config.runtime.provenance import uncommitted_files
-    from schedlab.evaluation.recording import write_study_record
+    from schedlab.evaluation.recording import write_study_records
 
     if chosen.scale == "smoke" and not chosen.smoke:
         raise UserError("numbers of scale smoke mean nothing", where="SCALE", remedy="record full, or add --smoke")
@@ -49,15 +50,12 @@ def run(chosen: argparse.Namespace) -> int:
         what = f"a record names the commit of its code, and {shortened(changed)} differ from it"
         raise UserError(what, remedy="commit them, or add --uncommitted")
     loaded = _experiment(chosen.scale, Path(chosen.conf), chosen.config)
-    checked = [_checked(loaded, study, changed) for study in _studies(loaded, chosen.studies)]
-    for values in checked:
-        folder, target = Path(loaded.results, values["study"]), Path(chosen.to, _place(loaded, values["study"]))
-        headline = bool(loaded.studies[values["study"]].settings.get("headline"))
-        made = write_study_record(folder, target, values, headline=headline)
-        size = sum((target / name).stat().st_size for name in made.tables)
-        print(f"{target}: {', '.join(made.tables)}, {size / 1e3:,.0f} kB")
+    wanted = [_recording(loaded, study, Path(chosen.to), changed) for study in _studies(loaded, chosen.studies)]
+    for one, made in zip(wanted, write_study_records(wanted), strict=True):
+        size = sum((one.target / name).stat().st_size for name in made.tables)
+        print(f"{one.target}: {', '.join(made.tables)}, {size / 1e3:,.0f} kB")
         if size > SIZE_LIMIT:
-            print(f"warning: {target}: more than {SIZE_LIMIT / 1e6:g} MB", file=sys.stderr)
+            print(f"warning: {one.target}: more than {SIZE_LIMIT / 1e6:g} MB", file=sys.stderr)
     return 0
 
 
@@ -89,20 +87,14 @@ def _studies(loaded: Experiment, named: list[str]) -> list[str]:
     return named or there
 
 
-def _place(loaded: Experiment, study: str) -> str:
-    return f"{study}-{loaded.variant}" if loaded.variant else study
-
-
-def _checked(loaded: Experiment, study: str, changed: list[str]) -> dict[str, Any]:
-    """Return what the record of a study says, without its tables. Raises UserError where the run is not what is planned
-    now.
-    """
+def _recording(loaded: Experiment, study: str, to: Path, changed: list[str]) -> Recording:
+    """Return what is to be written of a study. Raises UserError where the run is not what is planned now."""
     from datetime import UTC, datetime
 
     from schedlab.config.readers import read_json
     from schedlab.config.runtime.freeze import parts_of_tables
     from schedlab.config.runtime.provenance import environment
-    from schedlab.evaluation.recording import ORIGIN, check_run, planned_made
+    from schedlab.evaluation.recording import ORIGIN, Recording, check_run, planned_made
     from schedlab.stages.report import job_costs
 
     folder = Path(loaded.results, study)
@@ -118,4 +110,7 @@ def _checked(loaded: Experiment, study: str, changed: list[str]) -> dict[str, An
     run = {"study": study, "scale": loaded.scale, "run": loaded.run, "options": loaded.options, "cpu_seconds": costs}
     code = {"commit": environment()["schedlab"]["commit"], "uncommitted": tuple(changed)}
     date = datetime.now(UTC).date().isoformat()
-    return {**made, **run, **code, "python": origin["python"], "machine": origin["machine"], "date": date}
+    known = {name: origin[name] for name in ("python", "machine", "instructions") if name in origin}
+    record = {**made, **run, **code, **known, "date": date}
+    target = to / (f"{study}-{loaded.variant}" if loaded.variant else study)
+    return Recording(folder, target, record, headline=bool(loaded.studies[study].settings.get("headline")))

@@ -41,6 +41,7 @@ class StudyRecord(Made):
     scenarios: dict[str, Made] = setting(doc="scenario -> what made its scores")
     packages: dict[str, str] = setting(doc="versions of the packages that decide numbers")
     python: str = setting(doc="version of Python")
+    instructions: dict[str, str] = setting({}, doc="variables that held libraries to instructions of the processor")
     commit: str | None = setting(None, doc="commit of the code; null: not under version control")
     uncommitted: tuple[str, ...] = setting((), doc="files that differ from the commit")
     date: str = setting(doc="day of recording, in UTC")

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from schedlab.config.files import content_hash, file_hash, read_table, write_jso
 from schedlab.config.readers import read_json
 from schedlab.config.runtime.parts import MADE_BY, configuration, configuration_hash, dump, read_part
 from schedlab.evaluation import tables
-from schedlab.evaluation.recorded import RECORD, TABLES, StudyRecord, read_records
+from schedlab.evaluation.recorded import RECORD, TABLES, Made, StudyRecord, read_records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,21 +38,23 @@ def planned_made(parts: Parts, study: str) -> dict[str, Any]:
         if Path(path).name.startswith("evaluate-"):
             scored.setdefault(values["scenario"], {})[Path(path).stem] = values
     packages = {name: version for values in parts.values() for name, version in values[MADE_BY]["packages"].items()}
+    scenarios = {name: _made(jobs) for name, jobs in sorted(scored.items())}
+    hashes = {name: made.config_hash for name, made in scenarios.items()}
     return {
         "results_version": summary["results_version"],
         "packages": dict(sorted(packages.items())),
-        "config_hash": content_hash([configuration(summary), {name: _made(jobs) for name, jobs in scored.items()}]),
+        "config_hash": content_hash([configuration(summary), hashes]),
         "code_hash": summary[MADE_BY]["code"],
-        "scenarios": {name: _made(jobs) for name, jobs in sorted(scored.items())},
+        "scenarios": scenarios,
     }
 
 
-def _made(jobs: Parts) -> dict[str, str]:
+def _made(jobs: Parts) -> Made:
     """What makes the scores of a scenario: its evaluation jobs name all before them by hash."""
-    return {
-        "config_hash": content_hash({name: configuration_hash(values) for name, values in jobs.items()}),
-        "code_hash": content_hash({name: values[MADE_BY]["code"] for name, values in jobs.items()}),
-    }
+    return Made(
+        config_hash=content_hash({name: configuration_hash(values) for name, values in jobs.items()}),
+        code_hash=content_hash({name: values[MADE_BY]["code"] for name, values in jobs.items()}),
+    )
 
 
 def check_run(study: str, folder: Path, parts: Parts, again: str) -> None:
@@ -121,26 +124,46 @@ def _other_part(
     return UserError(f"the results were made by other {what} than is planned now", where=path, remedy=remedy)
 
 
-def write_study_record(folder: Path, target: Path, record: Mapping[str, Any], *, headline: bool) -> StudyRecord:
-    """Write the tables of the results in `folder`, and the record with their hashes, as the folder `target`; a record
-    that lies there is replaced as a whole. Raises UserError where nothing may be written.
+@dataclass(frozen=True)
+class Recording:
+    """What is to be recorded: results of a study, the folder of its record, what the record says without its tables.
 
     headline  whether the study has one, so that its table must be there
     """
-    _check_target(target, record)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    new = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+
+    results: Path
+    target: Path
+    record: Mapping[str, Any]
+    headline: bool
+
+
+def write_study_records(wanted: Sequence[Recording]) -> list[StudyRecord]:
+    """Write the tables of results, and the record with their hashes; a record that lies there is replaced as a whole.
+    Raises UserError where one may not be written; then none is.
+    """
+    folders: list[Path] = []
     try:
-        new.chmod(0o755)
-        for name in TABLES:
-            if name != "headline" or headline or (folder / "headline.parquet").is_file():
-                write_text(new / f"{name}.csv", csv_text(_shown(name, folder)))
-        hashes = {path.name: file_hash(path) for path in sorted(new.glob("*.csv"))}
-        made = StudyRecord(**record, tables=hashes)
-        write_json(new / RECORD, made.model_dump(mode="json"))
-        _take_place(new, target)
+        for one in wanted:
+            _check_target(one.target, one.record)
+            one.target.parent.mkdir(parents=True, exist_ok=True)
+            folders.append(Path(tempfile.mkdtemp(prefix=f".{one.target.name}.", dir=one.target.parent)))
+            folders[-1].chmod(0o755)
+        made = [_write(one, folder) for one, folder in zip(wanted, folders, strict=True)]
+        for one, folder in zip(wanted, folders, strict=True):
+            _take_place(folder, one.target)
     finally:
-        shutil.rmtree(new, ignore_errors=True)
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+    return made
+
+
+def _write(wanted: Recording, folder: Path) -> StudyRecord:
+    for name in TABLES:
+        if name != "headline" or wanted.headline or (wanted.results / "headline.parquet").is_file():
+            write_text(folder / f"{name}.csv", csv_text(_shown(name, wanted.results)))
+    hashes = {path.name: file_hash(path) for path in sorted(folder.glob("*.csv"))}
+    made = StudyRecord(**wanted.record, tables=hashes)
+    write_json(folder / RECORD, made.model_dump(mode="json"))
     return made
 
 
