@@ -9,7 +9,7 @@ from pathlib import Path
 from table_parts import REPOSITORY, page
 
 from schedlab.config.readers import read_yaml
-from schedlab.evaluation.recorded import read_rows, read_study_record
+from schedlab.evaluation.recorded import read_rows, read_study_record, recorded_answers
 
 STUDIES = ("adaptation", "hetero", "batch", "ramp", "cloud")
 NOT_RECORDED = "not recorded yet; `make figures` prints the verdict of scale `small`"
@@ -28,16 +28,10 @@ def headlines(results: Path) -> str:
 
 
 def _answers(study: str, results: Path) -> Iterator[list[str]]:
-    if not (results / study / "headline.csv").is_file():
-        return
-    record = read_study_record(results / study)
-    rows = [row for row in read_rows(results, f"{study}/headline") if row["group"] == "all"]
-    for question in dict.fromkeys(row["question"] for row in rows):
-        own = [row for row in rows if row["question"] == question]
-        pooled = [row for row in own if "+" in row["scenario"]] or own
-        for row in pooled:
-            cells = [f"`{row['policy']}`", f"`{row['rival']}`", _ratio(row), row["verdict"], row["learning_seeds"]]
-            yield [question, *cells, f"`{record.run}`, {record.date}"]
+    for row in recorded_answers(results, study):
+        record = read_study_record(results / study)
+        cells = [f"`{row['policy']}`", f"`{row['rival']}`", _ratio(row), row["verdict"], row["learning_seeds"]]
+        yield [row["question"], *cells, f"`{record.run}`, {record.date}"]
 
 
 def study_headline(results: Path, study: str) -> str:

@@ -11,9 +11,12 @@ import pytest
 from schedlab.cli.main import main
 from schedlab.config.composition import Composer
 from schedlab.config.errors import UserErrors
+from schedlab.config.files import file_hash, write_json
 from schedlab.config.schema import validate
 from schedlab.evaluation.claims import ClaimsSettings, agree, read_claims
 from small_conf import write_conf
+
+ANSWERS = (("a", "all"), ("b", "all"), ("a+b", "rules"), ("a+b", "all"))
 
 
 @pytest.fixture
@@ -275,6 +278,26 @@ def test_the_shipped_ledgers_fit_a_terminal(repository: Path, capsys: pytest.Cap
     assert max(map(len, table)) <= 140
     ledger = ledgers["adaptation"]
     assert sum(line.endswith(("reproduced", "repaired", "differs", "open")) for line in table) == len(ledger.claims)
+
+
+def test_the_recorded_answer_stands_above_the_table(conf: Path, capsys: pytest.CaptureFixture) -> None:
+    place = conf.parent / "docs/results/adaptation"
+    place.mkdir(parents=True)
+    names = "question,scenario,metric,policy,group,rival,ratio,ci_low,ci_high,verdict\n"
+    rows = [f"sooner?,{scenario},loss,{scenario}-p,{group},r,0.9,,,better\n" for scenario, group in ANSWERS]
+    (place / "headline.csv").write_text(names + "".join(rows))
+    record = {"study": "adaptation", "scale": "full", "run": "full", "options": "", "results_version": 1, "python": "3"}
+    record |= {"config_hash": "c", "code_hash": "k", "scenarios": {}, "packages": {}, "date": "2026-12-01"}
+    digest = file_hash(place / "headline.csv")
+    record |= {"form": 1, "machine": {}, "cpu_seconds": {}, "tables": {"headline.csv": digest}}
+    write_json(place / "record.json", record)
+    assert main(["claims", "--conf", str(conf)]) == 0
+    printed = capsys.readouterr().out
+    shown = {name: name in printed for name in (" a-p", " b-p", " a+b-p", "sooner?", "better")}
+    assert list(shown.values()) == [False, False, True, True, True]
+    (place / "headline.csv").write_text(names)
+    assert main(["claims", "--conf", str(conf)]) == 2
+    assert "adaptation/headline.csv" in capsys.readouterr().err
 
 
 def test_no_ledger_is_no_mistake(conf: Path, capsys: pytest.CaptureFixture) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from schedlab.config.errors import UserError
 from schedlab.evaluation.claims import STATUSES, Value, read_claims, rows
+from schedlab.evaluation.recorded import recorded_answers
 
 WIDTH = 140  # columns of a terminal that the table fits in
 COLUMNS = {  # of the table -> of the ledger; what else a claim says stands in the file and in the JSON
@@ -57,7 +58,8 @@ def claims(folder: str, study: str | None, as_json: bool = False) -> int:
     for name in ledgers:
         own = [row for row in found if row["study"] == name]
         if own:
-            print("\n".join([*_origin(Path(folder) / "claims" / f"{name}.yaml", own), "", *_table(own), ""]))
+            lines = [*_origin(Path(folder) / "claims" / f"{name}.yaml", own), *_answers(Path(folder), name)]
+            print("\n".join([*lines, "", *_table(own), ""]))
     return 0
 
 
@@ -85,6 +87,16 @@ def _origin(file: Path, own: Sequence[Mapping[str, Value]]) -> list[str]:
         "it again, and what has to be known to read it."
     )
     return textwrap.wrap(text, WIDTH, break_on_hyphens=False, break_long_words=False)
+
+
+def _answers(folder: Path, study: str) -> Iterator[str]:
+    """Lines with the answers to the study's questions, as its recorded run gives them."""
+    for row in recorded_answers(folder.resolve().parent / "docs/results", study):
+        ratio = f"{float(row['ratio']):.3f}"
+        if row["ci_low"]:
+            ratio += f" [{float(row['ci_low']):.3f}, {float(row['ci_high']):.3f}]"
+        answer = f"{row['policy']} over {row['rival']} in {row['metric']}, {row['scenario']}: {ratio}, {row['verdict']}"
+        yield from textwrap.wrap(f"{row['question']} {answer}", WIDTH, subsequent_indent=" ")
 
 
 def _table(own: Sequence[Mapping[str, Value]]) -> list[str]:

@@ -116,6 +116,19 @@ def _rows(path: Path, changed_ns: int, of_study: bool) -> tuple[Mapping[str, str
         return tuple(csv.DictReader(lines))
 
 
+def recorded_answers(results: Path, study: str) -> list[Mapping[str, str]]:
+    """Return the rows of a study's recorded headline that answer its questions: the policy against the best of all
+    rivals, of several scenarios their mean alone; none where the study has no recorded headline. Raises UserError(s).
+    """
+    if not (results / study / "headline.csv").is_file():
+        return []
+    rows = [row for row in read_rows(results, f"{study}/headline") if row["group"] == "all"]
+    scenarios: dict[str, int] = {}
+    for row in rows:
+        scenarios[row["question"]] = max(scenarios.get(row["question"], 0), row["scenario"].count("+"))
+    return [row for row in rows if row["scenario"].count("+") == scenarios[row["question"]]]
+
+
 def outdated(record: StudyRecord, today: StudyRecord | None) -> str:
     """Return what of a record is not today's: 'code', 'configuration', 'code and configuration', or nothing.
 
