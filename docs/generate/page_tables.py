@@ -33,7 +33,6 @@ import adaptation_tables
 import batch_tables
 import cloud_page_tables
 import core_tables
-import errata_tables
 import headline_tables
 import hetero_tables
 import pandas as pd
@@ -101,7 +100,6 @@ STUDIES = (
     batch_tables.TABLES,
     cloud_page_tables.TABLES,
     core_tables.TABLES,
-    errata_tables.TABLES,
     headline_tables.TABLES,
     hetero_tables.TABLES,
     ramp_tables.TABLES,

@@ -257,6 +257,22 @@ def ramp_dqn(results: Path) -> str:
     return page(["values", "seeds", "decisions", "CPU s", "DQN", "on"], rows)
 
 
+def ramp_defects(results: Path) -> str:
+    """Blocking rates with each defect of the published simulator alone, with none and with all."""
+    names = {"none": "none: default mode", "all": "all: mode reference"}
+    rates = pd.read_csv(results / "ramp_rules.csv").drop_duplicates()
+    rates = rates[rates["part"].str.startswith("defects, ")].set_index(["part", "setting", "rule"])["blocking_rate"]
+    columns = [(rule, unit) for unit in ("s", "ms") for rule in ("para_max", "para_min")]
+    rows = [
+        [
+            names.get(setting, f"`{setting}`"),
+            *(share(rates[f"defects, {unit}", setting, rule]) for rule, unit in columns),
+        ]
+        for setting in rates.index.unique("setting")
+    ]
+    return page(["switch", *(f"{rule}, {unit}" for rule, unit in columns)], rows, "lrrrr")
+
+
 TABLES = (
     ramp_learning,
     ramp_graph_policy,
@@ -269,4 +285,5 @@ TABLES = (
     ramp_recipe_trials,
     ramp_data_trials,
     ramp_dqn,
+    ramp_defects,
 )

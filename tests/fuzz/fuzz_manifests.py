@@ -57,7 +57,7 @@ def check_manifest(path: Path) -> None:
     """Compare a manifest with ours; the files of neither are at hand."""
     from schedlab.evaluation.manifest import read_manifest
     from schedlab.evaluation.manifest_differences import Side, differences
-    from schedlab.evaluation.record import is_record
+    from schedlab.evaluation.run_hashes import is_record
 
     if not is_record(path):
         differences(Side(_ours(), "here", None), Side(read_manifest(path), "there", None), tolerant=True)
@@ -86,7 +86,7 @@ def _run() -> tempfile.TemporaryDirectory:
 
 def records() -> list[bytes]:
     """The record of our run."""
-    from schedlab.evaluation.record import record_of
+    from schedlab.evaluation.run_hashes import record_of
 
     record = record_of(_ours(), Path(_run().name))
     return [json.dumps(record.model_dump(mode="json", exclude_none=True), indent=1).encode()]
@@ -94,7 +94,7 @@ def records() -> list[bytes]:
 
 def check_record(path: Path) -> None:
     """Hold our run to a record."""
-    from schedlab.evaluation.record import compare, is_record, read_record
+    from schedlab.evaluation.run_hashes import compare, is_record, read_record
 
     if is_record(path):
         compare(_ours(), Path(_run().name), read_record(path))

@@ -55,7 +55,7 @@ def print_record(given: str) -> None:
     import json
 
     from schedlab.evaluation.manifest import read_manifest
-    from schedlab.evaluation.record import record_of
+    from schedlab.evaluation.run_hashes import record_of
 
     place = Path(given)
     record = record_of(read_manifest(place), _root(place))
@@ -65,7 +65,7 @@ def print_record(given: str) -> None:
 def _check(place: Path, against: str | None, *, exact: bool) -> int:
     from schedlab.evaluation.manifest import read_manifest, root_of
     from schedlab.evaluation.manifest_differences import Side, differences
-    from schedlab.evaluation.record import is_record
+    from schedlab.evaluation.run_hashes import is_record
 
     recorded, root = read_manifest(place), root_of(place)
     if against and is_record(against):
@@ -83,7 +83,7 @@ def _check(place: Path, against: str | None, *, exact: bool) -> int:
 
 
 def _check_record(manifest: Manifest, root: Path, against: str) -> int:
-    from schedlab.evaluation.record import compare, read_record
+    from schedlab.evaluation.run_hashes import compare, read_record
 
     found = compare(manifest, root, read_record(against))
     agree = (

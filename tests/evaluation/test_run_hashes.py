@@ -1,4 +1,4 @@
-"""Tests of schedlab.evaluation.record: what is kept of a run holds later runs to what they promise, and to no more."""
+"""What is kept of a run (schedlab.evaluation.run_hashes) holds later runs to what they promise, and to no more."""
 
 from __future__ import annotations
 
