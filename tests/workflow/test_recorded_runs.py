@@ -16,7 +16,7 @@ from schedlab.config.files import write_json
 from schedlab.config.runtime import provenance
 from schedlab.config.runtime.freeze import parts_of_tables
 from schedlab.evaluation.recorded import StudyRecord, outdated, read_records, read_study_record
-from schedlab.evaluation.recording import planned_made, thinned
+from schedlab.evaluation.recording import Recording, planned_made, thinned, write_study_records
 from schedlab.stages.studies import find_study
 
 PLACE = Path("docs/results/toy")
@@ -148,17 +148,16 @@ def test_what_may_not_be_recorded_is_refused_and_nothing_overwritten(record, spo
     assert not list(PLACE.parent.glob(".*"))
 
 
-def test_a_run_without_the_headline_of_its_study_is_refused(record, monkeypatch) -> None:
-    load = experiment.load
-
-    def with_headline(*arguments, **options):
-        loaded = load(*arguments, **options)
-        loaded.studies["toy"].settings["headline"] = [{"question": "?"}]
-        return loaded
-
-    monkeypatch.setattr(experiment, "load", with_headline)
-    status, said = record()
-    assert status == 2 and "toy/headline.parquet" in said and not PLACE.exists()
+def test_a_run_without_the_headline_of_its_study_is_refused_with_all_that_is_recorded_with_it(record) -> None:
+    record()
+    (RESULTS / "headline.parquet").unlink(missing_ok=True)
+    known, before = read_study_record(PLACE).model_dump(exclude={"tables"}), written()
+    other = known | {"options": "scale=other"}
+    wanted = [Recording(RESULTS, PLACE, known, False), Recording(RESULTS, PLACE.with_name("other"), other, True)]
+    with pytest.raises(UserError) as raised:
+        write_study_records(wanted)
+    assert raised.value.where == str(RESULTS / "headline.parquet")
+    assert written() == before and not PLACE.with_name("other").exists() and not list(PLACE.parent.glob(".*"))
 
 
 def test_scale_smoke_and_an_uncommitted_tree_have_to_be_asked_for(record, monkeypatch) -> None:
