@@ -78,12 +78,18 @@ class LastCoreFirst(BatsimScheduler):
 '''
 
 
+def _copy(conf: Path, *names: str) -> None:
+    """Copy files of the shipped conf/; a study's without its questions, which name scenarios that are not here."""
+    for name in names:
+        (conf / name).parent.mkdir(parents=True, exist_ok=True)
+        text = (SHIPPED / name).read_text()
+        (conf / name).write_text(text.partition("headline:")[0] if name.startswith("study/") else text)
+
+
 def write_conf(folder: Path) -> Path:
     """Make conf/ in a folder and return it."""
     conf = folder / "conf"
-    for name in ("config.yaml", "study/adaptation.yaml", "figure/theme.yaml"):
-        (conf / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(SHIPPED / name, conf / name)
+    _copy(conf, "config.yaml", "study/adaptation.yaml", "figure/theme.yaml")
     write_scales(conf, ["adaptation"], "small", "paper")
     for group in ("model", "data", "gpu", "learner/adaptation"):
         shutil.copytree(SHIPPED / group, conf / group)
@@ -100,15 +106,8 @@ def write_conf(folder: Path) -> Path:
 def write_hetero_conf(folder: Path) -> Path:
     """Make conf/ with the study hetero, its scenario `trio` and no figure in a folder and return it."""
     conf = folder / "conf"
-    for name in (
-        "config.yaml",
-        "study/hetero.yaml",
-        "figure/theme.yaml",
-        "scenario/hetero/_base.yaml",
-        "scenario/hetero/trio.yaml",
-    ):
-        (conf / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(SHIPPED / name, conf / name)
+    scenarios = [f"scenario/hetero/{name}.yaml" for name in ("_base", "trio")]
+    _copy(conf, "config.yaml", "study/hetero.yaml", "figure/theme.yaml", *scenarios)
     for group in ("platform", "workload"):
         shutil.copytree(SHIPPED / group, conf / group)
     write_scales(conf, ["hetero"], "smoke", "small")
@@ -121,9 +120,7 @@ def write_batch_conf(folder: Path) -> Path:
     """
     conf = folder / "conf"
     own = ("policy/batch/evolution", "learner/batch/evolution", "scenario/batch/_base", "scenario/batch/lublin")
-    for name in ("config.yaml", "study/batch.yaml", "figure/theme.yaml", *(f"{name}.yaml" for name in own)):
-        (conf / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(SHIPPED / name, conf / name)
+    _copy(conf, "config.yaml", "study/batch.yaml", "figure/theme.yaml", *(f"{name}.yaml" for name in own))
     file = conf / "policy/batch/evolution.yaml"
     alone = "for_each:\n  lublin: {scales: [small, full, paper]}\n"
     file.write_text(re.sub(r"(?s)for_each:.*?\n(?=\w)", alone, file.read_text()))

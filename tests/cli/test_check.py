@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from schedlab.cli.main import main
 from schedlab.config.composition import Composer
@@ -165,11 +166,6 @@ def test_a_mistake_names_file_and_key(
         ("ours_reference: 0.73912,", "", "claims.0.closes_with"),
         ("id: sequence", "id: accuracy", "the claim 'accuracy' stands there twice"),
         ("name: adaptation", "name: adoption", "the name is 'adoption'"),
-        (
-            "claims:",
-            "headline: {results: [{scenario: early, policies: [a]}], published: [accurate]}\nclaims:",
-            "did you mean 'accuracy'",
-        ),
         ("claims:", "clams:", "did you mean 'claims'"),
         ("claims:", "claims: 3 #", "not valid YAML"),
     ],
@@ -180,6 +176,16 @@ def test_a_mistake_in_a_ledger(conf: Path, old: str, new: str, told: str) -> Non
     with pytest.raises(UserErrors) as caught:
         read_claims(conf)
     assert told in str(caught.value)
+
+
+def test_a_question_beside_a_claim_that_there_is_not(conf: Path, capsys: pytest.CaptureFixture) -> None:
+    file = conf / "study/adaptation.yaml"
+    question = {"question": "how much?", "metric": "regret", "scenarios": ["tiny"], "recipe": "exact-tiny"}
+    values = yaml.safe_load(file.read_text()) | {"headline": [question | {"published": ["accurate"]}]}
+    file.write_text(yaml.safe_dump(values))
+    assert main(["check", "--conf", str(conf)]) == 2
+    error = capsys.readouterr().err
+    assert "adaptation.yaml: headline.0.published" in error and "'accuracy'" in error
 
 
 def test_a_mistake_of_one_scale_names_the_scale(conf: Path, capsys: pytest.CaptureFixture) -> None:

@@ -38,6 +38,7 @@ def test_mode_reference_lays_its_values_over_the_others(conf, load):
     assert load().scenario("line", "late")["parts"]["make_ground"]["values"] == {"rate": 9.0}
 
 
+QUESTION = {"question": "how wrong?", "metric": "error", "scenarios": ["early"], "recipe": "guesser"}
 MISTAKES = {
     "unknown key of a scenario": (
         "scenario/line/early.yaml",
@@ -114,6 +115,21 @@ MISTAKES = {
         "kind: line\nscenarios: [erly]",
         ["line.yaml: scenarios", "'early'"],
     ),
+    **{
+        f"unknown {key} of a question": (
+            "study/line.yaml",
+            "name: line",
+            yaml.safe_dump({"name": "line", "headline": [QUESTION | {key: value}]}),
+            [f"line.yaml: headline.0.{key}{place}", *named],
+        )
+        for key, value, place, named in [
+            ("metric", "eror", "", ["'eror'", "'error'"]),
+            ("scenarios", ["early", "lat"], ".1", ["'lat'", "'late'"]),
+            ("recipe", "guessr", "", ["'guessr'", "'guesser'"]),
+            ("groups", ["rule"], ".0", ["rules"]),
+            ("budget", "decision", "", ["decisions"]),
+        ]
+    },
     "unknown key of a scale": (
         "scale/small.yaml",
         "size: 5",

@@ -78,6 +78,8 @@ def checkout_with(repository: Path, folder: Path, *studies: str) -> Path:
             target = folder / "conf" / file.relative_to(repository / "conf")
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, target)
+    for study in (folder / "conf").glob("study/*.yaml"):  # without questions about what is not here
+        study.write_text(study.read_text().partition("headline:")[0])
     for base in (folder / "conf").glob("scenario/adaptation/_base.yaml"):
         base.write_text(re.sub(r"(?<=^policies:\n)(  - .*\n)+", "  - best-constant\n", base.read_text(), flags=re.M))
     for policy in (folder / "conf").glob("policy/adaptation/best-constant.yaml"):

@@ -46,6 +46,9 @@ SUMMARY = {
     "range_low": 0.0,
     "range_high": 2.0,
     "range_over": "blocks",
+    "decisions": None,
+    "episodes": None,
+    "trainings": None,
     "split": "test",
     "mode": "default",
     "trained_on": "",
@@ -59,7 +62,9 @@ def test_the_documentation_explains_every_column(repository):
         re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `")))
     )
     assert explained == {
-        name for kind in (tables.SCORES, tables.CURVES, tables.SUMMARY, tables.COMPARISONS) for name in kind.names
+        name
+        for kind in (tables.SCORES, tables.CURVES, tables.SUMMARY, tables.COMPARISONS, tables.HEADLINE)
+        for name in kind.names
     }
 
 

@@ -8,37 +8,27 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pandas as pd
 import pytest
-import yaml
 from test_stages import run_all
 
-import shipped_conf
 from schedlab.config.files import write_table
-from schedlab.config.schema import validate
-from schedlab.evaluation import tables
-from schedlab.evaluation.claims import HeadlineSettings, read_claims
-from schedlab.stages import studies
-from schedlab.stages.headlines import Measured, headline_metric, headlines, verdict
+from schedlab.evaluation import tables, verdicts
 from schedlab.stages.report import benchmarks_page, claims_page, results_page, start_page
 
 if TYPE_CHECKING:
     from conftest import Toy
 
 LEDGER = """name: toy
-headline:
-  results:
-    - {scenario: far, policies: [absent, hill]}
-    - {scenario: nowhere, policies: [hill]}
-    - {scenario: near, policies: [hill]}
-  published: [guess]
-  note: "other <i>numbers</i> {{ 7 * 7 }}"
 claims:
   - {id: guess, paper: "A & B", quantity: "cost </script><b>x</b>", published: 0.0,
     ours_reference: 0.0}
   - {id: other, paper: "A & B", table: "T1", quantity: "sequence", published: "011",
     closes_with: "a run at scale full"}
 """
+ASKED = [
+    {"question": "does it climb?", "published": ["guess"], "note": "other <i>numbers</i> {{ 7 * 7 }}"},
+    {"question": "and further?", "published": [], "note": ""},
+]
 
 
 @pytest.fixture(scope="module")
@@ -52,71 +42,31 @@ def finished(shared_toy: Toy) -> Path:
     return folder
 
 
-def lead(folder: Path, chosen: HeadlineSettings | None) -> list:
-    read = (tables.read(kind, folder / f"{kind.name}.parquet") for kind in (tables.SUMMARY, tables.COMPARISONS))
-    return headlines(headline_metric(studies.load("toy").metrics), chosen, *read)
-
-
 def words(path: Path) -> str:
     return " ".join(html.unescape(re.sub(r"<style>.*?</style>|<[^>]*>", " ", path.read_text(), flags=re.S)).split())
 
 
-def test_the_chosen_results_lead_by_the_first_policy_that_was_run(finished: Path) -> None:
-    chosen = validate(HeadlineSettings, yaml.safe_load(LEDGER)["headline"])
-    far, near = lead(finished, chosen)
-    assert (far.scenario, far.policy, far.meant) == ("far", "hill", True) and near.scenario == "near"
-    row = pd.read_parquet(finished / "summary.parquet").query(
-        "scenario == 'far' and policy == 'hill' and split == 'test' and metric == 'cost'"
-    )
-    assert (far.measured.value, far.measured.low, far.measured.seeds) == (
-        *row[["value", "ci_low"]].iloc[0],
-        5,
-    ) and far.measured.interval
-    pair = pd.read_parquet(finished / "comparisons.parquet").query(
-        "scenario == 'far' and policy == 'hill' and split == 'test' and metric == 'cost' and role == 'best_rule'"
-    )
-    assert far.against.policy == pair["baseline"].iloc[0] and far.against.difference.value == pair["difference"].iloc[0]
-    assert far.measured.value - far.against.value == pytest.approx(far.against.difference.value)
-
-
-def test_without_the_chosen_results_another_one_stands_in_and_says_so(finished: Path) -> None:
-    absent = validate(HeadlineSettings, {"results": [{"scenario": "nowhere", "policies": ["hill"]}]})
-    (one,) = lead(finished, absent)
-    assert (one.scenario, one.policy, one.meant) == ("far", "hill", False)
-    (one,) = lead(finished, None)
-    assert one.meant
-
-
-def test_a_verdict_needs_one_sign_and_enough_seeds_and_units() -> None:
-    def difference(low: float, high: float, seeds: int = 5, units: int = 9) -> Measured:
-        return Measured((low + high) / 2, low, high, True, "seeds", seeds, units)
-
-    assert verdict(difference(-3.0, -1.0), "lower") == verdict(difference(1.0, 3.0), "higher") == "better"
-    assert verdict(difference(1.0, 3.0), "lower") == verdict(difference(-3.0, -1.0), "higher") == "worse"
-    assert verdict(difference(-1.0, 3.0), "lower") == verdict(difference(0.0, 3.0), "lower") == "no clear difference"
-    assert (
-        verdict(difference(-3.0, -1.0, seeds=2), "lower")
-        == verdict(difference(-3.0, -1.0, units=1), "lower")
-        == "too little to tell"
-    )
-
-
-def test_the_first_page_sets_results_beside_published_numbers(shared_toy: Toy, finished: Path) -> None:
-    page = shared_toy.folder / "start.rst"
-    start_page("smoke", {"toy": finished}, {"toy": shared_toy.folder / "toy.yaml"}, page)
-    text = words(page)
-    (far, near) = lead(finished, validate(HeadlineSettings, yaml.safe_load(LEDGER)["headline"]))
-    for headline in (far, near):
-        assert (
-            f"{headline.scenario}: {headline.policy} learned on near > near + far {headline.measured.value:.4g}" in text
-        )
-        assert f"{headline.against.policy}: {headline.against.value:.4g}" in text and headline.against.verdict in text
-    assert f"[{far.measured.low:.4g}, {far.measured.high:.4g}]" in text
+def test_the_first_page_sets_answers_beside_published_numbers(shared_toy: Toy, finished: Path) -> None:
+    page, ledgers = shared_toy.folder / "start.rst", {"toy": shared_toy.folder / "toy.yaml"}
+    start_page("smoke", {"toy": finished}, {"toy": ASKED}, ledgers, page)
+    text, answers = words(page), verdicts.read_answers(finished / "headline.parquet")
+    assert {row["scenario"] for row in answers} == {"near", "far", "near+far"}
+    for row in answers:
+        assert f"{row['scenario'].replace('+', ' + ')} : hill" in text and row["rival"] in text
+        assert verdicts.ratio(row) in text and row["verdict"] in text
+    assert "and further? nothing to say at this scale" in text
     assert "0 cost </script><b>x</b> (A & B) ; ours: 0 reference (reproduced) other <i>numbers</i> {{ 7 * 7 }}" in text
     assert "These numbers mean nothing" in text and "95 % interval" in text
     assert "<b>x" not in page.read_text() and "{{" not in page.read_text()
-    start_page("full", {"toy": finished}, {}, page)
+    start_page("full", {"toy": finished}, {"toy": []}, {}, page)
     assert "mean nothing" not in words(page) and "nothing published" in words(page)
+
+
+def test_a_study_that_asks_nothing_says_so(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "toy")
+    tables.write(tables.HEADLINE, tmp_path / "toy/headline.parquet", tables.build(tables.HEADLINE, ()))
+    start_page("small", {"toy": tmp_path / "toy"}, {"toy": []}, {}, tmp_path / "start.rst")
+    assert "nothing is asked under headline:" in words(tmp_path / "start.rst")
 
 
 @pytest.mark.parametrize("oracle", [None, "best", "worst"])
@@ -176,18 +126,3 @@ def test_every_workflow_rule_that_computes_writes_a_benchmark(repository: Path) 
             if "script:" in rule and "benchmark:" not in rule:
                 without.add(re.match(r" *rule ?(\w*)", rule)[1] or f"a rule without a name in {file.name}")
     assert without == {"index_figures", "write_report_pages", "measure_device_speed", "check_data", "trace_graphs"}
-
-
-def test_every_shipped_headline_names_what_there_is(repository: Path) -> None:
-    ledgers = read_claims(repository / "conf")
-    assert {name for name, ledger in ledgers.items() if ledger.headline} == {
-        "adaptation",
-        "batch",
-        "cloud",
-        "hetero",
-        "ramp",
-    }
-    for name, ledger in ledgers.items():
-        for result in ledger.headline.results:
-            assert result.scenario in shipped_conf.names(f"scenario/{name}"), result
-            assert set(result.policies) <= set(shipped_conf.names(f"policy/{name}")), result

@@ -21,7 +21,7 @@ from schedlab.stages.draw import draw
 from schedlab.stages.evaluate import evaluate
 from schedlab.stages.learn import learn
 from schedlab.stages.policies import make_rule, policy_spec
-from schedlab.stages.summarise import summarise
+from schedlab.stages.summarise import mean_budgets, summarise
 
 if TYPE_CHECKING:
     from conftest import Toy
@@ -60,8 +60,12 @@ def run_all(toy: Toy, out: Path) -> None:
             folders.append(out / scenario / bundle)
             evaluate_toy(toy, part, given, folders[-1], scenario)
     jobs = {"rules": [rule["name"] for rule in toy.rules], "hill": ["hill"]}
+    question = {"question": "does it climb?", "metric": "cost", "scenarios": ["near", "far"], "recipe": "hill"}
     part = toy.part(
-        "summarise", statistics={"baseline": "zero", "resamples": 200}, scenarios={"near": jobs, "far": jobs}
+        "summarise",
+        statistics={"baseline": "zero", "resamples": 200},
+        scenarios={"near": jobs, "far": jobs},
+        headline=[question],
     )
     summarise(
         part,
@@ -69,13 +73,14 @@ def run_all(toy: Toy, out: Path) -> None:
         [out / "policies" / f"seed-{seed}" / "curve.parquet" for seed in seeds],
         {"guesses": [folder / "guesses.parquet" for folder in folders]},
         out / "summary",
+        [out / "policies" / f"seed-{seed}" / "provenance.json" for seed in seeds],
     )
     figure = yaml.safe_load(Path("conf/figure/toy/costs.yaml").read_text())
     scenarios = {name: toy.problem(name) for name in ("near", "far")}
     learned = {"hill": {"policy": {**toy.hill, "parent": None}}}
     part = toy.part("draw", scale="smoke", theme={"dpi": 60}, figures=[figure], scenarios=scenarios, policies=learned)
     draw(part, out / "summary", toy.inputs, out / "plots" / "toy")
-    write_index(out / "plots")
+    write_index(out / "plots", [out / "summary/headline.parquet"])
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +101,7 @@ def test_all_stages_pass(shared_toy: Toy, finished: Path) -> None:
     assert costs.loc["three", "value"] == pytest.approx(np.mean((np.array(targets) - 3.0) ** 2), rel=1e-12)
     assert costs.loc["hill", "seeds"] == 5
     assert np.isfinite(costs.loc["hill", "ci_low"])
-    assert np.isnan(costs.loc["dice", "ci_low"])  # three seeds: the range alone
+    assert np.isfinite(costs.loc["dice", "ci_low"])  # of three seeds
     assert costs.loc["dice", "range_low"] < costs.loc["dice", "value"] < costs.loc["dice", "range_high"]
     assert (costs["trained_on"] == ["", "near > near+far", "", ""]).all()
     curves = read_table(finished / "summary" / "curves.parquet")
@@ -116,6 +121,31 @@ def test_comparisons_with_baseline_and_best_rule(finished: Path) -> None:
     assert far.loc[("three", "baseline"), "win_rate"] == 1.0
     assert ("three", "best_rule") not in far.index
     assert not ((found.role == "best_rule") & (found.split == "validation")).any()
+
+
+def test_a_question_is_answered_in_each_scenario_and_over_all(finished: Path) -> None:
+    found = tables.read(tables.HEADLINE, finished / "summary" / "headline.parquet")
+    assert set(zip(found["scenario"], found["group"], strict=True)) == {
+        (scenario, group) for scenario in ("near", "far", "near+far") for group in ("all", "rules")
+    }
+    far = found.set_index(["scenario", "group"]).loc["far", "all"]
+    assert (far["policy"], far["rival"], far["rival_chosen_on"]) == ("hill", "three", "validation")
+    summary = tables.read(tables.SUMMARY, finished / "summary" / "summary.parquet")
+    costs = summary.query("scenario == 'far' and split == 'test' and metric == 'cost'").set_index("policy")
+    assert far["ratio"] == pytest.approx(costs.loc["hill", "value"] / costs.loc["three", "value"])
+    assert far["budget"] == costs.loc["hill", "decisions"] > 0
+    assert costs.drop("hill")[["decisions", "episodes", "trainings"]].isna().all().all()
+    assert "does it climb?" in (finished / "plots" / "INDEX.md").read_text()
+
+
+def test_a_policys_budget_has_its_parents_share(tmp_path: Path) -> None:
+    for name, seed, budget in [("far", 0, 10), ("far", 1, 20), ("near", 0, 1), ("near", 1, 3), ("lost", 0, None)]:
+        used = {} if budget is None else {"budget": {"decisions": budget, "episodes": 2, "trainings": 0}}
+        (tmp_path / f"{name}-{seed}.json").write_text(json.dumps({"policy": name, "seeds": [seed]} | used))
+    files, near = sorted(tmp_path.glob("*.json")), {"decisions": 2.0, "episodes": 2.0, "trainings": 0.0}
+    far = {"decisions": 17.0, "episodes": 4.0, "trainings": 0.0}
+    assert mean_budgets(files, {"far": "near"}) == {"far": far, "near": near}
+    assert mean_budgets(files, {"far": "lost"}) == {"near": near}
 
 
 def test_figures_and_index(shared_toy: Toy, finished: Path) -> None:

@@ -32,7 +32,7 @@ def study_figures(study):
 
 
 def study_targets(study):
-    """What a study makes in the end: its summary, its figures, and the scores, so that those of a deleted scenario are
+    """What a study makes in the end: its summary and headline, its figures, and the scores, so that those of a deleted scenario are
     made again.
     """
     if not EXPERIMENT.studies[study].scenarios:
@@ -40,7 +40,8 @@ def study_targets(study):
     figures = [
         plots(f"{study}/{figure}.{form}") for figure in study_figures(study) for form in ("svg", "pdf", "png", "rst")
     ]
-    return [results(f"{study}/summary.parquet"), *figures, *evaluations(study, ".parquet")]
+    tables = [results(f"{study}/{table}.parquet") for table in ("summary", "headline")]
+    return [*tables, *figures, *evaluations(study, ".parquet")]
 
 
 def evaluations(study, name):

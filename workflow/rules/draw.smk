@@ -45,6 +45,7 @@ for drawn_study in EXPERIMENT.studies:
 rule index_figures:
     input:
         [plots(f"{study}/figures.json") for study in EXPERIMENT.studies if study_targets(study)],
+        headlines=[results(f"{study}/headline.parquet") for study in EXPERIMENT.studies if study_targets(study)],
     output:
         index=plots("INDEX.md"),
         manifest=results("manifest.json"),

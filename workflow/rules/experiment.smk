@@ -8,8 +8,9 @@ from schedlab.config.runtime import freeze
 from schedlab.config.errors import did_you_mean
 from schedlab.config.files import check_writable, remove_leftovers, write_text_if_changed
 from schedlab.config.readers import option_names
+from schedlab.evaluation import verdicts
 from schedlab.evaluation.manifest import NAME as MANIFEST, write_manifest
-from schedlab.figures.index import failures, write_index
+from schedlab.figures.index import SIZES, failures, write_index
 from schedlab.stages.studies import find_study
 
 DRAWN_BEFORE = {}  # the lists of figures, and the page of all, that there were when the run began, with their dates
@@ -65,7 +66,11 @@ def begin_run():
         run_lock.end_after_jobs()
     check_writable(EXPERIMENT.results, EXPERIMENT.plots)  # here, as Snakemake would end in a traceback
     DRAWN_BEFORE.update(
-        {path: path.stat().st_mtime_ns for path in [*drawn_lists(), page_of_figures()] if path.exists()}
+        {
+            path: path.stat().st_mtime_ns
+            for path in [*drawn_lists(), page_of_figures(), *headline_tables()]
+            if path.exists()
+        }
     )
     remove_leftovers(EXPERIMENT.results, EXPERIMENT.plots, RUN_LOCK.parent)
     freeze.write_parts(EXPERIMENT)
@@ -76,13 +81,18 @@ def drawn_lists():
     return sorted(Path(EXPERIMENT.plots).glob("*/figures.json"))
 
 
+def headline_tables():
+    """The answers to the questions of each study, of those that have been summarised."""
+    return [file for study in EXPERIMENT.studies if (file := Path(results(f"{study}/headline.parquet"))).is_file()]
+
+
 def page_of_figures():
     """The page that lists all figures of this scale."""
     return Path(EXPERIMENT.plots, "INDEX.md")
 
 
 def is_of_this_run(path):
-    """Whether a list of figures was written since the run began."""
+    """Whether a file was written since the run began."""
     return path.exists() and path.stat().st_mtime_ns != DRAWN_BEFORE.get(path)
 
 
@@ -124,15 +134,17 @@ def failed_run():
 
 
 def complete_lists():
-    """Bring the page that lists all figures and the manifest up to date where single figures were asked for, and name
-    the page where this run drew any or wrote it.
+    """Bring the page that lists all figures and the manifest up to date where single figures were asked for, print the
+    answers to questions that this run made, and name the page where it drew any figure or wrote it.
     """
     index = page_of_figures()
     newest = max((path.stat().st_mtime for path in drawn_lists()), default=0.0)
     if newest and older(index, newest):
-        write_index(index.parent)
+        write_index(index.parent, headline_tables())
     if newest and older(Path(EXPERIMENT.results, MANIFEST), newest):
         write_manifest(Path(), EXPERIMENT.run)
+    if answers := [line for table in filter(is_of_this_run, headline_tables()) for line in verdicts.lines(table)]:
+        print("\n".join([*filter(None, [SIZES.get(SCALE) if SCALE == "smoke" else ""]), *answers]), file=sys.stderr)
     if any(map(is_of_this_run, [*drawn_lists(), index])):
         print(f"The figures with their captions: {index}", file=sys.stderr)
 

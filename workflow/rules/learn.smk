@@ -5,6 +5,7 @@ rule learn:
         policy=results("{study}/policies/{policy}/seed-{seed}/policy.zip"),
         curve=results("{study}/policies/{policy}/seed-{seed}/curve.parquet"),
         config=results("{study}/policies/{policy}/seed-{seed}/config.yaml"),
+        origin=results("{study}/policies/{policy}/seed-{seed}/provenance.json"),
     log:
         results("{study}/policies/{policy}/seed-{seed}/logs/learn.log"),
     benchmark:

@@ -7,6 +7,7 @@ rule write_report_pages:
     input:
         TARGETS,
         summaries=[results(f"{study}/summary.parquet") for study in REPORTED_STUDIES],
+        headlines=[results(f"{study}/headline.parquet") for study in REPORTED_STUDIES],
         comparisons=[results(f"{study}/comparisons.parquet") for study in REPORTED_STUDIES],
         claims=[
             str(path)
@@ -25,5 +26,6 @@ rule write_report_pages:
     params:
         studies=REPORTED_STUDIES,
         scale=SCALE,
+        asked={study: EXPERIMENT.studies[study].settings["headline"] for study in REPORTED_STUDIES},
     script:
         "../scripts/write_report_pages.py"

@@ -9,5 +9,5 @@ with job_log(snakemake.log[0]):  # noqa: F821
     from schedlab.figures.index import write_index
 
     job = snakemake  # noqa: F821
-    write_index(Path(job.output.index).parent)
+    write_index(Path(job.output.index).parent, [Path(path) for path in job.input.headlines])
     write_manifest(Path(), Path(job.output.manifest).parent.name)

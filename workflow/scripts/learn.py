@@ -18,5 +18,5 @@ with job_log(snakemake.log[0]):  # noqa: F821
         checkpoint=Path(job.output.policy),
         curve=Path(job.output.curve),
         config_copy=Path(job.output.config),
-        provenance=Path(job.output.config).with_name("provenance.json"),
+        provenance=Path(job.output.origin),
     )

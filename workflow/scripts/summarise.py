@@ -21,5 +21,6 @@ with job_log(snakemake.log[0]):  # noqa: F821
         [Path(path) for path in job.input.curves],
         details,
         Path(job.output.summary).parent,
+        [Path(path) for path in job.input.origins],
     )
     write_origin(job, Path(job.output.summary).with_name("tables.provenance.json"))

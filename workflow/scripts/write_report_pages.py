@@ -16,4 +16,4 @@ with job_log(snakemake.log[0]):  # noqa: F821
         results_page(job.params.scale, folders[name], Path(target))
     claims_page(ledgers, Path(job.output.claims))
     benchmarks_page(Path(job.log[0]).parents[1], Path(job.output.benchmarks))  # all results of the scale
-    start_page(job.params.scale, folders, ledgers, Path(job.output.start))
+    start_page(job.params.scale, folders, job.params.asked, ledgers, Path(job.output.start))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from schedlab.config import experiment
 from schedlab.config.composition import Compositions
 from schedlab.config.errors import UserError, UserErrors, counted, did_you_mean, shortened
 from schedlab.config.readers import option_names
-from schedlab.evaluation.claims import read_claims
+from schedlab.evaluation.claims import read_claims, unknown_claims
 from schedlab.stages.studies import find_study
 
 
@@ -32,6 +33,7 @@ def check(folder: str, scale: str, only: str = "") -> int:
     uncompared: dict[str, str] = {}
     known: set[str] = set()
     mistakes: dict[str, list[str]] = {}
+    asked: dict[str, list[dict[str, Any]]] = {}
     scales = scales or ["small"]
     for name in scales:
         try:
@@ -45,6 +47,7 @@ def check(folder: str, scale: str, only: str = "") -> int:
                 *(f"{study}/{name}" for study, found in loaded.studies.items() for _, name in found.other_scales),
             }
             for study in loaded.studies:
+                asked[study] = loaded.studies[study].settings["headline"]
                 compared |= {f"{study}/{policy}" for policy in loaded.compared_policies(study)}
                 for policy in loaded.uncompared_policies(study):
                     uncompared[f"{study}/{policy}"] = loaded.studies[study].files["policy", policy]
@@ -53,6 +56,7 @@ def check(folder: str, scale: str, only: str = "") -> int:
                 mistakes.setdefault(str(error), []).append(name)
     try:
         ledgers = read_claims(conf)
+        mistakes |= {str(error): scales for error in unknown_claims(ledgers, asked)}
     except UserErrors as several:
         mistakes |= {str(error): scales for error in several.errors}
     if mistakes:

@@ -40,8 +40,25 @@ def cross_checks(
             yield UserError(
                 f"unknown policy or rule '{baseline}'", where=where, remedy=did_you_mean(baseline, known["policy"])
             )
+        yield from _headline_checks(name, study, scenarios, policies) if study.scenarios else ()
     if not any(study.broken["scenario"] for study in studies.values()):
         yield from _resource_checks(studies, scale, scale_values)
+
+
+def _headline_checks(name: str, study: StudyRecords, scenarios: Names, policies: Names) -> Iterable[UserError]:
+    """Metrics, scenarios and recipes that a study's questions name."""
+    recipes = Names(sorted({record["recipe"] or record["file"] for record in study.policies.values()}), policies.broken)
+    for number, asked in enumerate(study.settings["headline"]):
+        named: list[tuple[str, str, str, Sequence[str]]]
+        named = [("metric", "metric", asked["metric"], study.said["metrics"])]
+        named += [("recipe", "recipe", asked["recipe"], recipes)]
+        named += [
+            (f"scenarios.{place}", "scenario", scenario, scenarios) for place, scenario in enumerate(asked["scenarios"])
+        ]
+        for key, what, value, known in named:
+            if value not in known:
+                where = f"conf/study/{name}.yaml: headline.{number}.{key}"
+                yield UserError(f"unknown {what} '{value}'", where=where, remedy=did_you_mean(value, known))
 
 
 def _scenario_checks(record: Mapping[str, Any], policies: Iterable[str]) -> Iterable[UserError]:

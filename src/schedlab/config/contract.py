@@ -297,6 +297,7 @@ class Study:
     rule_settings, learner_settings, figure_settings: the typed values of each (a figure's `params`); a rule or figure
     without takes none. parts, requires, inputs, problem take the typed scenario; inputs: name -> (part, file name in
     that part's folder).
+    deterministic: learners that draw no random numbers, so that one seed stands for all.
     kinds: target -> kind, of rules that are no `rule` and learners whose policies are not `learned`
     (settings.Kind).
     facts(scenario): what tables and figures may know of a scenario, such as its load; each is a column of the tables.
@@ -326,6 +327,7 @@ class Study:
     problem: Callable[[Mapping[str, Any], Mapping[str, Path]], Problem]
     details: Mapping[str, str] = field(default_factory=dict)
     kinds: Mapping[str, Kind] = field(default_factory=dict)
+    deterministic: tuple[str, ...] = ()
     facts: Callable[[Any], Mapping[str, Scalar]] | None = None
     terms: Mapping[str, str] = field(default_factory=dict)
     rule_settings: Mapping[str, type[Settings]] = field(default_factory=dict)
@@ -336,3 +338,8 @@ class Study:
     figure_files: Callable[[Any], Sequence[str]] | None = None
     commands: str = ""
     own_rule: Callable[[str], RuleMaker] | None = None
+
+    @property
+    def leading_metric(self) -> Metric:
+        """The metric that is marked as the headline, else the first."""
+        return next((metric for metric in self.metrics if metric.headline), self.metrics[0])

@@ -315,9 +315,11 @@ def _studies(
     door = _Doors(loaded, find_study)
     for name in list(loaded):
         code = loaded[name].code = records.study_code(loaded[name].settings)
-        key = f"results_version/{name}:{room_hash(name)}{code}"
+        key = f"door/{name}:{room_hash(name)}{code}"
         try:
-            loaded[name].results_version, loaded[name].modules = conf.cache.get(key, partial(_of_door, door, name))
+            loaded[name].results_version, loaded[name].modules, loaded[name].said = conf.cache.get(
+                key, partial(_of_door, door, name)
+            )
         except UserError as error:  # its module cannot be imported
             conf.errors.append(error)
             del loaded[name]
@@ -325,13 +327,16 @@ def _studies(
 
 
 def _of_door(door: _Doors, name: str) -> list[Any]:
-    """Of a study's door: its version of results, and the modules that it names, for the hashes of their code."""
+    """Of a study's door: its version of results, the modules that it names, for the hashes of their code, and more of
+    what it says.
+    """
     study = door(name)
     named = {"rules": study.rules, "learners": study.learners, "figures": study.figures}
     modules = {kind: {key: text.partition(":")[0] for key, text in table.items()} for kind, table in named.items()}
     settings = door.loaded[name].settings
     doors = sorted({settings["module"] or f"schedlab.studies.{name}.study", study.problem.__module__})
-    return [study.results_version, {"doors": doors, **modules}]
+    said = {"metrics": [metric.name for metric in study.metrics], "deterministic": list(study.deterministic)}
+    return [study.results_version, {"doors": doors, **modules}, said]
 
 
 def _made(

@@ -73,6 +73,7 @@ class StudyRecords:
     settings: dict[str, Any]
     results_version: int
     modules: dict[str, Any] = field(default_factory=dict)
+    said: dict[str, list[str]] = field(default_factory=dict)  # names of its metrics, and of deterministic learners
     code: str = ""
     scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
     policies: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -39,6 +39,8 @@ def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
 # `published`: the published system's own learner; `informed`: is given what others are not; `oracle`: reads what it is
 # tested on; `bound`: no policy, a value that none can pass.
 Kind = Literal["rule", "planner", "learned", "search", "published", "informed", "oracle", "bound"]
+Group = Literal["rules", "planners", "search", "published"]  # of rivals, by their kind
+ALL = "all"  # of these groups together
 Seeds = Annotated[tuple[int, ...], AfterValidator(_seeds)]  # numbers of repetitions
 Scales = Annotated[tuple[Literal["smoke", "small", "full", "paper"], ...], AfterValidator(distinct)]
 Names = Annotated[tuple[str, ...], AfterValidator(distinct)]
@@ -130,6 +132,25 @@ class StatisticsSettings(Settings):
     baseline: str = setting("", doc="policy that paired differences are taken against; empty: none")
 
 
+class HeadlineSettings(Settings):
+    """A question of a study and the comparison that answers it: a policy against the best of each group of rivals."""
+
+    question: str = setting(doc="what is asked, in plain words", min_length=1)
+    metric: str = setting(doc="score that decides")
+    scenarios: Names = setting(doc="scenarios in which it is asked; of several their mean answers", min_length=1)
+    recipe: str = setting(
+        doc="recipe of the policy in question; in each scenario the policy that was trained on it, else the only one"
+    )
+    groups: Annotated[tuple[Group, ...], AfterValidator(distinct)] = setting(
+        ("rules", "planners", "search", "published"), doc="kinds of rivals", min_length=1
+    )
+    budget: Literal["decisions", "episodes", "trainings"] = setting(
+        "decisions", doc="what learning costs; a search with less of it than the policy is no rival"
+    )
+    published: Names = setting((), doc="ids of claims of conf/claims/ that the report shows beside the answer")
+    note: str = setting("", doc="how these published values differ from the run's in what they measure")
+
+
 class ThemeSettings(Settings):
     """How figures look, for every study (conf/figure/theme.yaml)."""
 
@@ -166,6 +187,9 @@ class StudySettings(Settings):
         "per_policy", doc="one job for all learned policies of a scenario (cheap evaluations), or one for each"
     )
     statistics: StatisticsSettings = section(StatisticsSettings, doc="from scores to the summary")
+    headline: tuple[HeadlineSettings, ...] = setting(
+        (), doc="what the study asks; each answered by the table `headline`"
+    )
 
 
 class Resources(Settings):

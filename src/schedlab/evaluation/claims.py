@@ -8,15 +8,15 @@ it and no table does. The status is worked out from the values.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from schedlab.config.composition import Composed
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.readers import option_names, read_yaml
 from schedlab.config.schema import Settings, setting, validate
-from schedlab.config.settings import NAME, Names
+from schedlab.config.settings import NAME
 from schedlab.evaluation.recorded_values import RecordedSettings, recorded_value
 
 Value = float | str | None
@@ -58,30 +58,10 @@ class Claim(ClaimSettings):
     status: Status = setting(doc="how the values stand to each other: status_of")
 
 
-class ResultSettings(Settings):
-    """A learned policy of the run that the report's first page shows."""
-
-    scenario: str = setting(doc="where it is tested", pattern=NAME)
-    policies: Names = setting(doc="learned policies, the first that the scale runs is shown", min_length=1)
-
-
-class HeadlineSettings(Settings):
-    """What the report's first page says of a study: results of the run, chosen before it, and published values beside
-    them.
-    """
-
-    results: tuple[ResultSettings, ...] = setting(doc="a row each", min_length=1)
-    published: Names = setting((), doc="ids of claims of this ledger; none where nothing was published")
-    note: str = setting("", doc="how the published values and those of the run differ in what they measure")
-
-
 class ClaimsSettings(Settings):
     """The ledger of one study."""
 
     name: str = setting(doc="the study; equal to the file's name", pattern=NAME)
-    headline: HeadlineSettings | None = setting(
-        None, doc="what the report's first page shows; none: a policy of the run alone"
-    )
     claims: tuple[ClaimSettings, ...] = setting((), doc="its claims in the order of printing")
 
 
@@ -143,6 +123,19 @@ def read_claims(folder: Path | str, study: str | None = None) -> dict[str, Ledge
     return ledgers
 
 
+def unknown_claims(
+    ledgers: Mapping[str, Ledger], asked: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> Iterator[UserError]:
+    """Yield a mistake for each claim that a study's questions (study -> `headline:`) name and no ledger has."""
+    for study, questions in asked.items():
+        ids = [claim.id for claim in ledgers[study].claims] if study in ledgers else []
+        for number, question in enumerate(questions):
+            for name in question["published"]:
+                if name not in ids:
+                    where = f"conf/study/{study}.yaml: headline.{number}.published"
+                    yield UserError(f"there is no claim '{name}'", where=where, remedy=did_you_mean(name, ids))
+
+
 def read_ledger(file: Path, name: str) -> Ledger:
     """Return the ledger that a file holds for the study of a name, its values read from docs/results beside conf/.
     Raises UserErrors.
@@ -158,7 +151,7 @@ def read_ledger(file: Path, name: str) -> Ledger:
             errors += error.errors
     if errors:
         raise UserErrors(errors)
-    return Ledger(name=written.name, headline=written.headline, claims=tuple(claims))
+    return Ledger(name=written.name, claims=tuple(claims))
 
 
 def _claim(claim: ClaimSettings, results: Path, composed: Composed, position: int) -> Claim:
@@ -190,10 +183,6 @@ def _contradictions(ledger: ClaimsSettings, name: str, composed: Composed) -> It
         yield UserError(
             f"the claim '{twice}' stands there twice", where=composed.locate(("claims",)), remedy="rename one of them"
         )
-    for position, known in enumerate(ledger.headline.published if ledger.headline else ()):
-        if known not in ids:
-            where = composed.locate(("headline", "published", position))
-            yield UserError(f"there is no claim '{known}'", where=where, remedy=did_you_mean(known, ids))
 
 
 def rows(ledgers: dict[str, Ledger]) -> Iterator[dict[str, Value]]:

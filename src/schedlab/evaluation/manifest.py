@@ -29,6 +29,7 @@ TABLES = (
     "curves.parquet",
     "summary.parquet",
     "comparisons.parquet",
+    "headline.parquet",
 )  # what the stage summarise writes, beside details/
 NOT_MADE = (*NOT_OUTPUTS, "config.yaml")  # frozen parts lie beside what was made from them, and are listed as such
 

@@ -85,7 +85,8 @@ SUMMARY = TableKind(
     _columns(
         "scenario policy kind metric unit value:number statistic ci_low:number? ci_high:number? seeds:integer "
         "units:integer"
-        " blocks:integer range_low:number range_high:number range_over split mode trained_on config_hash"
+        " blocks:integer range_low:number range_high:number range_over decisions:number? episodes:number?"
+        " trainings:number? split mode trained_on config_hash"
     ),
     ("scenario", "policy", "mode", "split", "metric"),
 )
@@ -98,6 +99,15 @@ COMPARISONS = TableKind(
         " win_rate:number cliffs_delta:number standardised:number? split mode trained_on config_hash"
     ),
     ("scenario", "policy", "mode", "role", "split", "metric"),
+)
+HEADLINE = TableKind(
+    "headline",
+    _columns(
+        "question scenario metric policy recipe group rival rival_chosen_on ratio:number? ci_low:number?"
+        " ci_high:number? learning_seeds:integer units:integer blocks:integer share_won:number"
+        " ratio_to_hindsight:number? ratio_to_bound:number? budget:number? budget_unit verdict config_hash code_hash"
+    ),
+    ("question", "scenario", "group"),
 )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from schedlab.config.files import write_text
+from schedlab.evaluation import verdicts
 
 
 def failures(index: Path) -> dict[str, str]:
@@ -19,6 +20,11 @@ def failures(index: Path) -> dict[str, str]:
     return {figure["name"]: figure["failed"] for figure in figures if figure.get("failed")}
 
 
+ANSWERS = (
+    "Each policy against the best of all its rivals, which was chosen on validation units. Ratio: the policy's score "
+    "over the rival's on test units, with its interval over learning seeds and blocks of units; the verdict is "
+    "`better` or `worse` where the interval excludes 1."
+)
 SIZES = {
     "smoke": "Scale smoke: sizes chosen so that a test takes seconds. These numbers mean nothing.",
     "small": "Scale small: real effects with few seeds. Where there is no interval, fewer than three seeds were run; "
@@ -26,25 +32,34 @@ SIZES = {
 }
 
 
-def write_index(folder: Path | str) -> Path:
-    """Write INDEX.md into plots/<run>/ from every <study>/figures.json below it; returns its path."""
+def write_index(folder: Path | str, headlines: Sequence[Path] = ()) -> Path:
+    """Write INDEX.md into plots/<run>/ from every <study>/figures.json below it; returns its path.
+
+    headlines: the table `headline` of each study that has one
+    """
     folder = Path(folder)
     studies = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*/figures.json"))]
     target = folder / "INDEX.md"
-    write_text(target, index_text(folder.name, studies))
+    answers = {file.parent.name: verdicts.read_answers(file) for file in headlines}
+    write_text(target, index_text(folder.name, studies, answers))
     return target
 
 
-def index_text(run: str, studies: list[Mapping[str, Any]]) -> str:
-    """Return the page of a run (`small`, `small-dense`): a table of all figures, then each with its image, caption and
-    origin. Links are relative to plots/<run>/.
+def index_text(
+    run: str, studies: list[Mapping[str, Any]], answers: Mapping[str, list[dict[str, Any]]] | None = None
+) -> str:
+    """Return the page of a run (`small`, `small-dense`): the answers to the studies' questions, a table of all figures,
+    then each with its image, caption and origin. Links are relative to plots/<run>/.
     """
     origin = "Made by `schedlab`; each figure is drawn from the tables of its study alone."
     for study in studies:
         if study.get("terms") or study.get("policies"):
             origin += f" Words and policies of {study['study']}: [glossary](#{study['study']}-glossary)."
     warning = [f"**{SIZES[scale]}**" for scale in sorted({study["scale"] for study in studies} & SIZES.keys())]
-    lines = [f"# Figures of the run `{run}`", "", *warning, *([""] if warning else []), origin, ""]
+    lines = [f"# Figures of the run `{run}`", "", *warning, *([""] if warning else [])]
+    if any((answers or {}).values()):
+        lines += ["## Answers", "", ANSWERS, "", *verdicts.markdown(answers or {}), "", "## Figures", ""]
+    lines += [origin, ""]
     lines += ["| figure | published figure | scenarios | seeds | configuration |", "|---|---|---|---|---|"]
     for study in studies:
         for figure in study["figures"]:

@@ -5,10 +5,10 @@ numbers, benchmarks.
 from __future__ import annotations
 
 import csv
-import re
+import math
 import textwrap
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,36 +17,39 @@ from schedlab.config.files import write_text
 from schedlab.config.runtime.parts import read_part
 from schedlab.config.schema import validate
 from schedlab.config.settings import StatisticsSettings
-from schedlab.evaluation import tables
+from schedlab.evaluation import tables, verdicts
 from schedlab.evaluation.claims import STATUSES, Claim, Ledger, Value, read_ledger
 from schedlab.figures.html import render
 from schedlab.figures.index import SIZES
 from schedlab.figures.order import APART
 from schedlab.stages import studies
-from schedlab.stages.headlines import against, headline_metric, headlines, measured
-from schedlab.stages.summarise import BEST_RULE
+from schedlab.stages.summarise import BEST_RULE, NAMED
 
 if TYPE_CHECKING:
     import pandas as pd
 
 TEMPLATES = Path(__file__).parent / "templates"
-ROLES = {BEST_RULE: "best rule on validation units", "baseline": "the study's baseline"}
 
 
-def start_page(scale: str, folders: Mapping[str, Path], ledgers: Mapping[str, Path], target: Path) -> None:
-    """Write the report's first page as reStructuredText with a table of all studies.
+def start_page(
+    scale: str,
+    folders: Mapping[str, Path],
+    asked: Mapping[str, Sequence[Mapping[str, Any]]],
+    ledgers: Mapping[str, Path],
+    target: Path,
+) -> None:
+    """Write the report's first page as reStructuredText with a table of the answers of all studies.
 
-    folders: study -> folder of its summary, comparisons and frozen parts; ledgers: study -> its file of claims, where
-      it has one.
+    folders: study -> folder of its tables and frozen parts; asked: study -> its questions as in conf/study; ledgers:
+      study -> its file of claims, where it has one.
     """
     level = " or ".join(f"{100 * each:g} %" for each in sorted({_confidence(folder) for folder in folders.values()}))
     body = render(
         TEMPLATES,
         "start.html",
         FILTERS,
-        studies=[_lead(folder, _ledger(ledgers, study)) for study, folder in folders.items()],
+        studies=[_lead(folder, asked[study], _ledger(ledgers, study)) for study, folder in folders.items()],
         warning=SIZES.get(scale),
-        roles=ROLES,
         level=level,
     )
     lines = ["Headlines", "=========", "", ".. raw:: html", "", textwrap.indent(body, "   "), ""]
@@ -58,7 +61,7 @@ def results_page(scale: str, folder: Path, target: Path) -> None:
     know more than others, and bounds, last.
     """
     study = _study(folder)
-    metric = headline_metric(study.metrics)
+    metric = study.leading_metric
     summary, comparisons = _tables(folder)
     tested = summary[(summary["metric"] == metric.name) & (summary["split"] == "test")]
     tested = tested.assign(apart=tested["kind"].isin(APART))
@@ -72,7 +75,7 @@ def results_page(scale: str, folder: Path, target: Path) -> None:
         question=study.question,
         metric=metric,
         scenarios=[
-            (scenario, [(row, measured(row), against(metric, row, tested, comparisons)) for _, row in rows.iterrows()])
+            (scenario, [(row, _measured(row), _against(row, comparisons)) for _, row in rows.iterrows()])
             for scenario, rows in tested.groupby("scenario", sort=True)
         ],
     )
@@ -109,25 +112,37 @@ def benchmarks_page(results: Path, target: Path) -> None:
     write_text(target, render(TEMPLATES, "benchmarks.html", title=title, costs=job_costs(results)))
 
 
-def _lead(folder: Path, ledger: Ledger | None) -> dict[str, Any]:
-    """Return what leads of a study: its headlines, and the published values beside them."""
+def _lead(folder: Path, asked: Sequence[Mapping[str, Any]], ledger: Ledger | None) -> dict[str, Any]:
+    """Return what leads of a study: the answers to its questions, and the published values beside them."""
     study = _study(folder)
-    metric, chosen = headline_metric(study.metrics), ledger.headline if ledger else None
     claims = {claim.id: claim for claim in (ledger.claims if ledger else ())}
-    return {
-        "name": study.name,
-        "question": study.question,
-        "metric": metric,
-        "headlines": headlines(metric, chosen, *_tables(folder)),
-        "published": [claims[name] for name in (chosen.published if chosen else ()) if name in claims],
-        "note": chosen.note if chosen else "",
-    }
+    answers = verdicts.read_answers(folder / "headline.parquet")
+    published = [claims[name] for question in asked for name in question["published"] if name in claims]
+    notes = [question["note"] for question in asked if question["note"]]
+    unanswered = [each["question"] for each in asked if each["question"] not in {row["question"] for row in answers}]
+    found = {"answers": answers, "unanswered": unanswered, "published": published, "notes": notes}
+    return {"name": study.name, "question": study.question, **found}
 
 
-def _scenarios(trained_on: str) -> str:
-    """Return the scenarios that a policy learned on ('a+b > c'), or their number where they are many."""
-    number = len(re.split(r"\+| > ", trained_on))
-    return f"{number} scenarios" if number > 3 else trained_on.replace("+", " + ")
+def _measured(row: pd.Series, column: str = "value") -> dict[str, Any]:
+    """Return the value and uncertainty that a row of the summary, or of the comparisons (column `difference`),
+    holds.
+    """
+    interval = not math.isnan(row["ci_low"])
+    low, high = (row["ci_low"], row["ci_high"]) if interval else (row["range_low"], row["range_high"])
+    found = {"value": row[column], "low": low, "high": high, "interval": interval, "over": row["range_over"]}
+    return found | {"seeds": int(row["seeds"]), "units": int(row["units"])}
+
+
+def _against(row: pd.Series, comparisons: pd.DataFrame) -> dict[str, Any] | None:
+    """Return a policy against the best rule of validation, or, where there is none, against the study's baseline."""
+    same = ["scenario", "policy", "mode", "split", "metric"]
+    pairs = comparisons[(comparisons[same] == row[same]).all(axis=1)]
+    for role in (BEST_RULE, NAMED):
+        for _, found in pairs[pairs["role"] == role].iterrows():
+            difference = _measured(found, "difference")
+            return {"policy": found["baseline"], "win_rate": found["win_rate"], "difference": difference}
+    return None
 
 
 def _ours(claim: Claim) -> str:
@@ -177,9 +192,9 @@ def _measurement(text: str | None) -> float:
 
 
 FILTERS: dict[str, Callable[..., str]] = {
+    "ratio": verdicts.ratio,
     "number": _number,
     "claimed": _claimed,
     "ours": _ours,
     "place": _place,
-    "scenarios": _scenarios,
 }

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.contract import Metric, Study
 from schedlab.config.files import common_schema, read_table, table_writer
-from schedlab.config.runtime.parts import configuration_hash, read_part
+from schedlab.config.readers import read_json
+from schedlab.config.runtime.parts import MADE_BY, configuration_hash, read_part
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
-from schedlab.config.settings import StatisticsSettings
-from schedlab.evaluation import statistics, tables
+from schedlab.config.settings import HeadlineSettings, StatisticsSettings
+from schedlab.evaluation import headline, statistics, tables
 from schedlab.evaluation.facts import Facts
 from schedlab.evaluation.statistics import Estimate, Sample
 from schedlab.stages import studies
@@ -25,29 +27,40 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NAMED, BEST_RULE = "baseline", "best_rule"  # roles that a policy is compared with
+BUDGET = ("decisions", "episodes", "trainings")
 TABLES_AT_ONCE = 200
 log = logging.getLogger(__name__)
 
 
 def summarise(
-    part: Path, scores: Sequence[Path], curves: Sequence[Path], details: Mapping[str, Sequence[Path]], out: Path
+    part: Path,
+    scores: Sequence[Path],
+    curves: Sequence[Path],
+    details: Mapping[str, Sequence[Path]],
+    out: Path,
+    origins: Sequence[Path] = (),
 ) -> None:
-    """Write scores.parquet, curves.parquet, summary.parquet, comparisons.parquet and details/<table>.parquet into
-    `out`.
+    """Write scores.parquet, curves.parquet, summary.parquet, comparisons.parquet, headline.parquet and
+    details/<table>.parquet into `out`.
 
     part            frozen summarise part
     scores, curves  the tables of all evaluation and learning jobs of the study
     details         table name -> the detail tables of all evaluation jobs
     out             folder of the study's results
+    origins         provenance.json of all learning jobs, which say what each used
     Raises ValueError where the tables lack a policy of the part or hold a row twice.
     """
     values = read_part(part)
     study = studies.of_part(values)
-    summary = _Summary(
-        study, validate(StatisticsSettings, values.get("statistics") or {}), values["seed"], configuration_hash(values)
-    )
     facts = Facts(**(values.get("facts") or {"scenarios": {}, "policies": {}, "rules": {}}))
-    _summarise_scores(tables.grouped(scores, "scenario"), values["scenarios"], summary, facts, out)
+    settings = validate(StatisticsSettings, values.get("statistics") or {})
+    budgets = mean_budgets(origins, values.get("parents") or {})
+    summary = _Summary(study, settings, values["seed"], configuration_hash(values), budgets)
+    asked = _Asked([validate(HeadlineSettings, each) for each in values.get("headline") or ()], facts, budgets)
+    _summarise_scores(tables.grouped(scores, "scenario"), values, summary, asked, out)
+    hashes = {"config_hash": summary.config_hash, "code_hash": values.get(MADE_BY, {}).get("code", "")}
+    rows = ({**row, **hashes} for row in summary.answers(asked))
+    tables.write(tables.HEADLINE, out / "headline.parquet", tables.build(tables.HEADLINE, rows))
     with tables.writing(facts.extend(tables.CURVES), out / "curves.parquet") as add:
         for files in tables.grouped(curves, "policy").values():
             add(facts.joined(tables.read_joined(tables.CURVES, files), "train_scenario"))
@@ -59,15 +72,14 @@ def summarise(
 
 
 def _summarise_scores(
-    files: Mapping[str, Sequence[Path]],
-    scenarios: Mapping[str, Mapping[str, Iterable[str]]],
-    summary: _Summary,
-    facts: Facts,
-    out: Path,
+    files: Mapping[str, Sequence[Path]], values: Mapping[str, Any], summary: _Summary, asked: _Asked, out: Path
 ) -> None:
     """Write scores, summary and comparisons some scenarios at a time: a policy is compared within its scenario, so no
-    more need be held.
+    more need be held, but for what questions ask.
+
+    values: of the frozen part
     """
+    scenarios, facts = values["scenarios"], asked.facts
     for scenario in scenarios.keys() - files.keys():
         _check_complete(scenario, (), scenarios[scenario])
     with ExitStack() as opened:
@@ -81,7 +93,8 @@ def _summarise_scores(
             scores = tables.read_joined(of_units, [file for name in names for file in files[name]])
             for scenario, rows in scores.groupby("scenario"):
                 _check_complete(scenario, rows["policy"], scenarios.get(scenario, {}))
-            samples = _samples(scores)
+            samples = _samples(scores, values.get("deterministic") or ())
+            asked.add(samples)
             log.info("summarising %d rows of scores in %d samples", len(scores), len(samples))
             add_scores(facts.joined(scores))
             add_summary(facts.joined(tables.build(tables.SUMMARY, summary.estimates(samples))))
@@ -124,19 +137,63 @@ class _Key:
     metric: str
 
 
+class _Asked:
+    """What the questions of a study are answered from: the samples of their metrics in their scenarios."""
+
+    def __init__(
+        self, questions: Sequence[HeadlineSettings], facts: Facts, budgets: Mapping[str, Mapping[str, float]]
+    ) -> None:
+        self.questions, self.facts, self.budgets = questions, facts, budgets
+        self.wanted = {(each.metric, scenario) for each in questions for scenario in each.scenarios}
+        self.samples: dict[tuple[str, str], dict[_Key, Sample]] = {}
+
+    def add(self, samples: Mapping[_Key, Sample]) -> None:
+        """Keep those of the samples that a question asks for."""
+        for key, sample in samples.items():
+            if (place := (key.metric, key.scenario)) in self.wanted:
+                self.samples.setdefault(place, {})[key] = sample
+
+    def entries(self, question: HeadlineSettings) -> dict[str, list[headline.Entry]]:
+        """Return scenario -> what was scored in it, for the scenarios of a question that ran."""
+        places = [(question.metric, scenario) for scenario in question.scenarios]
+        return {place[1]: self._entries(question, self.samples[place]) for place in places if place in self.samples}
+
+    def _entries(self, question: HeadlineSettings, samples: Mapping[_Key, Sample]) -> list[headline.Entry]:
+        found: dict[str, headline.Entry] = {}
+        for key, sample in samples.items():
+            recipe = str(self.facts.of(key.scenario, key.policy)["recipe"])
+            budget = self.budgets.get(key.policy, {}).get(question.budget)
+            new = headline.Entry(key.policy, key.kind, recipe, key.trained_on, budget, {})
+            entry = found.setdefault(key.policy, new)
+            found[key.policy] = replace(entry, samples={**entry.samples, key.split: sample})
+        return list(found.values())
+
+
 @dataclass(frozen=True)
 class _Summary:
-    """Makes the rows of the summary and the comparisons of one study."""
+    """Makes the rows of the summary and the comparisons of one study. budgets: trained policy -> what it used."""
 
     study: Study
     settings: StatisticsSettings
     seed: int
     config_hash: str
+    budgets: Mapping[str, Mapping[str, float]]
 
     def estimates(self, samples: Mapping[_Key, Sample]) -> Iterator[dict[str, Any]]:
         for key, sample in samples.items():
             estimate = statistics.estimate(sample, self.settings, self._rng("summary", key))
-            yield {**self._common(key), "value": estimate.value, **_uncertainty(estimate)}
+            budget = {name: self.budgets.get(key.policy, {}).get(name) for name in BUDGET}
+            yield {**self._common(key), "value": estimate.value, **_uncertainty(estimate), **budget}
+
+    def answers(self, asked: _Asked) -> Iterator[dict[str, Any]]:
+        """Yield the rows of the table `headline`, without the hashes."""
+        for question in asked.questions:
+            metric, entries = self._metric(question.metric), asked.entries(question)
+            streams = partial(
+                generator, self.seed, "bootstrap", self.study.name, "headline", metric.name, question.recipe
+            )
+            found = headline.answers(question, entries, metric.better, self.settings, streams)
+            yield from (headline.row(scenario, group, answer, question) for scenario, group, answer in found)
 
     def comparisons(self, samples: Mapping[_Key, Sample]) -> Iterator[dict[str, Any]]:
         alike: dict[tuple[str, str, str], dict[_Key, Sample]] = {}
@@ -190,9 +247,37 @@ class _Summary:
         return {**vars(key), "unit": unit, "statistic": self.settings.statistic, "config_hash": self.config_hash}
 
 
-def _samples(scores: pd.DataFrame) -> dict[_Key, Sample]:
+def mean_budgets(origins: Iterable[Path], parents: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    """Return policy -> what it used, its parents' share included, mean over its seeds; policies whose learner does not
+    count, or a parent's, are left out.
+
+    origins: provenance.json of each learning job. parents: policy -> the policy that it starts from
+    """
+    used: dict[str, dict[int, Mapping[str, int]]] = {}
+    for file in origins:
+        origin = read_json(file, "the origin of a policy")
+        used.setdefault(origin["policy"], {})[origin["seeds"][0]] = origin.get("budget") or {}
+
+    def total(policy: str, seed: int) -> dict[str, float] | None:
+        own = used.get(policy, {}).get(seed)
+        before = total(parents[policy], seed) if policy in parents else dict.fromkeys(BUDGET, 0)
+        return {name: own[name] + before[name] for name in BUDGET} if own and before else None
+
+    totals = {policy: [total(policy, seed) for seed in seeds] for policy, seeds in used.items()}
+    return {
+        policy: {name: sum(each[name] for each in found if each) / len(found) for name in BUDGET}
+        for policy, found in totals.items()
+        if all(found)
+    }
+
+
+def _samples(scores: pd.DataFrame, deterministic: Collection[str]) -> dict[_Key, Sample]:
+    """The sample of each policy, split and metric; deterministic: policies of which one seed stands for all."""
     names = ["scenario", "policy", "kind", "mode", "split", "trained_on", "metric"]
-    return {_Key(*key): statistics.sample(rows) for key, rows in scores.groupby(names, sort=True)}
+    found = {_Key(*key): statistics.sample(rows) for key, rows in scores.groupby(names, sort=True)}
+    return {
+        key: replace(sample, seeded=False) if key.policy in deterministic else sample for key, sample in found.items()
+    }
 
 
 def _uncertainty(estimate: Estimate) -> dict[str, Any]:

@@ -25,7 +25,6 @@ from schedlab.figures.panels.points import UNCERTAINTY, explain_uncertainty
 from schedlab.figures.save import caption_of
 from schedlab.stages import studies
 from schedlab.stages.draw import MARKS, drawn, entry_of
-from schedlab.stages.headlines import headline_metric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +63,7 @@ def draw(part: Path, folder: Path, out: Path) -> None:
     """
     values = read_part(part)
     study = studies.of_part(values)
-    metric = headline_metric(study.metrics)
+    metric = study.leading_metric
     scores, summary = (read_table(folder / f"{name}.parquet") for name in ("scores", "summary"))
     tested = summary[(summary["metric"] == metric.name) & (summary["split"] == "test")]
     title = f"{metric.label or metric.name} over {', '.join(values['runs'][0]['values'])}"

@@ -274,16 +274,24 @@ def trained_on_text(experiment: Experiment, study: str, policy: str) -> str:
 def summarise_part(experiment: Experiment, study: str) -> dict[str, Any]:
     """What the summary of a study reads: its scenarios with their evaluation jobs, the statistics, and the facts."""
     records = experiment.studies[study]
+    certain = records.said["deterministic"]
+    compared = {name: experiment.policy(study, name) for name in experiment.compared_policies(study)}
     return {
         **_identity(experiment, study),
         "seed": experiment.seed,
         "statistics": records.settings["statistics"],
         "scenarios": {scenario: experiment.bundles(study, scenario) for scenario in records.scenarios},
-        "policies": {
-            policy: experiment.policy(study, policy)["seeds"] for policy in experiment.compared_policies(study)
-        },
+        "policies": {name: record["seeds"] for name, record in compared.items()},
+        "parents": {name: record["parent"] for name, record in compared.items() if record["parent"]},
+        "deterministic": [name for name, record in compared.items() if record["target"] in certain],
+        "headline": [_question(asked) for asked in records.settings["headline"]],
         "facts": _facts(experiment, study),
     }
+
+
+def _question(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """A question as the summary answers it: without what the report alone reads."""
+    return {key: value for key, value in asked.items() if key not in ("published", "note")}
 
 
 def _facts(experiment: Experiment, study: str) -> dict[str, Any]:

@@ -78,14 +78,15 @@ def write_origin(job: Any, path: Path, outputs: Iterable[str] = (), **also: Any)
     outputs  those that are meant; all where none is named
     also     what else the job has to tell
 
-    Inputs are named by their paths. Files outside of the results are left out: their hashes stand in the frozen part.
+    Inputs are named by their paths. Files outside of the results are left out, for their hashes stand in the frozen
+    part, and so are the origins of inputs, which name the machine.
     """
     config = Path(job.input.config)
     files = {
         file: Path(file)
         for name in job.input
         for file in _files_below(name)
-        if file != str(config) and file.startswith("results/")
+        if file != str(config) and file.startswith("results/") and not file.endswith("provenance.json")
     }
     made = {
         "outputs": sorted(file for name in outputs or job.output for file in _files_below(name)),

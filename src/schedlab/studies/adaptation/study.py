@@ -244,6 +244,7 @@ STUDY = Study(
         "sequences": "the sequence that came of it, with reward, regret and rank",
     },
     kinds={"exhaustive": "oracle", "constant": "rule", "nearest": "search", "bandit": "search"},
+    deterministic=("constant", "nearest"),
     facts=lambda scenario: {
         "model": scenario.model.name,
         "data": scenario.data.name,

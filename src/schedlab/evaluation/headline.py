@@ -1,0 +1,185 @@
+"""The table `headline`: the answer to each question of a study, a policy against the best of each group of rivals.
+
+A row holds a question in one scenario against one group; group `all` is every rival of the question's groups together,
+and of several scenarios there is also a row of their mean, named "a+b". Rivals are chosen on validation units
+(`schedlab.evaluation.rivals`). Informed policies, oracles and bounds are no rivals: what the last two reach is
+`ratio_to_bound`.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from schedlab.config.settings import ALL, HeadlineSettings, Kind, StatisticsSettings
+from schedlab.evaluation.rivals import Ratio, Side, against_chosen, pooled
+from schedlab.evaluation.statistics import Sample, pair, statistic_of
+
+KINDS: Mapping[str, Kind] = {"rules": "rule", "planners": "planner", "search": "search", "published": "published"}
+SPLITS = ("validation", "train", "test")  # rivals are chosen on the first that has scores of one
+log = logging.getLogger(__name__)
+Streams = Callable[..., np.random.Generator]  # names -> a random stream, the same for all groups
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known of a policy in a scenario: its facts, the budget used (None: not counted), its samples by split."""
+
+    policy: str
+    kind: str
+    recipe: str
+    trained_on: str
+    budget: float | None
+    samples: Mapping[str, Sample]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A policy against one group: the comparison, the split that the rival was chosen on, the ratio to the bound."""
+
+    policy: str
+    found: Ratio
+    chosen_on: str
+    to_bound: float | None
+    budget: float | None
+
+
+def answers(
+    question: HeadlineSettings,
+    scenarios: Mapping[str, Sequence[Entry]],
+    better: str,
+    settings: StatisticsSettings,
+    streams: Streams,
+) -> Iterator[tuple[str, str, Answer]]:
+    """Yield (scenario, group, answer) of a question; what keeps a scenario from an answer goes into the log.
+
+    scenarios: name -> what was scored there in the question's metric, for those of the question that run
+    """
+    by_scenario: dict[str, dict[str, Answer]] = {}
+    for scenario in question.scenarios:
+        if scenario not in scenarios:
+            log.info("%s: %s does not run at this scale", question.question, scenario)
+        elif policy := _policy_in_question(question, scenario, scenarios[scenario]):
+            rivals = _rivals(question, scenario, policy, scenarios[scenario])
+            here = _Scenario(scenario, policy, scenarios[scenario], better, settings, streams)
+            by_scenario[scenario] = {group: here.answer(found) for group, found in rivals.items()}
+    for scenario, found in by_scenario.items():
+        yield from ((scenario, group, answer) for group, answer in found.items())
+    if not any(by_scenario.values()):
+        log.info("%s: nothing to say at this scale", question.question)
+    elif len(by_scenario) > 1:
+        common = set.intersection(*(set(found) for found in by_scenario.values()))
+        for group in sorted(common):
+            yield "+".join(by_scenario), group, _mean([found[group] for found in by_scenario.values()])
+
+
+def row(scenario: str, group: str, answer: Answer, question: HeadlineSettings) -> dict[str, object]:
+    """Return the row of an answer, without the hashes of configuration and code."""
+    found = answer.found
+    return {
+        "question": question.question,
+        "scenario": scenario,
+        "metric": question.metric,
+        "policy": answer.policy,
+        "recipe": question.recipe,
+        "group": group,
+        "rival": found.rival,
+        "rival_chosen_on": answer.chosen_on,
+        "ratio": found.ratio,
+        "ci_low": found.ci_low,
+        "ci_high": found.ci_high,
+        "learning_seeds": found.seeds,
+        "units": found.units,
+        "blocks": found.blocks,
+        "share_won": found.share_won,
+        "ratio_to_hindsight": found.to_hindsight,
+        "ratio_to_bound": answer.to_bound,
+        "budget": answer.budget,
+        "budget_unit": question.budget,
+        "verdict": found.verdict,
+    }
+
+
+@dataclass(frozen=True)
+class _Scenario:
+    """One scenario of a question."""
+
+    name: str
+    policy: Entry
+    entries: Sequence[Entry]
+    better: str
+    settings: StatisticsSettings
+    streams: Streams
+
+    def answer(self, rivals: Sequence[Entry]) -> Answer:
+        split = next(split for split in SPLITS if any(split in rival.samples for rival in rivals))
+        sides = {rival.policy: Side(rival.samples["test"], rival.samples.get(split)) for rival in rivals}
+        policy, rng = Side(self.policy.samples["test"]), self.streams(self.name, self.policy.policy)
+        found = against_chosen(policy, sides, self.better, self.settings, rng)
+        if found.not_chosen_from:
+            log.info("%s: no scores on %s units: %s", self.name, split, ", ".join(found.not_chosen_from))
+        return Answer(self.policy.policy, found, split, self._to_bound(), self.policy.budget)
+
+    def _to_bound(self) -> float | None:
+        """The ratio to the best oracle or bound on the units that both have; None where it is not positive."""
+        ratios, sign = [], 1.0 if self.better == "lower" else -1.0
+        for bound in (entry for entry in self.entries if entry.kind in ("oracle", "bound") and "test" in entry.samples):
+            sides = pair(self.policy.samples["test"], bound.samples["test"])
+            ours, theirs = (statistic_of(side, self.settings.statistic) for side in sides)
+            ratios.append((sign * theirs, ours / theirs if min(ours, theirs) > 0 else None))
+        return min(ratios, key=lambda found: found[0])[1] if ratios else None
+
+
+def _policy_in_question(question: HeadlineSettings, scenario: str, entries: Sequence[Entry]) -> Entry | None:
+    """The policy of the recipe that was trained on the scenario (of several, on it alone), else the only one."""
+    found = [entry for entry in entries if entry.recipe == question.recipe and "test" in entry.samples]
+    here = [entry for entry in found if scenario in re.split(r"\+| > ", entry.trained_on)]
+    alone = [entry for entry in here if entry.trained_on == scenario]
+    for candidates in (here, alone, found):
+        if len(candidates) == 1:
+            return candidates[0]
+    names = ", ".join(sorted(entry.policy for entry in found)) or "none"
+    log.info("%s: %s has not one policy of the recipe %s: %s", question.question, scenario, question.recipe, names)
+    return None
+
+
+def _rivals(
+    question: HeadlineSettings, scenario: str, policy: Entry, entries: Sequence[Entry]
+) -> dict[str, list[Entry]]:
+    """Group -> its rivals in a scenario, of groups that have one; `all` first. Policies of the same recipe are none."""
+    found: dict[str, list[Entry]] = {}
+    for group in question.groups:
+        for entry in entries:
+            if entry.kind != KINDS[group] or entry.recipe == question.recipe or "test" not in entry.samples:
+                continue
+            if group == "search" and _cheaper(entry, policy):
+                text = "%s: %s used fewer %s than %s, so it is no rival"
+                log.info(text, scenario, entry.policy, question.budget, policy.policy)
+                continue
+            found.setdefault(group, []).append(entry)
+    every = [entry for group in found.values() for entry in group]
+    if not every:
+        log.info("%s: %s has no rival in %s", question.question, scenario, ", ".join(question.groups))
+    return {ALL: every, **found} if every else {}
+
+
+def _cheaper(entry: Entry, policy: Entry) -> bool:
+    """Whether a search used less than the policy, as far as both are counted."""
+    return entry.budget is not None and policy.budget is not None and entry.budget < policy.budget
+
+
+def _mean(parts: Sequence[Answer]) -> Answer:
+    """Return the answers of several scenarios as one: the geometric mean of ratios, the mean of budgets."""
+    bounds = [part.to_bound for part in parts if part.to_bound is not None]
+    budgets = [part.budget for part in parts if part.budget is not None]
+    return Answer(
+        " + ".join(dict.fromkeys(part.policy for part in parts)),
+        pooled([part.found for part in parts]),
+        " + ".join(dict.fromkeys(part.chosen_on for part in parts)),
+        float(np.exp(np.mean(np.log(bounds)))) if len(bounds) == len(parts) else None,
+        float(np.mean(budgets)) if len(budgets) == len(parts) else None,
+    )

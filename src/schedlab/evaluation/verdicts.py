@@ -1,0 +1,93 @@
+"""The answers of a run in words: a line for the console, and the table that INDEX.md and the README print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from schedlab.config.settings import ALL
+from schedlab.evaluation import tables
+
+COLUMNS = {  # heading -> alignment
+    "study": "---",
+    "question": "---",
+    "scenario": "---",
+    "policy": "---",
+    "best rival": "---",
+    "ratio": "--:",
+    "units won": "--:",
+    "to the best in hindsight": "--:",
+    "to the bound": "--:",
+    "budget": "--:",
+    "seeds": "--:",
+    "verdict": "---",
+}
+
+
+def read_answers(file: Path | str) -> list[dict[str, Any]]:
+    """Return the rows of a headline table that hold a policy against all rivals, with `rival_group`; None where a
+    number is missing.
+
+    Questions stand in order of their text; of several scenarios their mean follows the single ones.
+    """
+    table = tables.read(tables.HEADLINE, file)
+    groups = table[table["group"] != ALL].set_index(["question", "scenario", "rival"])["group"].to_dict()
+    rows = table[table["group"] == ALL].astype(object)
+    found = rows.where(rows.notna(), None).to_dict("records")
+    for row in found:
+        names = {groups.get((row["question"], row["scenario"], row["rival"]), "")}
+        row["rival_group"] = "".join(names)
+    return sorted(found, key=lambda row: (row["question"], row["scenario"].count("+"), row["scenario"]))
+
+
+def main_answers(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one answer to each question: of several scenarios their mean where there is one, else each."""
+    most = {row["question"]: row["scenario"].count("+") for row in answers}  # the last is the mean
+    return [row for row in answers if row["scenario"].count("+") == most[row["question"]]]
+
+
+def lines(file: Path | str) -> Iterator[str]:
+    """Yield a line for each question that a study's headline table answers: what was compared, and the verdict."""
+    study = Path(file).parent.name
+    for row in main_answers(read_answers(file)):
+        group = f" ({row['rival_group']})" if row["rival_group"] else ""
+        yield (
+            f"{study}: {row['recipe']} on {row['scenario']}: {row['metric']} {ratio(row)} of {row['rival']}{group}: "
+            f"{row['verdict']}"
+        )
+
+
+def markdown(answers: Mapping[str, list[dict[str, Any]]]) -> list[str]:
+    """Return the lines of a Markdown table of the answers of several studies (study -> `read_answers`)."""
+    rows = [_cells(study, row) for study, found in answers.items() for row in found]
+    head = ["| " + " | ".join(COLUMNS) + " |", "|" + "|".join(COLUMNS.values()) + "|"]
+    return [*head, *("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in rows)]
+
+
+def ratio(row: Mapping[str, Any]) -> str:
+    """Return a ratio with its interval, '0.84 [0.76, 0.93]'; 'no ratio' where a value is not positive."""
+    if row["ratio"] is None:
+        return "no ratio"
+    interval = "" if row["ci_low"] is None else f" [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
+    return f"{row['ratio']:.2f}{interval}"
+
+
+def _cells(study: str, row: Mapping[str, Any]) -> list[str]:
+    rival = f"`{row['rival']}`" + (f" ({row['rival_group']})" if row["rival_group"] else "")
+    chosen = "" if row["rival_chosen_on"] == "validation" else f", chosen on {row['rival_chosen_on']} units"
+    numbers = ["–" if row[name] is None else f"{row[name]:.2f}" for name in ("ratio_to_hindsight", "ratio_to_bound")]
+    budget = "–" if row["budget"] is None else f"{row['budget']:,.0f} {row['budget_unit']}"
+    return [
+        f"`{study}`",
+        row["question"],
+        row["scenario"].replace("+", " + "),
+        f"`{row['policy']}`" if " + " not in row["policy"] else f"`{row['recipe']}`",
+        rival + chosen,
+        ratio(row),
+        f"{row['share_won']:.0%}",
+        *numbers,
+        budget,
+        str(row["learning_seeds"]),
+        row["verdict"],
+    ]
