@@ -12,7 +12,8 @@ import pytest
 from test_stages import run_all
 
 from schedlab.config.files import write_table
-from schedlab.evaluation import tables, verdicts
+from schedlab.evaluation import tables
+from schedlab.figures import verdicts
 from schedlab.stages.report import benchmarks_page, claims_page, results_page, start_page
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from schedlab.config.runtime import freeze
 from schedlab.config.errors import did_you_mean
 from schedlab.config.files import check_writable, remove_leftovers, write_text_if_changed
 from schedlab.config.readers import option_names
-from schedlab.evaluation import verdicts
+from schedlab.figures import verdicts
 from schedlab.evaluation.manifest import NAME as MANIFEST, write_manifest
 from schedlab.figures.index import SIZES, failures, write_index
 from schedlab.stages.studies import find_study

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.config.files import write_text
-from schedlab.evaluation import verdicts
+from schedlab.figures import verdicts
 
 
 def failures(index: Path) -> dict[str, str]:

@@ -17,8 +17,9 @@ from schedlab.config.files import write_text
 from schedlab.config.runtime.parts import read_part
 from schedlab.config.schema import validate
 from schedlab.config.settings import StatisticsSettings
-from schedlab.evaluation import tables, verdicts
+from schedlab.evaluation import tables
 from schedlab.evaluation.claims import STATUSES, Claim, Ledger, Value, read_ledger
+from schedlab.figures import verdicts
 from schedlab.figures.html import render
 from schedlab.figures.index import SIZES
 from schedlab.figures.order import APART

@@ -1,4 +1,4 @@
-"""Tests of schedlab.evaluation.verdicts."""
+"""Tests of schedlab.figures.verdicts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from schedlab.evaluation import tables
-from schedlab.evaluation.verdicts import lines, main_answers, markdown, read_answers
+from schedlab.figures.verdicts import lines, main_answers, markdown, read_answers
 
 ROW = {
     "question": "is it faster?",
