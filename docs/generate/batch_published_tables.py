@@ -10,6 +10,7 @@ import pandas as pd
 from table_parts import REPOSITORY, page
 
 from schedlab.evaluation.claims import Claim, read_claims
+from schedlab.studies.batch.legacy import LEGACY_RULES
 
 TRACES = {"lublin-1": "Lublin-1", "sdsc": "SDSC-SP2", "hpc2n": "HPC2N", "lublin-2": "Lublin-2"}
 LEDGER = {"lublin-1": "lublin1", "sdsc": "sdsc-sp2", "hpc2n": "hpc2n", "lublin-2": "lublin2"}  # as the claims call them
@@ -48,7 +49,7 @@ def _rollouts(results: Path, backfill: str) -> str:
     rows = []
     for trace, name in TRACES.items():
         own = _of(results, backfill, trace)
-        rules = own[~own["policy"].isin(LEARNED) & ~own["policy"].str.endswith("_legacy")]
+        rules = own[~own["policy"].isin([*LEARNED, *LEGACY_RULES])]
         best = rules.loc[rules["avg_bsld"].idxmin(), "policy"]
         cells = [name, _published(trace, backfill), *(_mean(own, rule) for rule in shown), _mean(own, "planner")]
         rows.append([*cells, f"`{best}` {_mean(own, best)}", _range(own, "rollout")])

@@ -12,21 +12,6 @@ import batch_tables  # isort: skip  (page_parts adds its folder)
 PUBLISHED = batch_tables.batch_published_tables
 
 
-def test_the_published_windows_of_the_record_are_those_of_the_ledger():
-    found, claims = table("batch_published"), ledger("batch")
-    held = False
-    for row in found[found["backfill"] != "easy"].itertuples():
-        legacy = row.policy.endswith("_legacy")
-        protocol = "" if row.backfill == "none" else "-backfill"
-        claim = claims.get(f"bsld-{PUBLISHED.LEDGER[row.trace]}{protocol}-{row.policy.removesuffix('_legacy')}")
-        if claim is None:
-            continue
-        ours = claim.ours_reference if legacy or claim.ours_repaired is None else claim.ours_repaired
-        assert row.avg_bsld == pytest.approx(ours, abs=0.00501), (row, claim.id)
-        held = True
-    assert held
-
-
 def test_rollouts_on_the_published_windows_are_those_of_the_ledger():
     found, claims = table("batch_published"), ledger("batch")
     rollouts = found[found["policy"] == "rollout"].groupby(["backfill", "trace"])

@@ -28,6 +28,8 @@ RULES = {
     "f1_predicted",
     "smallest_area_predicted",
     "costly_per_area_predicted",
+    "smallest_area_true_times",
+    "planner_true_times",
 }
 POLICIES = {
     "evolution-lublin",
