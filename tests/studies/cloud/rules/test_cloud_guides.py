@@ -11,10 +11,12 @@ pytest.importorskip("torch")
 
 from small_problems import BERT, learn, problem
 
+from schedlab.studies.cloud.learners.preference_learner import EpisodesNeeded
 from schedlab.studies.cloud.learners.reinforce import ReinforceLearner
 from schedlab.studies.cloud.replay.env import weights_of
 from schedlab.studies.cloud.rules.guides import guides
 from schedlab.studies.cloud.rules.oracle import objective_of_staying
+from schedlab.studies.cloud.rules.rules import RULES
 
 
 @pytest.mark.parametrize(("mode", "intervals"), [("historical", 0), ("baseline", 5)])
@@ -47,6 +49,26 @@ def test_the_similarity_route_begins_with_the_row_of_most_throughput_for_its_mon
     assert replay.fits[target] and replay.lattice.allocations[target, :2].tolist() == [gpus, cores]
     wanted = int(1.2 * replay.performance.memory_used[best])
     assert abs(replay.lattice.allocations[target, 2] - wanted) <= 8
+
+
+def test_the_rule_goes_to_what_its_measurements_point_at():
+    here = problem(job=BERT, environment={"interval": 0.1})
+    rule = RULES["fitted_constant"]({"source": "historical"}, here, 0)
+    unit = here.units("test")[0]
+    env = here.env(unit, 0)
+    env.reset(seed=0)
+    rule.reset(unit)
+    while not any(env.step(env.actions.index(rule.choose(env)))[2:4]):
+        pass
+    assert env.here == guides(here, "historical").targets[env.preference]
+
+
+def test_episodes_are_noted_once_and_where_the_regret_is_small():
+    here, needed = problem(), EpisodesNeeded()  # random actions are 1 above the best plan
+    best = here.oracle["time"]["dynamic"]
+    for episodes, objective in ((64, best + 0.06), (128, best + 0.049), (192, best)):
+        needed.note(here, "time", objective, episodes)
+    assert needed.first == {"time": 128}
 
 
 def test_a_warm_start_is_near_the_best_after_one_update(tmp_path):
