@@ -38,6 +38,14 @@ def test_the_headline_shows_mean_differences_learned_first(tables: StudyTables) 
     assert markers(early)[:, 0] == pytest.approx([rows.loc[name, "difference"] for name in order])
 
 
+def test_intervals_and_ranges_of_one_figure_are_both_in_its_key(tables: StudyTables) -> None:
+    sure = tables.comparisons.assign(ci_low=-1.0, ci_high=1.0)
+    alone, mixed = draw(tables, SPECS["versus"]), draw(replace(tables, comparisons=sure), SPECS["versus"])
+    assert (bool(alone.values["interval"]), bool(alone.values["range"])) == (False, True)
+    assert mixed.values["interval"] and mixed.values["range"]
+    assert {mixed.values["interval"], mixed.values["range"]} < set(legend_labels(mixed.figure))
+
+
 def test_the_headline_says_when_nothing_learned_wins(tables: StudyTables) -> None:
     worse = tables.scores.assign(value=tables.scores["value"].where(tables.scores["policy"] != "constant", 0.0))
     values = draw(replace(tables, scores=worse, comparisons=compared(worse)), SPECS["versus"]).values

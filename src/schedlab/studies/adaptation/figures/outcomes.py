@@ -47,7 +47,7 @@ VERSUS = (
     "[By more than twice the noise of such a mean difference ({noise:.3f}[ {unit}]): {beyond}.] "
     "[{unknown}The size of the noise cannot be estimated from one replicate.] "
     "{baseline} loses {own:.3f}[ {unit}] to the best sequence on average. "
-) + REPEATED
+) + f"{UNCERTAINTY} {REPEATED}"
 REGRET = (
     "Smallest on average: {least} ({regret:.3f}[ {unit}])[; {never} loses {never_regret:.3f}[ {unit}]]. "
     f"Regrets within one standard deviation of one result (grey) can be luck. {UNCERTAINTY} {REPEATED}"
@@ -75,12 +75,14 @@ def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
     look: dict[str, Any] = {"sharey": True, "sharex": True, "width_ratios": [1.6, *[1] * len(scenarios)]}
     row_mm = 14 + ROW_MM * len(order)
     figure, panels, lines = theme.new_panels(len(scenarios) + 1, ACROSS + 1, row_mm=row_mm, around_mm=20, **look)
-    points_with_uncertainty(panels[0], _ranges(means), order, looks)
+    shown = [_ranges(means)]
+    points_with_uncertainty(panels[0], shown[0], order, looks)
     panels[0].set_title(f"mean of all\n{len(scenarios)} scenarios")
     for axes, scenario in zip(panels[1:], scenarios, strict=True):
         rows = data.summary_rows(tables.comparisons, "regret", scenario.name, order)
         rows = rows[rows["baseline"] == baseline].drop_duplicates("policy")
-        points_with_uncertainty(axes, rows if len(rows) else _ranges(differences[scenario.name]), order, looks)
+        shown.append(rows if len(rows) else _ranges(differences[scenario.name]))
+        points_with_uncertainty(axes, shown[-1], order, looks)
         _title(axes, scenario, len(scenarios))
     for axes, spread in zip(panels, [of_mean, *spreads], strict=True):
         axes.axvline(0, color=INK, linewidth=0.8, zorder=1)
@@ -89,11 +91,10 @@ def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
     _finish_rows(lines, order, kinds)
     regret = data.regret_metric(scenarios[0].quantity)
     shared_xlabel(lines[-1], f"difference to {baseline} in {axis_label(regret)}")
-    keys: list[Any] = [key("lowest to highest seed", color=MUTED, marker="|", **THIN)]
-    if np.isfinite(of_mean):
-        keys.append(Patch(label="noise of such a difference (\N{PLUS-MINUS SIGN}1 s.d.)", **GREY))
-    figure.legend(handles=keys, loc="outside lower center", ncols=3)
-    facts = _verdict({name: float(by_policy[name]) for name in order if kinds[name] in FITTED}, of_mean)
+    noise = [Patch(label="noise of such a difference (\N{PLUS-MINUS SIGN}1 s.d.)", **GREY)]
+    more = noise if np.isfinite(of_mean) else []
+    facts: dict[str, Any] = explain_uncertainty(figure, pd.concat(shown), tables.statistics.confidence, more=more)
+    facts |= _verdict({name: float(by_policy[name]) for name in order if kinds[name] in FITTED}, of_mean)
     facts |= {"baseline": baseline, "own": float(reference.mean()), "unit": data.unit_of(regret)}
     facts |= data.repetitions(tables, [*order, baseline], scenarios)
     return Drawing(figure, VERSUS, facts, left_out=others | unlike)
