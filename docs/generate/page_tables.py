@@ -35,6 +35,7 @@ import cloud_page_tables
 import core_tables
 import headline_tables
 import hetero_tables
+import interval_coverage
 import pandas as pd
 import ramp_tables
 from records import Outdated, note, today, without_marks
@@ -102,6 +103,7 @@ STUDIES = (
     core_tables.TABLES,
     headline_tables.TABLES,
     hetero_tables.TABLES,
+    interval_coverage.TABLES,
     ramp_tables.TABLES,
 )
 TABLES: dict[str, Callable[[Path], str]] = {

@@ -124,9 +124,9 @@ def coverage(seeds: int, blocks: int, trials: int = 400) -> float:
     return hits / trials
 
 
-def test_two_level_intervals_cover() -> None:
-    assert 0.90 <= coverage(seeds=20, blocks=20) <= 0.99
-    assert coverage(seeds=5, blocks=20) >= 0.80  # few seeds: the percentile bootstrap is known to be short
+@pytest.mark.parametrize("seeds", [3, 5, 20])
+def test_two_level_intervals_cover(seeds: int) -> None:
+    assert 0.89 <= coverage(seeds, blocks=20) <= 0.985  # of 400 trials; recorded: docs/results/interval_coverage.csv
 
 
 def test_ignoring_blocks_would_not_cover() -> None:
