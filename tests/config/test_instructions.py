@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from processors import ASKED
 from schedlab.config.runtime import instructions
 
 CPUINFO = "processor\t: 0\nflags\t\t: fpu sse2 {}\n\nprocessor\t: 1\nflags\t\t: fpu sse2 {}\n"
@@ -63,3 +64,23 @@ def test_nothing_numerical_is_loaded_before_libraries_are_pinned():
         code = f"import sys, {module}; sys.exit(' '.join({heavy} & sys.modules.keys()) or None)"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{module} loads {done.stderr}"
+
+
+@pytest.mark.slow
+def test_numerical_functions_have_the_same_bytes_whatever_was_asked_for(repository: Path):
+    job = "import subprocess, sys; from schedlab.config.runtime import instructions; instructions.begin_job(); "
+    job += "sys.exit(subprocess.call([sys.executable, *sys.argv[1:]]))"
+    program = str(repository / "tests/config/numerical_functions.py")
+    made = {
+        name: subprocess.run(
+            [sys.executable, "-c", job, program],
+            env={**os.environ, **asked},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.splitlines()
+        for name, asked in {"nothing": {}, **ASKED}.items()
+    }
+    assert len(made["nothing"]) > 100
+    for name, lines in made.items():
+        assert set(lines) ^ set(made["nothing"]) == set(), name

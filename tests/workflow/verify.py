@@ -1,6 +1,8 @@
 """Run a scale twice, on one core and on two, in two fresh copies, and compare every hash: `make verify`.
 
-    python tests/workflow/verify.py [--scale smoke] [--cores 1 2] [--keep DIR] [TARGET ...]
+    python tests/workflow/verify.py [--scale smoke] [--cores 1 2] [--asked SSE4.2] [--keep DIR] [TARGET ...]
+
+The environment of the second run asks numerical libraries for the instructions of another processor.
 
 Prints the number of hashes compared; status 1 where one differs, with a line for each.
 """
@@ -8,16 +10,20 @@ Prints the number of hashes compared; status 1 where one differs, with a line fo
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from unittest import mock
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(REPOSITORY / "tests")]
 
 from checkouts import copy_repository  # noqa: E402
+
+from processors import ASKED  # noqa: E402
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("targets", nargs="*", default=["all"], help="of the workflow; default: all")
     parser.add_argument("--scale", default="smoke")
     parser.add_argument("--cores", type=int, nargs=2, default=[1, 2], metavar=("FIRST", "SECOND"))
+    parser.add_argument("--asked", choices=ASKED, default="SSE4.2", help="instructions that the second run asks for")
     parser.add_argument(
         "--keep", type=Path, help="folder to make the copies in, and to leave them; default: a temporary one"
     )
@@ -34,10 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"{chosen.keep} holds runs already; name an empty folder")
     with tempfile.TemporaryDirectory(prefix="schedlab-verify-") as temporary:
         place = chosen.keep or Path(temporary)
-        made = [
-            hashes_of_run(place / f"run-{number}", cores, chosen) for number, cores in enumerate(chosen.cores, start=1)
-        ]
-    return report(*made, [f"with --cores {cores}" for cores in chosen.cores])
+        first = hashes_of_run(place / "run-1", chosen.cores[0], chosen)
+        with mock.patch.dict(os.environ, ASKED[chosen.asked]):
+            second = hashes_of_run(place / "run-2", chosen.cores[1], chosen)
+    names = [f"with --cores {chosen.cores[0]}", f"with --cores {chosen.cores[1]} and {chosen.asked} asked for"]
+    return report(first, second, names)
 
 
 def hashes_of_run(folder: Path, cores: int, chosen: argparse.Namespace) -> dict[str, str]:
