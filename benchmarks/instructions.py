@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import csv
 import hashlib
+import io
 import json
 import os
 import resource
@@ -25,6 +26,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from schedlab.config import experiment
+from schedlab.config.files import write_text
 from schedlab.config.runtime.instructions import CLEARED, PINS, THREADS
 from schedlab.stages.studies import find_study
 
@@ -111,13 +113,14 @@ def write(path: Path, scale: str, rows: Mapping[str, Mapping[str, float]]) -> No
     if path.exists():
         with path.open(newline="") as file:
             kept = [row for row in csv.DictReader(file) if row["scale"] != scale]
-    with path.open("w", newline="") as file:
-        table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        table.writeheader()
-        table.writerows(kept)
-        for study, row in rows.items():
-            values = {name: f"{value:.1f}" if name.endswith("cpu_s") else value for name, value in row.items()}
-            table.writerow({"scale": scale, "study": study, **values})
+    text = io.StringIO()
+    table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    table.writeheader()
+    table.writerows(kept)
+    for study, row in rows.items():
+        values = {name: f"{value:.1f}" if name.endswith("cpu_s") else value for name, value in row.items()}
+        table.writerow({"scale": scale, "study": study, **values})
+    write_text(path, text.getvalue())
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ def test_results_alone_are_listed(tmp_path: Path) -> None:
 
 def test_a_manifest_keeps_code_and_packages_and_no_machine() -> None:
     kept = provenance.code_and_packages()
-    assert kept.keys() == {"code", "commit", "modified", "version", "python", "packages", "instructions"}
+    assert kept.keys() == {"code", "commit", "modified", "version", "python", "packages", "instructions", "c_library"}
     assert kept["code"] == provenance.source_hash() and kept["python"] == platform.python_version()
     assert "numpy" in kept["packages"] and not {"pytest", "ruff"} & kept["packages"].keys()
 

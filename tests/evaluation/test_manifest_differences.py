@@ -267,6 +267,21 @@ def test_what_was_made_from_another_file_than_lies_there_now_is_told(entry, inpu
     assert_told(list(stale_steps(validate(Manifest, values))), *([stale] if stale else []))
 
 
+def test_steps_that_were_held_to_the_same_instructions_have_the_same_bytes():
+    one = copy.deepcopy(VALUES)
+    one["environments"]["e"]["instructions"] = {"MKL_CBWR": "COMPATIBLE"}
+    one["steps"]["learn"]["outputs"] = {"policy.zip": "1"}
+    other = copy.deepcopy(one)
+    other["steps"]["learn"]["outputs"] = {"policy.zip": "2"}
+    sides = [Side(validate(Manifest, values), called, None) for values, called in ((one, "here"), (other, "there"))]
+    assert_told(differences(*sides, tolerant=True).lines, ("changed file: policy.zip", "nothing that is recorded"))
+    other["environments"]["e"]["instructions"] = {}
+    sides[1] = Side(validate(Manifest, other), "there", None)
+    found = differences(*sides, tolerant=True)
+    assert found.not_compared == 1
+    assert_told(found.lines, ("other instructions", "MKL_CBWR COMPATIBLE here, none there"))
+
+
 def test_the_words_that_lines_begin_with_stand_in_the_documentation():
     repository = Path(__file__).parents[2]
     sources = [

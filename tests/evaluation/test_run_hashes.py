@@ -29,7 +29,12 @@ def run(tmp_path: Path, monkeypatch):
     folder = Path("results/smoke")
 
     def write(
-        value: float = 1.5, trace: str = "1 2 3", policy: str = "p", figure: str = "f", promise: str = "learned"
+        value: float = 1.5,
+        trace: str = "1 2 3",
+        policy: str = "p",
+        figure: str = "f",
+        promise: str = "learned",
+        held: dict[str, str] | None = None,
     ) -> None:
         for name, text in ((TRACE, trace), (POLICY, policy), (FIGURE, figure)):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +46,8 @@ def run(tmp_path: Path, monkeypatch):
 
         steps = {"trace": {"promise": "exact", **made(TRACE)}, "tables": {"promise": promise, **made(SUMMARY, POLICY)}}
         drawn = {**made(FIGURE), "scenarios": [], "policies": [], "seeds": [], "rests_on": []}
-        environments = {"environment": "e", "environments": {"e": {"code": "c", "python": "3", "packages": {}}}}
+        environment = {"code": "c", "python": "3", "packages": {}, "instructions": held or {}}
+        environments = {"environment": "e", "environments": {"e": environment}}
         head = {"form": 2, "scale": "smoke", "seeds": {}, "studies": {}, **environments}
         write_json(folder / "manifest.json", head | {"steps": steps, "figures": {"s/f": drawn}})
 
@@ -78,6 +84,18 @@ def test_a_record_holds_hashes_of_what_is_exact_alone(kept):
 def test_what_another_machine_may_do_is_no_difference(run, kept, capsys):
     run(value=1.5 * (1 + 5e-4), policy="q", figure="g")
     assert check(kept, capsys)[0] == 0
+
+
+def test_runs_that_were_held_to_the_same_instructions_have_the_same_bytes(run, capsys):
+    pins = {"MKL_CBWR": "COMPATIBLE"}
+    run(held=pins)
+    main(["manifest", "record", "results/smoke"])
+    Path("kept.json").write_text(capsys.readouterr().out)
+    run(held=pins, policy="q", figure="g")
+    status, (first, *_) = check("kept.json", capsys)
+    assert status == 1 and first.startswith(f"changed file: results/smoke/{POLICY}")
+    run(held={}, policy="q", figure="g")
+    assert check("kept.json", capsys)[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,12 @@ class EnvironmentEntry(Settings):
     instructions: dict[str, str] = setting(
         {}, doc="variables that held libraries to instructions of the processor; none: they chose themselves"
     )
+    c_library: str = setting("", doc="C library and its version, which computes exponentials and the like")
+
+    def held(self) -> dict[str, str]:
+        """Under what equal code makes the same bytes on another processor; empty where libraries chose themselves."""
+        others = {"C library": self.c_library, "Python": self.python, "packages": content_hash(self.packages)}
+        return {**self.instructions, **others} if self.instructions else {}
 
 
 class StepEntry(Settings):

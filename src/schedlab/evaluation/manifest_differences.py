@@ -43,7 +43,8 @@ def differences(one: Side, other: Side, *, tolerant: bool) -> Differences:
     """Compare two manifests; one sentence for each difference, causes before what follows from them.
 
     tolerant  files that promise less than the same bytes (schedlab.evaluation.promises) are compared value by value
-              where the files of both manifests are at hand
+              where the files of both manifests are at hand, but for steps that were held to the same instructions of
+              the processor and have the same C library: these have the same bytes
     """
     found = Differences()
     for section in (_environments, _seeds_and_studies, _configurations, _inputs):
@@ -73,7 +74,8 @@ def _environments(one: Side, other: Side) -> Iterator[str]:
 def _told(here: EnvironmentEntry, there: EnvironmentEntry) -> set[tuple[str, str]]:
     """What the lines of two environments name of each."""
     unlike = {**_unlike(here.packages, there.packages), **_unlike(here.instructions, there.instructions)}
-    return {(here.code, there.code), (here.python, there.python), *unlike.values()}
+    whole = ((getattr(here, key), getattr(there, key)) for key in ("code", "python", "c_library"))
+    return {*whole, *unlike.values()}
 
 
 def _environment(here: EnvironmentEntry, there: EnvironmentEntry, one: Side, other: Side, of: str) -> Iterator[str]:
@@ -83,6 +85,9 @@ def _environment(here: EnvironmentEntry, there: EnvironmentEntry, one: Side, oth
         yield f"other Python{of}: {here.python} {one.called}, {there.python} {other.called}"
     for name, (first, second) in _unlike(here.packages, there.packages).items():
         yield f"other package{of}: {name} {first} {one.called}, {second} {other.called}"
+    if here.c_library != there.c_library:
+        first, second = here.c_library or "not recorded", there.c_library or "not recorded"
+        yield f"other library{of}: the C library, {first} {one.called}, {second} {other.called}"
     if pins := _unlike(here.instructions, there.instructions):
         words = (f"{name} {first} {one.called}, {second} {other.called}" for name, (first, second) in pins.items())
         yield f"other instructions{of}: {'; '.join(words)}"
@@ -225,20 +230,29 @@ class _Outputs:
             self.found.lines.append(self._alone(path, name, where, whole=not here or not there))
             self.unlike.setdefault(name, path)
             return
-        if self.tolerant and isinstance(here, StepEntry) and Path(path).name in NOT_COMPARED:
+        tolerant = self._is_tolerant(here, there)
+        if tolerant and isinstance(here, StepEntry) and Path(path).name in NOT_COMPARED:
             self.found.not_compared += 1
             return
-        how = self._agreement(path, here)
+        how = self._agreement(path, here) if tolerant else ""
         if how is None:
             self.found.tolerated += 1
             return
         self.found.lines.append(f"changed file: {path}{f' ({how})' if how else ''}: {self._cause(here, there)}")
         self.unlike.setdefault(name, path)
 
+    def _is_tolerant(self, here: Entry, there: Entry) -> bool:
+        """Whether two entries may differ in their files' bytes: steps that were held to the same instructions may
+        not.
+        """
+        environments = (self._environment(side, entry) for side, entry in ((self.one, here), (self.other, there)))
+        first, second = (environment.held() if environment else {} for environment in environments)
+        return self.tolerant and (not isinstance(here, StepEntry) or not first or first != second)
+
     def _agreement(self, path: str, entry: Entry) -> str | None:
         """None where two files of other bytes agree as promised; otherwise what is to be said of it."""
         kind = entry.promise if isinstance(entry, StepEntry) else DRAWN
-        if not self.tolerant or kind == EXACT:
+        if kind == EXACT:
             return ""
         if kind == DRAWN:
             return None if not any(step in self.unlike for step in entry.rests_on) else ""

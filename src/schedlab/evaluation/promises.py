@@ -1,11 +1,12 @@
 """How far results made on another machine agree with ours: one table of promises, and the comparison of two files under
 one.
 
-On one machine the same code, packages, configuration and seeds give the same bytes, always. On another processor the
-library of linear algebra (BLAS, PyTorch's kernels) may sum in another order, so what is trained or fitted may differ in
-the last digits, and what is computed from it as well. What is simulated, drawn from a seed or counted may not. A search
-takes another way from the first digit that
-differs: parameters and curves of learned policies are not compared between machines, but the scores that they lead to.
+On one machine the same code, packages, configuration and seeds give the same bytes, always; and on all processors where
+libraries were held to the same instructions (schedlab.config.runtime.instructions), with the same C library. On others
+linear algebra (BLAS, PyTorch's kernels) may sum in another order, so what is trained or fitted may differ in the last
+digits, and what is computed from it as well. What is simulated, drawn from a seed or counted may not. A search takes
+another way from the first digit that differs: there, parameters and curves of learned policies are not compared, but
+the scores that they lead to.
 """
 
 from __future__ import annotations

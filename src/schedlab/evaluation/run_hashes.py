@@ -29,7 +29,11 @@ class RecordedFile(Settings):
     """One file of a run."""
 
     promise: str = setting(doc="exact, fitted or learned; drawn: pictures and captions")
-    sha256: str | None = setting(None, doc="of a file that promises the same bytes")
+    sha256: str | None = setting(
+        None,
+        doc="of a file that promises the same bytes; where libraries were held to "
+        "instructions of the processor, of all but what is drawn",
+    )
 
 
 class Record(Settings):
@@ -37,6 +41,7 @@ class Record(Settings):
 
     record: int = setting(1, doc="form of this file", ge=1, le=1)
     scale: str = setting(doc="scale of the results")
+    held: dict[str, str] = setting({}, doc="under which all but what is drawn has the same bytes on another processor")
     files: dict[str, RecordedFile] = setting(doc="path -> what is known of it")
     summaries: dict[str, dict[str, float]] = setting(
         doc="path of a summary -> its values, by what tells its rows apart"
@@ -55,8 +60,9 @@ class Compared:
 
 def record_of(manifest: Manifest, root: Path) -> Record:
     """Return what is kept of the files that a manifest lists; `root` is the folder that its paths start from."""
+    held = _held(manifest)
     files = {
-        path: RecordedFile(promise=kind, sha256=digest if kind == EXACT else None)
+        path: RecordedFile(promise=kind, sha256=digest if kind == EXACT or (held and kind != DRAWN) else None)
         for path, kind, digest in _files(manifest)
     }
     kept = [
@@ -64,7 +70,8 @@ def record_of(manifest: Manifest, root: Path) -> Record:
         for path, file in files.items()
         if Path(path).name == KEPT and file.promise in PROMISES and file.promise != EXACT
     ]
-    return Record(scale=manifest.scale, files=files, summaries={path: _values(root / path) for path in kept})
+    summaries = {path: _values(root / path) for path in kept}
+    return Record(scale=manifest.scale, held=held, files=files, summaries=summaries)
 
 
 def read_record(path: Path | str) -> Record:
@@ -91,6 +98,7 @@ def compare(manifest: Manifest, root: Path, recorded: Record) -> Compared:
     if manifest.scale != recorded.scale:
         found.lines.append(f"other scale: {manifest.scale} here, {recorded.scale} recorded")
         return found
+    alike = recorded.held and recorded.held == _held(manifest)
     now = {path: (kind, digest) for path, kind, digest in _files(manifest)}
     for path in sorted({*now, *recorded.files}):
         if path not in now or path not in recorded.files:
@@ -100,9 +108,10 @@ def compare(manifest: Manifest, root: Path, recorded: Record) -> Compared:
         (kind, digest), expected = now[path], recorded.files[path]
         if kind != expected.promise:
             found.lines.append(f"other promise: {path} is '{kind}' here, '{expected.promise}' recorded")
-        elif kind == EXACT and digest != expected.sha256:
-            found.lines.append(f"changed file: {path}: other bytes than recorded, which it promises on every machine")
-        elif kind == EXACT:
+        elif (kind == EXACT or (alike and expected.sha256)) and digest != expected.sha256:
+            where = "on every machine" if kind == EXACT else "where libraries are held to the same instructions"
+            found.lines.append(f"changed file: {path}: other bytes than recorded, which it promises {where}")
+        elif digest == expected.sha256:
             found.same += 1
         elif path not in recorded.summaries:
             found.present += 1
@@ -111,6 +120,11 @@ def compare(manifest: Manifest, root: Path, recorded: Record) -> Compared:
         else:
             found.by_value += 1
     return found
+
+
+def _held(manifest: Manifest) -> dict[str, str]:
+    environment = manifest.environments.get(manifest.environment)
+    return environment.held() if environment else {}
 
 
 def _files(manifest: Manifest) -> Iterator[tuple[str, str, str]]:

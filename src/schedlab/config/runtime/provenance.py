@@ -114,6 +114,7 @@ def environment() -> dict[str, Any]:
         "packages": package_versions(),
         "instructions": {name: os.environ[name] for name in PINS if name in os.environ},
         "python": platform.python_version(),
+        "c_library": " ".join(platform.libc_ver()).strip(),
         "machine": {"processor": processor_name(), "cores": os.cpu_count(), "platform": platform.platform()},
     }
 
@@ -224,7 +225,7 @@ def output_hashes(folder: Path | str, skip: Sequence[str] = NOT_OUTPUTS) -> dict
 
 def code_and_packages(made: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return what a manifest keeps of an environment (that of this moment, or of a provenance): code, Python, packages
-    and the instructions that they were held to, no machine.
+    and the instructions that they were held to, the C library, no machine.
     """
     made = made or environment()
     code = made["schedlab"]
@@ -234,7 +235,7 @@ def code_and_packages(made: Mapping[str, Any] | None = None) -> dict[str, Any]:
         "code": source,
         **known,
         "python": made["python"],
-        **{name: made[name] for name in ("packages", "instructions") if name in made},
+        **{name: made[name] for name in ("packages", "instructions", "c_library") if name in made},
     }
 
 
