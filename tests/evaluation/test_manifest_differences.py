@@ -284,9 +284,8 @@ def test_steps_that_were_held_to_the_same_instructions_have_the_same_bytes():
 
 def test_the_words_that_lines_begin_with_stand_in_the_documentation():
     repository = Path(__file__).parents[2]
-    sources = [
-        (repository / "src/schedlab/evaluation" / name).read_text() for name in ("manifest_differences.py", "run_hashes.py")
-    ]
+    folder = repository / "src/schedlab/evaluation"
+    sources = [(folder / name).read_text() for name in ("manifest_differences.py", "run_hashes.py")]
     words = {word for source in sources for word in re.findall(r'f"((?:other|changed|missing|new) \w+)', source)}
     assert {"other seed", "missing file", "new file", "other promise"} <= words
     assert not {word for word in words if f"`{word}`" not in (repository / "docs/reliability.md").read_text()}
