@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 from table_parts import REPOSITORY, page
 
 from schedlab.config.readers import read_yaml
-from schedlab.evaluation.recorded import read_rows, read_study_record, recorded_answers
+from schedlab.evaluation.recorded import read_study_record, recorded_answers, recorded_headline
+from schedlab.figures.verdicts import ratio
 
 STUDIES = ("adaptation", "hetero", "batch", "ramp", "cloud")
 NOT_RECORDED = "not recorded yet; `make figures` prints the verdict of scale `small`"
-Row = Mapping[str, str]
 
 
 def headlines(results: Path) -> str:
@@ -30,31 +30,20 @@ def headlines(results: Path) -> str:
 def _answers(study: str, results: Path) -> Iterator[list[str]]:
     for row in recorded_answers(results, study):
         record = read_study_record(results / study)
-        cells = [f"`{row['policy']}`", f"`{row['rival']}`", _ratio(row), row["verdict"], row["learning_seeds"]]
+        cells = [f"`{row['recipe']}`", f"`{row['rival']}`", ratio(row), row["verdict"], row["learning_seeds"]]
         yield [row["question"], *cells, f"`{record.run}`, {record.date}"]
 
 
 def study_headline(results: Path, study: str) -> str:
     """All rows of a study's headline: by question and scenario, the best rival of each group."""
-    if not (results / study / "headline.csv").is_file():
-        return NOT_RECORDED[0].upper() + NOT_RECORDED[1:] + "."
     rows = []
-    for row in read_rows(results, f"{study}/headline"):
-        bounds = [_plain(row["ratio_to_hindsight"]), _plain(row["ratio_to_bound"])]
-        won = f"{100 * float(row['share_won']):.0f} %" if row["share_won"] else ""
-        names = [row["question"], row["scenario"], f"`{row['policy']}`", row["group"], f"`{row['rival']}`"]
-        rows.append([*names, _ratio(row), row["verdict"], won, *bounds])
+    for row in recorded_headline(results, study):
+        bounds = ["" if row[key] is None else f"{row[key]:.2f}" for key in ("ratio_to_hindsight", "ratio_to_bound")]
+        names = [row["question"], row["scenario"].replace("+", " + "), f"`{row['recipe']}`", row["group"]]
+        rows.append([*names, f"`{row['rival']}`", ratio(row), row["verdict"], f"{row['share_won']:.0%}", *bounds])
     header = ["question", "scenario", "policy", "group", "best rival", "ratio [95 % interval]", "verdict", "units won"]
-    return page([*header, "to the best in hindsight", "to the bound"], rows)
-
-
-def _ratio(row: Row) -> str:
-    interval = f" [{_plain(row['ci_low'])}, {_plain(row['ci_high'])}]" if row["ci_low"] and row["ci_high"] else ""
-    return _plain(row["ratio"]) + interval
-
-
-def _plain(text: str) -> str:
-    return f"{float(text):.3f}" if text else ""
+    table = page([*header, "to the best in hindsight", "to the bound"], rows)
+    return table if rows else NOT_RECORDED[0].upper() + NOT_RECORDED[1:] + "."
 
 
 def _questions(study: str) -> list[str]:

@@ -81,12 +81,12 @@ def test_another_result_makes_another_table(tmp_path, monkeypatch, capsys):
 
 COLUMNS = (
     "question,scenario,metric,policy,recipe,group,rival,ratio,ci_low,ci_high,learning_seeds,share_won,"
-    "ratio_to_hindsight,ratio_to_bound,verdict\n"
+    "ratio_to_hindsight,ratio_to_bound,budget,verdict\n"
 )
-HEADLINE = """faster?,a,time,p-a,p,rules,r,0.5,0.4,0.6,5,0.8,0.55,,better
-faster?,a,time,p-a,p,all,s,0.9,0.8,0.95,5,0.7,0.92,1.5,better
-faster?,b,time,p-b,p,all,s,1.1,0.9,1.2,5,0.4,1.2,1.6,not distinguishable
-faster?,a+b,time,p,p,all,s,0.995,0.9,1.1,5,0.55,1.05,1.55,not distinguishable
+HEADLINE = """faster?,a,time,p-a,p,rules,r,0.5,0.4,0.6,5,0.8,0.55,,,better
+faster?,a,time,p-a,p,all,s,0.9,0.8,0.95,5,0.7,0.92,1.5,9,better
+faster?,b,time,p-b,p,all,s,1.1,0.9,1.2,5,0.4,1.2,1.6,9,not distinguishable
+faster?,a+b,time,p,p,all,s,0.994,0.9,1.1,5,0.55,1.05,1.55,9,not distinguishable
 """
 RECORD = {
     "form": 1,
@@ -121,7 +121,7 @@ def test_the_headline_is_the_pooled_row_of_each_recorded_study(recorded):
     lines = page_tables.TABLES["headlines"](recorded).splitlines()[2:]
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
     assert [row[0] for row in cells] == ["`adaptation`", "`hetero`", "`batch`", "`ramp`", "`cloud`"]
-    answer = ["faster?", "`p`", "`s`", "0.995 [0.900, 1.100]", "not distinguishable", "5", "`full`, 2026-12-01"]
+    answer = ["faster?", "`p`", "`s`", "0.99 [0.90, 1.10]", "not distinguishable", "5", "`full`, 2026-12-01"]
     assert cells[-1][1:] == answer
     assert {tuple(row[2:4]) for row in cells[:-1]} == {("", "")}
     assert page_tables.TABLES["cloud_headline"](recorded).count("\n") == 5

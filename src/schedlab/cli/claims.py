@@ -12,6 +12,7 @@ from typing import Any
 from schedlab.config.errors import UserError
 from schedlab.evaluation.claims import STATUSES, Value, read_claims, rows
 from schedlab.evaluation.recorded import recorded_answers
+from schedlab.figures.verdicts import ratio
 
 WIDTH = 140  # columns of a terminal that the table fits in
 COLUMNS = {  # of the table -> of the ledger; what else a claim says stands in the file and in the JSON
@@ -92,10 +93,9 @@ def _origin(file: Path, own: Sequence[Mapping[str, Value]]) -> list[str]:
 def _answers(folder: Path, study: str) -> Iterator[str]:
     """Lines with the answers to the study's questions, as its recorded run gives them."""
     for row in recorded_answers(folder.resolve().parent / "docs/results", study):
-        ratio = f"{float(row['ratio']):.3f}"
-        if row["ci_low"]:
-            ratio += f" [{float(row['ci_low']):.3f}, {float(row['ci_high']):.3f}]"
-        answer = f"{row['policy']} over {row['rival']} in {row['metric']}, {row['scenario']}: {ratio}, {row['verdict']}"
+        answer = (
+            f"{row['recipe']} over {row['rival']} in {row['metric']}, {row['scenario']}: {ratio(row)}, {row['verdict']}"
+        )
         yield from textwrap.wrap(f"{row['question']} {answer}", WIDTH, subsequent_indent=" ")
 
 

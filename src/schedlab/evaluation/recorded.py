@@ -10,14 +10,17 @@ import csv
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import file_hash
 from schedlab.config.readers import read_json
 from schedlab.config.schema import Settings, setting, validate
+from schedlab.config.settings import ALL
 
 RECORD = "record.json"
 TABLES = ("summary", "comparisons", "headline", "curves")
+NUMBERS = ("ratio", "ci_low", "ci_high", "share_won", "ratio_to_hindsight", "ratio_to_bound", "budget")  # of headline
 EXPECTED = "a record as `schedlab record` writes it"
 AGAIN = "record the study again: schedlab record SCALE STUDY"
 
@@ -116,16 +119,24 @@ def _rows(path: Path, changed_ns: int, of_study: bool) -> tuple[Mapping[str, str
         return tuple(csv.DictReader(lines))
 
 
-def recorded_answers(results: Path, study: str) -> list[Mapping[str, str]]:
-    """Return the rows of a study's recorded headline that answer its questions: the policy against the best of all
-    rivals, of several scenarios their mean alone; none where the study has no recorded headline. Raises UserError(s).
+def recorded_headline(results: Path, study: str) -> list[dict[str, Any]]:
+    """Return the rows of a study's recorded headline, numbers as numbers (None: missing); none where none is recorded.
+    Raises UserError(s).
     """
     if not (results / study / "headline.csv").is_file():
         return []
-    rows = [row for row in read_rows(results, f"{study}/headline") if row["group"] == "all"]
-    scenarios: dict[str, int] = {}
+    rows = read_rows(results, f"{study}/headline")
+    return [row | {name: float(row[name]) if row[name] else None for name in NUMBERS} for row in map(dict, rows)]
+
+
+def recorded_answers(results: Path, study: str) -> list[dict[str, Any]]:
+    """Return the rows of a study's recorded headline that answer its questions: the policy against the best of all
+    rivals, of several scenarios their mean alone.
+    """
+    rows = [row for row in recorded_headline(results, study) if row["group"] == ALL]
+    scenarios = {row["question"]: 0 for row in rows}
     for row in rows:
-        scenarios[row["question"]] = max(scenarios.get(row["question"], 0), row["scenario"].count("+"))
+        scenarios[row["question"]] = max(scenarios[row["question"]], row["scenario"].count("+"))
     return [row for row in rows if row["scenario"].count("+") == scenarios[row["question"]]]
 
 

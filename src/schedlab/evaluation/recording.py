@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
-from schedlab.config.files import content_hash, file_hash, read_table, write_json, write_text
+from schedlab.config.files import content_hash, file_hash, write_json, write_text
 from schedlab.config.readers import read_json
 from schedlab.config.runtime.parts import MADE_BY, configuration, configuration_hash, dump, read_part
 from schedlab.evaluation import tables
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CURVE_POINTS, RETURN = 40, "return"
+KINDS = {kind.name: kind for kind in (tables.SUMMARY, tables.COMPARISONS, tables.HEADLINE, tables.CURVES)}
 ORIGIN = "tables.provenance.json"
 Parts = Mapping[str, Mapping[str, Any]]  # path of a frozen part -> its values
 
@@ -195,9 +196,8 @@ def _take_place(new: Path, target: Path) -> None:
 
 def _table(folder: Path, name: str) -> pd.DataFrame:
     path = folder / f"{name}.parquet"
-    kind = {kind.name: kind for kind in (tables.SUMMARY, tables.COMPARISONS, tables.CURVES)}.get(name)
     try:
-        return tables.read(kind, path) if kind else read_table(path)
+        return tables.read(KINDS[name], path)
     except FileNotFoundError:
         raise UserError("the run has no such table", where=str(path), remedy="run snakemake again") from None
     except (ValueError, OSError) as error:
