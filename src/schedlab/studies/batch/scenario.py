@@ -98,7 +98,10 @@ class BatchScale(Settings):
     population: int = setting(14, doc="points of a generation of the evolution strategy", ge=4, le=MOST)
     training_windows: int = setting(32, doc="training windows of a generation", unit="windows", ge=1)
     candidate_windows: int = setting(
-        40, doc="windows of each part that choose among rollouts, which take most of their learning", unit="windows", ge=1
+        40,
+        doc="windows of each part that choose among rollouts, which take most of their learning",
+        unit="windows",
+        ge=1,
     )
     generations: int = setting(25, doc="generations of each search of the evolution strategy", ge=1)
     decisions: int = setting(24_576, doc="decisions that stock learners learn from", unit="steps", ge=1)
