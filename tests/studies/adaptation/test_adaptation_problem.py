@@ -20,6 +20,7 @@ from schedlab.studies.adaptation.problem import (
 )
 from schedlab.studies.adaptation.rules import RULES, RandomPolicy, SequencePolicy
 from schedlab.studies.adaptation.simulator.ranking import reliability
+from schedlab.studies.adaptation.study import STUDY
 
 
 def test_replicates_are_units_and_the_last_ones_are_kept_for_testing() -> None:
@@ -51,6 +52,13 @@ def test_validation_replicates_stand_between_those_learned_on_and_those_tested_o
     for wrong in ({"validation_replicates": 3}, {"test_replicates": 0}):
         with pytest.raises(UserError, match="test_replicates"):
             AdaptationProblem("one", example_table(90, replicates=4), original, replace(setup, **wrong)).units("train")
+
+
+def test_replicates_must_be_left_to_learn_and_to_test_on() -> None:
+    for validation, test in ((2, 1), (1, 0)):
+        scenario = small_scenario(replicates=3, validation_replicates=validation, test_replicates=test)
+        assert [error.where for error in STUDY.check(scenario)] == ["test_replicates"]
+    assert not list(STUDY.check(small_scenario(replicates=3, validation_replicates=1)))
 
 
 def test_scores_say_how_far_the_ranking_of_a_job_can_be_trusted() -> None:
