@@ -11,6 +11,12 @@ from types import ModuleType
 import pytest
 from hypothesis import settings
 
+from schedlab.config.runtime import instructions
+
+# Before anything numerical is imported: values in tests are those of the workflow, and the same on every processor that
+# can be held to its instructions.
+instructions.pin()
+
 # The same examples every time, so that a commit passes or fails whoever tests it; --hypothesis-profile=default looks
 # for new ones.
 settings.register_profile("repeatable", derandomize=True)
