@@ -77,7 +77,7 @@ def test_inserted_batch_norm_does_not_preserve_the_function_in_training(digits: 
                 f"outputs {found[init, training]:.1e}, predictions {other:.0%}"
             )
     assert found["calibrated", False] < 1e-6 < found["default", False] < 2e-5
-    assert min(found["default", True], found["calibrated", True]) > 0.01
+    assert min(found["default", True], found["calibrated", True]) > 0.005
     assert found["none", True] == found["none", False] == 0
 
 
