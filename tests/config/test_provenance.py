@@ -14,16 +14,17 @@ from schedlab.config.errors import UserError
 from schedlab.config.files import content_hash, file_hash
 from schedlab.config.runtime import provenance
 from schedlab.config.runtime.code import Code
+from schedlab.config.runtime.parts import dump
 
 
 def test_what_a_result_came_from(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)  # in a folder where no run was planned
     (tmp_path / "data").write_text("x")
-    part = {"study": "toy", "made_by": {"code": "abc", "packages": {}}}
-    provenance.write_provenance(tmp_path / "a.provenance.json", part, [2, 1], {"data": tmp_path / "data"})
+    Path("part.yaml").write_text(dump({"study": "toy", "made_by": {"code": "abc", "packages": {}}}))
+    provenance.write_provenance(tmp_path / "a.provenance.json", "part.yaml", [2, 1], {"data": tmp_path / "data"})
     found = json.loads((tmp_path / "a.provenance.json").read_text())
     assert found["config_hash"] == content_hash({"study": "toy"}) and found["code_hash"] == "abc"
-    assert found["seeds"] == [2, 1]
+    assert found["config"] == "part.yaml" and found["seeds"] == [2, 1]
     assert found["inputs"] == {"data": file_hash(tmp_path / "data")}
     assert found["schedlab"]["source"] == provenance.source_hash()
     assert {"numpy", "pandas"} <= set(found["packages"])
@@ -44,6 +45,7 @@ def test_a_result_of_code_that_was_edited_since_the_run_was_planned_is_refused(t
     provenance.require_planned_code(wrong)  # nothing was edited
     Path(provenance.PLANNED_SOURCE).write_text("the hash of other sources")
     provenance.require_planned_code(right)  # an edit that this stage does not reach
+    provenance.require_planned_code(wrong, [right["made_by"]["code"]])  # code that was accepted as the part's
     with pytest.raises(UserError) as refused:
         provenance.require_planned_code(wrong)
     assert refused.value.where == roots[0]

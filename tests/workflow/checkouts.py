@@ -129,6 +129,15 @@ def copy_repository(repository: Path, folder: Path) -> Checkout:
     return Checkout(folder)
 
 
+def commit(folder: Path) -> None:
+    """Commit all of a folder but what runs make, as a repository of its own."""
+    git = ["git", "-C", str(folder), "-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    (folder / ".git/info/exclude").write_text("/results\n/plots\n/.snakemake\n/.schedlab\n__pycache__\n")
+    subprocess.run([*git, "add", "-A"], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "A state"], check=True)
+
+
 def toy_checkout(repository: Path, folder: Path) -> Checkout:
     """A checkout whose configuration holds the toy study and no other."""
     checkout = copy_repository(repository, folder)

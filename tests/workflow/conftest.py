@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from checkouts import Checkout, smoke_checkout, toy_checkout
+from checkouts import Checkout, commit, smoke_checkout, toy_checkout
 
 
 @pytest.fixture(scope="session")
@@ -17,10 +17,11 @@ def secret() -> str:
 
 @pytest.fixture(scope="session")
 def finished_toy(repository: Path, tmp_path_factory: pytest.TempPathFactory, secret: str) -> Checkout:
-    """A finished run of the toy; tests copy it and never write into it."""
+    """A finished run of the toy, of committed code; tests copy it and never write into it."""
     checkout = toy_checkout(
         repository, tmp_path_factory.mktemp("toy") / "a checkout"
     )  # the space in the path is on purpose
+    commit(checkout.folder)
     with pytest.MonkeyPatch.context() as patch:
         for name in ("SCHEDLAB_TEST_SECRET", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "SLURM_JWT"):
             patch.setenv(name, secret)

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import TextIO
+from typing import Any, TextIO
 
 import schedlab
 from schedlab.cli.manifest import add_manifest_commands
@@ -93,9 +93,7 @@ def _parser(first: str) -> argparse.ArgumentParser:
     check.add_argument("--scale", default="all", help="smoke, small, full, paper or all (default)")
     check.set_defaults(run=_run_check)
 
-    run = commands.add_parser("run", help="run the workflow: words of Snakemake, its --config checked first")
-    run.set_defaults(run=_run_workflow)
-
+    _add_workflow_commands(commands)
     doctor = commands.add_parser(
         "doctor", parents=[conf], help="what this machine offers, and what of the pipeline can run on it"
     )
@@ -135,6 +133,17 @@ def _parser(first: str) -> argparse.ArgumentParser:
     return parser
 
 
+def _add_workflow_commands(commands: Any) -> None:
+    run = commands.add_parser("run", help="run the workflow: words of Snakemake, its --config checked first")
+    run.set_defaults(run=_run_workflow)
+
+    accept = commands.add_parser(
+        "accept", help="after a pure refactoring: results stay up to date where smoke has the same bytes as before"
+    )
+    accept.add_argument("studies", nargs="*", metavar="STUDY", help="studies whose results are meant (default: all)")
+    accept.set_defaults(run=_run_accept)
+
+
 def _add_study(parser: argparse.ArgumentParser, name: str) -> None:
     """Add the commands of a study; of one without any, and of one that cannot be imported, say so when it is run."""
     try:
@@ -163,6 +172,12 @@ def _run_workflow(arguments: argparse.Namespace) -> int:
     from schedlab.cli.run import run
 
     return run(arguments.words)
+
+
+def _run_accept(arguments: argparse.Namespace) -> int:
+    from schedlab.cli.accept import accept
+
+    return accept(arguments.studies)
 
 
 def _run_doctor(arguments: argparse.Namespace) -> int:

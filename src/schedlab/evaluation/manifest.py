@@ -3,8 +3,8 @@
 A *step* is what one job made (an input of a scenario, one policy and seed, one evaluation job, the tables of a study),
 with the hashes of its frozen configuration, of its inputs and of its outputs, its seeds, and the code and packages that
 it ran with, as its provenance says. A figure names the steps that it rests on. Paths are relative to the folder that
-holds results/ and plots/. No clock, no host and no machine stands in it, so equal results made at the same commit have
-the same bytes.
+holds results/ and plots/. No clock, no host and no machine stands in it, but for who accepted results and when, so
+equal results made at the same commit have the same bytes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 from schedlab.config.errors import UserError
 from schedlab.config.files import content_hash, file_hash, write_json
 from schedlab.config.readers import read_json
+from schedlab.config.runtime.accepted import read_accepted
 from schedlab.config.runtime.parts import MADE_BY, configuration_hash, read_part
 from schedlab.config.runtime.provenance import NOT_OUTPUTS, code_and_packages, output_hashes, output_names
 from schedlab.config.schema import Settings, setting, validate
@@ -72,6 +73,17 @@ class StepEntry(Settings):
     rests_on: tuple[str, ...] = setting((), doc="steps whose outputs it reads")
 
 
+class AcceptedEntry(Settings):
+    """That steps of earlier code count as made by later code (`schedlab accept`)."""
+
+    by: str = setting(doc="who accepted them")
+    when: str = setting(doc="date and time, UTC")
+    made_by: str = setting(doc="commit whose code made them")
+    accepted_for: str = setting(doc="hash of the sources that they count as made by")
+    commit: str | None = setting(None, doc="commit of these sources; null: they were not committed")
+    steps: tuple[str, ...] = setting(doc="the steps")
+
+
 class FigureEntry(Settings):
     """One figure of a study."""
 
@@ -98,6 +110,7 @@ class Manifest(Settings):
     environments: dict[str, EnvironmentEntry] = setting(doc="code and packages by a hash of them")
     figures: dict[str, FigureEntry] = setting(doc="'study/figure' -> what it rests on")
     steps: dict[str, StepEntry] = setting(doc="step -> what it was made from and what it made")
+    accepted: tuple[AcceptedEntry, ...] = setting((), doc="what counts as made by later code, in order")
 
 
 def write_manifest(root: Path | str, scale: str) -> Path:
@@ -151,7 +164,17 @@ def build(root: Path | str, scale: str, studies: Collection[str] = ()) -> Manife
         environments=dict(sorted(book.environments.items())),
         figures=dict(sorted(book.figures.items())),
         steps=dict(sorted(book.steps.items())),
+        accepted=tuple(_accepted(root / "results" / scale, book)),
     )
+
+
+def _accepted(results: Path, book: _Book) -> Iterator[AcceptedEntry]:
+    """What was accepted of the results, with the steps whose code it was."""
+    for entry in read_accepted(results):
+        earlier = set(entry.codes.values())
+        steps = tuple(sorted(name for name, codes in book.codes.items() if codes & earlier))
+        kept = entry.model_dump(include=set(AcceptedEntry.model_fields) - {"steps"})
+        yield AcceptedEntry(**kept, steps=steps)
 
 
 @dataclass
@@ -164,6 +187,7 @@ class _Book:
     environments: dict[str, EnvironmentEntry] = field(default_factory=dict)
     figures: dict[str, FigureEntry] = field(default_factory=dict)
     steps: dict[str, StepEntry] = field(default_factory=dict)
+    codes: dict[str, set[str]] = field(default_factory=dict)  # step -> hashes of the code that its parts name
 
     def environment(self, values: Mapping[str, Any]) -> str:
         """Keep code and packages once; returns their name."""
@@ -326,17 +350,15 @@ class _Study:
         parts = {path: self.book.part(path) for path in configs}
         outside = {file: digest for values in parts.values() for file, digest in (values.get("files") or {}).items()}
         made = origin or {}
+        codes = {values[MADE_BY]["code"] for values in parts.values() if MADE_BY in values}
+        self.book.codes[name] = codes
         before = tuple(sorted(set(rests_on)))
         self.book.steps[name] = StepEntry(
             promise=weakest([promise, *(self.book.steps[step].promise for step in before if step in self.book.steps)]),
             configuration={path: configuration_hash(values) for path, values in parts.items() if values},
             files=dict(sorted(outside.items())),
             inputs=dict(sorted(made.get("inputs", {}).items())),
-            other_code=any(
-                values[MADE_BY]["code"] != made.get("code_hash")
-                for values in parts.values()
-                if MADE_BY in values and made
-            ),
+            other_code=bool(made and codes - {made.get("code_hash")}),
             seeds=made.get("seeds", ()),
             environment=self.book.environment(code_and_packages(made)) if made else None,
             outputs=self.book.hashes(*outputs),

@@ -79,7 +79,7 @@ def evaluate(
     Path(details).mkdir(parents=True, exist_ok=True)
     for name in study.details:
         write_table(Path(details) / f"{name}.parquet", join_details(sheet.details.get(name, ())))
-    write_provenance(provenance, values, sorted(seeds), files)
+    write_provenance(provenance, part, sorted(seeds), files)
 
 
 def _outcome(problem: Problem, policy: Policy, unit: Unit, spec: PolicySpec) -> Outcome:

@@ -85,7 +85,7 @@ def learn(
     )
     write_bytes(config_copy, Path(part).read_bytes())
     also = _device(spec.params.get("device", "cpu")) | ({"budget": asdict(budget)} if budget else {})
-    write_provenance(provenance, values, [seed], files, policy=spec.name, **also)
+    write_provenance(provenance, part, [seed], files, policy=spec.name, **also)
     shutil.rmtree(paths.progress)
 
 

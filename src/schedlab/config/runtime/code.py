@@ -34,6 +34,8 @@ NO_NUMBERS = re.compile(rf"{ORDER}|.*\.(commands|figures)(\..*)?")
 NOT_DRAWN = re.compile(rf"{ORDER}|.*\.commands(\..*)?")  # what a picture does not depend on
 DRAWING = "schedlab.stages.draw"
 
+PYTHON = "{}.{}".format(*sys.version_info[:2])  # its syntax trees differ, too, from one such version to another
+
 Remember = Callable[[str, Callable[[], Any]], Any]  # (key, make) -> a JSON value that is made once
 Content = tuple[str, list[str]]  # the digest of a syntax tree, and the dotted names that it imports
 
@@ -63,7 +65,7 @@ class Code:
 
     def hash(self, roots: Iterable[str], upon: Iterable[str] = ()) -> dict[str, Any]:
         """Return {"code": 16 hexadecimal digits over what the roots reach, "packages": versions that it computes with,
-        and under `instructions` what they are held to}.
+        that of Python among them, and under `instructions` what they are held to}.
 
         roots  modules ("a.b"), or functions ("a.b:f"), of whose module only what the function uses counts; drawings are
                followed where the stage that draws is among them
@@ -75,14 +77,14 @@ class Code:
             imports = {part for _, (_, names) in reached for name in names for part in (name, name.partition(".")[0])}
             used = sorted({PACKAGES[name] for name in imports & PACKAGES.keys()})
             versions = {name: version for name in used if (version := _version(name))}
-            versions |= {"instructions": pinned()} if versions else {}
+            versions |= {"instructions": pinned(), "python": PYTHON} if versions else {"python": PYTHON}
             self._hashes[names] = _hexdigest(f"{name} {tree}" for name, (tree, _) in reached), versions
         code, versions = self._hashes[names]
         return {"code": _hexdigest([code, *sorted(set(upon))])[:16], "packages": dict(versions)}
 
-    def reached(self, roots: Iterable[str]) -> list[str]:
-        """Return the names of all modules that the roots reach, themselves included, sorted."""
-        return sorted(self._reached(tuple(roots)))
+    def reached(self, roots: Iterable[str]) -> dict[str, str]:
+        """Return all modules that the roots reach, themselves included, by name -> digest of their trees, sorted."""
+        return {name: tree for name, (tree, _) in sorted(self._reached(tuple(roots)).items())}
 
     def _reached(self, roots: tuple[str, ...]) -> dict[str, Content]:
         without = NOT_DRAWN if DRAWING in roots else NO_NUMBERS
@@ -212,7 +214,7 @@ def _hexdigest(lines: Iterable[str]) -> str:
 @cache
 def _reader() -> str:
     """What decides the digest of a file beside its text: this module and Python's version."""
-    return _hexdigest([Path(__file__).read_text(encoding="utf-8"), f"{sys.version_info[:2]}"])[:12]
+    return _hexdigest([Path(__file__).read_text(encoding="utf-8"), PYTHON])[:12]
 
 
 @cache

@@ -10,7 +10,7 @@ and a policy is not learned again because a table was made again with the same b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from schedlab.config.experiment import Experiment
 from schedlab.config.files import content_hash, write_text_if_changed
 from schedlab.config.plugins import is_file_target, target_file
 from schedlab.config.records import study_folder
+from schedlab.config.runtime.accepted import same_code
 from schedlab.config.runtime.code import DRAWING, Code
 from schedlab.config.runtime.parts import MADE_BY, dump
 from schedlab.config.runtime.provenance import PLANNED_SOURCE, source_hash
@@ -27,12 +28,14 @@ from schedlab.config.runtime.provenance import PLANNED_SOURCE, source_hash
 UNFROZEN = ("scales", "where", "names", "files", "file", "recipe", "varied")
 
 
-def frozen_parts(experiment: Experiment, only: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+def frozen_parts(
+    experiment: Experiment, only: str = "", code: StageCode | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (path relative to the working directory, values) of every part of the experiment, or of one study; shared
     ones once.
     """
     seen: set[str] = set()
-    code = _StageCode(experiment)
+    code = code or StageCode(experiment)
     for study, records in experiment.studies.items():
         if only not in ("", study):
             continue
@@ -70,19 +73,28 @@ def parts_of_tables(experiment: Experiment, study: str) -> dict[str, dict[str, A
     return parts
 
 
-class _StageCode:
+class StageCode:
     """What makes the result of each part: `Code.hash` of its stage and of what the stage loads for it, with what made
     its inputs, and the names that the hash began from.
+
+    accepted: later code -> the earlier code that it counts as; None: what lies beside the results
     """
 
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, experiment: Experiment, accepted: Mapping[str, str] | None = None) -> None:
         self.experiment = experiment
+        self.accepted = same_code(experiment.results) if accepted is None else accepted
         folders = filter(None, (study_folder(records.settings) for records in experiment.studies.values()))
         self.code = Code({folder.name: folder for folder in folders}, experiment.cache.get)
+        self.known: dict[tuple[str, ...], dict[str, Any]] = {}
+
+    def _once(self, key: tuple[str, ...], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        if key not in self.known:
+            self.known[key] = make()
+        return self.known[key]
 
     def of_part(self, study: str, scenario: str, part: str) -> dict[str, Any]:
         """The code of a prepare rule."""
-        return self.experiment.once(("made", study, scenario, part), lambda: self._of_part(study, scenario, part))
+        return self._once((study, scenario, part), lambda: self._of_part(study, scenario, part))
 
     def _of_part(self, study: str, scenario: str, part: str) -> dict[str, Any]:
         record = self.experiment.scenario(study, scenario)["parts"][part]
@@ -91,7 +103,7 @@ class _StageCode:
 
     def of_learning(self, study: str, policy: str) -> dict[str, Any]:
         """The code of one policy's learning, with that of its parent."""
-        return self.experiment.once(("made", study, policy), lambda: self._of_learning(study, policy))
+        return self._once((study, policy), lambda: self._of_learning(study, policy))
 
     def _of_learning(self, study: str, policy: str) -> dict[str, Any]:
         record = self.experiment.policy(study, policy)
@@ -129,7 +141,8 @@ class _StageCode:
 
     def _made(self, roots: list[str], before: list[dict[str, Any]]) -> dict[str, Any]:
         upon = sorted({content_hash([made["code"], made["packages"]]) for made in before})
-        return {**self.code.hash(roots, upon), "of": sorted(set(roots)), "upon": upon}
+        made = self.code.hash(roots, upon)
+        return {**made, "code": self.accepted.get(made["code"], made["code"]), "of": sorted(set(roots)), "upon": upon}
 
     def _inputs(self, study: str, scenario: str) -> list[dict[str, Any]]:
         return [self.of_part(study, scenario, part) for part in self.experiment.scenario(study, scenario)["parts"]]

@@ -17,6 +17,7 @@ from typing import Any
 import schedlab
 from schedlab.config.errors import UserError
 from schedlab.config.files import file_hash, write_json
+from schedlab.config.runtime.accepted import same_code
 from schedlab.config.runtime.code import Code
 from schedlab.config.runtime.instructions import PINS
 from schedlab.config.runtime.parts import MADE_BY, configuration_hash, read_part
@@ -31,20 +32,34 @@ NOT_OUTPUTS = ("*provenance.json", "manifest.json", ".*", "progress", "store", "
 
 
 def provenance(
-    part: Mapping[str, Any], seeds: Sequence[int] = (), inputs: Mapping[str, Path | str] | None = None
+    config: Path | str, seeds: Sequence[int] = (), inputs: Mapping[str, Path | str] | None = None
 ) -> dict[str, Any]:
-    """Return the origin of one job's outputs: the hashes of its part's configuration and code, seeds, hashes of the
-    input files by name, and `environment()`.
+    """Return the origin of one job's outputs: its frozen part, the hashes of that part's configuration and code, seeds,
+    hashes of the input files by name, and `environment()`.
+
+    Where other code was accepted as the part's (`schedlab accept`), `accepted` holds the hashes of that code: one of
+    them may have run, which the source and the commit tell.
     """
-    require_planned_code(part)
+    part = read_part(config)
+    made = part.get(MADE_BY, {}).get("code", "")
+    accepted = sorted(later for later, earlier in same_code(run_of(config)).items() if earlier == made)
+    require_planned_code(part, accepted)
+    told = {"config": str(config), "config_hash": configuration_hash(part), "code_hash": made}
+    told |= {"accepted": accepted} if accepted else {}
     hashes = {name: file_hash(path) for name, path in sorted((inputs or {}).items())}
-    made = {"config_hash": configuration_hash(part), "code_hash": part.get(MADE_BY, {}).get("code", "")}
-    return {**made, "seeds": list(seeds), "inputs": hashes, **environment()}
+    return {**told, "seeds": list(seeds), "inputs": hashes, **environment()}
 
 
-def require_planned_code(part: Mapping[str, Any]) -> None:
+def run_of(path: Path | str) -> Path:
+    """Return the folder of the results of a run that a path below results/ or plots/ belongs to."""
+    return Path("results", *Path(path).parts[1:2])
+
+
+def require_planned_code(part: Mapping[str, Any], accepted: Iterable[str] = ()) -> None:
     """Raise UserError where this process may have run other code than its part names: schedlab was edited since the
     run was planned, and in what the part's stage reaches.
+
+    accepted: hashes of code that counts as the part's
     """
     made, planned = part.get(MADE_BY), Path(PLANNED_SOURCE)
     if not made or not planned.is_file() or not all(root.startswith("schedlab.") for root in made["of"]):
@@ -52,20 +67,20 @@ def require_planned_code(part: Mapping[str, Any]) -> None:
     source = planned.read_text(encoding="utf-8")
     undone = source_hash() != source == source_now()
     edited = not source_hash() == source == source_now()
-    if undone or (edited and Code().hash(made["of"], made["upon"])["code"] != made["code"]):
+    if undone or (edited and Code().hash(made["of"], made["upon"])["code"] not in (made["code"], *accepted)):
         what, remedy = "the code that makes this result was edited after the run was planned", "start the run again"
         raise UserError(what, where=made["of"][0], remedy=remedy)
 
 
 def write_provenance(
     path: Path,
-    part: Mapping[str, Any],
+    config: Path | str,
     seeds: Sequence[int] = (),
     inputs: Mapping[str, Path | str] | None = None,
     **also: Any,
 ) -> None:
     """Write `provenance` as the JSON file that stands beside a job's outputs, with what else a job has to tell."""
-    write_json(path, provenance(part, seeds, inputs) | also)
+    write_json(path, provenance(config, seeds, inputs) | also)
 
 
 def write_origin(job: Any, path: Path, outputs: Iterable[str] = (), **also: Any) -> None:
@@ -88,11 +103,8 @@ def write_origin(job: Any, path: Path, outputs: Iterable[str] = (), **also: Any)
         for file in _files_below(name)
         if file != str(config) and file.startswith("results/") and not file.endswith("provenance.json")
     }
-    made = {
-        "outputs": sorted(file for name in outputs or job.output for file in _files_below(name)),
-        "config": str(config),
-    }
-    write_json(path, {**made, **provenance(read_part(config), inputs=files), **also})
+    made = sorted(file for name in outputs or job.output for file in _files_below(name))
+    write_json(path, {"outputs": made, **provenance(config, inputs=files), **also})
 
 
 def _files_below(path: str) -> list[str]:

@@ -42,9 +42,11 @@ def train_trunk(part: Path, data: Path, store: Path, trunk: Path) -> dict[str, A
     scenario = validate(AdaptationScenario, {"name": ANY_NAME, "adapt_at": 0.0, **values})
     scenario, device = _placed(scenario)
     dataset = datasets.read(data)
-    write_table(
-        trunk, pd.concat([simulate.train_trunk(scenario, job, dataset, store, log.info) for job in scenario.jobs])
-    )
+    output = str(trunk)
+    rows = [simulate.train_trunk(scenario, job, dataset, store, log.info, output) for job in scenario.jobs]
+    write_table(trunk, pd.concat(rows))
+    for job in scenario.jobs:
+        simulate.note_made(scenario, job, None, dataset, store, output)
     return device
 
 
@@ -56,7 +58,9 @@ def simulate_adaptation(part: Path, job: int, data: Path, store: Path, runs: Map
     scenario, device = _placed(validate(AdaptationScenario, _values(part)))
     dataset = datasets.read(data)
     for replicate, path in runs.items():
-        write_table(path, simulate_replicate(scenario, job, replicate, dataset, store, log.info))
+        write_table(path, simulate_replicate(scenario, job, replicate, dataset, store, log.info, str(path)))
+    for replicate, path in runs.items():  # when all are there: those of a job that fails are deleted
+        simulate.note_made(scenario, job, replicate, dataset, store, str(path))
     return device
 
 

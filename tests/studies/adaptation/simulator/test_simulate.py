@@ -17,7 +17,13 @@ from small_scenarios import BATCH_NORM_MODEL, PUBLISHED_GROWTH, part, pictures, 
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_table
 from schedlab.studies.adaptation.data.datasets import DataSettings, load
-from schedlab.studies.adaptation.simulator.simulate import run_sequence, simulate_replicate, train_trunk
+from schedlab.studies.adaptation.simulator.simulate import (
+    TorchTrainer,
+    note_made,
+    run_sequence,
+    simulate_replicate,
+    train_trunk,
+)
 from schedlab.studies.adaptation.simulator.store import NodeStore
 from schedlab.studies.adaptation.simulator.table import DecisionTree, simulation_table, view
 
@@ -223,6 +229,31 @@ def test_damaged_stores_are_mended(tmp_path, part_, damage):
     pd.testing.assert_frame_equal(again, rows, check_exact=True)
     assert any("damaged" in line for line in lines) == (damage != "gone")
     pd.testing.assert_frame_equal(simulate_replicate(settings_, 0, 1, dataset, tmp_path), rows, check_exact=True)
+
+
+def test_what_was_made_before_is_computed_again_and_what_was_interrupted_is_not(tmp_path, monkeypatch):
+    settings_, dataset, epochs = short(), pictures(), []
+    train = TorchTrainer.train
+    monkeypatch.setattr(TorchTrainer, "train", lambda *given: epochs.append(given[2].node) or train(*given))
+
+    def simulate(name):
+        epochs.clear()
+        rows = simulate_replicate(settings_, 0, 1, dataset, tmp_path, output=name)
+        return rows, len(epochs)
+
+    rows, at_first = simulate("a")
+    assert simulate("a")[1] == 0  # the job had not ended
+    note_made(settings_, 0, 1, dataset, tmp_path, "a")
+    assert simulate("b")[1] == 0  # another scenario that agrees on all of it
+    again, trained_again = simulate("a")
+    trunk = len(train_trunk(settings_, 0, dataset, tmp_path, output="t"))
+    assert trained_again and trained_again + trunk >= at_first
+    pd.testing.assert_frame_equal(again, rows, check_exact=True)
+    assert simulate("a")[1] == 0  # as where it is killed meanwhile
+    note_made(settings_, 0, None, dataset, tmp_path, "t")
+    epochs.clear()
+    train_trunk(settings_, 0, dataset, tmp_path, output="t")
+    assert len(epochs) == trunk
 
 
 def _simulate(settings_, replicate, dataset, folder):

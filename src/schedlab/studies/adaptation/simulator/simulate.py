@@ -188,16 +188,22 @@ class TorchTrainer:
 
 
 def train_trunk(
-    scenario: AdaptationScenario, job: int, dataset: DataSet, store: Path | str, progress: Write | None = None
+    scenario: AdaptationScenario,
+    job: int,
+    dataset: DataSet,
+    store: Path | str,
+    progress: Write | None = None,
+    output: str = "",
 ) -> pd.DataFrame:
     """Train a job without adaptation to the end of its budget; every state is stored, every epoch evaluated.
 
     store: folder of the node stores, made where it is missing; what it holds is not trained again. progress: receives
-    lines of text. Returns rows as `simulate_replicate` does, with `trunk` for the sequence. Raises UserError for values
+    lines of text. output: name of what the rows are for; where `note_made` was called for it, all is trained again.
+    Returns rows as `simulate_replicate` does, with `trunk` for the sequence. Raises UserError for values
     that do not fit together.
     """
     whole = Job(scenario, job, dataset)
-    metrics = _complete_trunk(whole, Path(store), progress)
+    metrics = _complete_trunk(whole, Path(store), progress, output)
     return rows_of(whole, 0, [Run(TRUNK, whole.trunk.steps)], metrics, lead=(), curves=True)
 
 
@@ -208,6 +214,7 @@ def simulate_replicate(
     dataset: DataSet,
     store: Path | str,
     progress: Write | None = None,
+    output: str = "",
 ) -> pd.DataFrame:
     """Train all sequences of one replicate through the tree and return one row an epoch from the adaptation point on.
 
@@ -215,7 +222,7 @@ def simulate_replicate(
     was due), parameters, time_left (s, before the epoch), train_seconds, eval_seconds (s, charged) and the metrics, the
     held-out ones missing where the epoch is not evaluated; with `curves` also slope and slope_after, what the last
     epoch before this one, and this one, added to the validation accuracy. Trains the trunk where the store lacks it.
-    Raises UserError for values that do not fit together.
+    output: as in `train_trunk`. Raises UserError for values that do not fit together.
     """
     whole = Job(scenario, job, dataset)
     runs = all_runs(whole.course, whole.adaptation_point)
@@ -226,16 +233,26 @@ def simulate_replicate(
     stored = nodes_to_store(runs, scenario.keep, frontier) | shared
     evaluation = Evaluation(scenario.reward.window, scenario.curves, frontier)
     tree = build_tree(runs, whole.trunk.steps if continues else whole.lead, evaluation, stored)
-    name = f"job{job}-replicate{replicate}-from{whole.adaptation_point.node.epoch}"
     trunk = _trunk_store(whole, Path(store), progress)
-    own = _open(Path(store), name, whole.replicate_family(replicate), progress)
+    own = _replicate_store(whole, replicate, Path(store), progress)
     trainer = TorchTrainer(whole, replicate, whole.adaptation_point.node.epoch)
     with own.lock():
+        own.begin(output)
         bar = Progress(f"{scenario.name}, job {job}, replicate {replicate}", tree.size, progress)
         metrics = complete(tree, trainer, lambda node: trunk if node in shared else own, bar)
     own.close()
     trunk.close()
     return rows_of(whole, replicate, runs, {**trunk_metrics, **metrics})
+
+
+def note_made(
+    scenario: AdaptationScenario, job: int, replicate: int | None, dataset: DataSet, store: Path | str, output: str
+) -> None:
+    """Note in the store that the rows of a replicate (None: of the trunk) lie in `output`."""
+    whole, folder = Job(scenario, job, dataset), Path(store)
+    own = _trunk_store(whole, folder) if replicate is None else _replicate_store(whole, replicate, folder)
+    own.note_made(output)
+    own.close()
 
 
 def run_sequence(
@@ -285,10 +302,11 @@ def dataset_hash(dataset: DataSet) -> str:
     return digest.hexdigest()[:16]
 
 
-def _complete_trunk(job: Job, folder: Path, progress: Write | None) -> dict[Node, Metrics]:
+def _complete_trunk(job: Job, folder: Path, progress: Write | None, output: str = "") -> dict[Node, Metrics]:
     store = _trunk_store(job, folder, progress)
     nodes = [step.node for step in job.trunk.steps]
     with store.lock():
+        store.begin(output)
         bar = Progress(f"{job.scenario.model.name}, job {job.number}, trunk", len(nodes), progress)
         metrics = complete(
             build_tree([job.trunk], (), Evaluation(1, curves=True), nodes), TorchTrainer(job), lambda _node: store, bar
@@ -297,8 +315,13 @@ def _complete_trunk(job: Job, folder: Path, progress: Write | None) -> dict[Node
     return metrics
 
 
-def _trunk_store(job: Job, folder: Path, log: Write | None) -> NodeStore:
+def _trunk_store(job: Job, folder: Path, log: Write | None = None) -> NodeStore:
     return _open(folder, f"job{job.number}-trunk", job.family, log)
+
+
+def _replicate_store(job: Job, replicate: int, folder: Path, log: Write | None = None) -> NodeStore:
+    name = f"job{job.number}-replicate{replicate}-from{job.adaptation_point.node.epoch}"
+    return _open(folder, name, job.replicate_family(replicate), log)
 
 
 def _open(folder: Path, name: str, family: Mapping[str, Any], log: Write | None) -> NodeStore:

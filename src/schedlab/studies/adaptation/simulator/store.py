@@ -42,6 +42,7 @@ CREATE TABLE IF NOT EXISTS nodes (
     state_hash TEXT NOT NULL,
     trained INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS made (output TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 
 
@@ -145,6 +146,23 @@ class NodeStore:
                     self._log(f"{self.path.name}: this file system has no locks ({error.strerror}); going on without")
                     break
             yield
+
+    def begin(self, output: str) -> None:
+        """Forget all nodes where this output was made of them before: who asks for it once more, having deleted it or
+        forced its job, wants it to be computed.
+        """
+
+        def forget(connection: sqlite3.Connection) -> None:
+            with connection:
+                connection.execute("BEGIN IMMEDIATE")
+                if connection.execute("DELETE FROM made WHERE output = ?", (output,)).rowcount:
+                    connection.execute("DELETE FROM nodes")
+
+        self._guarded(forget)
+
+    def note_made(self, output: str) -> None:
+        """Note that an output was made of the nodes, and lies on the disk."""
+        self._write("INSERT OR REPLACE INTO made VALUES (?)", [(output,)])
 
     def _write(self, statement: str, values: list[tuple]) -> None:
         def write(connection: sqlite3.Connection) -> None:

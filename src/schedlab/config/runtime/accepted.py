@@ -1,0 +1,52 @@
+"""What counts as the same code: results/<run>/accepted.json, which `schedlab accept` writes beside the results.
+
+An entry says that later code makes the bytes that earlier code made. Frozen parts go on to name the earlier code, so
+that nothing runs again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from schedlab.config.errors import UserError
+from schedlab.config.files import write_json
+from schedlab.config.readers import read_json
+from schedlab.config.schema import Settings, setting, validate
+
+NAME = "accepted.json"
+
+
+class Acceptance(Settings):
+    """That later code makes the results of earlier code, and what it rests on."""
+
+    by: str = setting(doc="who accepted it")
+    when: str = setting(doc="date and time, UTC")
+    made_by: str = setting(doc="commit whose code made the results")
+    accepted_for: str = setting(doc="hash of the sources that they were accepted for")
+    commit: str | None = setting(None, doc="commit of these sources; null: they were not committed")
+    modules: tuple[str, ...] = setting(doc="modules that differ")
+    files: int = setting(doc="files of scale smoke that were made by both and have the same bytes", ge=1)
+    codes: dict[str, str] = setting(doc="hash of later code in a frozen part -> that of the earlier code")
+
+
+def read_accepted(results: Path | str) -> list[Acceptance]:
+    """Return what was accepted of the results in a folder, in order; nothing where none was. Raises UserError."""
+    file = Path(results, NAME)
+    if not file.is_file():
+        return []
+    values = read_json(file, "a list as `schedlab accept` writes it")
+    if not isinstance(values, list):
+        remedy = "delete it; what is not accepted runs again"
+        raise UserError("is no list of accepted code", where=str(file), remedy=remedy)
+    return [validate(Acceptance, entry, lambda keys: f"{file}: {'.'.join(map(str, keys))}") for entry in values]
+
+
+def add_accepted(results: Path | str, acceptance: Acceptance) -> None:
+    """Write an acceptance behind those that a folder of results has."""
+    everything = [*read_accepted(results), acceptance]
+    write_json(Path(results, NAME), [entry.model_dump(mode="json") for entry in everything])
+
+
+def same_code(results: Path | str) -> dict[str, str]:
+    """Return later code -> the earlier code that it counts as, by their hashes in frozen parts."""
+    return {later: earlier for entry in read_accepted(results) for later, earlier in entry.codes.items()}

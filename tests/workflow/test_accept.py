@@ -1,0 +1,85 @@
+"""`schedlab accept`: results stay up to date through a pure refactoring, and through nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from checkouts import OWN_RULE, commit
+
+pytestmark = pytest.mark.slow
+OWN = "  - {name: two, target: 'own.py:Two'}\n"
+STUDY = "tests/toy_study/study.py"
+
+
+def accept(checkout, *words, status):
+    """Run `schedlab accept` with the checkout's own code, as its user would."""
+    given = {**os.environ, "PYTHONPATH": str(checkout.folder / "src")}
+    command = [sys.executable, "-m", "schedlab.cli.main", "accept", *words]
+    done = subprocess.run(command, cwd=checkout.folder, env=given, capture_output=True, text=True)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_a_renamed_variable_is_accepted_and_nothing_runs_again(toy):
+    before = toy.hashes()
+    for old, new in (("distance = abs", "gap = abs"), ("distance**2", "gap**2"), ("distance < 1", "gap < 1")):
+        toy.edit(STUDY, old, new)
+    assert toy.rules("all")["learn"] == 3
+    accept(toy, "toy", status=0)
+    assert toy.rules("all") == {}
+    assert toy.hashes() == before | {"results/small/accepted.json": toy.hashes()["results/small/accepted.json"]}
+    (entry,) = json.loads((toy.folder / "results/small/accepted.json").read_text())
+    assert entry["modules"] == ["toy_study.study"] and entry["by"] and entry["when"]
+
+    toy.edit("conf/scenario/toy/near.yaml", "centre: 0.5", "centre: 0.6")  # what is made now is made by today's code
+    toy.run("all")
+    manifest = json.loads((toy.folder / "results/small/manifest.json").read_text())
+    scores = "results/small/toy/near/evaluation/rules"
+    assert json.loads((toy.folder / f"{scores}.provenance.json").read_text())["accepted"]
+    assert manifest["accepted"][0]["by"] == entry["by"] and scores in manifest["accepted"][0]["steps"]
+    assert not any(step["other_code"] for step in manifest["steps"].values())
+
+    toy.edit(STUDY, "gap**2", "gap * gap")  # and accepted once more
+    accept(toy, status=0)
+    assert toy.rules("all") == {}
+
+
+def test_a_changed_constant_is_not_accepted_and_nothing_is_written(toy):
+    toy.edit(STUDY, "distance = abs(", "distance = 2.0 * abs(")
+    toy.rules("all")
+    before = toy.hashes()
+    said = accept(toy, status=1)
+    assert "results/smoke/toy/near/evaluation/rules.parquet" in said
+    assert toy.hashes() == before and toy.rules("all")["learn"] == 3
+
+
+def test_code_that_smoke_does_not_run_is_not_accepted(toy):
+    far = (toy.folder / "conf/scenario/toy/far.yaml").read_text()
+    noon = far.replace("name: far", "name: noon\nscales: [small]").replace("rules:\n", f"rules:\n{OWN}")
+    (toy.folder / "conf/scenario/toy/noon.yaml").write_text(noon)
+    (toy.folder / "own.py").write_text(OWN_RULE)
+    commit(toy.folder)
+    toy.run("all")
+    toy.edit("own.py", "observation, mask", "seen, allowed")
+    toy.edit(STUDY, "distance**2", "distance * distance")
+    said = accept(toy, status=1)
+    assert "results/small/toy/noon/config/evaluate-rules.yaml" in said
+    assert toy.rules("all") == {"evaluate": 1, "summarise": 1, "draw_toy": 1, "index_figures": 1}
+
+
+def test_what_cannot_be_compared_is_refused(toy):
+    assert "nothing to accept" in accept(toy, status=0)
+    toy.edit(STUDY, "distance**2", "distance * distance")
+    assert "toys" in accept(toy, "toys", status=2)
+    file = toy.folder / "results/small/toy/far/evaluation/rules.provenance.json"
+    made = json.loads(file.read_text())
+    for key, other in (("packages", made["packages"] | {"numpy": "1.0"}), ("schedlab", {"commit": "0" * 40})):
+        file.write_text(json.dumps(made | {key: other}))
+        assert ("numpy 1.0" in accept(toy, status=2)) is (key == "packages")
+    toy.edit("conf/scenario/toy/near.yaml", "centre: 0.5", "centre: 0.6")
+    assert "results/small/toy/near/config/draw_targets.yaml" in accept(toy, status=2)
+    assert not list(toy.folder.glob("results/*/accepted.json"))
