@@ -7,11 +7,16 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+import time
 
 import dry_run
 import pytest
 
+from schedlab.config import experiment
+from schedlab.config.experiment import Experiment
+from schedlab.config.runtime import freeze
 from schedlab.environments import ENVIRONMENTS
+from schedlab.stages.studies import find_study
 
 MADE = [
     name
@@ -81,3 +86,19 @@ def bench_dry_run(measure, tmp_path):
         return 1
 
     measure(run, "s", rounds=3)
+
+
+@pytest.mark.benchmark(timer=time.process_time)
+def bench_frozen_parts(measure, tmp_path):
+    """What a start spends on frozen parts, hashes of code included: all studies at scale small, warm cache."""
+    conf = dry_run.REPOSITORY / "conf"
+
+    def load() -> Experiment:
+        return experiment.load(conf, "small", find_study, tmp_path / "records.json")
+
+    def freeze_parts(loaded: Experiment) -> int:
+        freeze.write_parts(loaded, tmp_path)
+        return 1
+
+    freeze_parts(load())
+    measure(freeze_parts, "s", setup=load)

@@ -14,7 +14,7 @@ import yaml
 
 from schedlab.config.errors import UserError
 from schedlab.config.files import content_hash, read_table
-from schedlab.config.runtime.provenance import output_hashes
+from schedlab.config.runtime.provenance import made_mark, output_hashes
 from schedlab.evaluation import tables
 from schedlab.figures.index import failures, write_index
 from schedlab.stages.draw import draw
@@ -505,6 +505,24 @@ def _unit() -> object:
 def test_evaluate_needs_the_checkpoints(toy: Toy) -> None:
     with pytest.raises(ValueError, match=r"checkpoint.*'hill'"):
         evaluate_toy(toy, toy.evaluate_part("far", [{**toy.hill, "trained_on": "near"}]), {}, toy.folder / "scores")
+
+
+def test_summarise_refuses_scores_that_other_code_made(toy: Toy) -> None:
+    made = {"code": "a" * 16, "packages": {"numpy": "2.0"}, "of": ["toy_study.study"], "upon": []}
+    config = toy.evaluate_part("far", toy.rules[:1], made_by=made)
+    scores = toy.folder / "rules.parquet"
+    evaluate(config, toy.inputs["far"], {}, scores, toy.folder, toy.folder / "rules.provenance.json")
+
+    def summarise_upon(code: str, packages: dict[str, str]) -> None:
+        upon = {**made, "upon": [made_mark(code, packages)]}
+        part = toy.part("summarise", scenarios={"far": {"rules": ["zero"]}}, statistics={}, made_by=upon)
+        summarise(part, [scores], [], {}, toy.folder / "summary")
+
+    summarise_upon("a" * 16, {"numpy": "2.0"})
+    for code, packages in (("b" * 16, {"numpy": "2.0"}), ("a" * 16, {"numpy": "2.1"})):
+        with pytest.raises(UserError) as refused:
+            summarise_upon(code, packages)
+        assert refused.value.where == str(scores)
 
 
 def test_summarise_misses_a_policy(toy: Toy) -> None:

@@ -77,9 +77,9 @@ def test_what_cannot_be_compared_is_refused(toy):
     assert "toys" in accept(toy, "toys", status=2)
     file = toy.folder / "results/small/toy/far/evaluation/rules.provenance.json"
     made = json.loads(file.read_text())
-    for key, other in (("packages", made["packages"] | {"numpy": "1.0"}), ("schedlab", {"commit": "0" * 40})):
+    for key, other in (("computed_with", {"numpy": "1.0"}), ("schedlab", {"commit": "0" * 40})):
         file.write_text(json.dumps(made | {key: other}))
-        assert ("numpy 1.0" in accept(toy, status=2)) is (key == "packages")
+        assert ("numpy 1.0" in accept(toy, status=2)) is (key == "computed_with")
     toy.edit("conf/scenario/toy/near.yaml", "centre: 0.5", "centre: 0.6")
     assert "results/small/toy/near/config/draw_targets.yaml" in accept(toy, status=2)
     assert not list(toy.folder.glob("results/*/accepted.json"))

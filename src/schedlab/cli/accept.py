@@ -7,12 +7,10 @@ in a checkout of its own.
 from __future__ import annotations
 
 import getpass
-import io
 import os
 import shutil
 import subprocess
 import sys
-import tarfile
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +28,7 @@ from schedlab.config.runtime import freeze, run_lock
 from schedlab.config.runtime.accepted import NAME, Acceptance, add_accepted, same_code
 from schedlab.config.runtime.code import Code
 from schedlab.config.runtime.freeze import StageCode
-from schedlab.config.runtime.parts import MADE_BY, configuration, dump, read_part
+from schedlab.config.runtime.parts import MADE_BY, configuration, configuration_hash, dump, read_part
 from schedlab.config.runtime.provenance import environment
 from schedlab.evaluation.manifest import FigureEntry, StepEntry, build
 from schedlab.stages.studies import find_study
@@ -100,9 +98,10 @@ class _Run:
         config = origin.get("config", "")
         if config not in self.parts or (made := self.parts[config][MADE_BY])["code"] == origin["code_hash"]:
             return
-        versions = {**origin["packages"], "python": ".".join(origin["python"].split(".")[:2])}
+        if origin["config_hash"] != configuration_hash(self.parts[config]):
+            raise UserError("the results have another configuration", where=config, remedy="run snakemake again")
         for name, version in made["packages"].items():
-            if (former := versions.get(name.replace("_", "-").lower())) != version:
+            if (former := origin["computed_with"].get(name, version)) != version:
                 what, expected = f"the results were made with {name} {former}", f"{name} {version}, which is installed"
                 raise UserError(what, where=config, expected=expected, remedy=f"install {former}, or run snakemake")
         self.stale.setdefault(config, set()).add(origin["code_hash"])
@@ -126,7 +125,7 @@ class _Trial:
     def decide(self) -> int:
         """Make both smoke runs, compare them, and write what is accepted."""
         shutil.rmtree(SCRATCH, ignore_errors=True)
-        _extract(self.commit, self.before)
+        _clone(self.commit, self.before)
         _copy(self.now)
         for scale in self.runs:
             self.parts[scale] = self._parts_before(scale)
@@ -160,9 +159,8 @@ class _Trial:
                 file = self.before / path
                 found[path] = read_part(file) if file.is_file() else {}
                 if dump(configuration(found[path])) != dump(configuration(part)):
-                    what = f"the configuration is not that of commit {self.commit[:12]}, whose code made the results"
-                    remedy = "accept the code with the configuration of then, or run snakemake again"
-                    raise UserError(what, where=path, remedy=remedy)
+                    what = f"today's code reads another configuration than that of commit {self.commit[:12]}"
+                    raise UserError(what, where=path, remedy="run snakemake again")
         return found
 
     def _require_makers(self) -> None:
@@ -263,16 +261,17 @@ def _git(*words: str) -> bytes:
     return subprocess.run(["git", *words], capture_output=True, check=False).stdout
 
 
-def _extract(commit: str, folder: Path) -> None:
-    """Lay a commit's files into a folder, and data of the checkout beside them. Raises UserError where it is gone."""
-    if not (archive := _git("archive", "--format=tar", commit)):
-        what, remedy = (
-            f"commit {commit[:12]}, whose code made the results, is not here",
-            "fetch it, or run snakemake again",
-        )
-        raise UserError(what, where=str(Path.cwd()), remedy=remedy)
-    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        files.extractall(folder, filter="tar")
+def _clone(commit: str, folder: Path) -> None:
+    """Check a commit out in a folder, with the configuration and the data of this checkout. Raises UserError where the
+    commit is gone.
+    """
+    _git("clone", "--quiet", "--shared", "--no-checkout", ".", str(folder))
+    _git("-C", str(folder), "checkout", "--quiet", "--detach", commit)
+    if not (folder / "Snakefile").is_file():
+        what = f"commit {commit[:12]}, whose code made the results, is not in this repository"
+        raise UserError(what, where=str(Path.cwd()), remedy="fetch it, or run snakemake again")
+    shutil.rmtree(folder / CONF)
+    shutil.copytree(CONF, folder / CONF)
     _link_data(folder)
 
 
@@ -295,11 +294,10 @@ def _link_data(folder: Path) -> None:
 
 def _snakemake(folder: Path, scale: str, *words: str) -> None:
     """Run Snakemake in a folder. Raises UserError where it fails."""
-    given = dict(os.environ)
-    if data := given.get(DATA_VARIABLE):
-        given[DATA_VARIABLE] = str(Path(data).absolute())
+    if data := os.environ.get(DATA_VARIABLE):
+        os.environ[DATA_VARIABLE] = str(Path(data).absolute())
     command = [sys.executable, "-m", "snakemake", "--cores", "all", "--config", f"scale={scale}", *words]
-    done = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = (done.stdout + done.stderr).strip().splitlines()
         said = "; ".join(([line for line in lines if line.startswith("error:")] or lines)[-SHOWN:])

@@ -14,6 +14,7 @@ from schedlab.config.contract import Metric, Study
 from schedlab.config.files import common_schema, read_table, table_writer
 from schedlab.config.readers import read_json
 from schedlab.config.runtime.parts import MADE_BY, configuration_hash, read_part
+from schedlab.config.runtime.provenance import require_made_by
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
 from schedlab.config.settings import HeadlineSettings, StatisticsSettings
@@ -48,9 +49,11 @@ def summarise(
     details         table name -> the detail tables of all evaluation jobs
     out             folder of the study's results
     origins         provenance.json of all learning jobs, which say what each used
-    Raises ValueError where the tables lack a policy of the part or hold a row twice.
+    Raises ValueError where the tables lack a policy of the part or hold a row twice, UserError for scores that other
+    code made.
     """
     values = read_part(part)
+    require_made_by(values, scores)
     study = studies.of_part(values)
     facts = Facts(**(values.get("facts") or {"scenarios": {}, "policies": {}, "rules": {}}))
     settings = validate(StatisticsSettings, values.get("statistics") or {})

@@ -22,7 +22,7 @@ from schedlab.config.records import study_folder
 from schedlab.config.runtime.accepted import same_code
 from schedlab.config.runtime.code import DRAWING, Code
 from schedlab.config.runtime.parts import MADE_BY, dump
-from schedlab.config.runtime.provenance import PLANNED_SOURCE, source_hash
+from schedlab.config.runtime.provenance import PLANNED_SOURCE, made_mark, source_hash
 
 # of a record: what only the checks or the tables read, and files, whose digests are frozen
 UNFROZEN = ("scales", "where", "names", "files", "file", "recipe", "varied")
@@ -140,7 +140,7 @@ class StageCode:
         return self._made([DRAWING, *self._doors(study), *named], [self.of_summary(study)])
 
     def _made(self, roots: list[str], before: list[dict[str, Any]]) -> dict[str, Any]:
-        upon = sorted({content_hash([made["code"], made["packages"]]) for made in before})
+        upon = sorted({made_mark(made["code"], made["packages"]) for made in before})
         made = self.code.hash(roots, upon)
         return {**made, "code": self.accepted.get(made["code"], made["code"]), "of": sorted(set(roots)), "upon": upon}
 

@@ -16,7 +16,8 @@ from typing import Any
 
 import schedlab
 from schedlab.config.errors import UserError
-from schedlab.config.files import file_hash, write_json
+from schedlab.config.files import content_hash, file_hash, write_json
+from schedlab.config.readers import read_json
 from schedlab.config.runtime.accepted import same_code
 from schedlab.config.runtime.code import Code
 from schedlab.config.runtime.instructions import PINS
@@ -41,13 +42,31 @@ def provenance(
     them may have run, which the source and the commit tell.
     """
     part = read_part(config)
-    made = part.get(MADE_BY, {}).get("code", "")
+    named = part.get(MADE_BY, {})
+    made = named.get("code", "")
     accepted = sorted(later for later, earlier in same_code(run_of(config)).items() if earlier == made)
     require_planned_code(part, accepted)
     told = {"config": str(config), "config_hash": configuration_hash(part), "code_hash": made}
+    told["computed_with"] = named.get("packages", {})
     told |= {"accepted": accepted} if accepted else {}
     hashes = {name: file_hash(path) for name, path in sorted((inputs or {}).items())}
     return {**told, "seeds": list(seeds), "inputs": hashes, **environment()}
+
+
+def require_made_by(part: Mapping[str, Any], tables: Iterable[Path]) -> None:
+    """Raise UserError where a table was not made by the code that a part builds on, by the provenance beside it."""
+    expected = set(part.get(MADE_BY, {}).get("upon", ()))
+    for table in tables if expected else ():
+        file = table.with_suffix(".provenance.json")
+        origin = read_json(file, "the provenance of a job") if file.is_file() else {}
+        if made_mark(origin.get("code_hash", ""), origin.get("computed_with", {})) not in expected:
+            remedy = "delete it and run snakemake again"
+            raise UserError("other code than today's made these scores", where=str(table), remedy=remedy)
+
+
+def made_mark(code: str, packages: Mapping[str, str]) -> str:
+    """Return what a part names under `upon` for an input that this code made with these packages."""
+    return content_hash([code, packages])
 
 
 def run_of(path: Path | str) -> Path:

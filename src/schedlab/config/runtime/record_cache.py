@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 from schedlab.config.files import write_text
 
 T = TypeVar("T")
+SECONDS = 1.0  # of work that a killed process may lose
 
 
 class RecordCache:
@@ -19,6 +21,7 @@ class RecordCache:
         self.file = file
         self.known: dict[str, Any] = {}
         self.used: dict[str, Any] = {}
+        self.saved = time.monotonic()
         if file is not None:
             try:
                 self.known = json.loads(file.read_text(encoding="utf-8"))
@@ -28,9 +31,15 @@ class RecordCache:
             self.known = {}
 
     def get(self, key: str, make: Callable[[], T]) -> T:
-        """Return the value kept under `key`, made now where there is none."""
-        if key not in self.used:
-            self.used[key] = self.known[key] if key in self.known else make()
+        """Return the value kept under `key`, made now where there is none; what was made is saved every second, so that
+        a process that is killed can go on.
+        """
+        if key not in self.used and key in self.known:
+            self.used[key] = self.known[key]
+        elif key not in self.used:
+            self.used[key] = make()
+            if time.monotonic() > self.saved + SECONDS:
+                self.save()
         value: T = self.used[key]
         return value
 
@@ -51,4 +60,4 @@ class RecordCache:
             write_text(self.file, json.dumps(kept, separators=(",", ":")))
         except OSError:
             return
-        self.known = dict(kept)
+        self.known, self.saved = dict(kept), time.monotonic()
