@@ -336,6 +336,19 @@ def test_a_broken_cache_is_made_again(load, tmp_path):
     assert load().studies == first.studies
 
 
+def test_a_part_that_was_edited_by_hand_is_refused_and_left_as_it_is(load, tmp_path):
+    freeze.write_parts(load(), tmp_path)
+    victim = max(tmp_path.rglob("config/*.yaml"))
+    victim.write_text(victim.read_text().replace("seed: ", "seed: 1"))
+    text = victim.read_text()
+    for look in (lambda: freeze.write_parts(load(), tmp_path), lambda: read_part(victim)):
+        with pytest.raises(UserError) as refused:
+            look()
+        assert refused.value.where == str(victim) and victim.read_text() == text
+    victim.unlink()
+    assert freeze.write_parts(load(), tmp_path) == 1 and read_part(victim)
+
+
 def test_frozen_parts_are_written_once_and_come_back_the_same(load, tmp_path):
     experiment = load()
     assert freeze.write_parts(experiment, tmp_path) == len(dict(freeze.frozen_parts(experiment)))

@@ -52,8 +52,7 @@ def test_a_changed_constant_is_not_accepted_and_nothing_is_written(toy):
     toy.edit(STUDY, "distance = abs(", "distance = 2.0 * abs(")
     toy.rules("all")
     before = toy.hashes()
-    said = accept(toy, status=1)
-    assert "results/smoke/toy/near/evaluation/rules.parquet" in said
+    assert "results/smoke/toy/far/evaluation/" in accept(toy, status=1)
     assert toy.hashes() == before and toy.rules("all")["learn"] == 3
 
 
@@ -61,10 +60,12 @@ def test_code_that_smoke_does_not_run_is_not_accepted(toy):
     far = (toy.folder / "conf/scenario/toy/far.yaml").read_text()
     noon = far.replace("name: far", "name: noon\nscales: [small]").replace("rules:\n", f"rules:\n{OWN}")
     (toy.folder / "conf/scenario/toy/noon.yaml").write_text(noon)
-    (toy.folder / "own.py").write_text(OWN_RULE)
+    rule = OWN_RULE.replace("return 2.0", "return guess()")
+    (toy.folder / "own.py").write_text(f"from helper import guess\n\n\n{rule}")
+    (toy.folder / "helper.py").write_text("def guess():\n    number = 2.0\n    return number\n")
     commit(toy.folder)
     toy.run("all")
-    toy.edit("own.py", "observation, mask", "seen, allowed")
+    toy.edit("helper.py", "number", "answer")
     toy.edit(STUDY, "distance**2", "distance * distance")
     said = accept(toy, status=1)
     assert "results/small/toy/noon/config/evaluate-rules.yaml" in said
@@ -75,11 +76,10 @@ def test_what_cannot_be_compared_is_refused(toy):
     assert "nothing to accept" in accept(toy, status=0)
     toy.edit(STUDY, "distance**2", "distance * distance")
     assert "toys" in accept(toy, "toys", status=2)
-    file = toy.folder / "results/small/toy/far/evaluation/rules.provenance.json"
-    made = json.loads(file.read_text())
-    for key, other in (("computed_with", {"numpy": "1.0"}), ("schedlab", {"commit": "0" * 40})):
-        file.write_text(json.dumps(made | {key: other}))
-        assert ("numpy 1.0" in accept(toy, status=2)) is (key == "computed_with")
+    for key, other in (("schedlab", {"commit": "0" * 40}), ("computed_with", {"numpy": "1.0"})):
+        for file in [*toy.folder.rglob("results/**/*provenance.json"), *toy.folder.rglob("plots/**/provenance.json")]:
+            file.write_text(json.dumps(json.loads(file.read_text()) | {key: other}))
+        assert other.get("commit", "numpy 1.0")[:12] in accept(toy, status=2)
     toy.edit("conf/scenario/toy/near.yaml", "centre: 0.5", "centre: 0.6")
-    assert "results/small/toy/near/config/draw_targets.yaml" in accept(toy, status=2)
+    assert "results/small/toy/near/config/evaluate-" in accept(toy, status=2)
     assert not list(toy.folder.glob("results/*/accepted.json"))

@@ -137,9 +137,11 @@ class _Trial:
             print(f"making smoke with the code of {self._called(folder)}", file=sys.stderr, flush=True)
             _snakemake(folder, SMOKE, "--", *self.studies)
         one, other = (build(folder, SMOKE, self.studies) for folder in (self.before, self.now))
-        if unlike := _unlike(_outputs(one.steps), _outputs(other.steps)):
-            print("not accepted: at scale smoke, today's code does not make the bytes of the earlier code:")
-            print("\n".join([*unlike[:SHOWN], *([f"and {len(unlike) - SHOWN} more"] if len(unlike) > SHOWN else [])]))
+        if first := _first_unlike(one.steps, other.steps):
+            print(
+                "not accepted: at scale smoke, today's code does not make the bytes of the earlier code; the first are"
+            )
+            print("\n".join([*first[:SHOWN], *([f"and {len(first) - SHOWN} more"] if len(first) > SHOWN else [])]))
             return 1
         pictures = _unlike(_outputs(one.figures), _outputs(other.figures))
         return self._write(len(_outputs(one.steps)), {name.split("/")[2] for name in pictures})
@@ -255,6 +257,17 @@ def _outputs(entries: Mapping[str, StepEntry] | Mapping[str, FigureEntry]) -> di
 
 def _unlike(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
     return sorted(file for file in one.keys() | other.keys() if one.get(file) != other.get(file))
+
+
+def _first_unlike(steps: Mapping[str, StepEntry], others: Mapping[str, StepEntry]) -> list[str]:
+    """The files that differ, of those steps that rest on no other such step."""
+    unlike = {
+        name: files
+        for name in steps.keys() | others.keys()
+        if (files := _unlike(*(_outputs({name: side[name]} if name in side else {}) for side in (steps, others))))
+    }
+    before = {name: set((steps.get(name) or others[name]).rests_on) for name in unlike}
+    return sorted(file for name, files in unlike.items() if not before[name] & unlike.keys() for file in files)
 
 
 def _git(*words: str) -> bytes:

@@ -21,7 +21,7 @@ from schedlab.config.plugins import is_file_target, target_file
 from schedlab.config.records import study_folder
 from schedlab.config.runtime.accepted import same_code
 from schedlab.config.runtime.code import DRAWING, Code
-from schedlab.config.runtime.parts import MADE_BY, dump
+from schedlab.config.runtime.parts import MADE_BY, dump, require_unedited
 from schedlab.config.runtime.provenance import PLANNED_SOURCE, made_mark, source_hash
 
 # of a record: what only the checks or the tables read, and files, whose digests are frozen
@@ -165,14 +165,15 @@ def _own_file(value: Any) -> Path | None:
 
 
 def write_parts(experiment: Experiment, directory: Path | str = ".") -> int:
-    """Write the frozen parts whose text differs from the file's; returns how many were written.
+    """Write the frozen parts whose text differs from the file's; returns how many were written. Raises UserError for
+    one that was edited by hand, before any is written.
 
     A file that is still the one that was written from the same values, by its size and time of change, is not read
     again.
     """
     written = 0
     write_text_if_changed(Path(directory, PLANNED_SOURCE), source_hash())
-    for file, values, values_hash in _unlike_their_files(experiment, directory):
+    for file, values, values_hash in list(_unlike_their_files(experiment, directory)):
         written += write_text_if_changed(file, dump(values))
         experiment.cache.get(_state(file, values_hash), lambda: True)
     experiment.cache.save(prune=True)
@@ -189,6 +190,8 @@ def _unlike_their_files(experiment: Experiment, directory: Path | str) -> Iterat
     for path, values in frozen_parts(experiment):
         file, values_hash = Path(directory) / path, content_hash(values, 32)
         if not experiment.cache.has(_state(file, values_hash)):
+            if file.is_file():
+                require_unedited(file.read_text(encoding="utf-8", errors="replace"), file)
             yield file, values, values_hash
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from schedlab.config.files import content_hash
 
 MADE_BY = "made_by"  # the key of a part that names the code and packages that will read it
 HEADER = "# Frozen by schedlab from conf/ and the code; made again whenever these change. Edit conf/, not this file.\n"
+MARK = "# SHA-256 of what follows: "
 
 
 def dump(values: Mapping[str, Any]) -> str:
@@ -20,7 +22,19 @@ def dump(values: Mapping[str, Any]) -> str:
     text: str = yaml.dump(
         dict(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None
     )
-    return HEADER + text
+    return f"{HEADER}{MARK}{_digest(text)}\n{text}"
+
+
+def require_unedited(text: str, path: Path | str) -> None:
+    """Raise UserError where a frozen part is no longer what was written."""
+    digest, newline, body = text.removeprefix(HEADER).removeprefix(MARK).partition("\n")
+    if text.startswith(HEADER + MARK) and not (newline and digest == _digest(body)):
+        remedy = "edit conf/, delete this file and run snakemake; it writes the file again"
+        raise UserError("the frozen configuration was edited by hand", where=str(path), remedy=remedy)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -39,9 +53,11 @@ def configuration_hash(values: Mapping[str, Any]) -> str:
 
 
 def read_part(path: Path | str) -> dict[str, Any]:
-    """Read a frozen part. Raises UserError where the file is missing or no mapping."""
+    """Read a frozen part. Raises UserError where the file is missing, edited or no mapping."""
     try:
-        values = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+        text = Path(path).read_text(encoding="utf-8")
+        require_unedited(text, path)
+        values = yaml.load(text, Loader=yaml.CSafeLoader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UserError(
             f"the frozen configuration cannot be read: {error}",
