@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 from hypothesis import settings
 
+import data_dependence
 from schedlab.config.runtime import instructions
 
 # Before anything numerical is imported: values in tests are those of the workflow, and the same on every processor that
@@ -21,6 +22,16 @@ instructions.pin()
 # for new ones.
 settings.register_profile("repeatable", derandomize=True)
 settings.load_profile("repeatable")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options with which .ci/run tests with the reference data what it has not tested without."""
+    data_dependence.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Do what they ask for."""
+    data_dependence.configure(config)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
