@@ -130,6 +130,8 @@ def test_of_a_function_only_what_it_uses_of_its_module_counts(package: Path) -> 
         from toy.simulator import run
         from toy.units import SECOND
         HERE, THERE = 1, 2
+        MORE = {}
+        MORE |= {"run": run}
         def fit(part):
             return helper(part) * HERE
         def helper(part):

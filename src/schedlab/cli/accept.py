@@ -1,7 +1,7 @@
 """`schedlab accept`: take results of earlier code for those of today's, where both make the same bytes at scale smoke.
 
-The earlier code is that of the commit that the results name. Both smoke runs are made below `.schedlab/accept/`, each
-in a checkout of its own.
+The earlier code is that of the newest commit that the results name. Both smoke runs are made below
+`.schedlab/accept/`, each in a checkout of its own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -55,12 +54,13 @@ def accept(studies: Sequence[str] = ()) -> int:
     if not concerned:
         print("nothing to accept: the code that lies here made all results that lie here")
         return 0
-    named = Counter(commit for run in runs.values() for commit in run.commits).most_common(1)
-    if not named:
+    commits = sorted({commit for run in runs.values() for commit in run.commits})
+    if not commits:
         what, remedy = "the results name no commit whose code made them", "run snakemake again"
         raise UserError(what, where="results", expected="results of committed code", remedy=remedy)
+    newest = _git("rev-list", "--no-walk", *commits).decode().split()
     try:
-        return _Trial(concerned, {scale: runs[scale] for scale in sorted(runs)}, named[0][0]).decide()
+        return _Trial(concerned, dict(sorted(runs.items())), (newest or commits)[0]).decide()
     finally:
         shutil.rmtree(SCRATCH, ignore_errors=True)
 

@@ -154,10 +154,11 @@ def _loaded(node: ast.AST) -> list[str]:
 
 
 def _names_of(node: ast.stmt) -> list[str]:
-    """The names that a statement of a module defines, where it does nothing else."""
+    """The names that a statement of a module defines or adds to, where it does nothing else."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return [node.name]
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    one = isinstance(node, ast.AnnAssign | ast.AugAssign)
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if one else []
     return [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
 
 
