@@ -24,7 +24,7 @@ SIMULATORS = {
         "studies/adaptation/simulator/course.py", {"train_trunk", "simulate_adaptation", "tabulate"}, {"check_data"}
     ),
     "batch": ("studies/batch/simulator/cluster.py", set(), {"make_trace"}),
-    "cloud": ("studies/cloud/model/cost.py", {"solve_oracle"}, {"fit_performance"}),
+    "cloud": ("studies/cloud/replay/replay.py", {"solve_oracle"}, {"fit_performance"}),
     "hetero": ("batsim/simulator/simulation.py", set(), {"generate_platform", "trim_workload"}),
     "ramp": ("studies/ramp/simulator/compiled_kernel.py", set(), {"trace_graphs"}),
 }  # fmt: skip

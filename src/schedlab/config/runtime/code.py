@@ -157,8 +157,8 @@ def _names_of(node: ast.stmt) -> list[str]:
     """The names that a statement of a module defines or adds to, where it does nothing else."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return [node.name]
-    one = isinstance(node, ast.AnnAssign | ast.AugAssign)
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if one else []
+    targets: list[ast.expr] = node.targets if isinstance(node, ast.Assign) else []
+    targets = [node.target] if isinstance(node, ast.AnnAssign | ast.AugAssign) else targets
     return [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
 
 
