@@ -245,6 +245,7 @@ def summary(**values: float) -> list[dict]:
         "seeds": 1,
         "units": 10,
         "blocks": 1,
+        **dict.fromkeys(("decisions", "episodes", "trainings")),
     }
     bounds = {"ci_low": None, "ci_high": None, "range_low": 0.0, "range_high": 0.0}
     return [{"policy": policy, "value": value, **texts, **rest, **bounds} for policy, value in values.items()]

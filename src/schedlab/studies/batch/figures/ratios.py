@@ -52,10 +52,10 @@ def draw_ratios(tables: StudyTables, spec: FigureSpec) -> Drawing:
     for axes, panel in zip(panels, compared, strict=True):
         _panel(axes, panel, looks)
     for axes in lines[-1]:
-        axes.set_xlabel(f"ratio of mean bounded slowdowns   {BETTER['lower']}")
+        axes.set_xlabel(f"ratio of slowdowns   {BETTER['lower']}")
     edge: dict[str, Any] = {"linestyle": "none", "markeredgecolor": INK, "markersize": 4}
     keys = [
-        key("a test window", marker="|", linestyle="none", color=MUTED, markersize=5),
+        key("a test window (triangle: beyond the panel)", marker="|", linestyle="none", color=MUTED, markersize=5),
         key("ratio of the means", marker="D", color="white", **edge),
         key("geometric mean of the windows' ratios", marker="o", color=MUTED, **edge),
     ]
