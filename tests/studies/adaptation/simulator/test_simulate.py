@@ -17,6 +17,7 @@ from small_scenarios import BATCH_NORM_MODEL, PUBLISHED_GROWTH, part, pictures, 
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_table
 from schedlab.studies.adaptation.data.datasets import DataSettings, load
+from schedlab.studies.adaptation.simulator import simulate
 from schedlab.studies.adaptation.simulator.simulate import (
     TorchTrainer,
     note_made,
@@ -236,24 +237,35 @@ def test_what_was_made_before_is_computed_again_and_what_was_interrupted_is_not(
     train = TorchTrainer.train
     monkeypatch.setattr(TorchTrainer, "train", lambda *given: epochs.append(given[2].node) or train(*given))
 
-    def simulate(name):
+    def run(name):
         epochs.clear()
         rows = simulate_replicate(settings_, 0, 1, dataset, tmp_path, output=name)
         return rows, len(epochs)
 
-    rows, at_first = simulate("a")
-    assert simulate("a")[1] == 0  # the job had not ended
+    rows, at_first = run("a")
+    assert run("a")[1] == 0  # the job had not ended
     note_made(settings_, 0, 1, dataset, tmp_path, "a")
-    assert simulate("b")[1] == 0  # another scenario that agrees on all of it
-    again, trained_again = simulate("a")
+    assert run("b")[1] == 0  # another scenario that agrees on all of it
+    again, trained_again = run("a")
     trunk = len(train_trunk(settings_, 0, dataset, tmp_path, output="t"))
     assert trained_again and trained_again + trunk >= at_first
     pd.testing.assert_frame_equal(again, rows, check_exact=True)
-    assert simulate("a")[1] == 0  # as where it is killed meanwhile
+    assert run("a")[1] == 0  # as where it is killed meanwhile
     note_made(settings_, 0, None, dataset, tmp_path, "t")
     epochs.clear()
     train_trunk(settings_, 0, dataset, tmp_path, output="t")
     assert len(epochs) == trunk
+
+
+def test_two_versions_of_the_code_share_a_folder_and_no_epoch(tmp_path, monkeypatch):
+    settings_, dataset = short(), pictures()
+    rows = simulate_replicate(settings_, 0, 1, dataset, tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("*.sqlite")}
+    monkeypatch.setattr(simulate, "TRAINING_CODE", {"code": "other", "packages": {}})
+    other = simulate_replicate(settings_, 0, 1, dataset, tmp_path)
+    pd.testing.assert_frame_equal(other, rows, check_exact=True)
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+    assert len(list(tmp_path.glob("*.sqlite"))) == 2 * len(before) and set(trained(tmp_path)) == {1}
 
 
 def _simulate(settings_, replicate, dataset, folder):
