@@ -205,17 +205,6 @@ def cloud_minutes(results: Path) -> str:
     return _table(results, {f"`{name}`": {"named": name} for name in names}, column)
 
 
-def less_than_start(results: Path, goal: str) -> pd.Series:
-    """Return how much less time or cost the policies learned for it take than the start allocation, % and mean over
-    jobs, by seed.
-    """
-    found = pd.read_csv(results / "cloud_reinforce.csv")
-    found, rules = found[found["preference"] == goal], pd.read_csv(results / "cloud_rules.csv")
-    rules = rules[(rules["scale"] == "small") & (rules["rule"] == "static_start")]
-    start = rules.drop_duplicates("scenario").set_index("scenario")[goal]
-    return (100 * (1 - found[goal] / found["scenario"].map(start))).groupby(found["policy_seed"]).mean()
-
-
 def _regret(value: float) -> str:
     return share(max(0.0, value))  # rounding of floats gives -1e-16
 
