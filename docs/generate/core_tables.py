@@ -74,4 +74,15 @@ def core_promises(results: Path) -> str:
     return page(["kind", "made by", "relative difference allowed", ""], rows, "llrl")
 
 
-TABLES = (core_starts, core_imports, core_groups, core_promises)
+def core_instructions(results: Path) -> str:
+    """What learning costs with the instructions that libraries choose, with the pinned ones, and with older ones."""
+    rows = []
+    for row in pd.read_csv(results / "instructions.csv").itertuples():
+        seconds = [f"{value:.1f} s" for value in (row.chosen_cpu_s, row.v3_cpu_s, row.v2_cpu_s)]
+        others = [f"{number} of {row.policies}" for number in (row.other_chosen, row.other_v2)]
+        rows.append([f"`{row.scale}`", row.study, *seconds, *others])
+    header = ["scale", "study", "chosen by the libraries", "pinned", "x86-64-v2", "other bytes if chosen", "with v2"]
+    return page(header, rows, "llrrrrr")
+
+
+TABLES = (core_starts, core_imports, core_groups, core_promises, core_instructions)
