@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import shutil
+import subprocess
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +15,7 @@ from checkouts import Checkout
 
 from schedlab.cli.main import main
 from schedlab.config.files import write_table
-from schedlab.config.runtime import provenance
+from schedlab.config.runtime import instructions, provenance
 from schedlab.evaluation.manifest import build, write_manifest
 
 MANIFEST = "results/small/manifest.json"
@@ -104,9 +105,9 @@ def test_no_file_of_a_run_holds_a_secret_of_its_environment(finished_toy, tmp_pa
 
 
 def test_it_tells_no_machine_and_no_place(finished_toy, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        provenance, "_git_state", lambda: {"commit": None}
-    )  # the copy is in no repository, this process may be
+    head = ["git", "-C", str(finished_toy.folder), "rev-parse", "HEAD"]
+    commit = subprocess.run(head, capture_output=True, text=True, check=True).stdout.strip()
+    monkeypatch.setattr(provenance, "_git_state", lambda: {"commit": commit, "modified": False})  # as the run had it
     folder = shutil.copytree(finished_toy.folder, tmp_path / "elsewhere")
     text = write_manifest(folder, "small").read_text()
     assert text == (finished_toy.folder / MANIFEST).read_text()  # whenever and wherever it is written
@@ -164,30 +165,52 @@ def test_a_result_of_other_code_than_its_part_names_is_reported(check, toy):
     assert [line for line in lines if line.startswith("other code: results/small/toy/far/evaluation/hill ")]
 
 
+def two_unpinned(finished: Checkout, folder: Path) -> tuple[str, Checkout]:
+    """Copies of a run as processors make it whose instructions cannot be pinned: the manifest of one, and the other."""
+    copies = [Checkout(shutil.copytree(finished.folder, folder / name)) for name in ("one", "other")]
+    for copy in copies:
+        for file in (copy.folder / "results").rglob("*provenance.json"):
+            file.write_text(json.dumps(json.loads(file.read_text()) | {"instructions": {}}))
+        write_manifest(copy.folder, "small")
+    return str(copies[0].folder / MANIFEST), copies[1]
+
+
+def scale_values(file: Path, factor: float) -> None:
+    table = pd.read_parquet(file)
+    write_table(file, table.assign(value=table["value"] * factor))
+
+
+SCORES_OF_HILL = "results/small/toy/far/evaluation/hill.parquet"
+CURVE_OF_HILL = "results/small/toy/policies/hill/seed-0/curve.parquet"
+
+
 def test_manifests_of_two_places_are_compared(check, finished_toy, tmp_path):
-    other = Checkout(shutil.copytree(finished_toy.folder, tmp_path / "other"))
+    here, other = two_unpinned(finished_toy, tmp_path)
     place = str(other.folder / MANIFEST)
-    assert check(MANIFEST, "--against", place) == check()
-    scores, curve = (
-        other.folder / "results/small/toy" / name
-        for name in ("far/evaluation/hill.parquet", "policies/hill/seed-0/curve.parquet")
-    )
-    for file in (scores, curve):
-        table = pd.read_parquet(file)
-        write_table(file, table.assign(value=table["value"] * (1 + 1e-7)))
+    assert check(here, "--against", place)[0] == 0
+    for name in (SCORES_OF_HILL, CURVE_OF_HILL):
+        scale_values(other.folder / name, 1 + 1e-7)
     write_manifest(other.folder, "small")
-    status, lines = check(MANIFEST, "--against", place)
+    status, lines = check(here, "--against", place)
     assert status == 0 and len(lines) == 1 and "1 of them within tolerance" in lines[0]
-    status, lines = check(MANIFEST, "--against", place, "--exact")
+    status, lines = check(here, "--against", place, "--exact")
     assert status == 1 and len(lines) == 3
-    assert lines[0].startswith(
-        "changed file: results/small/toy/policies/hill/seed-0/curve.parquet: nothing that is recorded differs"
-    )
-    table = pd.read_parquet(scores)
-    write_table(scores, table.assign(value=table["value"] * 2))
+    assert lines[0].startswith(f"changed file: {CURVE_OF_HILL}: nothing that is recorded differs")
+    scale_values(other.folder / SCORES_OF_HILL, 2)
     write_manifest(other.folder, "small")
-    status, lines = check(MANIFEST, "--against", place)
+    status, lines = check(here, "--against", place)
     assert status == 1 and "('value' differs by 5.0e-01 of its value, 0.001 is allowed)" in lines[0]
+
+
+def test_no_tolerance_where_both_were_held_to_the_same_instructions(check, finished_toy, tmp_path):
+    if not instructions.pins():
+        pytest.skip("this processor lacks the instructions that results are pinned to")
+    other = Checkout(shutil.copytree(finished_toy.folder, tmp_path / "other"))
+    assert check(MANIFEST, "--against", str(other.folder / MANIFEST)) == check()
+    scale_values(other.folder / SCORES_OF_HILL, 1 + 1e-7)
+    write_manifest(other.folder, "small")
+    status, lines = check(MANIFEST, "--against", str(other.folder / MANIFEST))
+    assert status == 1 and SCORES_OF_HILL in lines[0]
 
 
 def test_another_configuration_elsewhere_is_told_with_its_first_key(check, finished_toy, tmp_path):

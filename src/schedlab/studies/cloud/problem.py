@@ -109,8 +109,10 @@ class CloudProblem:
 
     def regret(self, preference: str, objective: float) -> float | None:
         """Return the distance of an objective to the best plan's as a share of that of random actions; None where both
-        are the same.
+        are the same, and in a live run, which knows no best plan.
         """
+        if not self.oracle:
+            return None
         reference = self.oracle[preference]
         span = reference["random"] - reference["dynamic"]
         return (objective - reference["dynamic"]) / span if span > 1e-12 else None
