@@ -290,7 +290,7 @@ LIMITS = {
         [f"conf/{SCENARIO}: replicates", "1000"],
     ),
     "replicates of a scale": (
-        replaced(SCALE, " replicates: 3", " replicates: 1000000000"),
+        replaced(SCALE, "    replicates: 4 ", "    replicates: 1000000000 "),
         [f"{SCALE}: studies.adaptation.replicates", "1000"],
     ),
     "decisions": (replaced(SCENARIO, "decisions: 2", "decisions: 60"), [f"conf/{SCENARIO}: decisions", "6"]),
@@ -426,7 +426,7 @@ DAMAGED = {
 TWICE = {  # file: a line of it (written twice), what is told beside the file
     SCENARIO: ("budget: 70.0\n", "'budget' is written twice"),
     POLICY: ("seeds: [0]\n", "'seeds' is written twice"),
-    SCALE: ("    replicates: 3\n", "'replicates' is written twice"),
+    SCALE: ("    test_replicates: 1\n", "'test_replicates' is written twice"),
     VERSUS: ("kind: versus\n", "'kind' is written twice"),
     MODEL: ("head_relu: false\n", "'head_relu' is written twice"),
     "data/digits.yaml": ("format: digits\n", "'format' is written twice"),

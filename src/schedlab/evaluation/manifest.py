@@ -79,7 +79,7 @@ class AcceptedEntry(Settings):
     by: str = setting(doc="who accepted them")
     when: str = setting(doc="date and time, UTC")
     made_by: str = setting(doc="commit whose code made them")
-    accepted_for: str = setting(doc="hash of the sources that they count as made by")
+    accepted_for: str = setting(doc="hash of the sources that they count as made by; not used")
     commit: str | None = setting(None, doc="commit of these sources; null: they were not committed")
     steps: tuple[str, ...] = setting(doc="the steps")
 

@@ -22,7 +22,7 @@ class Acceptance(Settings):
     by: str = setting(doc="who accepted it")
     when: str = setting(doc="date and time, UTC")
     made_by: str = setting(doc="commit whose code made the results")
-    accepted_for: str = setting(doc="hash of the sources that they were accepted for")
+    accepted_for: str = setting(doc="hash of the sources that they were accepted for; not used")
     commit: str | None = setting(None, doc="commit of these sources; null: they were not committed")
     modules: tuple[str, ...] = setting(doc="modules that differ")
     files: int = setting(doc="files of scale smoke that were made by both and have the same bytes", ge=1)
