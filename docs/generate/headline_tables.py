@@ -35,15 +35,19 @@ def _answers(study: str, results: Path) -> Iterator[list[str]]:
 
 
 def study_headline(results: Path, study: str) -> str:
-    """All rows of a study's headline: by question and scenario, the best rival of each group."""
-    rows = []
+    """A table for each question of a study: in each scenario the best rival of each group."""
+    by_question: dict[str, list[list[str]]] = {}
     for row in recorded_headline(results, study):
         bounds = ["" if row[key] is None else f"{row[key]:.2f}" for key in ("ratio_to_hindsight", "ratio_to_bound")]
-        names = [row["question"], row["scenario"].replace("+", " + "), f"`{row['recipe']}`", row["group"]]
-        rows.append([*names, f"`{row['rival']}`", ratio(row), row["verdict"], f"{row['share_won']:.0%}", *bounds])
-    header = ["question", "scenario", "policy", "group", "best rival", "ratio [95 % interval]", "verdict", "units won"]
-    table = page([*header, "to the best in hindsight", "to the bound"], rows)
-    return table if rows else NOT_RECORDED[0].upper() + NOT_RECORDED[1:] + "."
+        names = [row["scenario"].replace("+", " + "), f"`{row['recipe']}`", row["group"], f"`{row['rival']}`"]
+        found = [ratio(row), row["verdict"], f"{row['share_won']:.0%}", *bounds]
+        by_question.setdefault(row["question"], []).append([*names, *found])
+    header = ["scenario", "policy", "group", "best rival", "ratio [95 % interval]", "verdict", "units won"]
+    header += ["to the best in hindsight", "to the bound"]
+    asked = [
+        f"**{question[0].upper()}{question[1:]}**\n\n{page(header, rows)}" for question, rows in by_question.items()
+    ]
+    return "\n\n".join(asked) or NOT_RECORDED[0].upper() + NOT_RECORDED[1:] + "."
 
 
 def _questions(study: str) -> list[str]:

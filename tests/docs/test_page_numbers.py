@@ -124,7 +124,7 @@ def test_the_headline_is_the_pooled_row_of_each_recorded_study(recorded):
     answer = ["faster?", "`p`", "`s`", "0.99 [0.90, 1.10]", "not distinguishable", "5", "`full`, 2026-12-01"]
     assert cells[-1][1:] == answer
     assert {tuple(row[2:4]) for row in cells[:-1]} == {("", "")}
-    assert page_tables.TABLES["cloud_headline"](recorded).count("\n") == 5
+    assert page_tables.TABLES["cloud_headline"](recorded).count("\n") == 7
 
 
 def test_a_page_says_with_what_a_table_was_recorded_and_only_the_generator_whether_that_is_today(recorded):
