@@ -13,6 +13,7 @@ from checkouts import Checkout
 
 from faults import Bench, kill_points
 from processors import ASKED
+from schedlab.config.runtime.instructions import PINS
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("five studies")]
 SEED, COUNT = 0, 1
@@ -43,6 +44,8 @@ def test_every_study_learns_the_same_bytes_whatever_instructions_are_asked_for(
     assert {policy.parts[2] for policy in policies} == STUDIES
     for policy in policies:
         (copy.folder / policy / "policy.zip").unlink()
+    for name in PINS:  # as this test's process has them
+        monkeypatch.delenv(name, raising=False)
     for name, value in ASKED[asked].items():
         monkeypatch.setenv(name, value)
     copy.run(*five_studies.options, "--until", "learn", cores=1)

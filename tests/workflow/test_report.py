@@ -13,8 +13,6 @@ from browser import Browser, NoBrowser
 from checkouts import Checkout
 from open_report import MENU, assert_self_contained, click_through, open_category, open_first_page
 
-from schedlab.evaluation import tables
-
 pytestmark = [pytest.mark.slow, pytest.mark.needs_system]
 
 TITLE = "Guessing <i>a</i> number</script><script>document.title='broken'</script>"
@@ -60,16 +58,10 @@ def test_the_first_page_shows_every_study_beside_what_was_published(reported, pa
         "adaptation",
         "hetero",
         "toy",
-        "regret to the best sequence",
         "0.7084 convnet2: mean test accuracy",
-        "exact-all",
         "nothing published",
     ):
         assert words in text, words
-    value = re.search(r"late: exact-all learned on early \+ late (\S+)", text).group(1)
-    summary = tables.read(tables.SUMMARY, reported.folder / "results/smoke/adaptation/summary.parquet")
-    own = summary.query("scenario == 'late' and policy == 'exact-all' and split == 'test' and metric == 'regret'")
-    assert value == f"{own['value'].iloc[0]:.4g}"
     page.until("document.querySelector('canvas, .vega-embed svg')")  # the graph of the rules
     assert page.picture(reported.folder / "start.png").stat().st_size > 20_000
 
