@@ -127,7 +127,7 @@ def test_the_readme_shows_a_small_picture_and_a_headline_of_each_study(repositor
     readme = (repository / "README.md").read_text()
     assert f"](docs/pictures/{study}.png)" in readme
     picture = (repository / f"docs/pictures/{study}.png").read_bytes()
-    assert picture.startswith(b"\x89PNG") and len(picture) < 250_000
+    assert picture.startswith(b"\x89PNG") and len(picture) < 120_000
     headline = readme.split("<!-- from docs/results: headlines -->", 1)[1].split("<!-- end of headlines -->", 1)[0]
     assert f"| `{study}` |" in headline
 

@@ -48,6 +48,7 @@ def test_every_study_learns_the_same_bytes_whatever_instructions_are_asked_for(
         monkeypatch.delenv(name, raising=False)
     for name, value in ASKED[asked].items():
         monkeypatch.setenv(name, value)
-    copy.run(*five_studies.options, "--until", "learn", cores=1)
+    wanted = [str(policy / "policy.zip") for policy in sorted(policies)]
+    copy.run(*wanted, *five_studies.options, cores=1)
     found = {name: made for name, made in copy.hashes().items() if "/policies/" in name}
     assert found == expected

@@ -130,12 +130,13 @@ def copy_repository(repository: Path, folder: Path) -> Checkout:
 
 
 def commit(folder: Path) -> None:
-    """Commit all of a folder but what runs make, as a repository of its own."""
+    """Commit all of a folder but what runs make, as a separate repository; the same files are the same commit."""
     git = ["git", "-C", str(folder), "-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
     subprocess.run([*git, "init", "-q"], check=True)
     (folder / ".git/info/exclude").write_text("/results\n/plots\n/.snakemake\n/.schedlab\n__pycache__\n")
     subprocess.run([*git, "add", "-A"], check=True)
-    subprocess.run([*git, "commit", "-q", "-m", "A state"], check=True)
+    dates = dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), "2026-01-01T00:00:00+0000")
+    subprocess.run([*git, "commit", "-q", "-m", "A state"], check=True, env=os.environ | dates)
 
 
 def toy_checkout(repository: Path, folder: Path) -> Checkout:

@@ -39,8 +39,10 @@ def toy(finished_toy: Checkout, tmp_path: Path) -> Checkout:
 
 @pytest.fixture
 def fresh_toy(repository: Path, tmp_path: Path) -> Checkout:
-    """The toy before its first run."""
-    return toy_checkout(repository, tmp_path / "fresh")
+    """The toy before its first run, at the commit of the finished one."""
+    checkout = toy_checkout(repository, tmp_path / "fresh")
+    commit(checkout.folder)
+    return checkout
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,8 @@ from browser import Browser, NoBrowser
 from checkouts import Checkout
 from open_report import MENU, assert_self_contained, click_through, open_category, open_first_page
 
+from schedlab.evaluation import tables
+
 pytestmark = [pytest.mark.slow, pytest.mark.needs_system]
 
 TITLE = "Guessing <i>a</i> number</script><script>document.title='broken'</script>"
@@ -62,6 +64,12 @@ def test_the_first_page_shows_every_study_beside_what_was_published(reported, pa
         "nothing published",
     ):
         assert words in text, words
+    answers = tables.read(tables.HEADLINE, reported.folder / "results/smoke/hetero/headline.parquet")
+    answers = answers[answers["group"] == "all"]
+    assert len(answers)
+    for _, row in answers.iterrows():
+        said = rf"{row['policy']} .*?{row['rival']} .*?{row['ratio']:.2f}( \[[^]]*\])? {row['verdict']}"
+        assert re.search(said, text), said
     page.until("document.querySelector('canvas, .vega-embed svg')")  # the graph of the rules
     assert page.picture(reported.folder / "start.png").stat().st_size > 20_000
 

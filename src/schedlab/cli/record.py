@@ -74,7 +74,7 @@ def _experiment(scale: str, conf: Path, words: list[str]) -> Experiment:
 
 
 def _studies(loaded: Experiment, named: list[str]) -> list[str]:
-    """The studies that are asked for, by default those with results of this run. Raises UserError."""
+    """The studies named, by default those with results of this run. Raises UserError."""
     for name in named:
         if name not in loaded.studies:
             raise UserError(f"there is no study '{name}'", where="STUDY", remedy=did_you_mean(name, loaded.studies))

@@ -18,7 +18,7 @@ from typing import Any
 from schedlab.config.errors import UserError
 from schedlab.config.files import content_hash, file_hash, write_json
 from schedlab.config.readers import read_json
-from schedlab.config.runtime.accepted import read_accepted
+from schedlab.config.runtime.accepted import AcceptedBy, read_accepted
 from schedlab.config.runtime.parts import MADE_BY, configuration_hash, read_part
 from schedlab.config.runtime.provenance import NOT_OUTPUTS, code_and_packages, output_hashes, output_names
 from schedlab.config.schema import Settings, setting, validate
@@ -73,14 +73,9 @@ class StepEntry(Settings):
     rests_on: tuple[str, ...] = setting((), doc="steps whose outputs it reads")
 
 
-class AcceptedEntry(Settings):
-    """That steps of earlier code count as made by later code (`schedlab accept`)."""
+class AcceptedEntry(AcceptedBy):
+    """The steps of earlier code that count as made by later code (`schedlab accept`)."""
 
-    by: str = setting(doc="who accepted them")
-    when: str = setting(doc="date and time, UTC")
-    made_by: str = setting(doc="commit whose code made them")
-    accepted_for: str = setting(doc="hash of the sources that they count as made by; not used")
-    commit: str | None = setting(None, doc="commit of these sources; null: they were not committed")
     steps: tuple[str, ...] = setting(doc="the steps")
 
 

@@ -62,22 +62,23 @@ def with_batch_norm() -> dict:
 
 
 def test_inserted_batch_norm_does_not_preserve_the_function_in_training(digits: DataSet) -> None:
-    """Switch: growth.bn_init. Calibration makes evaluation exact; only leaving the batch norm out, training."""
-    network, _ = trained(digits, 0, with_batch_norm(), epochs=6)
+    """Switch: growth.bn_init. Calibration makes evaluation exact; only leaving the batch norm out, training. Means over
+    six networks, whose changes in training differ by a factor of six.
+    """
+    networks = [trained(digits, job, with_batch_norm(), epochs=6)[0] for job in range(6)]
     images, found = torch.from_numpy(digits.train_images), {}
     for init in ("default", "calibrated", "none"):
-        grown = deepen(network, 0, GrowthSettings(bn_init=init), images, 0)
         for training in (False, True):
-            with torch.no_grad():
-                before, after = (net.train(training)(images[:64]) for net in (network, grown))
-            other = float((after.argmax(1) != before.argmax(1)).float().mean())
-            found[init, training] = float((after - before).norm() / before.norm())
-            print(
-                f"bn_init {init}, {'training' if training else 'evaluation'}: "
-                f"outputs {found[init, training]:.1e}, predictions {other:.0%}"
-            )
+            changes = []
+            for network in networks:
+                grown = deepen(network.eval(), 0, GrowthSettings(bn_init=init), images, 0)
+                with torch.no_grad():
+                    before, after = (net.train(training)(images[:64]) for net in (network, grown))
+                changes.append(float((after - before).norm() / before.norm()))
+            found[init, training] = float(np.mean(changes))
+            print(f"bn_init {init}, {'training' if training else 'evaluation'}: outputs {found[init, training]:.2e}")
     assert found["calibrated", False] < 1e-6 < found["default", False] < 2e-5
-    assert min(found["default", True], found["calibrated", True]) > 0.005
+    assert min(found["default", True], found["calibrated", True]) > 0.01
     assert found["none", True] == found["none", False] == 0
 
 

@@ -16,14 +16,19 @@ from schedlab.config.schema import Settings, setting, validate
 NAME = "accepted.json"
 
 
-class Acceptance(Settings):
-    """That later code makes the results of earlier code, and what it rests on."""
+class AcceptedBy(Settings):
+    """That later code makes the results of earlier code: who says so, and of which codes."""
 
     by: str = setting(doc="who accepted it")
     when: str = setting(doc="date and time, UTC")
     made_by: str = setting(doc="commit whose code made the results")
     accepted_for: str = setting(doc="hash of the sources that they were accepted for; not used")
     commit: str | None = setting(None, doc="commit of these sources; null: they were not committed")
+
+
+class Acceptance(AcceptedBy):
+    """An entry of the file: with what it rests on."""
+
     modules: tuple[str, ...] = setting(doc="modules that differ")
     files: int = setting(doc="files of scale smoke that were made by both and have the same bytes", ge=1)
     codes: dict[str, str] = setting(doc="hash of later code in a frozen part -> that of the earlier code")

@@ -39,18 +39,18 @@ def provenance(
     hashes of the input files by name, and `environment()`.
 
     Where other code was accepted as the part's (`schedlab accept`), `accepted` holds the hashes of that code: one of
-    them may have run, which the source and the commit tell.
+    them may have run: see the source and the commit.
     """
     part = read_part(config)
     named = part.get(MADE_BY, {})
     made = named.get("code", "")
     accepted = sorted(later for later, earlier in same_code(run_of(config)).items() if earlier == made)
     require_planned_code(part, accepted)
-    told = {"config": str(config), "config_hash": configuration_hash(part), "code_hash": made}
-    told["computed_with"] = named.get("packages", {})
-    told |= {"accepted": accepted} if accepted else {}
+    origin = {"config": str(config), "config_hash": configuration_hash(part), "code_hash": made}
+    origin["computed_with"] = named.get("packages", {})
+    origin |= {"accepted": accepted} if accepted else {}
     hashes = {name: file_hash(path) for name, path in sorted((inputs or {}).items())}
-    return {**told, "seeds": list(seeds), "inputs": hashes, **environment()}
+    return {**origin, "seeds": list(seeds), "inputs": hashes, **environment()}
 
 
 def require_made_by(part: Mapping[str, Any], tables: Iterable[Path]) -> None:
@@ -293,8 +293,8 @@ def uncommitted_files() -> list[str]:
     files below DECIDING; none where no checkout tracks the package.
     """
     root = _git(Path(schedlab.__file__).parent, "rev-parse", "--show-toplevel") if _git_state()["commit"] else None
-    told = _git(Path(root), "status", "--porcelain", "--", *DECIDING) if root else None
-    return sorted(line[2:].split(" -> ")[-1].strip() for line in (told or "").splitlines())
+    status = _git(Path(root), "status", "--porcelain", "--", *DECIDING) if root else None
+    return sorted(line[2:].split(" -> ")[-1].strip() for line in (status or "").splitlines())
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
