@@ -144,9 +144,7 @@ class HeadlineSettings(Settings):
     groups: Annotated[tuple[Group, ...], AfterValidator(distinct)] = setting(
         ("rules", "planners", "search", "published"), doc="kinds of rivals", min_length=1
     )
-    budget: Literal["decisions", "episodes", "trainings"] = setting(
-        "decisions", doc="what learning costs; a search with less of it than the policy is no rival"
-    )
+    budget: Literal["decisions", "episodes", "trainings"] = setting("decisions", doc="what learning costs")
     published: Names = setting((), doc="ids of claims of conf/claims/ that the report shows beside the answer")
     note: str = setting("", doc="how these published values differ from the run's in what they measure")
 

@@ -64,7 +64,7 @@ def answers(
         if scenario not in scenarios:
             log.info("%s: %s does not run at this scale", question.question, scenario)
         elif policy := _policy_in_question(question, scenario, scenarios[scenario]):
-            rivals = _rivals(question, scenario, policy, scenarios[scenario])
+            rivals = _rivals(question, scenario, scenarios[scenario])
             here = _Scenario(scenario, policy, scenarios[scenario], better, settings, streams)
             by_scenario[scenario] = {group: here.answer(found) for group, found in rivals.items()}
     for scenario, found in by_scenario.items():
@@ -147,29 +147,17 @@ def _policy_in_question(question: HeadlineSettings, scenario: str, entries: Sequ
     return None
 
 
-def _rivals(
-    question: HeadlineSettings, scenario: str, policy: Entry, entries: Sequence[Entry]
-) -> dict[str, list[Entry]]:
+def _rivals(question: HeadlineSettings, scenario: str, entries: Sequence[Entry]) -> dict[str, list[Entry]]:
     """Group -> its rivals in a scenario, of groups that have one; `all` first. Policies of the same recipe are none."""
     found: dict[str, list[Entry]] = {}
     for group in question.groups:
         for entry in entries:
-            if entry.kind != KINDS[group] or entry.recipe == question.recipe or "test" not in entry.samples:
-                continue
-            if group == "search" and _cheaper(entry, policy):
-                text = "%s: %s used fewer %s than %s, so it is no rival"
-                log.info(text, scenario, entry.policy, question.budget, policy.policy)
-                continue
-            found.setdefault(group, []).append(entry)
+            if entry.kind == KINDS[group] and entry.recipe != question.recipe and "test" in entry.samples:
+                found.setdefault(group, []).append(entry)
     every = [entry for group in found.values() for entry in group]
     if not every:
         log.info("%s: %s has no rival in %s", question.question, scenario, ", ".join(question.groups))
     return {ALL: every, **found} if every else {}
-
-
-def _cheaper(entry: Entry, policy: Entry) -> bool:
-    """Whether a search used less than the policy, as far as both are counted."""
-    return entry.budget is not None and policy.budget is not None and entry.budget < policy.budget
 
 
 def _mean(parts: Sequence[Answer]) -> Answer:
