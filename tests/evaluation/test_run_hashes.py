@@ -19,7 +19,11 @@ ROW = {
     "ci_low": None,
 }
 ROW_NAME = "/".join("x" for _ in tables.SUMMARY.key)
+ANSWER = {column.name: 1 if column.type == "integer" else "x" for column in tables.HEADLINE.columns} | {
+    column.name: 1.5 for column in tables.HEADLINE.columns if column.type == "number"
+}
 SUMMARY, TRACE, POLICY, FIGURE = "s/summary.parquet", "s/trace.swf", "s/policy.zip", "figure.svg"
+HEADLINE = "s/headline.parquet"
 
 
 @pytest.fixture
@@ -35,16 +39,22 @@ def run(tmp_path: Path, monkeypatch):
         figure: str = "f",
         promise: str = "learned",
         held: dict[str, str] | None = None,
+        ratio: float | None = None,
+        code: str = "c",
     ) -> None:
         for name, text in ((TRACE, trace), (POLICY, policy), (FIGURE, figure)):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
         write_table(folder / SUMMARY, tables.build(tables.SUMMARY, [ROW | {"value": value}]))
+        answers = [HEADLINE] if ratio is not None else []
+        if answers:
+            row = ANSWER | {"ratio": ratio, "code_hash": code}
+            write_table(folder / HEADLINE, tables.build(tables.HEADLINE, [row]))
 
         def made(*names: str) -> dict:
             return {"configuration": {}, "outputs": {f"{folder}/{name}": file_hash(folder / name) for name in names}}
 
-        steps = {"trace": {"promise": "exact", **made(TRACE)}, "tables": {"promise": promise, **made(SUMMARY, POLICY)}}
+        steps = {"trace": {"promise": "exact", **made(TRACE)}, "tables": {"promise": promise, **made(SUMMARY, POLICY, *answers)}}
         drawn = {**made(FIGURE), "scenarios": [], "policies": [], "seeds": [], "rests_on": []}
         environment = {"code": "c", "python": "3", "packages": {}, "instructions": held or {}}
         environments = {"environment": "e", "environments": {"e": environment}}
@@ -84,6 +94,18 @@ def test_a_record_holds_hashes_of_what_is_exact_alone(kept):
 def test_what_another_machine_may_do_is_no_difference(run, kept, capsys):
     run(value=1.5 * (1 + 5e-4), policy="q", figure="g")
     assert check(kept, capsys)[0] == 0
+
+
+def test_a_headline_is_compared_by_its_ratios_and_not_by_the_code_that_it_names(run, capsys):
+    pins = {"MKL_CBWR": "COMPATIBLE"}
+    run(held=pins, ratio=1.0)
+    main(["manifest", "record", "results/smoke"])
+    Path("kept.json").write_text(capsys.readouterr().out)
+    run(held=pins, ratio=1.0, code="d")
+    assert check("kept.json", capsys)[0] == 0
+    run(held=pins, ratio=1.01)
+    status, (first, *_) = check("kept.json", capsys)
+    assert status == 1 and first.startswith(f"changed file: results/smoke/{HEADLINE}")
 
 
 def test_runs_that_were_held_to_the_same_instructions_have_the_same_bytes(run, capsys):

@@ -2,8 +2,8 @@
 runs are held to.
 
 It lists every file of a manifest with what it promises on another machine (schedlab.evaluation.promises): the hash of
-those that promise the same bytes, and the values of the summaries that promise less. Of all others it says that they
-are there.
+those that promise the same bytes, the values of the summaries that promise less, and the ratios of the headlines, which
+name the code that made them and so change their bytes with it. Of all others it says that they are there.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from schedlab.config.schema import Settings, setting, validate
 from schedlab.evaluation.manifest import Manifest
 from schedlab.evaluation.manifest_differences import DRAWN
 from schedlab.evaluation.promises import EXACT, PROMISES, unlike
-from schedlab.evaluation.tables import SUMMARY
+from schedlab.evaluation.tables import HEADLINE, SUMMARY
 
-KEPT = "summary.parquet"  # of each study: what its claims and headlines are read from
+BY_VALUE = {"summary.parquet": (SUMMARY, "value"), "headline.parquet": (HEADLINE, "ratio")}
+NAMES_CODE = "headline.parquet"
 EXPECTED = "a record as `schedlab manifest record` writes it"
 
 
@@ -32,7 +33,7 @@ class RecordedFile(Settings):
     sha256: str | None = setting(
         None,
         doc="of a file that promises the same bytes; where libraries were held to "
-        "instructions of the processor, of all but what is drawn",
+        "instructions of the processor, of all but headlines and what is drawn",
     )
 
 
@@ -44,7 +45,7 @@ class Record(Settings):
     held: dict[str, str] = setting({}, doc="under which all but what is drawn has the same bytes on another processor")
     files: dict[str, RecordedFile] = setting(doc="path -> what is known of it")
     summaries: dict[str, dict[str, float]] = setting(
-        doc="path of a summary -> its values, by what tells its rows apart"
+        doc="path of a summary or headline -> its values, by what tells its rows apart"
     )
 
 
@@ -62,15 +63,15 @@ def record_of(manifest: Manifest, root: Path) -> Record:
     """Return what is kept of the files that a manifest lists; `root` is the folder that its paths start from."""
     held = _held(manifest)
     files = {
-        path: RecordedFile(promise=kind, sha256=digest if kind == EXACT or (held and kind != DRAWN) else None)
+        path: RecordedFile(promise=kind, sha256=digest if _keeps_bytes(path, kind, held) else None)
         for path, kind, digest in _files(manifest)
     }
-    kept = [
+    by_value = [
         path
         for path, file in files.items()
-        if Path(path).name == KEPT and file.promise in PROMISES and file.promise != EXACT
+        if Path(path).name in BY_VALUE and file.promise in PROMISES and (file.promise != EXACT or not file.sha256)
     ]
-    summaries = {path: _values(root / path) for path in kept}
+    summaries = {path: _values(root / path) for path in by_value}
     return Record(scale=manifest.scale, held=held, files=files, summaries=summaries)
 
 
@@ -108,7 +109,7 @@ def compare(manifest: Manifest, root: Path, recorded: Record) -> Compared:
         (kind, digest), expected = now[path], recorded.files[path]
         if kind != expected.promise:
             found.lines.append(f"other promise: {path} is '{kind}' here, '{expected.promise}' recorded")
-        elif (kind == EXACT or (alike and expected.sha256)) and digest != expected.sha256:
+        elif _keeps_bytes(path, kind, alike and expected.sha256) and digest != expected.sha256:
             where = "on every machine" if kind == EXACT else "where libraries are held to the same instructions"
             found.lines.append(f"changed file: {path}: other bytes than recorded, which it promises {where}")
         elif digest == expected.sha256:
@@ -134,10 +135,16 @@ def _files(manifest: Manifest) -> Iterator[tuple[str, str, str]]:
     yield from sorted((path, kind, digest) for kind, outputs in listed for path, digest in outputs.items())
 
 
+def _keeps_bytes(path: str, kind: str, held: object) -> bool:
+    """Whether a file has the same bytes wherever it is made; `held`: libraries were held to the same instructions."""
+    return Path(path).name != NAMES_CODE and (kind == EXACT or (bool(held) and kind != DRAWN))
+
+
 def _values(path: Path) -> dict[str, float]:
-    """Values of a summary by scenario/policy/mode/split/metric, to nine digits, more than any promise but that of the
-    same bytes counts.
+    """Values of a table by its key, such as scenario/policy/mode/split/metric, to nine digits, more than any promise
+    but that of the same bytes counts; without rows that have none.
     """
+    kind, column = BY_VALUE[path.name]
     table = read_table(path)
-    rows = zip(*(table[name] for name in SUMMARY.key), strict=True)
-    return {"/".join(row): float(f"{value:.9g}") for row, value in zip(rows, table["value"], strict=True)}
+    rows = zip(*(table[name] for name in kind.key), table[column], strict=True)
+    return {"/".join(key): float(f"{value:.9g}") for *key, value in rows if value == value}

@@ -60,7 +60,8 @@ def scored(
             "statistic": "mean",
             "unit": metric.unit,
         }
-        summary.append({**common, **spread, **counts, "value": sum(values) / len(values)})
+        budget = {"decisions": None, "episodes": None, "trainings": None}
+        summary.append({**common, **spread, **counts, **budget, "value": sum(values) / len(values)})
     made = {"scores": tables.build(tables.SCORES, scores), "summary": tables.build(tables.SUMMARY, summary)}
     return study_tables(scenario, **made)
 
