@@ -128,7 +128,7 @@ def interval(case: Case, rng: np.random.Generator) -> tuple[float, ...]:
     drawn = Drawing(case, rng)
     policy = drawn.side(case.seeds, 0.0).test
     if case.quantity == "value":
-        found = estimate(policy, settings, rng)
+        found = estimate(policy, settings, rng, fewest=3)
     else:
         found = compare(policy, drawn.side(case.rival_seeds, 0.0).test, "lower", settings, rng).difference
     return found.value, found.ci_low, found.ci_high, 0.0

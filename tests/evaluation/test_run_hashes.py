@@ -54,7 +54,10 @@ def run(tmp_path: Path, monkeypatch):
         def made(*names: str) -> dict:
             return {"configuration": {}, "outputs": {f"{folder}/{name}": file_hash(folder / name) for name in names}}
 
-        steps = {"trace": {"promise": "exact", **made(TRACE)}, "tables": {"promise": promise, **made(SUMMARY, POLICY, *answers)}}
+        steps = {
+            "trace": {"promise": "exact", **made(TRACE)},
+            "tables": {"promise": promise, **made(SUMMARY, POLICY, *answers)},
+        }
         drawn = {**made(FIGURE), "scenarios": [], "policies": [], "seeds": [], "rests_on": []}
         environment = {"code": "c", "python": "3", "packages": {}, "instructions": held or {}}
         environments = {"environment": "e", "environments": {"e": environment}}

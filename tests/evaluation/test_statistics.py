@@ -119,7 +119,7 @@ def coverage(seeds: int, blocks: int, trials: int = 400) -> float:
         of_block = np.repeat(random.normal(size=blocks), 2)  # two units a block
         values = random.normal(size=(seeds, 1)) + of_block + random.normal(size=(seeds, 2 * blocks))
         sample = make_sample(values, blocks=list(np.repeat(np.arange(blocks), 2)))
-        estimate = statistics.estimate(sample, StatisticsSettings(resamples=400), random)
+        estimate = statistics.estimate(sample, StatisticsSettings(resamples=400), random, fewest=3)
         hits += estimate.ci_low <= 0.0 <= estimate.ci_high
     return hits / trials
 
@@ -144,14 +144,14 @@ def test_ignoring_blocks_would_not_cover() -> None:
 @pytest.mark.parametrize(
     ("seeds", "blocks", "seeded", "interval", "over"),
     [
-        (2, 10, True, False, "seeds"),
-        (3, 1, True, True, "seeds"),
+        (4, 10, True, False, "seeds"),
+        (5, 1, True, True, "seeds"),
         (1, 10, True, False, "blocks"),
-        (1, 2, False, False, "blocks"),
-        (1, 3, False, True, "blocks"),
+        (1, 4, False, False, "blocks"),
+        (1, 5, False, True, "blocks"),
     ],
 )
-def test_no_interval_below_three(seeds: int, blocks: int, seeded: bool, interval: bool, over: str) -> None:
+def test_no_interval_below_five(seeds: int, blocks: int, seeded: bool, interval: bool, over: str) -> None:
     values = rng(4).normal(size=(seeds, blocks))
     found = statistics.estimate(make_sample(values, seeded=seeded), StatisticsSettings(), rng())
     assert (found.ci_low is not None, found.ci_high is not None) == (interval, interval)

@@ -18,7 +18,6 @@ from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation import intervals
 from schedlab.evaluation.intervals import Effect
 from schedlab.evaluation.statistics import (
-    SMALLEST,
     Sample,
     Statistic,
     draw,
@@ -31,7 +30,7 @@ from schedlab.evaluation.statistics import (
 )
 
 Verdict = Literal["better", "not distinguishable", "worse"]
-FEWEST_BLOCKS = 2  # of test units; below them, or SMALLEST seeds of a trained policy, no interval is given
+FEWEST_SEEDS, FEWEST_BLOCKS = 3, 2  # of a trained policy, of test units; below them no interval is given
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ def against_chosen(
     ours, theirs = tests[chosen]
     draws = None
     blocks = int(np.count_nonzero(np.bincount(ours.blocks, ours.weights.sum(axis=0))))
-    if blocks >= FEWEST_BLOCKS and all(len(side.seeds) >= SMALLEST for side in (ours, theirs) if side.seeded):
+    if blocks >= FEWEST_BLOCKS and all(len(side.seeds) >= FEWEST_SEEDS for side in (ours, theirs) if side.seeded):
         draws = _draws(choosing, tests, shared, sign, settings, rng)
     change, logarithm = _effects((ours, theirs), chosen, values, draws, statistic)
     return _ratio(

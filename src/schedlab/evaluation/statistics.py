@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Statistic = Literal["mean", "iqm"]
-SMALLEST = 3  # seeds (of what has none: blocks) below which no interval is given
+SMALLEST = 5  # seeds (of what has none: blocks) below which no interval is given
 TIE = 1e-12  # relative difference up to which two scores are equal, so that rounding decides no win
 CHUNK = 2_000_000  # numbers held at once while interquartile means are resampled
 
@@ -198,11 +198,13 @@ def influences(sample: Sample, statistic: Statistic) -> np.ndarray:
     return _by_block(sample, effects)
 
 
-def estimate(sample: Sample, settings: StatisticsSettings, rng: np.random.Generator) -> Estimate:
-    """Return value, interval and range of one policy's sample."""
+def estimate(
+    sample: Sample, settings: StatisticsSettings, rng: np.random.Generator, fewest: int = SMALLEST
+) -> Estimate:
+    """Return value, interval and range of one policy's sample; fewest: seeds below which it has no interval."""
     value = statistic_of(sample, settings.statistic)
     effect = Effect(value)
-    if (len(sample.seeds) if sample.seeded else sample.block_count) >= SMALLEST:
+    if (len(sample.seeds) if sample.seeded else sample.block_count) >= fewest:
         draws = resample(sample, settings.statistic, draw_counts(sample, settings.resamples, rng))
         effect = Effect(value, draws, spread([influences(sample, settings.statistic)]))
     return _estimate(sample, effect, _single_values(sample, settings.statistic), settings.confidence)

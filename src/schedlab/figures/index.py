@@ -27,7 +27,7 @@ ANSWERS = (
 )
 SIZES = {
     "smoke": "Scale smoke: sizes chosen so that a test takes seconds. These numbers mean nothing.",
-    "small": "Scale small: real effects with few seeds. Where there is no interval, fewer than three seeds were run; "
+    "small": "Scale small: real effects with few seeds. Where there is no interval, fewer than five seeds were run; "
     "see the docs for more.",
 }
 

@@ -125,7 +125,7 @@ EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}  # o
 DASHED: dict[str, Any] = {"linewidth": 0.8, "linestyle": (0, (4, 2))}
 REPEATED = (
     "[{seeds:seed|seeds} a learned policy, {units:test replicate|test replicates} of {blocks:job|jobs}"
-    "[{overlapping}, which is learned on as well][{bare}; below three no interval is given].]"
+    "[{overlapping}, which is learned on as well][{bare}; below five no interval is given].]"
 )
 
 

@@ -79,7 +79,7 @@ def compare_windows(
 ) -> dict[str, Any]:
     """Return the measures of one comparison; `differing` names the windows that count for the share won.
 
-    Intervals are over seeds and windows; below three seeds over windows alone, for the mean of these seeds.
+    Intervals are over seeds and windows; below five seeds over windows alone, for the mean of these seeds.
     """
     ours, theirs = pair(policy, baseline)
     mean, other = ours.values.mean(axis=0), theirs.values.mean(axis=0)

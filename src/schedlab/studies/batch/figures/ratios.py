@@ -36,7 +36,7 @@ CAPTION = (
     "{panels:{scenario} against {against}: lowest is {first:" + ROW + "}[, trained: {trained:" + ROW + "}], "
     "below 1 with the whole interval by the ratio of the means: {by_ratio}, by the geometric mean: {by_geometric}}. "
     "[Trained, but exactly an untrained policy: {same:{policy} is {rule} in {scenario}}.] "
-    "[Lines: {level} intervals (bootstrap over windows, and over seeds from three on).][{few}Too few windows for "
+    "[Lines: {level} intervals (bootstrap over windows, and over seeds from five on).][{few}Too few windows for "
     "intervals.] Effect size: mean over standard deviation of the windows' log ratios. "
     "[Ratios beyond {farthest:g} stand at the edge.]"
 )
