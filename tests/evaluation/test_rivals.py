@@ -222,6 +222,17 @@ def test_ties_count_half() -> None:
     assert against(policy, {"a": (rival, make(np.ones(4)))}).share_won == 0.5
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])  # with a ratio, and without
+@pytest.mark.parametrize("better", ["lower", "higher"])
+def test_what_differs_by_rounding_alone_is_equal(sign: float, better: str) -> None:
+    """Sums in another order differ in their last digit: no verdict may come from that."""
+    values = sign * (8 + noise(1, 20))
+    above = np.nextafter(values, np.inf)
+    found = against(make(np.tile(above, (3, 1))), {"a": (make(values), make(np.ones(6)))}, better)
+    assert (found.verdict, found.share_won, found.difference) == ("not distinguishable", 0.5, 0.0)
+    assert (found.ratio, found.ci_low, found.ci_high) == ((1.0, 1.0, 1.0) if sign > 0 else (None, None, None))
+
+
 def test_pooled_is_the_geometric_mean() -> None:
     parts = [
         against(make(mean * (1 + noise(1, 5, 20))), {name: (make(10 + noise(2, 20)), make(np.ones(6)))}, seed=seed)

@@ -18,6 +18,7 @@ from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation import intervals
 from schedlab.evaluation.intervals import Effect
 from schedlab.evaluation.statistics import (
+    TIE,
     Sample,
     Statistic,
     draw,
@@ -201,20 +202,21 @@ def _effects(
     of_draws = np.array([values[name] for name in draws.rivals]).T
     scored = np.unique(sides[0].blocks[sides[0].weights.sum(axis=0) > 0])
     ours, theirs = (influences(side, statistic)[:, scored] for side in sides)
-    differences = _without_luck(draws.ours - draws.theirs, of_draws[0] - of_draws[1])
-    change = Effect(value - other, differences, intervals.spread([ours, -theirs]))
+    apart = float(gains(np.array(value), np.array(other), -1.0))
+    differences = _without_luck(gains(draws.ours, draws.theirs, -1.0), gains(of_draws[0], of_draws[1], -1.0))
+    change = Effect(apart, differences, intervals.spread([ours, -theirs]))
     if not positive:
         return change, None
     logarithms = _without_luck(_log_ratio(draws.ours, draws.theirs), _log_ratio(*of_draws))
     spread = intervals.spread([ours / value, -theirs / other])
-    return change, Effect(float(np.log(value / other)), logarithms, spread)
+    return change, Effect(float(_log_ratio(np.array(value), np.array(other))), logarithms, spread)
 
 
 def _log_ratio(values: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """The logarithm of a ratio: 0 for 0 against 0, infinite where only one is 0 or below."""
+    """The logarithm of a ratio: 0 for 0 against 0 and for a tie, infinite where only one is 0 or below."""
     with np.errstate(divide="ignore", invalid="ignore"):
         first, second = np.log(np.maximum(values, 0.0)), np.log(np.maximum(others, 0.0))
-        return np.where(first == second, 0.0, first - second)
+        return np.where((first == second) | (np.abs(first - second) <= TIE), 0.0, first - second)
 
 
 def _without_luck(draws: np.ndarray, values: np.ndarray) -> np.ndarray:
