@@ -222,6 +222,19 @@ def test_ties_count_half() -> None:
     assert against(policy, {"a": (rival, make(np.ones(4)))}).share_won == 0.5
 
 
+@pytest.mark.parametrize("others", [9.0, 12.0])
+def test_an_interval_holds_the_ratio_where_most_resamples_choose_another_rival(others: float) -> None:
+    """The policy ties with the rival that was chosen; nearly every resample chooses one that is better, or worse."""
+    rivals = {"chosen": (make(10 * np.ones(20)), make(10 * np.ones(12)))}
+    for number in range(40):
+        drawn = noise(number, 12, size=1.0)
+        rivals[f"other{number}"] = (make(others * np.ones(20)), make(10.001 + drawn - drawn.mean()))
+    found = against(make(np.full((5, 20), 10.0)), rivals)
+    assert (found.rival, found.ratio, found.verdict) == ("chosen", 1.0, "not distinguishable")
+    assert found.ci_low <= 1.0 <= found.ci_high
+    assert found.ci_high - found.ci_low > 0.09  # the fragile choice shows
+
+
 @pytest.mark.parametrize("sign", [1.0, -1.0])  # with a ratio, and without
 @pytest.mark.parametrize("better", ["lower", "higher"])
 def test_what_differs_by_rounding_alone_is_equal(sign: float, better: str) -> None:

@@ -54,13 +54,17 @@ class Effect:
     spread: Spread | None = None
 
     def interval(self, level: float) -> tuple[float | None, float | None]:
-        """Return both ends of the interval, None without draws; draws that are NaN do not count."""
+        """Return both ends of the interval, None without draws; draws that are NaN do not count.
+
+        It always holds the value: where a rival ties with a policy, draws may hold other rivals on one side alone.
+        """
         if self.draws is None or self.spread is None:
             return None, None
         with np.errstate(invalid="ignore"):  # between draws that are infinite
             low, high = np.nanquantile(self.draws, [(1 - level) / 2, (1 + level) / 2])
         stretch = self.spread.stretch(level)
-        return float(self.value + stretch * (low - self.value)), float(self.value + stretch * (high - self.value))
+        below, above = stretch * min(low - self.value, 0.0), stretch * max(high - self.value, 0.0)
+        return float(self.value + below), float(self.value + above)
 
 
 def spread(influences: Sequence[np.ndarray]) -> Spread:
