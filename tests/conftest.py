@@ -34,6 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
     data_dependence.configure(config)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist asks each test for its group
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give a worker of pytest-xdist whole files, and one worker all workflow tests: they share finished runs, made
     once a session.
