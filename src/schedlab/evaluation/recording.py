@@ -25,7 +25,7 @@ from schedlab.evaluation.recorded import RECORD, TABLES, Made, StudyRecord, read
 if TYPE_CHECKING:
     import pandas as pd
 
-CURVE_POINTS, RETURN = 40, "return"
+CURVE_POINTS, RETURN = 16, "return"
 KINDS = {kind.name: kind for kind in (tables.SUMMARY, tables.COMPARISONS, tables.HEADLINE, tables.CURVES)}
 ORIGIN = "tables.provenance.json"
 Parts = Mapping[str, Mapping[str, Any]]  # path of a frozen part -> its values
