@@ -21,14 +21,19 @@ ANSWERS = (("a", "all"), ("b", "all"), ("a+b", "rules"), ("a+b", "all"))
 
 
 @pytest.fixture
-def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A small configuration folder; the working directory is another one."""
+def conf(checked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The small configuration folder in a copy of its checkout, in which a test then is."""
+    checkout = shutil.copytree(checked, tmp_path / "checkout")
+    monkeypatch.chdir(checkout)
+    return checkout / "conf"
+
+
+def test_a_line_for_each_scenario_policy_and_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    conf = write_conf(tmp_path)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    return write_conf(tmp_path)
-
-
-def test_a_line_for_each_scenario_policy_and_ledger(conf: Path, capsys: pytest.CaptureFixture) -> None:
     assert main(["check", "--conf", str(conf)]) == 0
     captured = capsys.readouterr()
     lines = captured.out.splitlines()

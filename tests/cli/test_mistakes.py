@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from schedlab.cli.main import main
-from small_conf import write_conf
 
 SCENARIO, POLICY, SCALE = "scenario/adaptation/tiny.yaml", "policy/adaptation/exact-tiny.yaml", "scale/small.yaml"
 MODEL = "model/tiny8.yaml"
@@ -495,16 +495,25 @@ KEYS |= {
 MISTAKES = {**TYPOS, **SHARED, **LIMITS, **DAMAGED, **KEYS}
 
 
-@pytest.fixture
-def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A small configuration folder with figures; the working directory holds a user's class."""
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    Path("mine.py").write_text(OWN_CLASS)
-    made = write_conf(tmp_path)
+@pytest.fixture(scope="module")
+def right(checked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout: conf/ without a mistake, a user's class, and the records that checking it leaves at scale small."""
+    checkout = shutil.copytree(checked, tmp_path_factory.mktemp("right") / "checkout")
     for kind, params in FIGURES.items():
-        written(f"figure/adaptation/{kind}.yaml", FIGURE.format(kind=kind, params=params))(made)
-    return made
+        written(f"figure/adaptation/{kind}.yaml", FIGURE.format(kind=kind, params=params))(checkout / "conf")
+    (checkout / "mine.py").write_text(OWN_CLASS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(checkout)
+        assert main(["check", "--scale", "small"]) == 0
+    return checkout
+
+
+@pytest.fixture
+def conf(right: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The small configuration folder in a copy of the checkout, in which a test then is."""
+    checkout = shutil.copytree(right, tmp_path / "checkout")
+    monkeypatch.chdir(checkout)
+    return checkout / "conf"
 
 
 def test_the_folder_that_is_edited_has_no_mistake(conf: Path, capsys: pytest.CaptureFixture) -> None:

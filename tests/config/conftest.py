@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from schedlab.config import experiment
 from schedlab.config.contract import Metric, Part, Requirement, Study
+from schedlab.config.experiment import Experiment
 from schedlab.config.schema import Settings, section, setting
 from schedlab.config.settings import ScenarioSettings
 
@@ -93,20 +96,36 @@ FILES = {
 }
 
 
-@pytest.fixture
-def conf(tmp_path: Path) -> Path:
-    """A fresh, valid configuration folder."""
-    folder = tmp_path / "conf"
+def write_line_conf(folder: Path) -> Path:
+    """Make a valid configuration folder."""
     for name, text in FILES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     return folder
 
 
-@pytest.fixture
-def load(conf: Path, tmp_path: Path):
-    """Loads the folder at scale small, with a cache beside it."""
-    from schedlab.config import experiment
-
+def load_line(conf: Path, cache: Path) -> Experiment:
+    """Load a folder at scale small, with a cache."""
     door = line_study()
-    return lambda: experiment.load(conf, "small", lambda settings: door, cache=tmp_path / "cache.json")
+    return experiment.load(conf, "small", lambda settings: door, cache=cache)
+
+
+@pytest.fixture(scope="session")
+def records(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The cache that loading the folder leaves."""
+    place = tmp_path_factory.mktemp("line")
+    load_line(write_line_conf(place / "conf"), place / "cache.json")
+    return (place / "cache.json").read_text()
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    """A fresh, valid configuration folder."""
+    return write_line_conf(tmp_path / "conf")
+
+
+@pytest.fixture
+def load(conf: Path, tmp_path: Path, records: str) -> Callable[[], Experiment]:
+    """Loads the folder at scale small, with a cache beside it that knows its files as they were before any edit."""
+    (tmp_path / "cache.json").write_text(records)
+    return lambda: load_line(conf, tmp_path / "cache.json")
