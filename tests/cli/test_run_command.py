@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import snakemake_logger_plugin_schedlab
 from schedlab.cli.main import main
+
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -66,3 +71,39 @@ def test_a_mistake_in_the_configuration_is_one_sentence(handed_over, capsys, wor
     printed = capsys.readouterr()
     assert said in printed.err and printed.err.count("\n") == 1 and printed.err.startswith("error: ")
     assert not printed.out and not handed_over
+
+
+WRONG = [
+    "adaptation.budget=1",
+    "scael=smoke",
+    "x=1",
+    "=1",
+    "seed",
+    "1abc=2",
+    "se t=1",
+    "scale-=smoke",
+    "scale: smoke",
+    "a.b",
+]
+
+
+@pytest.mark.parametrize("word", WRONG)
+def test_snakemake_ends_with_one_sentence_where_it_cannot_read_a_word(tmp_path, monkeypatch, word: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(REPOSITORY / "conf/study", tmp_path / "conf/study")
+    command = ["bin/snakemake", "-n", "-C", "scale=smoke", word]
+    snakemake_logger_plugin_schedlab.check(command)  # there is no Snakefile here
+    shutil.copy(REPOSITORY / "Snakefile", tmp_path)
+    for words in (command, ["lib/snakemake/__main__.py", *command[1:]]):
+        with pytest.raises(SystemExit) as ended:
+            snakemake_logger_plugin_schedlab.check(words)
+        assert str(ended.value).startswith("error: --config: ") and "\n" not in str(ended.value)
+    snakemake_logger_plugin_schedlab.check(["bin/pytest", *command[1:]])
+    snakemake_logger_plugin_schedlab.check([*command[:4], "seed=3"])
+
+
+def test_snakemake_imports_the_look_at_its_words() -> None:
+    command = [sys.executable, "-m", "snakemake", "-n", "--config", "adaptation.budget=1"]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert 'set="scenario.adaptation.<scenario>.budget=VALUE"' in done.stderr

@@ -57,7 +57,12 @@ def test_a_sweep_that_makes_no_runs_is_refused(text: str | int, where: str) -> N
 
 def test_keys_that_are_none_are_refused_with_the_nearest() -> None:
     check_keys(("scale", "seed", "sweep", "scenario", "learner", "gpu"), CONF)
-    for key, meant in (("scael", "'scale'"), ("scenari", "'scenario'"), ("scenario.ramp.uniform.seed", "set=")):
+    for key, meant in (
+        ("scael", "'scale'"),
+        ("scenari", "'scenario'"),
+        ("scenario.ramp.uniform.seed", "set="),
+        ("adaptation.budget", 'set="scenario.adaptation.'),
+    ):
         with pytest.raises(UserError) as raised:
             check_keys([key], CONF)
         assert raised.value.where == "--config" and meant in raised.value.remedy

@@ -17,8 +17,8 @@ from schedlab.config.runtime import instructions, options, run_lock
 instructions.pin()  # for all jobs, which are processes that this one starts
 
 RUN_LOCK = Path(".schedlab/run.lock")
-CONF = Path(config.get("conf") or ("conf" if Path("conf").is_dir() else CHECKOUT / "conf"))
-SCALE = str(config.get("scale", "small"))
+CONF = Path(str(config.get("conf") or "") or ("conf" if Path("conf").is_dir() else CHECKOUT / "conf"))
+SCALE = str(config.get("scale") or "small")
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """`schedlab run`: Snakemake in the working directory, after a look at what `--config` says.
 
-Snakemake itself ends in a traceback for a key that is no plain word, before it reads the Snakefile.
+Snakemake itself ends in a traceback for a key that is no plain word, before it reads the Snakefile; so its plugin
+snakemake_logger_plugin_schedlab looks at the words here, too.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from schedlab.config.runtime.options import check_keys
 CHECKOUT = Path(__file__).resolve().parents[3]
 ON_CORES = ("--cores", "-c", "--jobs", "-j", "--profile", "--workflow-profile", "--executor", "-e")
 ELSEWHERE = ("--snakefile", "-s")
+LIBRARY, UPPER = "workflow/rules/library.smk", "../Snakefile"  # what the Snakefile includes; workflow/Snakefile does it
 NOWHERE = ("--help", "-h", "--version", "-v")
 
 
@@ -25,11 +27,7 @@ def run(words: Sequence[str]) -> int:
     """Run Snakemake with these words and return its exit status; on all cores, and with the checkout's Snakefile, where
     they and the directory say nothing else. Raises UserError for a word after `--config` that sets no key there is.
     """
-    given = dict(map(_assignment, _after(words, "--config", "-C")))
-    for file in _after(words, "--configfile", "--configfiles"):
-        given |= read_yaml(Path(file))
-    folder = Path(str(given.get("conf") or "conf"))
-    check_keys(given, folder if folder.is_dir() else CHECKOUT / "conf")
+    check_words(words)
     more: list[str] = []
     if not _names(words, (*ON_CORES, *NOWHERE)):
         more += ["--cores", "all"]
@@ -38,6 +36,22 @@ def run(words: Sequence[str]) -> int:
             raise UserError("there is no Snakefile here", where=str(Path.cwd()), remedy="go to the checkout's folder")
         more += ["--snakefile", str(CHECKOUT / "Snakefile")]
     return subprocess.run([sys.executable, "-m", "snakemake", *more, *words], check=False).returncode
+
+
+def check_words(words: Sequence[str]) -> None:
+    """Raise UserError for a word after `--config` that sets no key there is."""
+    given = dict(map(_assignment, _after(words, "--config", "-C")))
+    for file in _after(words, "--configfile", "--configfiles"):
+        given |= read_yaml(Path(file))
+    folder = Path(str(given.get("conf") or "conf"))
+    check_keys(given, folder if folder.is_dir() else CHECKOUT / "conf")
+
+
+def is_of_schedlab(words: Sequence[str]) -> bool:
+    """Tell whether Snakemake, with these words, runs a Snakefile of schedlab."""
+    named = map(Path, _after(words, "--snakefile", "-s"))
+    file = next((path for path in (*named, *_snakefiles()) if path.is_file()), Path())
+    return any(path.is_file() and LIBRARY in path.read_text("utf-8", "replace") for path in (file, file.parent / UPPER))
 
 
 def _snakefiles() -> list[Path]:

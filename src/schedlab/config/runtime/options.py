@@ -16,6 +16,7 @@ from typing import Any
 
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.experiment import Experiment
+from schedlab.config.readers import option_names
 from schedlab.config.runtime.freeze import draw_part
 from schedlab.config.variations import Override, assignments, overlay, parsed, swept, value_text
 
@@ -31,6 +32,9 @@ def check_keys(keys: Iterable[str], folder: Path) -> None:
         first = key.partition(".")[0]
         if "." in key and first in groups | {"learner"}:
             remedy = f'write set="{key}=VALUE" and variant=NAME'
+            raise UserError(f"'{key}' is no key of --config", where="--config", remedy=remedy)
+        if "." in key and first in option_names(folder / "study"):
+            remedy = f'write set="scenario.{first}.<scenario>.{key.partition(".")[2]}=VALUE" and variant=NAME'
             raise UserError(f"'{key}' is no key of --config", where="--config", remedy=remedy)
         if key != "seed" and key not in (*OPTIONS, *groups):
             valid = [*OPTIONS, "seed", *groups]
