@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Collection
 from pathlib import Path
 
 SHIPPED = Path(__file__).resolve().parent.parent / "conf"
@@ -83,14 +82,19 @@ def _copy(conf: Path, *names: str) -> None:
     for name in names:
         (conf / name).parent.mkdir(parents=True, exist_ok=True)
         text = (SHIPPED / name).read_text()
-        (conf / name).write_text(text.partition("headline:")[0] if name.startswith("study/") else text)
+        (conf / name).write_text(without_questions(text) if name.startswith("study/") else text)
+
+
+def without_questions(text: str) -> str:
+    """Return the text of a study's file without what it asks."""
+    return re.sub(r"(?ms)^headline:.*?(?=^\w)", "", text)
 
 
 def write_conf(folder: Path) -> Path:
     """Make conf/ in a folder and return it."""
     conf = folder / "conf"
     _copy(conf, "config.yaml", "study/adaptation.yaml", "figure/theme.yaml")
-    write_scales(conf, ["adaptation"], "small", "paper")
+    _copy(conf, "scale/small.yaml", "scale/paper.yaml")
     for group in ("model", "data", "gpu", "learner/adaptation"):
         shutil.copytree(SHIPPED / group, conf / group)
     for name, adapt_at in (("tiny", 30.0), ("tiny_late", 40.0)):
@@ -110,7 +114,7 @@ def write_hetero_conf(folder: Path) -> Path:
     _copy(conf, "config.yaml", "study/hetero.yaml", "figure/theme.yaml", *scenarios)
     for group in ("platform", "workload"):
         shutil.copytree(SHIPPED / group, conf / group)
-    write_scales(conf, ["hetero"], "smoke", "small")
+    _copy(conf, "scale/smoke.yaml", "scale/small.yaml")
     return conf
 
 
@@ -127,17 +131,8 @@ def write_batch_conf(folder: Path) -> Path:
     lublin = conf / "scenario/batch/lublin.yaml"
     head, _, _ = lublin.read_text().partition("policies:\n")
     lublin.write_text(f"{head}policies: [evolution-lublin]\n")
-    write_scales(conf, ["batch"], "smoke", "small")
+    _copy(conf, "scale/smoke.yaml", "scale/small.yaml")
     return conf
-
-
-def write_scales(conf: Path, studies: Collection[str], *names: str) -> None:
-    """Write shipped scales with the sections of some studies alone, their lines as they are."""
-    for name in names:
-        head, _, all_sections = (SHIPPED / f"scale/{name}.yaml").read_text().partition("studies:\n")
-        sections = re.split(r"^(?=  \w)", all_sections, flags=re.M)
-        own = "".join(text for text in sections if text.partition(":")[0].strip() in studies)
-        _write(conf / f"scale/{name}.yaml", head + (f"studies:\n{own}" if own else ""))
 
 
 def _write(file: Path, text: str) -> None:

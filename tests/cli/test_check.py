@@ -197,8 +197,8 @@ def test_a_mistake_of_one_scale_names_the_scale(conf: Path, capsys: pytest.Captu
     policy = conf / "policy/adaptation/exact-tiny.yaml"
     text = policy.read_text()
     policy.write_text(text.replace("steps: 60", 'steps: "${scale.studies.adaptation.exact_updates}"'))
-    scale = conf / "scale/small.yaml"
-    scale.write_text(scale.read_text().replace("exact_updates: ", "exact_updates: -"))
+    study = conf / "study/adaptation.yaml"
+    study.write_text(study.read_text().replace("exact_updates: 300", "exact_updates: -300", 1))
     assert main(["check", "--conf", str(conf)]) == 2
     errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert errors and all(line.endswith(" [small]") for line in errors)
@@ -241,7 +241,7 @@ def test_the_records_of_the_workflow_are_written_and_used(tmp_path: Path, monkey
     composed = []
     members = Composer.members
     monkeypatch.setattr(
-        Composer, "members", lambda self, group, name: composed.append(name) or members(self, group, name)
+        Composer, "members", lambda self, group, name, *rest: composed.append(name) or members(self, group, name, *rest)
     )
     assert main(["check", "--scale", "small"]) == 0
     assert sorted(path.name for path in Path(".schedlab").iterdir()) == ["records-small.json"]

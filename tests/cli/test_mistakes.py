@@ -11,6 +11,7 @@ import pytest
 from schedlab.cli.main import main
 
 SCENARIO, POLICY, SCALE = "scenario/adaptation/tiny.yaml", "policy/adaptation/exact-tiny.yaml", "scale/small.yaml"
+STUDY, SIZES = "study/adaptation.yaml", "study/adaptation.yaml: sizes.small"
 MODEL = "model/tiny8.yaml"
 LEARNING, TRANSFER = "figure/adaptation/learning.yaml", "figure/adaptation/transfer.yaml"
 VERSUS, MOVES = "figure/adaptation/versus.yaml", "figure/adaptation/moves.yaml"
@@ -243,12 +244,12 @@ TYPOS = {
     ),
     "negative seed of a scenario": (replaced(SCENARIO, "seed: ${seed}", "seed: -2"), [f"conf/{SCENARIO}: seed", "-2"]),
     "seeds of a study twice": (
-        replaced(SCALE, "seeds: [0, 1, 2]", "seeds: [0, 1, 1]"),
-        [f"{SCALE}: studies.adaptation.seeds", "1 stands there twice"],
+        replaced(STUDY, "    seeds: [0, 1, 2]\n", "    seeds: [0, 1, 1]\n"),
+        [f"{SIZES}.seeds", "1 stands there twice"],
     ),
     "negative seed of a study": (
-        replaced(SCALE, "seeds: [0, 1, 2]", "seeds: [0, -1]"),
-        [f"{SCALE}: studies.adaptation.seeds", "-1"],
+        replaced(STUDY, "    seeds: [0, 1, 2]\n", "    seeds: [0, -1]\n"),
+        [f"{SIZES}.seeds", "-1"],
     ),
     "required key": (replaced(POLICY, "seeds:", "seds:"), [f"conf/{POLICY}: seds", "did you mean 'seeds'"]),
     "required key of a phase": (
@@ -289,14 +290,14 @@ LIMITS = {
         replaced(SCENARIO, "\nreplicates: 2", "\nreplicates: 1000000000"),
         [f"conf/{SCENARIO}: replicates", "1000"],
     ),
-    "replicates of a scale": (
-        replaced(SCALE, "    replicates: 4 ", "    replicates: 1000000000 "),
-        [f"{SCALE}: studies.adaptation.replicates", "1000"],
+    "replicates among sizes": (
+        replaced(STUDY, "    replicates: 4 ", "    replicates: 1000000000 "),
+        [f"{SIZES}.replicates", "1000"],
     ),
     "decisions": (replaced(SCENARIO, "decisions: 2", "decisions: 60"), [f"conf/{SCENARIO}: decisions", "6"]),
-    "decisions of a scale": (
-        replaced(SCALE, "decisions: 3", "decisions: 60"),
-        [f"{SCALE}: studies.adaptation.decisions", "6"],
+    "decisions among sizes": (
+        replaced(STUDY, "decisions: 3", "decisions: 60"),
+        [f"{SIZES}.decisions", "6"],
     ),
     "budget": (
         replaced(SCENARIO, "budget: 70.0", "budget: 1.0e+12"),
@@ -316,8 +317,8 @@ LIMITS = {
     ),
     "seeds": (replaced(POLICY, "seeds: [0]", f"seeds: {list(range(1001))}"), [f"conf/{POLICY}: seeds", "at most 1000"]),
     "seeds of a study": (
-        replaced(SCALE, "seeds: [0, 1, 2]", f"seeds: {list(range(1001))}"),
-        [f"{SCALE}: studies.adaptation.seeds", "at most 1000"],
+        replaced(STUDY, "    seeds: [0, 1, 2]\n", f"    seeds: {list(range(1001))}\n"),
+        [f"{SIZES}.seeds", "at most 1000"],
     ),
     "jobs": (
         replaced(SCENARIO, "decisions: 2", f"decisions: 2\njobs: {list(range(1001))}"),
@@ -328,16 +329,16 @@ LIMITS = {
         ["conf/study/adaptation.yaml: statistics.resamples", "less than or equal to"],
     ),
     "resources of no rule": (
-        replaced(SCALE, "  adaptation/learn:", "  tabluate:"),
-        [f"{SCALE}: resources.tabluate", "'tabulate'"],
+        replaced(STUDY, "  small:\n    learn:", "  small:\n    tabluate:"),
+        [f"{STUDY}: resources.small.tabluate", "'tabulate'"],
     ),
-    "resources of no study": (
-        replaced(SCALE, "  adaptation/", "  adaption/"),
-        [f"{SCALE}: resources.adaption/learn", "'adaptation'"],
+    "resources of a study in a scale": (
+        replaced(SCALE, "  learn:", "  adaptation/learn:"),
+        [f"{SCALE}: resources.adaptation/learn", "conf/study/<study>.yaml", "resources.small"],
     ),
-    "resources of a study's own rule": (
-        replaced(SCALE, "  adaptation/learn:", "  adaptation/tabulate:"),
-        [f"{SCALE}: resources.adaptation/tabulate", "several studies share"],
+    "sizes in a scale": (
+        replaced(SCALE, "resources:", "studies: {adaptation: {decisions: 3}}\nresources:"),
+        [f"{SCALE}: studies", "conf/study/<study>.yaml", "sizes.small"],
     ),
     "memory": (
         replaced(SCALE, "mem_mb: 1500", "mem_mb: 1000000000000"),
@@ -382,9 +383,9 @@ DAMAGED = {
         replaced("study/adaptation.yaml", "name: adaptation", "name: adaptation\nmodule: schedlab.nowhere"),
         ["conf/study/adaptation.yaml: module", "schedlab.nowhere"],
     ),
-    "broken scale": (
-        replaced(SCALE, "budget: 240.0", "budjet: 240.0"),
-        [f"{SCALE}: studies.adaptation.budjet", "did you mean 'budget'"],
+    "unknown size": (
+        replaced(STUDY, "budget: 240.0", "budjet: 240.0"),
+        [f"{SIZES}.budjet", "did you mean 'budget'"],
     ),
     "scale that is no YAML": (written(SCALE, "name: [small"), [SCALE, "not valid YAML"]),
     "scale that is a list": (written(SCALE, "[small]"), [SCALE, "no mapping"]),
@@ -426,7 +427,7 @@ DAMAGED = {
 TWICE = {  # file: a line of it (written twice), what is told beside the file
     SCENARIO: ("budget: 70.0\n", "'budget' is written twice"),
     POLICY: ("seeds: [0]\n", "'seeds' is written twice"),
-    SCALE: ("    test_replicates: 1\n", "'test_replicates' is written twice"),
+    SCALE: ("name: small\n", "'name' is written twice"),
     VERSUS: ("kind: versus\n", "'kind' is written twice"),
     MODEL: ("head_relu: false\n", "'head_relu' is written twice"),
     "data/digits.yaml": ("format: digits\n", "'format' is written twice"),
@@ -460,9 +461,9 @@ KEYS |= {
     "number as a key of a scale": (written(SCALE, "1: 2\n"), [f"conf/{SCALE}, line 1", "'1' is no key"]),
     "list as a key": (replaced(SCENARIO, "budget:", "[a]: 2\nbudget:"), [f"conf/{SCENARIO}, line ", "is no key"]),
     "date": (replaced(SCENARIO, "budget: 70.0", "budget: 2001-13-45"), [f"conf/{SCENARIO}: budget", "a number"]),
-    "date in a scale": (
-        replaced(SCALE, "budget: 240.0", "budget: 2001-10-05"),
-        [f"conf/{SCALE}: studies.adaptation.budget", "a number"],
+    "date among sizes": (
+        replaced(STUDY, "budget: 240.0", "budget: 2001-10-05"),
+        [f"conf/{SIZES}.budget", "a number"],
     ),
     "number as a name": (replaced(SCENARIO, "name: tiny\n", "name: 3\n"), [f"conf/{SCENARIO}: name", "expected text"]),
     "name under reference": (
@@ -473,9 +474,9 @@ KEYS |= {
         replaced(SCENARIO, "70.0", "!!binary aGVsbG8="),
         [f"conf/{SCENARIO}, line ", "'!!binary' is no kind of value"],
     ),
-    "set in a scale": (
-        replaced(SCALE, "240.0", "!!set {a, b}"),
-        [f"conf/{SCALE}, line ", "'!!set' is no kind of value"],
+    "set among sizes": (
+        replaced(STUDY, "240.0", "!!set {a, b}"),
+        [f"conf/{STUDY}, line ", "'!!set' is no kind of value"],
     ),
     "value that holds itself": (replaced(SCENARIO, "70.0", "&a [*a]"), [f"conf/{SCENARIO}, line ", "holds itself"]),
     "tab after a colon": (replaced(SCENARIO, "budget: ", "budget:\t"), [f"conf/{SCENARIO}, line ", "not valid YAML"]),

@@ -75,8 +75,8 @@ def line_study() -> Study:
 
 FILES = {
     "config.yaml": "defaults:\n  - scale: small\n  - _self_\nseed: 7\n",
-    "scale/small.yaml": "name: small\nstudies:\n  line: {size: 5}\n",
-    "study/line.yaml": "name: line\n",
+    "scale/small.yaml": "name: small\n",
+    "study/line.yaml": "name: line\nsizes:\n  small: {size: 5}\n  full: {size: 50}\n",
     "slope/steep.yaml": "rate: 2.5\n",
     "slope/flat.yaml": "rate: 0.5\n",
     "scenario/line/_base.yaml": (

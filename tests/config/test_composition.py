@@ -37,10 +37,11 @@ def made() -> Compositions:
 @pytest.mark.parametrize(("group", "name"), SOME, ids="/".join)
 def test_the_values_are_those_of_hydra_at_every_scale(group: str, name: str, scale: str, made: Compositions) -> None:
     place = group.split("/")[0]
+    sizes = read_yaml(CONF / "study/adaptation.yaml")["sizes"][scale]
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        expected = OmegaConf.to_container(
-            compose("config", overrides=[f"scale={scale}", f"+{group}@{place}={name}"])[place], resolve=True
-        )
+        whole = compose("config", overrides=[f"scale={scale}", f"+{group}@{place}={name}"])
+    OmegaConf.update(whole, "scale.studies.adaptation", sizes, force_add=True)
+    expected = OmegaConf.to_container(whole[place], resolve=True)
     composed = Composer(CONF, scale, made).compose(group, name)
     assert composed.values == expected
     assert composed.sources[0] == (CONF / group / f"{name}.yaml", ())

@@ -130,17 +130,35 @@ MISTAKES = {
             ("budget", "decision", "", ["decisions"]),
         ]
     },
-    "unknown key of a scale": (
-        "scale/small.yaml",
+    "unknown size": (
+        "study/line.yaml",
         "size: 5",
         "size: 5, sice: 1",
-        ["scale/small.yaml", "'sice'", "'size'"],
+        ["study/line.yaml: sizes.small.sice", "'size'"],
     ),
-    "unknown study of a scale": (
+    "unknown scale": (
+        "study/line.yaml",
+        "  full:",
+        "  ful:",
+        ["study/line.yaml: sizes", "ful"],
+    ),
+    "sizes in a scale": (
         "scale/small.yaml",
-        "  line:",
-        "  lime: {size: 5}\n  line:",
-        ["scale/small.yaml", "'lime'", "'line'"],
+        "name: small",
+        "name: small\nstudies: {line: {size: 5}}",
+        ["scale/small.yaml: studies", "conf/study/<study>.yaml", "sizes.small"],
+    ),
+    "resources of a study in a scale": (
+        "scale/small.yaml",
+        "name: small",
+        "name: small\nresources: {make_points: {runtime: 5}}",
+        ["scale/small.yaml: resources.make_points", "conf/study/<study>.yaml", "resources.small"],
+    ),
+    "resources of no rule": (
+        "study/line.yaml",
+        "name: line",
+        "name: line\nresources: {small: {make_point: {runtime: 5}}}",
+        ["study/line.yaml: resources.small.make_point", "'make_points'"],
     ),
     "clock in a value": (
         "scenario/line/early.yaml",
@@ -305,7 +323,7 @@ def test_the_cache_spares_composition_and_forgets_nothing(conf, load, monkeypatc
     composed = []
     members = Composer.members
     monkeypatch.setattr(
-        Composer, "members", lambda self, group, name: composed.append(name) or members(self, group, name)
+        Composer, "members", lambda self, group, name, *rest: composed.append(name) or members(self, group, name, *rest)
     )
     again = load()
     assert composed == [] and again.studies == first.studies

@@ -1,28 +1,32 @@
-"""What the jobs of a workflow rule ask for: `resources:` of conf/scale, as docs/slurm.md and docs/scale.md say."""
+"""What the jobs of a workflow rule ask for: `resources:` of conf/scale and conf/study, as docs/slurm.md says."""
 
 from __future__ import annotations
 
 import csv
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
-import yaml
 
+from schedlab.config import experiment
+from schedlab.config.records import ScaleFile
 from schedlab.config.schema import validate
-from schedlab.config.settings import SCALES, ScaleSettings, resource
+from schedlab.config.settings import SCALES, resource
+from schedlab.stages.studies import find_study
 
 
-def asked(repository: Path, scale: str, more: dict | None = None) -> dict:
-    values = yaml.safe_load((repository / f"conf/scale/{scale}.yaml").read_text())
-    values["resources"] |= more or {}
-    return validate(ScaleSettings, values).model_dump()["resources"]
+@cache
+def asked(scale: str) -> dict:
+    return experiment.load(Path(__file__).parents[2] / "conf", scale, find_study).resources
 
 
-def test_what_a_rule_does_not_say_is_as_for_the_others(repository: Path) -> None:
-    found = asked(
-        repository,
-        "full",
+def typed(resources: dict) -> dict:
+    return validate(ScaleFile, {"name": "full", "resources": resources}).model_dump()["resources"]
+
+
+def test_what_a_rule_does_not_say_is_as_for_the_others() -> None:
+    found = typed(
         {"default": {"mem_mb": 1500, "runtime": 77}, "make_trace": {"mem_mb": 4000}, "draw": {"threads": 3}},
     )
     assert [resource(found, "make_trace", key) for key in ("mem_mb", "runtime", "threads")] == [4000, 77, 1]
@@ -31,13 +35,13 @@ def test_what_a_rule_does_not_say_is_as_for_the_others(repository: Path) -> None
     assert [resource({}, "draw", key) for key in ("mem_mb", "runtime", "threads")] == [2000, 60, 1]
 
 
-def test_what_a_rule_says_of_a_study_comes_first(repository: Path) -> None:
+def test_what_a_rule_says_of_a_study_comes_first() -> None:
     said = {
         "default": {"mem_mb": 1500, "runtime": 77},
         "learn": {"runtime": 60, "threads": 2},
         "one/learn": {"runtime": 5},
     }
-    found = asked(repository, "full", said)
+    found = typed(said)
     assert [resource(found, "learn", key, "one") for key in ("mem_mb", "runtime", "threads")] == [1500, 5, 2]
     assert resource(found, "learn", "runtime", "other") == resource(found, "learn", "runtime") == 60
     assert resource(found, "draw", "runtime", "one") == 77
@@ -54,7 +58,7 @@ LARGER = [scale for scale in SCALES if scale != "smoke"]  # the record is of sma
 
 @pytest.mark.parametrize("scale", LARGER)
 def test_every_rule_asks_for_twice_the_memory_that_it_was_measured_to_take(repository: Path, scale: str) -> None:
-    found, taken = asked(repository, scale), measured(repository, "max_rss_mib")
+    found, taken = asked(scale), measured(repository, "max_rss_mib")
     assert len(taken) > 10
     assert not [rule for study, rule, mib in taken if resource(found, rule, "mem_mb", study) < 2 * mib * 2**20 / 1e6]
     with (repository / "docs/results/measurements_core.csv").open() as file:
@@ -65,7 +69,7 @@ def test_every_rule_asks_for_twice_the_memory_that_it_was_measured_to_take(repos
 
 def test_every_rule_asks_for_ten_times_the_run_time_that_it_was_measured_to_take(repository: Path) -> None:
     """At scale small, of which the record is; larger ones ask for no less."""
-    found = asked(repository, "small")
+    found = asked("small")
     short = {}
     for study, rule, seconds in measured(repository, "longest_s"):
         minutes = resource(found, rule, "runtime", study)
@@ -75,7 +79,7 @@ def test_every_rule_asks_for_ten_times_the_run_time_that_it_was_measured_to_take
 
 
 def test_a_larger_scale_asks_for_no_less_time(repository: Path) -> None:
-    scales = [asked(repository, scale) for scale in LARGER]
+    scales = [asked(scale) for scale in LARGER]
     for study, rule, _ in measured(repository, "longest_s"):
         minutes = [resource(found, rule, "runtime", study) for found in scales]
         assert minutes == sorted(minutes), (study, rule)

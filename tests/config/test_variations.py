@@ -31,7 +31,6 @@ def conf(tmp_path: Path) -> Path:
     study["headline"] = []  # which names scenarios that are not here
     (folder / "study/ramp.yaml").write_text(yaml.safe_dump(study))
     scale = yaml.safe_load((CONF / "scale/small.yaml").read_text())
-    scale["studies"] = {"ramp": scale["studies"]["ramp"]}
     scale["resources"] = {}
     compared = [f"{learner}-uniform" for learner in ("table", "afterstate")]
     scenarios = {
@@ -189,7 +188,7 @@ def test_a_variant_composes_what_its_values_touch(conf: Path, tmp_path: Path, mo
     composed = []
     members = Composer.members
     monkeypatch.setattr(
-        Composer, "members", lambda self, group, name: composed.append(name) or members(self, group, name)
+        Composer, "members", lambda self, group, name, *rest: composed.append(name) or members(self, group, name, *rest)
     )
     for override, touched in (
         ("scenario.ramp.uniform.episodes.test=2", {"uniform"}),

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from small_conf import write_scales
+from small_conf import without_questions
 
 BLOCK = re.compile(r"(?:`(?P<saved>[^`\n]+)`:\n\n)?```(?P<language>\w+)\n(?P<text>.*?)```", flags=re.S)
 NAMED = re.compile(r"# (\S+\.\w+)\n")
@@ -73,16 +73,20 @@ def checkout_with(repository: Path, folder: Path, *studies: str) -> Path:
         shutil.copytree(repository / name, folder / name)
     (folder / "src").symlink_to(repository / "src")
     shutil.copy(repository / "Snakefile", folder)
-    for pattern in ("config.yaml", "figure/theme.yaml", *(pattern for study in studies for pattern in KEPT[study])):
+    for pattern in (
+        "config.yaml",
+        "scale/s*.yaml",
+        "figure/theme.yaml",
+        *(pattern for study in studies for pattern in KEPT[study]),
+    ):
         for file in sorted((repository / "conf").glob(pattern)):
             target = folder / "conf" / file.relative_to(repository / "conf")
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, target)
     for study in (folder / "conf").glob("study/*.yaml"):  # without questions about what is not here
-        study.write_text(study.read_text().partition("headline:")[0])
+        study.write_text(without_questions(study.read_text()))
     for base in (folder / "conf").glob("scenario/adaptation/_base.yaml"):
         base.write_text(re.sub(r"(?<=^policies:\n)(  - .*\n)+", "  - best-constant\n", base.read_text(), flags=re.M))
     for policy in (folder / "conf").glob("policy/adaptation/best-constant.yaml"):
         policy.write_text(re.sub(r"(?<=scenarios: )\[[^]]*\]", "[early]", policy.read_text()))
-    write_scales(folder / "conf", studies, "smoke", "small")
     return folder

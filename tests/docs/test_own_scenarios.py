@@ -28,7 +28,7 @@ def test_another_load_of_ramp(repository: Path, tmp_path: Path) -> None:
     scores = scores_of(checkout, "ramp", "interarrival_900", "rules")
     assert set(scores["policy"]) == {"sequential", "fixed-4", "para_max", "para_min"}
     jobs = scores_of(checkout, "ramp", "interarrival_900", "rules.details/jobs")
-    end = yaml.safe_load((checkout / "conf/scale/smoke.yaml").read_text())["studies"]["ramp"]["end"]
+    end = yaml.safe_load((checkout / "conf/study/ramp.yaml").read_text())["sizes"]["smoke"]["end"]
     assert jobs["job"].max() == end // 900
 
 

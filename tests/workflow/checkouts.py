@@ -174,8 +174,6 @@ def without(checkout: Checkout, study: str) -> None:
         shutil.rmtree(conf / group / study, ignore_errors=True)
     for group in ("study", "claims"):
         (conf / group / f"{study}.yaml").unlink(missing_ok=True)
-    for file in (conf / "scale").glob("*.yaml"):
-        file.write_text(re.sub(rf"^  {study}:\n(    .*\n)+", "", file.read_text(), flags=re.M))
 
 
 def smoke_checkout(repository: Path, folder: Path) -> Checkout:
@@ -196,7 +194,7 @@ def smoke_checkout(repository: Path, folder: Path) -> Checkout:
     base.write_text(
         re.sub(r"(?<=^policies:\n)(  - .*\n)+", "  - best-constant\n  - exact-all\n", base.read_text(), flags=re.M)
     )
-    checkout.edit("conf/scale/smoke.yaml", "    replicates: 1", "    replicates: 2")
+    checkout.edit("conf/study/adaptation.yaml", "    replicates: 1\n", "    replicates: 2\n")
     checkout.edit("conf/scenario/adaptation/late.yaml", "adapt_at: 190.0", "adapt_at: 190.0\nscales: [smoke]")
     for policy, trained_on in (("exact-all", "[early, late]"), ("best-constant", "[early]")):
         file = folder / f"conf/policy/adaptation/{policy}.yaml"

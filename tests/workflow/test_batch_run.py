@@ -8,8 +8,6 @@ import pandas as pd
 import pytest
 from checkouts import Checkout, copy_repository
 
-from small_conf import write_scales
-
 RULES = {
     "fcfs",
     "sjf",
@@ -46,9 +44,9 @@ def checkout(repository, tmp_path) -> Checkout:
     for name in ("config.yaml", "study/batch.yaml", "figure/theme.yaml"):
         (conf / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(shipped / name, conf / name)
+    shutil.copytree(shipped / "scale", conf / "scale")
     for group in ("scenario", "policy", "learner"):
         shutil.copytree(shipped / group / "batch", conf / group / "batch")
-    write_scales(conf, ["batch"], "smoke", "small")
     made.edit("conf/scenario/batch/lublin_easy.yaml", "scales: [small,", "scales: [smoke, small,")
     for name in ("evolution", "rollout"):
         made.edit(f"conf/policy/batch/{name}.yaml", "lublin: {scales: [small,", "lublin: {scales: [smoke, small,")

@@ -13,7 +13,7 @@ import pytest
 from checkouts import Checkout, copy_repository
 
 from schedlab.studies.cloud.rules.rules import RULES
-from small_conf import write_scales
+from small_conf import without_questions
 
 LEARNED = "reinforce-cifar10"
 SCENARIOS = ("synthetic", "cifar10")
@@ -56,12 +56,11 @@ def checkout(repository, tmp_path) -> Checkout:
     scenario = conf / "scenario/cloud/cifar10.yaml"
     scenario.write_text(re.sub(r"(?s)policies:.*?(?=\n\w|\Z)", f"policies: [{LEARNED}]", scenario.read_text()))
     study = conf / "study/cloud.yaml"
-    study.write_text(study.read_text().split("headline:")[0])  # which names scenarios that are not here
-    for group in ("training_job", "prices"):
+    study.write_text(without_questions(study.read_text()))  # which names scenarios that are not here
+    for group in ("scale", "training_job", "prices"):
         shutil.copytree(shipped / group, conf / group)
-    write_scales(conf, ["cloud"], "smoke", "small")
     made.edit("conf/scenario/cloud/_base.yaml", "scales: [small,", "scales: [smoke, small,")
-    made.edit("conf/scale/smoke.yaml", "    seeds: [0]", "    seeds: [0, 1]")
+    made.edit("conf/study/cloud.yaml", "    seeds: [0]\n    episodes: 32\n", "    seeds: [0, 1]\n    episodes: 32\n")
     return made
 
 

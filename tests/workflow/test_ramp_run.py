@@ -13,7 +13,6 @@ import yaml
 from checkouts import Checkout, copy_repository
 
 import shipped_conf
-from small_conf import write_scales
 
 pytestmark = pytest.mark.slow
 
@@ -55,9 +54,8 @@ def checkout(repository, tmp_path) -> Checkout:
     for name in ("config.yaml", "study/ramp.yaml", "figure/theme.yaml"):
         (conf / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(shipped / name, conf / name)
-    for group in ("scenario/ramp", "policy/ramp", "learner/ramp", "graph", "gpu"):
+    for group in ("scale", "scenario/ramp", "policy/ramp", "learner/ramp", "graph", "gpu"):
         shutil.copytree(shipped / group, conf / group)
-    write_scales(conf, ["ramp"], "smoke", "small", "full", "paper")
     for name, scenarios in FIGURES.items():
         at = ["smoke", "small", "full", "paper"]
         shipped_conf.write("figure/ramp", name, conf, scenarios=yaml.safe_load(scenarios), scales=at)

@@ -37,15 +37,15 @@ EDITS = {
         "seeds: [0, 1]",
         {"learn exact-all/1", *EXACT},
     ),
-    "scale": ("conf/scale/smoke.yaml", "exact_updates: 20", "exact_updates: 21", EXACT),
+    "sizes": ("conf/study/adaptation.yaml", "exact_updates: 20", "exact_updates: 21", EXACT),
     "scale: resources": ("conf/scale/smoke.yaml", "mem_mb: 1500", "mem_mb: 1600", set()),
-    "scale: replicates": (
-        "conf/scale/smoke.yaml",
-        "    replicates: 2",
-        "    replicates: 3",
+    "sizes: replicates": (
+        "conf/study/adaptation.yaml",
+        "    replicates: 2\n",
+        "    replicates: 3\n",
         FROM_THE_TRUNK - {"train_trunk"},
     ),
-    "scale: replicates a job": ("conf/scale/smoke.yaml", "replicates_per_job: 3", "replicates_per_job: 1", set()),
+    "sizes: replicates a job": ("conf/study/adaptation.yaml", "replicates_per_job: 3", "replicates_per_job: 1", set()),
     "model": (
         "conf/model/tiny8.yaml",
         "out: 8, kernel: 3}\n  - {kind: avg",

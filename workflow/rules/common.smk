@@ -126,10 +126,10 @@ CACHED = workflow.workflow_settings.cache is not None
 
 # Resources.
 def resource(rule_name, key):
-    """Input function: a resource of a workflow rule from conf/scale/, by the study in the wildcards where there is one;
-    memory and run time grow with each attempt.
+    """Input function: a resource of a workflow rule from conf/scale/ and conf/study/, by the study in the wildcards where
+    there is one; memory and run time grow with each attempt.
     """
-    asked = EXPERIMENT.scale_values["resources"]
+    asked = EXPERIMENT.resources
 
     def ask(wildcards, attempt):
         value = asked_for(asked, rule_name, key, wildcards.get("study", ""))

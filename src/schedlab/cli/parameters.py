@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from schedlab.config.readers import option_names
+from schedlab.config.records import ScaleFile, StudyFile
 from schedlab.config.schema import Settings, parameter_rows, sections_within
 from schedlab.config.settings import (
     FigureSettings,
     PolicySettings,
     RootSettings,
     RuleSettings,
-    ScaleSettings,
-    StudySettings,
     ThemeSettings,
 )
 from schedlab.learning.prioritised_dqn.settings import PrioritisedDQNSettings
@@ -43,7 +42,7 @@ def page(folder: Path) -> Iterator[str]:
     """Yield the lines of the page, for the studies of a configuration folder."""
     yield INTRODUCTION
     written: set[type[Settings]] = set()
-    common = (RootSettings, StudySettings, ScaleSettings, PolicySettings, RuleSettings, FigureSettings, ThemeSettings)
+    common = (RootSettings, StudyFile, ScaleFile, PolicySettings, RuleSettings, FigureSettings, ThemeSettings)
     yield from _chapter("Every study", "", written, *common)
     yield from _chapter("Stock learners", STOCK_LEARNERS, written, *ALGORITHM_SETTINGS.values(), PrioritisedDQNSettings)
     for name in option_names(folder / "study"):

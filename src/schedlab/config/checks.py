@@ -6,25 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import schedlab
-from schedlab.config.errors import UserError, did_you_mean, nearest
+from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.layout import STUDY_GROUPS, Layout
 from schedlab.config.plugins import class_mistakes, is_file_target
-from schedlab.config.records import Names, StudyRecords
+from schedlab.config.records import BY_STUDY, Names, StudyRecords
 from schedlab.config.variations import IN_STUDY, Override
 
-STAGES = ("learn", "evaluate", "summarise", "draw")
-BY_STUDY = STAGES[:3]  # rules whose jobs name their study: resources may be of one study
 
-
-def cross_checks(
-    studies: Mapping[str, StudyRecords], scale: str, scale_values: Mapping[str, Any]
-) -> Iterable[UserError]:
+def cross_checks(studies: Mapping[str, StudyRecords], scale: str) -> Iterable[UserError]:
     """Yield every mistake between the records of an experiment."""
     for name, study in studies.items():
         scenarios, policies = study.known("scenario"), study.known("policy")
         complete = not study.broken["scenario"]  # else there may be rules that are not known here
-        rules = {rule["name"] for record in study.scenarios.values() for rule in record["rules"]}
+        rules = {rule["name"] for record in study.all("scenario").values() for rule in record["rules"]}
         for record in study.scenarios.values():
             yield from _scenario_checks(record, policies)
         for policy, record in study.policies.items():
@@ -33,7 +27,7 @@ def cross_checks(
         for record in study.figures.values():
             yield from _figure_checks(record, known if complete else {"scenario": known["scenario"]})
             if complete:
-                yield from _shown_checks(record, study.scenarios, known["policy"])
+                yield from _shown_checks(record, study.all("scenario"), known["policy"])
         baseline = study.settings["statistics"]["baseline"]
         if complete and study.scenarios and baseline and baseline not in known["policy"]:
             where = f"conf/study/{name}.yaml: statistics.baseline"
@@ -41,13 +35,15 @@ def cross_checks(
                 f"unknown policy or rule '{baseline}'", where=where, remedy=did_you_mean(baseline, known["policy"])
             )
         yield from _headline_checks(name, study, scenarios, policies) if study.scenarios else ()
-    if not any(study.broken["scenario"] for study in studies.values()):
-        yield from _resource_checks(studies, scale, scale_values)
+        if complete:
+            yield from _resource_checks(name, study, scale)
 
 
 def _headline_checks(name: str, study: StudyRecords, scenarios: Names, policies: Names) -> Iterable[UserError]:
     """Metrics, scenarios and recipes that a study's questions name."""
-    recipes = Names(sorted({record["recipe"] or record["file"] for record in study.policies.values()}), policies.broken)
+    recipes = Names(
+        sorted({record["recipe"] or record["file"] for record in study.all("policy").values()}), policies.broken
+    )
     for number, asked in enumerate(study.settings["headline"]):
         named: list[tuple[str, str, str, Sequence[str]]]
         named = [("metric", "metric", asked["metric"], study.said["metrics"])]
@@ -134,27 +130,14 @@ def _shown_checks(record: Mapping[str, Any], scenarios: Mapping[str, Any], known
             yield UserError(text, where=where, remedy=did_you_mean(name, had))
 
 
-def _resource_checks(
-    studies: Mapping[str, StudyRecords], scale: str, scale_values: Mapping[str, Any]
-) -> Iterable[UserError]:
-    parts = {part for study in studies.values() for record in study.scenarios.values() for part in record["parts"]}
-    # Whoever takes a shipped study out need not edit scales: its name stays valid, and so does what may be a rule of
-    # its own.
-    shipped = {file.parent.name for file in (Path(schedlab.__file__).parent / "studies").glob("*/study.py")}
-    taken_out = shipped - studies.keys()
-    rules, known = ["default", *STAGES, *parts], [*studies, *shipped]
-    for name in scale_values["resources"]:
-        study, slash, rule = name.rpartition("/")
-        where = f"conf/scale/{scale}.yaml: resources.{name}"
-        if slash and study not in known:
-            yield UserError(f"unknown study '{study}'", where=where, remedy=did_you_mean(study, studies))
-        elif slash and rule not in BY_STUDY:
+def _resource_checks(name: str, study: StudyRecords, scale: str) -> Iterable[UserError]:
+    """Rules that no job of a study has, among those that its file gives resources at the scale."""
+    known = {*BY_STUDY, *(part for record in study.scenarios.values() for part in record["parts"])}
+    for rule in study.settings["resources"].get(scale, {}):
+        if rule not in known:
+            where = f"conf/study/{name}.yaml: resources.{scale}.{rule}"
             yield UserError(
-                f"'{rule}' is no rule that several studies share", where=where, remedy=did_you_mean(rule, BY_STUDY)
-            )
-        elif not slash and rule not in rules and not (taken_out and not nearest(rule, rules)):
-            yield UserError(
-                f"no scenario needs a workflow rule '{rule}'", where=where, remedy=did_you_mean(rule, rules)
+                f"no scenario needs a workflow rule '{rule}'", where=where, remedy=did_you_mean(rule, known)
             )
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,11 @@ import yaml
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.readers import option_names, read_yaml, short_path, yaml_error
 from schedlab.config.schema import merged
-from schedlab.config.variations import FAMILY_KEYS, Override, is_family, members_of, with_value
+from schedlab.config.settings import SCALES
+from schedlab.config.variations import FAMILY_KEYS, Override, is_family, members_of, nested, with_value
 
-Sources = tuple[tuple[Path, tuple[str, ...]], ...]
+Keys = tuple[str, ...]
+Sources = tuple[tuple[Path, Keys], ...]
 
 # keys of a file that say nothing of what is scored, or that the tables have as it is
 NOT_VARIED = ("name", "kind", "mode", "reference", "recipe", "parent", "in_figures", "title", "caption", "published")
@@ -30,6 +31,7 @@ class Composed:
 
     sources: (file, prefix of keys under which the file's content stands), the file itself first.
     reference: a key is looked for under `reference` first, as in mode reference.
+    elsewhere: it belongs to other scales, and its values are as they are written.
     origins: keys that a family's list or an override of this run sets, with what names it ('file: key', 'set: ...').
     varied: values of the keys, dotted, that a list of its family sets in some member, where they are scalars.
     """
@@ -39,6 +41,7 @@ class Composed:
     reference: bool = False
     origins: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     varied: Mapping[str, Any] = field(default_factory=dict)
+    elsewhere: bool = False
 
     def in_mode(self, always: bool = False) -> tuple[dict[str, Any], Composed]:
         """Return the values as `apply_mode` does, and what locates them."""
@@ -76,12 +79,9 @@ class Composed:
         return tuple(setting[:1]) or self.sources
 
 
-BATCH = 8  # files of one composition: Hydra's own overhead is some 50 ms, and each file costs more the more there are
-
-
 class Compositions:
-    """Hydra's compositions of a folder as plain data, no value resolved, and so the same at every scale; each is made
-    once.
+    """Compositions of the files of a folder as plain data, no value resolved, and so the same at every scale; each is
+    made once, as Hydra makes it.
     """
 
     def __init__(self, folder: Path | str) -> None:
@@ -89,45 +89,133 @@ class Compositions:
         self._made: dict[tuple[str, str], tuple[Any, Sources]] = {}
 
     def get(self, group: str, name: str) -> tuple[Any, Sources]:
-        """Return the content of conf/<group>/<name>.yaml with all that it builds on, and the files behind it.
-
-        Raises UserError for an entry of a defaults list that cannot be read, and Hydra's errors.
+        """Return the content of conf/<group>/<name>.yaml with all that it builds on, and the files behind it. Raises
+        UserError for a file that cannot be composed, and UnresolvedError.
         """
         if (group, name) not in self._made:
-            try:
-                self._compose(group, [name])
-            except ValueError as error:  # so Hydra reports what is wrong with an entry of a defaults list
-                where = f"{short_path(self.folder / group / name)}.yaml: defaults"
-                expected = "entries such as 'base' or '/group: option'"
-                raise UserError(f"an entry cannot be read: {error}", where=where, expected=expected) from None
+            file = self.folder / group / f"{name}.yaml"
+            self._made[group, name] = _Layers(self.folder).of(file) or self._by_hydra(group, name, file)
         return self._made[group, name]
 
-    def prepare(self, group: str, names: Iterable[str]) -> None:
-        """Make the compositions of many files at a fraction of the cost of one after the other. Files with a mistake
-        are left to `get`, which raises it.
-        """
-        from hydra.errors import HydraException
-        from omegaconf.errors import OmegaConfBaseException
-
-        new = [name for name in names if (group, name) not in self._made]
-        for first in range(0, len(new), BATCH):
-            with suppress(HydraException, OmegaConfBaseException, ValueError, yaml.YAMLError):
-                self._compose(group, new[first : first + BATCH])
-
-    def _compose(self, group: str, names: Sequence[str]) -> None:
-        """Compose files of one group, each below `file<number>`, since a name may hold a dot."""
+    def _by_hydra(self, group: str, name: str, file: Path) -> tuple[Any, Sources]:
         from hydra import compose, initialize_config_dir
+        from hydra.errors import HydraException
         from omegaconf import OmegaConf
 
-        places = {f"file{number}": name for number, name in enumerate(names)}
-        overrides = [f"+{group}@{place}='{name}'" for place, name in places.items()]
-        with initialize_config_dir(str(self.folder), version_base="1.3"):
-            whole = compose(overrides=overrides, return_hydra_config=True)
-        choices = whole.hydra.runtime.choices
-        for place, name in places.items():
-            node = whole.get(place)
-            values = OmegaConf.to_container(node) if OmegaConf.is_config(node) else node
-            self._made[group, name] = values, _sources(self.folder, choices, group, place, name)
+        try:
+            with _omegaconf_errors(), initialize_config_dir(str(self.folder), version_base="1.3"):
+                whole = compose(overrides=[f"+{group}@file='{name}'"], return_hydra_config=True)
+        except HydraException as error:
+            raise _not_composed(file, error) from None
+        except ValueError as error:  # so Hydra reports what is wrong with an entry of a defaults list
+            expected = "entries such as 'base' or '/group: option'"
+            where = f"{short_path(file)}: defaults"
+            raise UserError(f"an entry cannot be read: {error}", where=where, expected=expected) from None
+        except yaml.YAMLError as error:  # Hydra's reader of YAML is the stricter one
+            mark = getattr(error, "problem_mark", None)
+            raise yaml_error(Path(mark.name) if mark and mark.name else file, error) from None
+        node = whole.get("file")
+        values = OmegaConf.to_container(node) if OmegaConf.is_config(node) else node
+        return values, _sources(self.folder, whole.hydra.runtime.choices, file)
+
+
+class UnresolvedError(Exception):
+    """OmegaConf's error, whose `full_key` begins with `file`, at a value that refers to others."""
+
+
+@contextmanager
+def _omegaconf_errors() -> Iterator[None]:
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        yield
+    except OmegaConfBaseException as error:
+        raise UnresolvedError(error) from None
+
+
+class _NotPlainError(Exception):
+    """A file is composed by Hydra itself."""
+
+
+OPTION = re.compile(r"[\w-]+")
+ENTRY = re.compile(r"(override +)?/([\w/]+)(?:@([A-Za-z]\w*(?:\.\w+)*))?")  # a group, and the keys for its option
+MOST_KEYS = 10
+Place = tuple[str, Keys]  # a group, and the keys below which its option stands
+
+
+class _Layers:
+    """The files that a file builds on, laid over one another. With a plain defaults list (bases, `/group@keys: option`,
+    `override`, `_self_`) this is all that Hydra does, at a hundredth of its cost.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.options: dict[Place, str] = {}  # that `override` sets, the outermost first
+        self.places: list[Place] = []
+        self.files: list[tuple[Path, Keys]] = []
+        self.layers: list[dict[str, Any]] = []
+
+    def of(self, file: Path) -> tuple[dict[str, Any], Sources] | None:
+        """Return the composed values of a file, and the files behind it; None where its list is not plain."""
+        values: dict[str, Any] = {}
+        try:
+            self._add(file, ())
+            if self.options.keys() - set(self.places):
+                return None
+            for layer in self.layers:
+                values = _laid_over(values, layer)
+        except _NotPlainError:
+            return None
+        bases = [(base, ()) for base in _own_and_bases(file)]
+        return values, (*bases, *(one for one in self.files if one not in bases))
+
+    def _add(self, file: Path, keys: Keys) -> None:
+        if not file.is_file() or (file, keys) in self.files or len(keys) > MOST_KEYS:
+            raise _NotPlainError
+        self.files.append((file, keys))
+        text, own = read_once(file)
+        entries = own.get("defaults", ["_self_"])
+        header = re.search(r"^\s*#\s*@", text, re.MULTILINE)
+        if header or "???" in text or "\t" in text or not isinstance(entries, list) or entries.count("_self_") != 1:
+            raise _NotPlainError
+        for place, option in [self._read_entry(entry, keys) for entry in entries]:
+            if option == "_self_":
+                self.layers.append(nested(keys, {key: value for key, value in own.items() if key != "defaults"}))
+            elif option and place is None:
+                self._add(file.with_name(f"{option}.yaml"), keys)
+            elif option and place:
+                if place in self.places:
+                    raise _NotPlainError
+                self.places.append(place)
+                self._add(self.folder / place[0] / f"{self.options.get(place, option)}.yaml", place[1])
+
+    def _read_entry(self, entry: Any, keys: Keys) -> tuple[Place | None, str]:
+        """A group with its keys (None: the file's own), and the option; none where the entry overrides another one."""
+        if isinstance(entry, str) and OPTION.fullmatch(entry):
+            return None, entry
+        head, option = next(iter(entry.items())) if isinstance(entry, dict) and len(entry) == 1 else ("", None)
+        found = ENTRY.fullmatch(head)
+        if not found or not isinstance(option, str) or not OPTION.fullmatch(option):
+            raise _NotPlainError
+        override, group, at = found.groups()
+        place = group, (*keys, *(at or group.replace("/", ".")).split("."))
+        if override:
+            self.options.setdefault(place, option)
+        return place, "" if override else option
+
+
+def _laid_over(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Nested values with others over them, key by key."""
+    found = dict(base)
+    for key, value in over.items():
+        here = found.get(key)
+        if isinstance(value, dict) and isinstance(here, dict):
+            found[key] = _laid_over(here, value)
+        elif {type(value), type(here)} == {dict, list} or (isinstance(value, dict) and "${" in str(here)):
+            raise _NotPlainError
+        else:
+            found[key] = value
+    return found
 
 
 class Resolver:
@@ -138,27 +226,23 @@ class Resolver:
     """
 
     def __init__(self, seed: Any, scale: Mapping[str, Any]) -> None:
-        from omegaconf import OmegaConf
-
-        self._root = OmegaConf.create({"seed": seed, "scale": scale})
+        self._root = {"seed": seed, "scale": scale}
         self._known: dict[tuple[str, str], Any] = {}
 
     def values(self, values: Any, each: str) -> Any:
-        """Return the resolved values of a file. Raises OmegaConf's errors, whose `full_key` begins with `file`."""
-        from omegaconf import OmegaConf
-        from omegaconf.errors import OmegaConfBaseException
-
-        self._root.pop("each", None)
-        if each:
-            self._root.each = each
+        """Return the resolved values of a file. Raises UnresolvedError."""
         try:
             return self.part(values, each)
-        except (OmegaConfBaseException, LookupError):
-            self._root.file = values
-            return OmegaConf.to_container(self._root.file, resolve=True, throw_on_missing=True)
+        except LookupError:
+            with _omegaconf_errors():
+                from omegaconf import OmegaConf
+
+                found = OmegaConf.create({**self._root, **({"each": each} if each else {}), "file": values}).file
+                plain = not OmegaConf.is_config(found)
+                return found if plain else OmegaConf.to_container(found, resolve=True, throw_on_missing=True)
 
     def part(self, value: Any, each: str) -> Any:
-        """Return a part of a file's values resolved. Raises LookupError and OmegaConf's errors where `values` may do
+        """Return a part of a file's values resolved; nobody may change it. Raises LookupError where `values` may do
         better.
         """
         if isinstance(value, dict):
@@ -168,17 +252,35 @@ class Resolver:
         if not isinstance(value, str) or not ("${" in value or value == "???"):
             return value
         if (value, each) not in self._known:
-            self._known[value, each] = self._text(value)
-        return copy.deepcopy(self._known[value, each])
+            self._known[value, each] = self._text(value, {**self._root, **({"each": each} if each else {})})
+        return self._known[value, each]
 
-    def _text(self, text: str) -> Any:
-        from omegaconf import OmegaConf
-
-        if re.search(r"\$\{\s*\.|\$\{[^}]*:", text):
+    def _text(self, text: str, root: Mapping[str, Any]) -> Any:
+        """A text with what it refers to by an absolute path: the value itself where it is nothing else."""
+        if whole := REFERENCE.fullmatch(text):
+            return _named(root, whole[1])
+        resolved = REFERENCE.sub(lambda found: _text_at(root, found[1]), text)
+        if "${" in resolved or "\\" in text or text == "???":
             raise LookupError(text)
-        self._root.text = text
-        found = self._root.text
-        return OmegaConf.to_container(found, resolve=True) if OmegaConf.is_config(found) else found
+        return resolved
+
+
+REFERENCE = re.compile(r"\$\{(\w[\w.]*)\}")
+
+
+def _named(root: Mapping[str, Any], path: str) -> Any:
+    """The value at a dotted path. Raises LookupError where there is none that is already resolved."""
+    found = value_at(root, path.split("."), LookupError)
+    if found is LookupError or "${" in str(found):
+        raise LookupError(path)
+    return found
+
+
+def _text_at(root: Mapping[str, Any], path: str) -> str:
+    found = _named(root, path)
+    if not isinstance(found, str):
+        raise LookupError(path)  # OmegaConf says how other values are written
+    return found
 
 
 class Composer:
@@ -186,32 +288,26 @@ class Composer:
 
     made: compositions to share with composers of the same folder at other scales, which then only resolve values again.
     overrides: values of single keys for this run.
+    sizes: study -> its section of the scale; composed from conf/study/ where it is asked for and not there.
     """
 
     def __init__(
         self, folder: Path | str, scale: str, made: Compositions | None = None, overrides: Sequence[Override] = ()
     ) -> None:
         self.folder, self.scale, self.made = Path(folder).resolve(), scale, made or Compositions(folder)
-        self.overrides = tuple(overrides)
+        self.overrides = tuple(part for override in overrides for part in override.at_scale(scale))
+        self.sizes: dict[str, Any] = {}
         self._resolvers: dict[str, Resolver] = {}
 
-    @cached_property
-    def _scale_values(self) -> dict[str, Any]:
-        values = read_yaml(self.folder / "scale" / f"{self.scale}.yaml")
-        for override in self.overrides:
-            if override.keys[0] == "scale":
-                values = with_value(values, override.keys[1:], override.value)
-        return values
-
     def scale_of(self, study: str) -> dict[str, Any]:
-        """Return the values of the scale that the files of a study may refer to: its own section, no other's; all
-        where no study is named.
+        """Return what the files of a study may refer to as `scale`: its name, and the sizes of the study, of no other.
+        Raises UserError where conf/study/<study>.yaml cannot be composed.
         """
-        if not study:
-            return self._scale_values
-        sections = self._scale_values.get("studies")
-        own = {study: sections[study]} if isinstance(sections, dict) and study in sections else {}
-        return {"name": self.scale, "studies": own}
+        if study and study not in self.sizes:
+            there = (self.folder / "study" / f"{study}.yaml").is_file()
+            self.sizes[study] = value_at(self.compose("study", study).values, ("sizes", self.scale)) if there else None
+        own = self.sizes.get(study)
+        return {"name": self.scale, "studies": {study: own} if isinstance(own, dict) else {}}
 
     def _resolver(self, study: str) -> Resolver:
         if study not in self._resolvers:
@@ -243,7 +339,6 @@ class Composer:
         with a mistake.
         """
         families = self._families(group)
-        self.made.prepare(group, families)
         members = [name for file in families for name, _ in self.members(group, file)]
         return sorted({*option_names(self.folder / group), *members} - set(families))
 
@@ -253,29 +348,24 @@ class Composer:
 
     def _is_family(self, file: Path) -> bool:
         """Tell whether a file or one that it builds on in its folder lists members."""
-        return any(is_family(_content(*_stamped(base))) for base in _own_and_bases(file))
+        return any(is_family(_content(base)) for base in _own_and_bases(file))
 
-    def members(self, group: str, name: str) -> list[tuple[str, Composed]]:
+    def members(self, group: str, name: str, elsewhere: bool = False) -> list[tuple[str, Composed]]:
         """Return conf/<group>/<name>.yaml composed, by its name, or each member of the family that it is. Raises
         UserError.
-        """
-        from hydra.errors import HydraException
-        from omegaconf.errors import OmegaConfBaseException
 
-        file = self.folder / group / f"{name}.yaml"
-        sources: Sources = ((file, ()),)
+        elsewhere: leave the values of what `scales` excludes from the scale as they are written
+        """
+        sources: Sources = ((self.folder / group / f"{name}.yaml", ()),)
         try:
             values, sources = self.made.get(group, name)
-            return self._members(group, name, values, sources)
-        except HydraException as error:
-            raise self._explain(file, error) from None
-        except OmegaConfBaseException as error:
-            raise _unresolved(error, Composed({}, sources), self._scale_values) from None
-        except yaml.YAMLError as error:  # Hydra's reader of YAML is the stricter one
-            mark = getattr(error, "problem_mark", None)
-            raise yaml_error(Path(mark.name) if mark and mark.name else file, error) from None
+            return self._members(group, name, values, sources, elsewhere)
+        except UnresolvedError as error:
+            raise _unresolved(error.args[0], Composed({}, sources), self.scale_of(group.partition("/")[2])) from None
 
-    def _members(self, group: str, name: str, values: Any, sources: Sources) -> list[tuple[str, Composed]]:
+    def _members(
+        self, group: str, name: str, values: Any, sources: Sources, elsewhere: bool
+    ) -> list[tuple[str, Composed]]:
         """The resolved values of a file, or of each member of a family, with the overrides of this run."""
         where = short_path(sources[0][0])
         if not isinstance(values, dict):
@@ -288,7 +378,7 @@ class Composer:
         set_by_some = {path for member in members for path in member.values if path[0] not in NOT_VARIED}
         for member in members:
             own, called = shared, name
-            resolve = partial(resolver.part, each=member.each)
+            resolve = partial(resolver.values, each=member.each)
             if member.each:
                 called = template if "${each}" in template else f"{name}-{member.each.replace('_', '-')}"
                 own, called = {**shared, "name": called}, called.replace("${each}", member.each)
@@ -299,11 +389,23 @@ class Composer:
                     changes[path], origins[path] = override.value, override.where
             for path, value in changes.items():
                 own = with_value(own, path, value, resolve)
+            if elsewhere and self._excludes(own.get("scales")):
+                found.append((called, Composed(own, sources, False, origins, {}, True)))
+                continue
             resolved = resolver.values(own, member.each)
             there = {".".join(path): value_at(resolved, path) for path in sorted(set_by_some, key=".".join)}
             varied = {key: value for key, value in there.items() if isinstance(value, bool | int | float | str)}
             found.append((called, Composed(resolved, sources, False, origins, varied)))
         return found
+
+    def _excludes(self, scales: Any) -> bool:
+        """Tell whether `scales` of a file names scales, and not that of the run."""
+        return (
+            isinstance(scales, list)
+            and bool(scales)
+            and self.scale not in scales
+            and all(scale in SCALES for scale in scales)
+        )
 
     def _below_source(self, override: Override, sources: Sources) -> tuple[str, ...]:
         """The keys that an override of a file which another one builds on, such as a learner or a base of its folder
@@ -316,21 +418,17 @@ class Composer:
                 return (*prefix, *path)
         return ()
 
-    def _explain(self, file: Path, error: Exception) -> UserError:
-        """Hydra's error in one sentence; that a file or option is missing has been told before (layout.Layout)."""
-        if "Cannot merge" in str(error) and (
-            clash := _clash([_content(*_stamped(base)) for base in _own_and_bases(file)])
-        ):
-            key, expected = clash
-            return UserError(
-                f"'{key}' cannot take the place of what the file builds on",
-                where=f"{short_path(file)}: {key}",
-                expected=expected,
-            )
-        text = " ".join(str(error).split("Config search path:")[0].split())
-        return UserError(
-            f"the file cannot be composed: {text[:400]}", where=short_path(file), remedy="see its defaults list"
-        )
+
+def _not_composed(file: Path, error: Exception) -> UserError:
+    """Hydra's error in one sentence; that a file or option is missing has been reported before (layout.Layout)."""
+    if "Cannot merge" in str(error) and (clash := _clash([_content(base) for base in _own_and_bases(file)])):
+        key, expected = clash
+        where = f"{short_path(file)}: {key}"
+        return UserError(f"'{key}' cannot take the place of what the file builds on", where=where, expected=expected)
+    text = " ".join(str(error).split("Config search path:")[0].split())
+    return UserError(
+        f"the file cannot be composed: {text[:400]}", where=short_path(file), remedy="see its defaults list"
+    )
 
 
 def _clash(files: list[dict[str, Any]]) -> tuple[str, str] | None:
@@ -345,7 +443,7 @@ def _clash(files: list[dict[str, Any]]) -> tuple[str, str] | None:
     return None
 
 
-def _unresolved(error: Any, composed: Composed, scale_values: Any) -> UserError:
+def _unresolved(error: Any, composed: Composed, scale: Any) -> UserError:
     """What is wrong with a value that refers to another one, with the file that holds it and the nearest key there
     is.
     """
@@ -354,7 +452,7 @@ def _unresolved(error: Any, composed: Composed, scale_values: Any) -> UserError:
     text = str(error).splitlines()[0]
     remedy = ""
     if wanted := re.search(r"Interpolation key '(scale\.[^']*)'", text):
-        here: Any = {"scale": scale_values}
+        here: Any = {"scale": scale}
         for step in wanted.group(1).split("."):
             if not isinstance(here, Mapping) or step not in here:
                 remedy = did_you_mean(step, map(str, here)) if isinstance(here, Mapping) else ""
@@ -371,21 +469,21 @@ def apply_mode(values: Mapping[str, Any], always: bool = False) -> dict[str, Any
     return merged(values, overlay) if isinstance(overlay, Mapping) else dict(values)
 
 
-def _sources(folder: Path, choices: Mapping[str, Any], group: str, place: str, name: str) -> Sources:
-    own = folder / group / f"{name}.yaml"
-    found: list[tuple[Path, tuple[str, ...]]] = [(file, ()) for file in _own_and_bases(own)]
+def _sources(folder: Path, choices: Mapping[str, Any], own: Path) -> Sources:
+    """A file with its bases, and the options that Hydra chose for it, with the keys below which each stands."""
+    found: list[tuple[Path, Keys]] = [(file, ()) for file in _own_and_bases(own)]
     for choice, option in choices.items():
         source, _, package = choice.partition("@")
         file = folder / source / f"{option}.yaml"
-        keys = tuple(package.split("."))
-        if keys[0] == place and file != own and file.exists():
-            found.append((file, keys[1:]))
+        place, *keys = package.split(".")
+        if place == "file" and file != own and file.exists():
+            found.append((file, tuple(keys)))
     return tuple(found)
 
 
 def _own_and_bases(file: Path, before: tuple[Path, ...] = ()) -> list[Path]:
     """A file and, behind it, those that it builds on in its own folder, and theirs."""
-    named = _content(*_stamped(file)).get("defaults") or ()
+    named = _content(file).get("defaults") or ()
     found = [
         file.with_name(f"{name}.yaml") for name in named if isinstance(name, str) and name not in ("_self_", file.stem)
     ]
@@ -411,7 +509,7 @@ def _sets(overlay: Any, path: tuple[Any, ...]) -> bool:
 
 
 def _holds(file: Path, keys: tuple[Any, ...]) -> bool:
-    content = _content(*_stamped(file)) if file.is_file() else {}
+    content = _content(file) if file.is_file() else {}
     return bool(keys) and value_at(content, keys, content) is not content
 
 
@@ -425,15 +523,25 @@ def value_at(values: Any, keys: Iterable[Any], absent: Any = None) -> Any:
     return values
 
 
-def _stamped(file: Path) -> tuple[Path, int]:
-    return file, file.stat().st_mtime_ns
-
-
-@lru_cache(maxsize=64)
-def _content(file: Path, changed_ns: int) -> Any:
-    """The file's own values; parsed once for all mistakes in it."""
-    del changed_ns
+def _content(file: Path) -> Any:
+    """The file's own values; nothing where it cannot be read."""
     try:
-        return read_yaml(file)
+        return read_once(file)[1]
     except UserError:
         return {}
+
+
+def read_once(file: Path) -> tuple[str, dict[str, Any]]:
+    """Return the text of a file and its own values, read once; nobody may change them. Raises UserError."""
+    try:
+        changed = file.stat()
+    except OSError:
+        return "", read_yaml(file)  # which says why
+    return _read(file, changed.st_mtime_ns, changed.st_size)
+
+
+@lru_cache(maxsize=1024)
+def _read(file: Path, changed_ns: int, size: int) -> tuple[str, dict[str, Any]]:
+    del changed_ns, size
+    values = read_yaml(file)
+    return file.read_text(encoding="utf-8"), values

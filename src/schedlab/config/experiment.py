@@ -22,7 +22,7 @@ from schedlab.config.errors import UserError, UserErrors, did_you_mean, nearest
 from schedlab.config.files import content_hash, file_hash
 from schedlab.config.readers import option_names
 from schedlab.config.records import NAMES_OF, StudyRecords
-from schedlab.config.runtime.provenance import room_hash
+from schedlab.config.runtime.provenance import room_hash, study_code
 from schedlab.config.runtime.record_cache import RecordCache
 from schedlab.config.variations import Override
 
@@ -39,7 +39,7 @@ class Experiment:
     folder: Path
     scale: str
     seed: int
-    scale_values: dict[str, Any]
+    resources: dict[str, Any]
     theme: dict[str, Any]
     studies: dict[str, StudyRecords]
     cache: RecordCache
@@ -237,15 +237,13 @@ def load(
     conf = records.ConfigurationFolder(Path(folder), scale, kept, made, overrides)
     seed = conf.root_seed()
     loaded, door = _studies(conf, find_study)
-    scale_values = conf.scale_values(lambda: {name: door(name) for name in loaded})
+    resources = conf.resources(loaded, door)
     for group in ("scenario", "policy", "figure"):
         _add_records(conf, loaded, door, group)
     theme = conf.record("figure", "theme", records.theme_record) if conf.holds("figure/theme.yaml") else {}
-    experiment = Experiment(
-        conf.folder, scale, seed, scale_values, theme or {}, loaded, kept, variant, tuple(overrides)
-    )
-    conf.errors.extend(cross_checks(experiment.studies, scale, scale_values))
-    conf.errors.extend(unused_overrides(experiment.studies, overrides, conf.layout))
+    experiment = Experiment(conf.folder, scale, seed, resources, theme or {}, loaded, kept, variant, tuple(overrides))
+    conf.errors.extend(cross_checks(experiment.studies, scale))
+    conf.errors.extend(unused_overrides(experiment.studies, conf.composer.overrides, conf.layout))
     kept.save()
     if conf.errors:
         raise UserErrors(conf.errors)
@@ -263,7 +261,7 @@ def scenario_records(
     """
     conf = records.ConfigurationFolder(Path(folder), scale, RecordCache(cache))
     loaded, door = _studies(conf, find_study)
-    _add_records(conf, loaded, door, "scenario")
+    _add_records(conf, loaded, door, "scenario", whole=True)
     if conf.errors:
         raise UserErrors(conf.errors)
     return {name: study.scenarios for name, study in loaded.items()}
@@ -309,12 +307,12 @@ def _studies(
     conf: records.ConfigurationFolder, find_study: records.FindStudy
 ) -> tuple[dict[str, StudyRecords], _Doors]:
     """The studies, without their scenarios, policies and figures, and their doors; mistakes are kept in conf.errors."""
-    conf.prepare("study", conf.layout.studies)
     settings = {name: conf.record("study", name, records.study_record) for name in conf.layout.studies}
     loaded = {name: StudyRecords(record, 0) for name, record in settings.items() if record}
     door = _Doors(loaded, find_study)
     for name in list(loaded):
-        code = loaded[name].code = records.study_code(loaded[name].settings)
+        conf.composer.sizes[name] = loaded[name].settings["sizes"].get(conf.scale)
+        code = loaded[name].code = study_code(loaded[name].settings)
         key = f"door/{name}:{room_hash(name)}{code}"
         try:
             loaded[name].results_version, loaded[name].modules, loaded[name].said = conf.cache.get(
@@ -343,29 +341,30 @@ def _made(
     make: Callable[..., dict[str, Any]], door: _Doors, name: str, file: str, composed: Composed, option: str
 ) -> dict[str, Any]:
     """The record of one scenario, policy or figure, by the door of its study, which is loaded where the record is not
-    in the cache.
+    in the cache; of other scales only what others may refer to.
     """
-    record = make(composed, option, door(name))
+    record = records.elsewhere_record(composed, option) if composed.elsewhere else make(composed, option, door(name))
     return {**record, "file": file, "varied": dict(composed.varied)}
 
 
 def _add_records(
-    conf: records.ConfigurationFolder, loaded: Mapping[str, StudyRecords], door: _Doors, group: str
+    conf: records.ConfigurationFolder, loaded: Mapping[str, StudyRecords], door: _Doors, group: str, whole: bool = False
 ) -> None:
-    """Add the records of a group to their studies; mistakes are kept in conf.errors."""
+    """Add the records of a group to their studies; mistakes are kept in conf.errors. whole: also those of other scales,
+    which are not looked at else.
+    """
     make = getattr(records, f"{group}_record")
     for name, study in loaded.items():
         extra = [study.settings["module"], study.settings["path"], study.code]
-        target: dict[str, dict[str, Any]] = getattr(study, NAMES_OF[group])
         files = option_names(conf.folder / group / name)
-        conf.prepare(f"{group}/{name}", files, extra)
         for file in files:
-            made = conf.records(f"{group}/{name}", file, partial(_made, make, door, name, file), extra)
+            made = conf.records(f"{group}/{name}", file, partial(_made, make, door, name, file), extra, whole)
             if not made:
                 study.broken[group].append(file)
             for record in made:
                 own, where = record["name"], f"conf/{group}/{name}/{file}.yaml"
-                if own in target:
+                target = study.elsewhere[group] if record.get("elsewhere") else getattr(study, NAMES_OF[group])
+                if (group, own) in study.files:
                     first, second = sorted((study.files[group, own], where), key=lambda path: Path(path).stem != own)
                     conf.errors.append(UserError(f"'{own}' is also in {first}", where=second, remedy="rename it"))
                 target[own], study.files[group, own] = record, where
@@ -374,13 +373,12 @@ def _add_records(
 def _restrict(experiment: Experiment) -> None:
     """Keep what belongs to the scale and has its data; note the rest in `not_run`."""
     for name, study in experiment.studies.items():
-        for what, there in (("scenario", study.scenarios), ("policy", study.policies)):
-            others = {
-                (what, key): record["scales"]
-                for key, record in there.items()
-                if experiment.scale not in record["scales"]
-            }
-            study.other_scales |= others
+        study.other_scales = {
+            (group, key): record["scales"]
+            for group in ("scenario", "policy")
+            for key, record in study.all(group).items()
+            if experiment.scale not in record["scales"]
+        }
         at_scale = {key: record for key, record in study.scenarios.items() if experiment.scale in record["scales"]}
         absent: dict[str, str] = {}
         for key, record in at_scale.items():
@@ -402,7 +400,7 @@ def _restrict(experiment: Experiment) -> None:
             for key, record in study.figures.items()
             if experiment.scale in record["scales"] and study.shown_in(record)
         }
-        study.not_drawn = {key: record for key, record in study.figures.items() if key not in drawn}
+        study.not_drawn = {key: record for key, record in study.all("figure").items() if key not in drawn}
         study.figures = {key: record for key, record in study.figures.items() if key in drawn}
 
 

@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from schedlab.config.composition import read_once
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.files import file_hash
-from schedlab.config.readers import read_yaml, short_path
+from schedlab.config.readers import short_path
 from schedlab.config.settings import NAME, RESERVED_NAMES, SCALES
 
 OWN_GROUPS = ("scenario", "policy", "figure")  # an edit of one file in these touches that file's record only
@@ -186,7 +187,7 @@ def _builds_on(folder: Path, name: str) -> list[str]:
     read.
     """
     file = folder / name
-    values = read_yaml(file)
+    _, values = read_once(file)
     needed = name == "config.yaml" or name.split("/")[0] in (*OWN_GROUPS, "study", "scale")
     if not values and needed and name != "figure/theme.yaml":
         raise UserError("the file is empty", where=short_path(file), expected="keys and values")

@@ -6,7 +6,6 @@ records are kept in a cache whose keys hash the file itself, everything it may b
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from collections import defaultdict
@@ -14,37 +13,36 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import schedlab
 from schedlab.config.composition import Composed, Composer, Compositions
 from schedlab.config.contract import Study
 from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError, UserErrors, did_you_mean, nearest
-from schedlab.config.files import content_hash, file_hash
+from schedlab.config.files import content_hash
 from schedlab.config.layout import Layout
 from schedlab.config.plugins import class_mistakes, is_file_target
 from schedlab.config.readers import option_names, read_yaml
 from schedlab.config.runtime.provenance import room_hash
 from schedlab.config.runtime.record_cache import RecordCache
-from schedlab.config.schema import NoSettings, Settings, merged, names_within, validate
+from schedlab.config.schema import NoSettings, Settings, names_within, setting, validate
 from schedlab.config.settings import (
     FigureSettings,
     PolicySettings,
+    Resources,
     RootSettings,
     RuleSettings,
-    ScaleSettings,
     ScenarioSettings,
     StudySettings,
     ThemeSettings,
 )
-from schedlab.config.variations import Override, nested
+from schedlab.config.variations import Override, with_value
 
+Scale = Literal["smoke", "small", "full", "paper"]
+BY_STUDY = ("learn", "evaluate", "summarise")  # rules whose jobs name their study: resources may be of one study
+SHARED = ("default", *BY_STUDY, "draw")  # what has resources for all studies
 FindStudy = Callable[[Mapping[str, Any]], Study]  # typed study settings as plain values -> the study's door
-
-
 NAMES_OF = {"scenario": "scenarios", "policy": "policies", "figure": "figures"}
 
 
@@ -67,7 +65,7 @@ class Names(tuple[Any, ...]):
 @dataclass
 class StudyRecords:
     """The records of one study; `results_version` comes from its code, of which `code` is a hash
-    (records.study_code).
+    (provenance.study_code).
     """
 
     settings: dict[str, Any]
@@ -86,10 +84,18 @@ class StudyRecords:
     )  # ("scenario" or "policy", name) -> where it is instead
     files: dict[tuple[str, str], str] = field(default_factory=dict)  # (group, name) -> the file that it is in
     broken: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # group -> files with a mistake
+    elsewhere: dict[str, dict[str, Any]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )  # group -> name -> what others may refer to, of what has other scales (elsewhere_record)
 
     def known(self, group: str) -> Names:
         """Return the names of a group, for the checks: those there are, and what a broken file may have made."""
-        return Names((*getattr(self, NAMES_OF[group]), *self.broken[group]), tuple(self.broken[group]))
+        return Names((*self.all(group), *self.broken[group]), tuple(self.broken[group]))
+
+    def all(self, group: str) -> dict[str, dict[str, Any]]:
+        """Return the records of a group, with those of other scales, which are short."""
+        found: dict[str, dict[str, Any]] = getattr(self, NAMES_OF[group])
+        return found | self.elsewhere[group]
 
     def shown_in(self, figure: Mapping[str, Any]) -> list[str]:
         """Return the scenarios that a figure shows: those that it names and that are here, or all that want to be in
@@ -99,31 +105,6 @@ class StudyRecords:
             name for name, record in self.scenarios.items() if record["in_figures"] == "all"
         ]
         return [name for name in named if name in self.scenarios]
-
-
-def study_code(settings: Mapping[str, Any]) -> str:
-    """Return a hash of the Python files of a study that is none of the package's, which `room_hash` does not see;
-    else ''.
-    """
-    place = study_folder(settings)
-    if place is None:
-        return ""
-    return content_hash([[file.relative_to(place).as_posix(), file_hash(file)] for file in sorted(place.rglob("*.py"))])
-
-
-def study_folder(settings: Mapping[str, Any]) -> Path | None:
-    """Return the folder of the Python package of a study that is none of schedlab's; else None."""
-    if not settings["module"] and (Path(schedlab.__file__).parent / "studies" / settings["name"]).is_dir():
-        return None
-    installed = () if settings["module"] else entry_points(group="schedlab.studies", name=settings["name"])
-    top = (settings["module"] or next((point.module for point in installed), "")).partition(".")[0]
-    if not top:  # nothing to look for; the working directory itself is no study
-        return None
-    place = Path(settings["path"], top)
-    if not (settings["path"] and place.is_dir()):
-        spec = importlib.util.find_spec(top) if top else None
-        place = Path(spec.origin).parent if spec and spec.origin else place
-    return place
 
 
 class ConfigurationFolder:
@@ -142,8 +123,8 @@ class ConfigurationFolder:
         overrides: Sequence[Override] = (),
     ) -> None:
         self.folder, self.scale, self.cache = Path(folder), scale, cache
-        self.overrides = tuple(overrides)
-        self.composer = Composer(folder, scale, made, self.overrides)
+        self.composer = Composer(folder, scale, made, overrides)
+        self.overrides = self.composer.overrides
         if not (self.folder / "config.yaml").is_file():
             raise UserError(
                 f"there is no {self.folder.as_posix()}/config.yaml",
@@ -179,17 +160,42 @@ class ConfigurationFolder:
         with self._alone():
             return validate(RootSettings, values, Composed(values, ((file, ()),), False, origins).locate).seed
 
-    def scale_values(self, doors: Callable[[], Mapping[str, Study]]) -> dict[str, Any]:
-        """Return the values of the scale, cached or typed by the studies' doors. Raises UserErrors: files are composed
-        with them.
+    def resources(self, studies: Mapping[str, StudyRecords], doors: Callable[[str], Study]) -> dict[str, Any]:
+        """Return what the jobs of each workflow rule may take at the scale (settings.resource), after a check of the
+        sizes of the studies. Raises UserErrors: files are composed with them.
         """
-        rooms = [room_hash(name) for name in self.layout.studies]
-        given = [self.composer.scale_of(""), self.layout.studies, rooms]
+        file = self.folder / "scale" / f"{self.scale}.yaml"
+        values, origins = read_yaml(file), {}
+        for override in self.overrides:
+            if override.keys[0] == "scale":
+                values = with_value(values, override.keys[1:], override.value)
+                origins[override.keys[1:]] = override.where
         with self._alone():
-            return self.cache.get(
-                f"scale:{content_hash(given)}",
-                lambda: scale_settings(self.folder, self.scale, doors(), self.layout.studies, self.overrides),
-            )
+            common = scale_resources(Composed(values, ((file, ()),), False, origins), self.scale)
+            errors = [error for name, study in studies.items() for error in self._size_mistakes(name, study, doors)]
+            if errors:
+                raise UserErrors(errors)
+        return common | {
+            f"{name}/{rule}" if rule in BY_STUDY else rule: asked
+            for name, study in studies.items()
+            for rule, asked in study.settings["resources"].get(self.scale, {}).items()
+        }
+
+    def _size_mistakes(self, name: str, study: StudyRecords, doors: Callable[[str], Study]) -> list[UserError]:
+        """Mistakes in the sizes of a study at the scale, which its door types; right ones are not checked again."""
+
+        def check() -> list[UserError]:
+            composed = self.composer.compose("study", name)
+            sizes = study.settings["sizes"].get(self.scale, {})
+            if errors := _mistakes(doors(name).scale, sizes, composed, ("sizes", self.scale)):
+                raise UserErrors(errors)
+            return []
+
+        try:
+            given = [study.settings["sizes"].get(self.scale), room_hash(name), study.code]
+            return self.cache.get(f"sizes/{name}@{self.scale}:{content_hash(given)}", check)
+        except UserErrors as several:
+            return list(several.errors)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -199,27 +205,17 @@ class ConfigurationFolder:
         except UserErrors as several:
             raise UserErrors([*self.errors, *several.errors]) from None
 
-    def prepare(self, group: str, names: Iterable[str], extra: Any = None) -> None:
-        """Compose at once those of some files whose records are not in the cache."""
-        new = [
-            name
-            for name in names
-            if f"{group}/{name}.yaml" not in self.layout.broken and not self.cache.has(self._key(group, name, extra))
-        ]
-        if new:
-            self.composer.made.prepare(group, new)
-
     def _key(self, group: str, name: str, extra: Any) -> str:
         """The key of what is made of a file: all that it builds on, its study's sizes, the overrides that may touch it,
         and the code that reads it.
         """
-        study = group.partition("/")[2] or (name if group == "study" else "")
+        study = group.partition("/")[2]
         behind = sorted(self.layout.below(f"{group}/{name}.yaml"))
         given = [
             [self.layout.hashes.get(file) for file in ("config.yaml", *behind)],
             self.composer.scale_of(study),
             [override.text for override in self.overrides if self._may_touch(override, group, name, behind)],
-            room_hash(study),
+            room_hash(study or name),
             extra,
         ]
         return f"{group}/{name}@{self.scale}:{content_hash(given)}"
@@ -238,23 +234,26 @@ class ConfigurationFolder:
         """Return the record of conf/<group>/<name>.yaml, which is no family; None where it is wrong."""
         return next(iter(self.records(group, name, make, extra)), None)
 
-    def records(self, group: str, name: str, make: Callable[[Composed, str], Any], extra: Any = None) -> list[Any]:
+    def records(
+        self, group: str, name: str, make: Callable[[Composed, str], Any], extra: Any = None, whole: bool = True
+    ) -> list[Any]:
         """Return the record of conf/<group>/<name>.yaml, or those of the members of a family, from the cache or by
-        `make`; none (and the errors kept) where one is wrong.
+        `make`; none (and the errors kept) where one is wrong. whole: also of what belongs to other scales.
         """
         if f"{group}/{name}.yaml" in self.layout.broken:
             return []
         try:
-            return self.cache.get(self._key(group, name, extra), lambda: self._made(group, name, make))
+            key = self._key(group, name, [extra, whole])
+            return self.cache.get(key, lambda: self._made(group, name, make, whole))
         except UserErrors as several:
             self.errors.extend(several.errors)
         except UserError as error:
             self.errors.append(error)
         return []
 
-    def _made(self, group: str, name: str, make: Callable[[Composed, str], Any]) -> list[Any]:
+    def _made(self, group: str, name: str, make: Callable[[Composed, str], Any], whole: bool) -> list[Any]:
         found, errors = [], dict[str, UserError]()
-        for member, composed in self.composer.members(group, name):
+        for member, composed in self.composer.members(group, name, not whole):
             try:
                 found.append(make(composed, member))
             except UserError as error:
@@ -314,39 +313,48 @@ def _in_mode(kind: type[Settings], composed: Composed, always: bool = False) -> 
     return validate(kind, values, located.locate), located
 
 
+class ScaleFile(Settings):
+    """What all studies share at one scale (conf/scale/<name>.yaml)."""
+
+    name: Scale = setting(doc="equal to the file's name")
+    resources: dict[str, Resources] = setting(
+        {}, doc="by workflow rule: learn, evaluate, summarise, draw; `default` for all others"
+    )
+
+
+class StudyFile(StudySettings):
+    """How a study takes part in the workflow, and how large it is at each scale (conf/study/<name>.yaml)."""
+
+    sizes: dict[Scale, dict[str, Any]] = setting(
+        {}, doc="by scale, typed by the study; its files refer to those of the run as `${scale.studies.<name>.<key>}`"
+    )
+    resources: dict[Scale, dict[str, Resources]] = setting(
+        {}, doc="by scale and workflow rule: learn, evaluate, summarise, or a prepare rule of the study"
+    )
+
+
 def study_record(composed: Composed, name: str) -> dict[str, Any]:
     """Return the record of a study file: its typed values."""
-    record: dict[str, Any] = json.loads(typed(StudySettings, composed, name).model_dump_json())
+    record: dict[str, Any] = json.loads(typed(StudyFile, composed, name).model_dump_json())
     return record
 
 
-def scale_settings(
-    folder: Path, scale: str, studies: Mapping[str, Study], known: Iterable[str], overrides: Sequence[Override] = ()
-) -> dict[str, Any]:
-    """Check conf/scale/<scale>.yaml, with the overrides of this run, against the sections of the studies and return
-    its values. Raises UserErrors.
-
-    known: names of all studies of the folder, also of those that cannot be read
-    """
-    file = folder / "scale" / f"{scale}.yaml"
-    values, origins = read_yaml(file), {}
-    for override in overrides:
-        if override.keys[0] == "scale":
-            values = merged(values, nested(override.keys[1:], override.value))
-            origins[override.keys[1:]] = override.where
-    composed = Composed(values, ((file, ()),), False, origins)
-    settings = typed(ScaleSettings, composed, scale)
-    errors: list[UserError] = []
-    for study, given in settings.studies.items():
-        if study not in known:
-            where = composed.locate(("studies", study))
-            errors.append(UserError(f"unknown study '{study}'", where=where, remedy=did_you_mean(study, known)))
-        elif study in studies:
-            errors += _mistakes(studies[study].scale, given, composed, ("studies", study))
-    if errors:
-        raise UserErrors(errors)
-    record: dict[str, Any] = json.loads(settings.model_dump_json())
-    return record
+def scale_resources(composed: Composed, scale: str) -> dict[str, Any]:
+    """Check the values of conf/scale/<scale>.yaml and return its resources by workflow rule. Raises UserErrors."""
+    if "studies" in composed.values:
+        remedy = f"write the sizes of a study into conf/study/<study>.yaml, under sizes.{scale}"
+        raise UserErrors([UserError("unknown key 'studies'", where=composed.locate(("studies",)), remedy=remedy)])
+    record: dict[str, Any] = json.loads(typed(ScaleFile, composed, scale).model_dump_json())
+    if unknown := [rule for rule in record["resources"] if rule not in SHARED]:
+        raise UserErrors(
+            UserError(
+                f"studies share no workflow rule '{rule}'",
+                where=composed.locate(("resources", rule)),
+                remedy=f"write it into conf/study/<study>.yaml, under resources.{scale}; {did_you_mean(rule, SHARED)}",
+            )
+            for rule in unknown
+        )
+    return dict(record["resources"])
 
 
 def _mistakes(kind: type[Settings], values: Any, composed: Composed, under: tuple[Any, ...]) -> tuple[UserError, ...]:
@@ -356,6 +364,22 @@ def _mistakes(kind: type[Settings], values: Any, composed: Composed, under: tupl
     except UserErrors as several:
         return several.errors
     return ()
+
+
+def elsewhere_record(composed: Composed, name: str) -> dict[str, Any]:
+    """Return what others may refer to of a scenario, policy or figure of other scales, whose values are not checked."""
+    rules, policies = (
+        value if isinstance(value := composed.values.get(key), list) else [] for key in ("rules", "policies")
+    )
+    named = [rule.get("name") if isinstance(rule, Mapping) else rule for rule in rules]
+    return {
+        "name": name,
+        "elsewhere": True,
+        "scales": composed.values["scales"],
+        "rules": [{"name": rule} for rule in named if isinstance(rule, str)],
+        "policies": [policy for policy in policies if isinstance(policy, str)],
+        "recipe": str(composed.values.get("recipe") or ""),
+    }
 
 
 def scenario_record(composed: Composed, name: str, study: Study) -> dict[str, Any]:
@@ -523,9 +547,8 @@ def _learner(policy: PolicySettings, composed: Composed, study: Study) -> tuple[
         return target, learner, []
     if target not in study.learners:
         where = composed.locate(("learner", "name"))
-        raise UserErrors(
-            [UserError(f"unknown learner '{target}'", where=where, remedy=did_you_mean(target, study.learners))]
-        )
+        remedy = did_you_mean(target, study.learners)
+        raise UserErrors([UserError(f"unknown learner '{target}'", where=where, remedy=remedy)])
     kind = study.learner_settings[target]
     typed_learner = validate(kind, learner, lambda path: composed.locate(("learner", *path)))
     for number, phase in enumerate(policy.train_on):
@@ -551,14 +574,8 @@ def figure_record(composed: Composed, name: str, study: Study) -> dict[str, Any]
     """
     figure: FigureSettings = typed(FigureSettings, composed, name)
     if figure.kind not in study.figures:
-        where = composed.locate(("kind",))
-        raise UserErrors(
-            [
-                UserError(
-                    f"unknown drawing '{figure.kind}'", where=where, remedy=did_you_mean(figure.kind, study.figures)
-                )
-            ]
-        )
+        where, remedy = composed.locate(("kind",)), did_you_mean(figure.kind, study.figures)
+        raise UserErrors([UserError(f"unknown drawing '{figure.kind}'", where=where, remedy=remedy)])
     kind = study.figure_settings.get(figure.kind, NoSettings)
     params = validate(kind, figure.params, lambda path: composed.locate(("params", *path)))
     names = [[composed.locate(("params", *path)), what, given] for path, what, given in names_within(params)]

@@ -13,7 +13,7 @@ An override sets one key of the composition for one run. Hydra's grammar reads i
 
     scenario.ramp.uniform.jobs.interarrival.value=500      a scenario, policy or figure of a study
     learner.ramp.afterstate.hidden=32                      any other file, in whatever builds on it
-    scale.studies.ramp.training_episodes=100               the scale
+    scale.studies.ramp.training_episodes=100               a size of a study at the scale of the run
     seed=7                                                 the root seed
 """
 
@@ -143,6 +143,19 @@ class Override:
     def where(self) -> str:
         """The place that a mistake in this value is reported at."""
         return f"set: {self.text}"
+
+    def at_scale(self, scale: str) -> list[Override]:
+        """Return it as the keys of files that it sets: `scale.studies.<study>` stands in conf/study/<study>.yaml under
+        `sizes.<scale>`.
+        """
+        if self.keys[0] != "scale":
+            return [self]
+        found = []
+        for keys, value in _leaves(nested(self.keys, self.value), ()):
+            of_study = keys[1:2] == ("studies",) and len(keys) > 2
+            placed = ("study", keys[2], "sizes", scale, *keys[3:]) if of_study else keys
+            found.append(Override(self.text, placed, value))
+        return found
 
     def below(self, group: str, names: Iterable[str]) -> tuple[str, ...] | None:
         """Return the keys that it sets within a file of the group ("scenario/ramp") of one of these names; None where

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from schedlab.config.composition import Composed
 from schedlab.config.errors import UserError, UserErrors, did_you_mean
-from schedlab.config.readers import option_names, read_yaml
+from schedlab.config.readers import option_names, read_yaml, short_path
 from schedlab.config.schema import Settings, setting, validate
 from schedlab.config.settings import NAME
 from schedlab.evaluation.recorded_values import RecordedSettings, recorded_value
@@ -143,10 +143,11 @@ def read_ledger(file: Path, name: str) -> Ledger:
     composed = Composed(read_yaml(file), ((file, ()),))
     written = validate(ClaimsSettings, composed.values, composed.locate)
     errors = list(_contradictions(written, name, composed))
+    listed = f"{short_path(file)}: claims"
     claims = []
     for position, claim in enumerate(written.claims):
         try:
-            claims.append(_claim(claim, file.parents[2] / "docs/results", composed, position))
+            claims.append(_claim(claim, file.parents[2] / "docs/results", f"{listed}.{position}"))
         except UserError as error:
             errors += error.errors
     if errors:
@@ -154,15 +155,15 @@ def read_ledger(file: Path, name: str) -> Ledger:
     return Ledger(name=written.name, claims=tuple(claims))
 
 
-def _claim(claim: ClaimSettings, results: Path, composed: Composed, position: int) -> Claim:
+def _claim(claim: ClaimSettings, results: Path, place: str) -> Claim:
     """A claim with its values read. Raises UserError, also for one that does not say what would close it."""
     ours: dict[str, Value] = {}
     for key in OURS:
-        value, where = getattr(claim, key), composed.locate(("claims", position, key))
+        value, where = getattr(claim, key), f"{place}.{key}"
         ours[key] = recorded_value(value, results, where) if isinstance(value, RecordedSettings) else value
     status = status_of(claim.published, ours[OURS[0]], ours[OURS[1]], claim.tolerance)
     if (status == "open") != bool(claim.closes_with):
-        where = composed.locate(("claims", position, "closes_with"))
+        where = f"{place}.closes_with"
         is_open = f"the claim '{claim.id}' is {status}"
         expected = "the command or the data that would give a value of ours" if status == "open" else "no such key"
         raise UserError(is_open, where=where, expected=expected)

@@ -18,11 +18,10 @@ from schedlab.config.data_paths import find_resource
 from schedlab.config.experiment import Experiment
 from schedlab.config.files import content_hash, write_text_if_changed
 from schedlab.config.plugins import is_file_target, target_file
-from schedlab.config.records import study_folder
 from schedlab.config.runtime.accepted import same_code
 from schedlab.config.runtime.code import DRAWING, Code
 from schedlab.config.runtime.parts import MADE_BY, dump, require_unedited
-from schedlab.config.runtime.provenance import PLANNED_SOURCE, made_mark, source_hash
+from schedlab.config.runtime.provenance import PLANNED_SOURCE, made_mark, source_hash, study_folder
 
 # of a record: what only the checks or the tables read, and files, whose digests are frozen
 UNFROZEN = ("scales", "where", "names", "files", "file", "recipe", "varied")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import platform
 import re
@@ -161,6 +162,7 @@ def source_now() -> str:
     return _digest(_source_files())
 
 
+@cache
 def room_hash(study: str) -> str:
     """Return 16 hexadecimal digits over the files that may make what is read of a study's configuration: without the
     other studies, the stages and the command line. As of when this process first asked.
@@ -173,6 +175,31 @@ def room_hash(study: str) -> str:
             if not name.startswith(others) and (not name.startswith("studies/") or name.split("/")[1] == study)
         }
     )
+
+
+def study_code(settings: Mapping[str, Any]) -> str:
+    """Return a hash of the Python files of a study that is none of the package's, which `room_hash` does not see;
+    else ''.
+    """
+    place = study_folder(settings)
+    if place is None:
+        return ""
+    return content_hash([[file.relative_to(place).as_posix(), file_hash(file)] for file in sorted(place.rglob("*.py"))])
+
+
+def study_folder(settings: Mapping[str, Any]) -> Path | None:
+    """Return the folder of the Python package of a study that is none of schedlab's; else None."""
+    if not settings["module"] and (Path(schedlab.__file__).parent / "studies" / settings["name"]).is_dir():
+        return None
+    installed = () if settings["module"] else metadata.entry_points(group="schedlab.studies", name=settings["name"])
+    top = (settings["module"] or next((point.module for point in installed), "")).partition(".")[0]
+    if not top:  # nothing to look for; the working directory itself is no study
+        return None
+    place = Path(settings["path"], top)
+    if not (settings["path"] and place.is_dir()):
+        spec = importlib.util.find_spec(top) if top else None
+        place = Path(spec.origin).parent if spec and spec.origin else place
+    return place
 
 
 def _digest(files: Mapping[str, bytes]) -> str:

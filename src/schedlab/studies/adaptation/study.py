@@ -42,7 +42,7 @@ PUBLISHED_SOURCE = "the published system's simulations, as one CSV; set SCHEDLAB
 
 
 class AdaptationScale(Settings):
-    """Sizes that the scenarios and policies of this study take from conf/scale/."""
+    """Sizes of this study at one scale: `sizes` of its file in conf/study/."""
 
     budget: float = setting(240.0, doc="length of a training job", unit="s", gt=0, le=LONGEST_JOB)
     decisions: int = setting(3, doc="growth decisions of a run", ge=1, le=MOST_DECISIONS)

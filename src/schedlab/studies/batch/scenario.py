@@ -88,7 +88,7 @@ def require_order(backfill: Backfill, backfill_order: BackfillOrder, where: str 
 
 
 class BatchScale(Settings):
-    """Sizes that the scenarios of this study take from conf/scale/."""
+    """Sizes of this study at one scale: `sizes` of its file in conf/study/."""
 
     jobs: int = setting(10000, doc="jobs of a drawn workload", unit="jobs", ge=1)
     length: int = setting(256, doc="jobs of a window", unit="jobs", ge=1)

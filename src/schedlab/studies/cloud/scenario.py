@@ -185,7 +185,7 @@ class CloudScenario(ScenarioSettings):
 
 
 class CloudScale(Settings):
-    """Sizes that the scenarios of this study take from conf/scale/."""
+    """Sizes of this study at one scale: `sizes` of its file in conf/study/."""
 
     random_episodes: int = setting(30, doc="episodes of random actions that the regret is normalised by", ge=1, le=MOST)
     seeds: Seeds = setting((0, 1, 2), doc="repetitions of rules and policies that draw", min_length=1)

@@ -69,7 +69,7 @@ class HeteroScenario(ScenarioSettings):
 
 
 class HeteroScale(Settings):
-    """Sizes that the scenarios of this study take from conf/scale/."""
+    """Sizes of this study at one scale: `sizes` of its file in conf/study/."""
 
     jobs: int = setting(100, doc="jobs of a workload", unit="jobs", ge=1)
     replicates: ReplicateSettings = section(ReplicateSettings, doc="workloads of each split")

@@ -140,7 +140,7 @@ class RampScenario(ScenarioSettings):
 
 
 class RampScale(Settings):
-    """Sizes that the scenarios of this study take from conf/scale/."""
+    """Sizes of this study at one scale: `sizes` of its file in conf/study/."""
 
     end: float = setting(1e6, doc="when an episode ends", unit="s", gt=0)
     test: int = setting(20, doc="test episodes", unit="episodes", ge=1, le=MOST)

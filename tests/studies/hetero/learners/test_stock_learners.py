@@ -44,7 +44,7 @@ def learn(name: str, problem: Any, folder, steps: int, **changes: Any) -> tuple[
 
 @pytest.mark.parametrize("name", ["ppo", "a2c", "dqn"])
 def test_learning_case_is_learned(name, tmp_path):
-    policy, points = learn(name, Thesis(), tmp_path, part("scale/small.yaml")["studies"]["hetero"]["case_steps"])
+    policy, points = learn(name, Thesis(), tmp_path, part("study/hetero.yaml")["sizes"]["small"]["case_steps"])
     env = Thesis().env(Unit("a", "workload", "test", "a", 0), 0)
     observation, _ = env.reset(seed=1)
     chances = dict(zip(env.action_names, policy.probabilities(observation, env.action_masks()), strict=True))
