@@ -1,5 +1,5 @@
 """Tables of docs/slurm.md, docs/performance.md and docs/reliability.md: what starts cost, of docs/results/core_*.csv,
-and what a profile and the code promise.
+and what a profile and the code promise; and of docs/batsim_options.md: what the command and the readers take.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ import pandas as pd
 import yaml
 from table_parts import REPOSITORY, page
 
+from schedlab.batsim.files.profiles import NOT_SIMULATED, PROFILE_TYPES
+from schedlab.cli.batsim import OPTIONS, Option
 from schedlab.evaluation.promises import PROMISES
+from schedlab.platforms import batsim_xml
 
 LEFT = {  # what the import of a study's door is now
     "batch": "numba with parts of SciPy: the rewards' kernels",
@@ -74,6 +77,46 @@ def core_promises(results: Path) -> str:
     return page(["kind", "made by", "relative difference allowed", ""], rows, "llrl")
 
 
+def batsim_options(_results: Path) -> str:
+    """Every option of the command `batsim`, and what is possible instead of those that are not available."""
+    rows = [
+        [group, f"`{_flags(option)}`", _works(option), option.instead or option.does]
+        for group, options in OPTIONS.items()
+        for option in options
+    ]
+    return page(["", "option", "works", "does, or what is possible instead"], rows)
+
+
+def _works(option: Option) -> str:
+    if option.instead:
+        return "no"
+    return "no effect" if option.does.startswith("nothing") else "yes"
+
+
+def _flags(option: Option) -> str:
+    default = f"={option.default}" if option.default is not None else ""
+    return " ".join([", ".join(option.flags), *option.values]) + default
+
+
+def batsim_platform(_results: Path) -> str:
+    """Every element of SimGrid's platform files that the reader knows."""
+    older = {new: old for old, new in batsim_xml.RENAMED.items()}
+    rows = []
+    for element, attributes in batsim_xml.READ.items():
+        name = f"`<{element}>`" + (f", `<{older[element]}>`" if element in older else "")
+        rows.append([name, "read", ", ".join(f"`{attribute}`" for attribute in sorted(attributes))])
+    rows += [[f"`<{element}>`", "ignored", "changes nothing that Batsim simulates"] for element in batsim_xml.IGNORED]
+    rows += [[f"`<{element}>`", "refused", remedy] for element, remedy in batsim_xml.REFUSED.items()]
+    return page(["element", "", "attributes, or what is possible instead"], rows)
+
+
+def batsim_profiles(_results: Path) -> str:
+    """Every type of profile."""
+    rows = [[f"`{kind}`", "simulated", ""] for kind in PROFILE_TYPES]
+    rows += [[f"`{kind}`", "refused", instead] for kind, instead in NOT_SIMULATED.items()]
+    return page(["type", "", "what is possible instead"], rows)
+
+
 def core_instructions(results: Path) -> str:
     """What learning costs with the instructions that libraries choose, with the pinned ones, and with older ones."""
     rows = []
@@ -85,4 +128,13 @@ def core_instructions(results: Path) -> str:
     return page(header, rows, "llrrrrr")
 
 
-TABLES = (core_starts, core_imports, core_groups, core_promises, core_instructions)
+TABLES = (
+    core_starts,
+    core_imports,
+    core_groups,
+    core_promises,
+    core_instructions,
+    batsim_options,
+    batsim_platform,
+    batsim_profiles,
+)

@@ -10,7 +10,8 @@ from schedlab.batsim.files.workload import Workload, parse_workload
 from schedlab.batsim.simulator.live_job import LiveJob
 from schedlab.batsim.simulator.options import Options
 from schedlab.batsim.simulator.simulation import Simulation
-from schedlab.platforms.batsim_xml import Platform, parse_platform
+from schedlab.platforms.batsim_xml import parse_platform
+from schedlab.platforms.platform import Platform
 
 Message = dict[str, Any]
 Decide = Callable[[Message], list[Message]]

@@ -30,6 +30,7 @@ parser.add_argument("-w", action="append", required=True)
 parser.add_argument("-e", required=True)
 parser.add_argument("-s", required=True)
 parser.add_argument("-m", default="master_host")
+parser.add_argument("-r")
 for flag in (
     "energy",
     "forward-unknown-events",
@@ -38,7 +39,13 @@ for flag in (
     "enable-profile-reuse",
 ):
     parser.add_argument(f"--{flag}", action="store_true")
-for flag in ("forward-profiles-on-submission", "enable-compute-sharing", "mmax-workload", "disable-schedule-tracing"):
+for flag in (
+    "forward-profiles-on-submission",
+    "enable-compute-sharing",
+    "mmax-workload",
+    "disable-schedule-tracing",
+    "disable-storage-sharing",
+):
     parser.add_argument(f"--{flag}", action="store_true")
 for option in ("events", "mmax", "sched-cfg"):
     parser.add_argument(f"--{option}")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from small_runs import Run, execute, platform, run, starting, workload
 
 from schedlab.batsim.errors import ProtocolError
+from schedlab.batsim.files.profiles import UsageTrace
 from schedlab.batsim.simulator.options import Options
 from schedlab.batsim.simulator.simulation import Simulation
-from schedlab.platforms.batsim_xml import Platform, parse_platform
+from schedlab.platforms.batsim_xml import parse_platform
+from schedlab.platforms.platform import Platform
 
 CLUSTER = (
     '<platform version="4.1"><zone id="root" routing="Full">'
@@ -66,7 +70,9 @@ def test_a_fat_pipe_is_not_shared() -> None:
 
 
 def test_compute_and_traffic_progress_together_after_the_latency() -> None:
-    """ring: 250 MB one way at 100 MBps outlasts 1e9 flop; traffic between executors on one host needs no link."""
+    """ring: 250 MB one way at 100 MBps outlasts 1e9 flop. In a cluster without loopback, executors on one host send up
+    and down its link, as SimGrid's stars have it.
+    """
     profiles = {"ring": {"type": "parallel", "cpu": [1e9, 0], "com": [0, 2.5e8, 0, 0]}}
     done = run(starting({"w0!0": "0-1"}), [{"profile": "ring", "res": 2}], profiles, cluster())
     assert done.times()["w0!0"][1] == pytest.approx(1e-4 + 2.5)
@@ -76,7 +82,11 @@ def test_compute_and_traffic_progress_together_after_the_latency() -> None:
         submitted = [said for said in message["events"] if said["type"] == "JOB_SUBMITTED"]
         return decide(message) + [execute(message, "w0!0", "3", mapping={"0": 0, "1": 0}) for _ in submitted]
 
-    assert run(mapped, [{"profile": "ring", "res": 2}], profiles, cluster()).times()["w0!0"][1] == pytest.approx(1)
+    assert run(mapped, [{"profile": "ring", "res": 2}], profiles, cluster()).times()["w0!0"][1] == pytest.approx(
+        1e-4 + 2.5
+    )
+    everywhere = platform(routing="Full")
+    assert run(mapped, [{"profile": "ring", "res": 2}], profiles, everywhere).times()["w0!0"][1] == pytest.approx(1)
 
 
 def test_network_ignore_makes_traffic_free() -> None:
@@ -192,9 +202,64 @@ def test_a_finished_job_frees_its_hosts_and_those_left_get_its_share() -> None:
     }
 
 
+TRACES = {  # by Batsim's own example: usage and flop of each core, of each executor
+    "full": (((1.0, 1000.0),), ((1.0, 1000.0),)),
+    "two": (((0.1, 1000.0),), ((0.01, 1000.0), (0.97, 1000.0))),
+    "void": (((1.0, 0.0),), ()),
+}
+
+
+def traced(name: str) -> UsageTrace:
+    return UsageTrace(name, {"type": "usage_trace"}, 0, TRACES[name])
+
+
+def multicore(**options: Any) -> Platform:
+    power = '<prop id="wattage_per_state" value="50:100:200, 40:80:140"/>'
+    return platform(2, power, speed="100f,50f", attributes='core="100"', **options)
+
+
+def run_traced(name: str, more: Any = None, walltime: float = -1, **options: Any) -> Run:
+    loaded = workload([{"profile": "d", "res": 2, "walltime": walltime}], {"d": {"type": "delay", "delay": 1}})
+    loaded.jobs[0].profile = traced(name)
+    return Run(Simulation(multicore(), [loaded], Options(**options)), starting({"w0!0": "0-1"}, more))
+
+
+def test_executors_of_a_usage_trace_go_each_its_own_way() -> None:
+    """Energies as Batsim's test of usage traces predicts them; idle hosts take 50 W."""
+    done = run_traced("full", energy=True)
+    assert done.times()["w0!0"] == (0, pytest.approx(10)) and done.jobs["w0!0"].energy == pytest.approx(2 * 10 * 200)
+    done = run_traced("two", energy=True)
+    assert done.times()["w0!0"] == (0, pytest.approx(20))
+    assert done.jobs["w0!0"].energy == pytest.approx(10 * 110 + 10 * 50 + 10 * 101 + 10 * 197)
+    assert run_traced("void").jobs["w0!0"].runtime == 1e-5
+
+
+def test_a_usage_trace_slows_down_with_its_hosts_and_shares_them() -> None:
+    slower = {5.0: [("SET_RESOURCE_STATE", {"resources": "1", "state": "1"})]}
+    assert run_traced("full", slower, energy=True).times()["w0!0"] == (0, pytest.approx(15))
+    loaded = workload([{"profile": "d", "res": 2}] * 2, {"d": {"type": "delay", "delay": 1}})
+    for job in loaded.jobs:
+        job.profile = traced("full")
+    decide = starting({"w0!0": "0-1", "w0!1": "0-1"})
+    done = Run(Simulation(multicore(), [loaded], Options(compute_sharing=True)), decide)
+    assert done.times() == dict.fromkeys(("w0!0", "w0!1"), (0, pytest.approx(20)))
+
+
+@pytest.mark.parametrize(
+    ("walltime", "state", "finish"),
+    [(20, "COMPLETED_SUCCESSFULLY", 20), (15, "COMPLETED_WALLTIME_REACHED", 15), (-1, "COMPLETED_KILLED", 12)],
+)
+def test_a_usage_trace_ends_early(walltime: float, state: str, finish: float) -> None:
+    more = {12.0: [("KILL_JOB", {"job_ids": ["w0!0"]})]} if state == "COMPLETED_KILLED" else None
+    done = run_traced("two", more, walltime)
+    assert (done.jobs["w0!0"].state, done.times()["w0!0"][1]) == (state, pytest.approx(finish))
+    for _, data in done.events("JOB_KILLED"):
+        assert data["job_progress"]["w0!0"] == {"profile_name": "two", "progress": pytest.approx((1 + 0.6) / 2)}
+
+
 def storage_place() -> Platform:
     hosts = "".join(
-        f'<host id="{name}" speed="1Gf"><prop id="role" value="storage"/></host>' for name in ("pfs", "tape")
+        f'<host id="{name}" speed="0f"><prop id="role" value="storage"/></host>' for name in ("pfs", "tape")
     )
     routes = (
         '<link id="disk" bandwidth="10MBps" latency="1ms"/><route src="pfs" dst="tape"><link_ctn id="disk"/></route>'

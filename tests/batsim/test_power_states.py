@@ -14,7 +14,7 @@ from schedlab.batsim.files.outputs import Outputs
 from schedlab.batsim.simulator.options import Options
 from schedlab.batsim.simulator.simulation import Simulation
 from schedlab.config.errors import UserError
-from schedlab.platforms.batsim_xml import Platform
+from schedlab.platforms.platform import Platform
 
 POWER = '<prop id="wattage_per_state" value="{}"/>'
 SLEEPY = POWER.format("10:20:100, 5:8:40, 1:1:1, 30:30:50, 40:40:60") + '<prop id="sleep_pstates" value="2:4:3"/>'
@@ -96,7 +96,7 @@ def test_a_host_that_comes_back_while_it_switches_goes_on_switching(tmp_path: Pa
     lines = [f'{{"type": "machine_{kind}available", "resources": "0", "timestamp": {date}}}' for date, kind in dates]
     (tmp_path / "events.txt").write_text("\n".join(lines) + "\n")
     more = {1.0: [to("0", 2)], 10.0: [to("0", 1)], 15.0: [ASK]}
-    options = {"energy": True, "events_file": tmp_path / "events.txt"}
+    options = {"energy": True, "events_files": (tmp_path / "events.txt",)}
     totals = run(starting({"w0!0": "1"}, more), [{"profile": "p"}], CPU, sleepy(), **options).simulation.schedule()
     states = ("switching_off", "sleeping", "switching_on", "unavailable")
     assert [totals[f"time_{name}"] for name in states] == pytest.approx([1.5, 7, 3, 1.5])

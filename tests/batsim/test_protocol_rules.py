@@ -315,7 +315,7 @@ def test_external_events(tmp_path: Path) -> None:
     ]
     lines = [json.dumps(event, ensure_ascii=False) for event in reversed(events)]
     (tmp_path / "events.txt").write_text("\n".join(lines) + "\n\n", encoding="utf-8")
-    options = {"events_file": tmp_path / "events.txt"}
+    options = {"events_files": (tmp_path / "events.txt",)}
     decide = starting({"w0!0": "0-1", "w0!1": "2"})
     done = run(decide, TWO, DELAYS, forward_unknown_events=True, **options)
     assert [(date, data["type"]) for date, data in done.events("NOTIFY")] == [
@@ -326,14 +326,14 @@ def test_external_events(tmp_path: Path) -> None:
         (8.0, "no_more_external_event_to_occur"),
     ]
     assert done.times()["w0!0"] == (0, 5) and done.simulation.schedule()["time_unavailable"] == pytest.approx(6)
-    quiet = run(starting({"w0!0": "0-1", "w0!1": "2"}), TWO, DELAYS, **options)
-    assert "fire" not in [data["type"] for _, data in quiet.events("NOTIFY")]
+    with pytest.raises(UserError, match=r"events\.txt: line 1, type: 'fire' is unknown"):
+        run(starting({"w0!0": "0-1", "w0!1": "2"}), TWO, DELAYS, **options)
 
     def too_late(message: dict[str, Any]) -> list[dict[str, Any]]:
         return [execute(message, "w0!0", "0-1")] if message["now"] == 2.0 else []
 
     with pytest.raises(ProtocolError, match="resource 0 is unavailable"):
-        run(too_late, TWO, DELAYS, **options)
+        run(too_late, TWO, DELAYS, forward_unknown_events=True, **options)
 
 
 @pytest.mark.parametrize(
@@ -342,14 +342,15 @@ def test_external_events(tmp_path: Path) -> None:
         "{",
         "[]",
         '{"type": "x"}',
-        '{"type": "x", "timestamp": -1}',
+        '{"type": "x", "timestamp": 2}',
+        '{"type": "machine_available", "timestamp": -1, "resources": "0"}',
         '{"type": "machine_available", "timestamp": 1, "resources": "9"}',
     ],
 )
 def test_a_wrong_external_event_is_told_with_its_line(line: str, tmp_path: Path) -> None:
-    (tmp_path / "events.txt").write_text('{"type": "x", "timestamp": 1}\n' + line)
+    (tmp_path / "events.txt").write_text('{"type": "machine_available", "timestamp": 1, "resources": "0"}\n' + line)
     with pytest.raises(UserError, match="line 2"):
-        run(lambda _: [], [], {}, events_file=tmp_path / "events.txt")
+        run(lambda _: [], [], {}, events_files=(tmp_path / "events.txt",))
 
 
 def test_platform_limits_and_names() -> None:
@@ -363,8 +364,11 @@ def test_platform_limits_and_names() -> None:
         hosts([2]),
         hosts([2], mmax=3),
         hosts([2, 5], mmax_workload=True),
-        hosts([5], mmax_workload=True, mmax=3),
+        hosts([9], mmax_workload=True, mmax=3),
     ] == [8, 3, 5, 3]
+    for jobs_of, options in (([9], {"mmax_workload": True}), ([2], {"mmax": 9})):
+        with pytest.raises(UserError, match=r"^mmax.*asks for 9 compute hosts.*8"):
+            hosts(jobs_of, **options)
     with pytest.raises(UserError, match="no host is named 'boss'"):
         hosts([2], master_host="boss")
     with pytest.raises(UserError, match="same name"):
@@ -402,6 +406,39 @@ def test_a_deep_object_of_a_job_is_passed_on() -> None:
     for _ in range(400):
         said = said["a"][0]
     assert said == 1.0
+
+
+def test_events_of_several_files_end_with_one_notice(tmp_path: Path) -> None:
+    for name, date in (("a", 1), ("b", 3)):
+        event = {"type": "machine_unavailable", "resources": "3", "timestamp": date}
+        (tmp_path / name).write_text(json.dumps(event))
+    done = run(starting({}), [], {}, events_files=(tmp_path / "a", tmp_path / "b"))
+    assert [(date, data["type"]) for date, data in done.events("NOTIFY")][1:] == [
+        (1.0, "event_machine_unavailable"),
+        (3.0, "event_machine_unavailable"),
+        (3.0, "no_more_external_event_to_occur"),
+    ]
+
+
+def test_roles_given_with_the_options_count() -> None:
+    done = run(starting({}), [], {}, roles={"h03": "storage"})
+    data = done.messages[0]["events"][0]["data"]
+    assert (data["nb_compute_resources"], data["nb_storage_resources"]) == (3, 1)
+    assert data["storage_resources"][0]["properties"] == {"role": "storage"}
+
+
+@pytest.mark.parametrize("compute_sharing", [False, True])
+def test_storage_can_be_kept_to_one_job(compute_sharing: bool) -> None:
+    options = {"roles": {"h03": "storage"}, "compute_sharing": compute_sharing}
+    profiles = {"p": {"type": "parallel_homogeneous_total", "cpu": 0, "com": 0}, "d": {"type": "delay", "delay": 2}}
+    jobs = [{"profile": "d", "res": 2}, {"profile": "d", "res": 2}, {"profile": "d", "res": 2, "subtime": 2}]
+    decide = starting({"w0!0": "0 3", "w0!1": "1 3", "w0!2": "0 3"})
+    assert len(run(decide, jobs, profiles, **options).times()) == 3
+    with pytest.raises(ProtocolError, match="resource 3 is used by another job"):
+        run(starting({"w0!0": "0 3", "w0!1": "1 3"}), jobs, profiles, storage_sharing=False, **options)
+    one_by_one = starting({"w0!0": "0 3", "w0!2": "0 3", "w0!1": "1"})
+    jobs[1]["res"] = 1
+    assert len(run(one_by_one, jobs, profiles, storage_sharing=False, **options).times()) == 3
 
 
 def test_the_order_within_a_date() -> None:

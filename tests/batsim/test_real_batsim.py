@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import time
 from dataclasses import dataclass
@@ -14,7 +13,13 @@ import pytest
 
 from conformance.batsim_cases import FOLDER
 from schedlab.batsim.backends.pybatsim_bus import SchedulerFailed, run_pybatsim
-from schedlab.batsim.backends.real_batsim import BatsimFailed, RealBatsim, command_line_options
+from schedlab.batsim.backends.real_batsim import (
+    BatsimFailed,
+    RealBatsim,
+    check_version,
+    command_line_options,
+    find_binary,
+)
 from schedlab.batsim.errors import SimulationDeadlock
 from schedlab.batsim.scheduler_loading import load_scheduler
 from schedlab.batsim.simulator.options import Options
@@ -81,7 +86,9 @@ def test_a_scheduler_runs_on_a_batsim_process_as_on_the_embedded_simulator(stand
 def test_the_options_reach_the_binary(stand_in, tmp_path):
     options = Options(
         energy=True,
-        events_file=stand_in.case / "workload.json",
+        events_files=(stand_in.case / "workload.json",),
+        roles={"a": "storage"},
+        storage_sharing=False,
         forward_unknown_events=True,
         dynamic_jobs=True,
         acknowledge_dynamic_jobs=True,
@@ -173,7 +180,16 @@ def wait_until(holds, seconds=5.0):
         time.sleep(0.02)
 
 
-@pytest.mark.skipif(shutil.which("batsim") is None, reason="no batsim binary on PATH")
+def real_binary() -> bool:
+    """Whether the `batsim` on PATH is Batsim itself, and not our command of that name."""
+    try:
+        check_version(find_binary("batsim"))
+    except UserError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not real_binary(), reason="no batsim binary on PATH")
 @pytest.mark.parametrize("case", ["01_delay_fcfs", "03_easy_backfill_walltimes"])
 def test_the_real_binary_gives_the_recorded_schedule(tmp_path, monkeypatch, case):
     monkeypatch.chdir(tmp_path)

@@ -14,7 +14,8 @@ from small_runs import Message, Run, event, execute, platform, run, workload
 
 from schedlab.batsim.simulator.options import Options
 from schedlab.batsim.simulator.simulation import Simulation
-from schedlab.platforms.batsim_xml import Platform, parse_platform
+from schedlab.platforms.batsim_xml import parse_platform
+from schedlab.platforms.platform import Platform
 
 HOSTS = 6
 SPEEDS = (1e9, 4e8)

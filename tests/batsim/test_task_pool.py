@@ -14,7 +14,8 @@ from small_runs import run, starting
 
 from schedlab.batsim.simulator.network import Network
 from schedlab.batsim.simulator.sharing import fill_reference
-from schedlab.platforms.batsim_xml import Platform, parse_platform
+from schedlab.platforms.batsim_xml import parse_platform
+from schedlab.platforms.platform import Platform
 
 HOSTS = 8
 

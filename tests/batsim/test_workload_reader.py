@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedlab.batsim.errors import UnsupportedProfile
+from schedlab.batsim.files.profiles import parse_profile
 from schedlab.batsim.files.workload import parse_workload, read_workload
 from schedlab.batsim.resource_set import from_mask, parse_resources
 from schedlab.config.errors import UserError
@@ -111,7 +112,7 @@ def test_duplicates_are_told_with_and_without_the_workload_in_the_identifier() -
         ({"type": "recv", "regex": ".", "success": "nothing"}, "unknown profile 'nothing'"),
         ({"type": "send"}, "msg"),
         ({"type": "data_staging", "nb_bytes": 1, "from": "a"}, "to"),
-        ({"type": "parallel_homogeneous_pfs", "bytes_to_read": 1}, "bytes_to_write"),
+        ({"type": "parallel_homogeneous_pfs", "bytes_to_read": 1, "bytes_to_write": "x"}, "bytes_to_write"),
     ],
 )
 def test_impossible_profiles_are_told(profile: Any, told: str) -> None:
@@ -120,10 +121,57 @@ def test_impossible_profiles_are_told(profile: Any, told: str) -> None:
     assert told in str(raised.value) and "w.json" in str(raised.value)
 
 
-@pytest.mark.parametrize("kind", ["smpi", "usage_trace"])
-def test_profiles_that_are_not_simulated(kind: str) -> None:
+def test_profiles_that_are_not_simulated() -> None:
     with pytest.raises(UnsupportedProfile, match="not simulated"):
-        read([], {"p": {"type": kind, "trace": "x"}})
+        read([], {"p": {"type": "smpi", "trace": "x"}})
+
+
+def test_traffic_with_a_storage_host_goes_one_way_or_both() -> None:
+    profiles = {key: {"type": "parallel_homogeneous_pfs", f"bytes_to_{key}": 5} for key in ("read", "write")}
+    loaded = read([], profiles).profiles
+    assert [(loaded[key].read, loaded[key].write) for key in ("read", "write")] == [(5, 0), (0, 5)]
+    with pytest.raises(UserError, match="lacks bytes_to_read and bytes_to_write"):
+        read([], {"p": {"type": "parallel_homogeneous_pfs"}})
+
+
+def traced(folder: Path, *texts: str, listed: str = "") -> Path:
+    names = [f"rank{number}.txt" for number in range(len(texts))]
+    for name, text in zip(names, texts, strict=True):
+        (folder / name).write_text(text)
+    (folder / "trace.txt").write_text(listed or "\n".join(["# of two hosts", *names, ""]))
+    profile = {"type": "usage_trace", "trace": "trace.txt"}
+    jobs = [{"id": 1, "subtime": 0, "res": 2, "profile": "p"}]
+    (folder / "w.json").write_text(json.dumps({"nb_res": 2, "jobs": jobs, "profiles": {"p": profile}}))
+    return folder / "w.json"
+
+
+def test_a_usage_trace_lies_beside_the_workload(tmp_path: Path) -> None:
+    loaded = read_workload(traced(tmp_path, "0 m_usage 0.5 1e3\n\n0 m_usage 1 20\n", "1 m_usage 0.25 7"), "w0")
+    assert loaded.profiles["p"].steps == (((0.5, 1e3), (1.0, 20.0)), ((0.25, 7.0),))
+
+
+@pytest.mark.parametrize(
+    ("texts", "listed", "told"),
+    [
+        (["0 m_usage 0.5 1"], "", "res: is 2, but profile 'p' has 1 executors"),
+        (["0 m_usage 0.5 1"] * 3, "", "res: is 2, but profile 'p' has 3 executors"),
+        (["0 m_usage 0.5 1", "0 m_usage 1.5 1"], "", "rank1.txt: line 1"),
+        (["\n0 m_usage nan 1", "0 m_usage 1 1"], "", "rank0.txt: line 2"),
+        (["0 m_usage 0.5 -1", "0 m_usage 1 1"], "", "rank0.txt: line 1"),
+        (["0 send 1 1e6", "0 m_usage 1 1"], "", "rank0.txt: line 1"),
+        ([], "\n", "trace.txt: names no file"),
+        ([], "nowhere.txt", "nowhere.txt: there is no such file"),
+    ],
+)
+def test_broken_usage_traces_are_told(texts: list[str], listed: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError) as raised:
+        read_workload(traced(tmp_path, *texts, listed=listed), "w0")
+    assert told in str(raised.value)
+
+
+def test_a_usage_trace_cannot_be_registered() -> None:
+    with pytest.raises(UserError, match="is no profile of a workload file"):
+        parse_profile("p", {"type": "usage_trace", "trace": "x"}, "here")
 
 
 def test_a_long_way_round_is_a_cycle_and_a_deep_tree_is_none() -> None:

@@ -34,7 +34,7 @@ def options_of(case: Path) -> Options:
     options = Options(control_latency=True)
     arguments = iter(json.loads((case / "case.json").read_text())["batsim_args"])
     for argument in arguments:
-        change = {"events_file": case / next(arguments)} if argument == "--events" else {_FLAGS[argument]: True}
+        change = {"events_files": (case / next(arguments),)} if argument == "--events" else {_FLAGS[argument]: True}
         options = replace(options, **change)
     return options
 

@@ -100,7 +100,7 @@ def _read_workload(path: Path) -> None:
 def _read_events(path: Path) -> None:
     from schedlab.batsim.files.workload import read_events
 
-    read_events(path, 4)
+    read_events(path, 4, forward_unknown=True)
 
 
 OPTIONS = {

@@ -35,13 +35,15 @@ BackendKind = Literal["embedded", "batsim"]
 class Inputs:
     """What is simulated and where the output goes; workloads are named w0, w1, ... in their order.
 
-    prefix   of the output files: PREFIX_jobs.csv, PREFIX_schedule.csv, ...
+    prefix           of the output files: PREFIX_jobs.csv, PREFIX_schedule.csv, ...
+    machine_states   whether PREFIX_machine_states.csv is written
     """
 
     platform: Path
     workloads: tuple[Path, ...]
     prefix: str
     options: Options = field(default_factory=Options)
+    machine_states: bool = True
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def open_backend(
             yield backend
     else:
         workloads = [read_workload(path, f"w{number}") for number, path in enumerate(inputs.workloads)]
-        with Outputs(inputs.prefix) as outputs:
+        with Outputs(inputs.prefix, inputs.machine_states) as outputs:
             yield Simulation(read_platform(inputs.platform), workloads, inputs.options, outputs)
 
 
@@ -96,7 +98,7 @@ def simulate(
     """
     limits = limits or Limits()
     with own_events(inputs.prefix) as events_prefix:
-        made = _load_in_time(limits.scheduler, scheduler, scheduler_options, events_prefix)
+        made = load_in_time(limits.scheduler, scheduler, scheduler_options, events_prefix)
         with (
             open_backend(backend, inputs, binary=binary, seconds=limits.simulator) as opened,
             recorded(opened, messages) as conversation,
@@ -134,7 +136,9 @@ def _still_hosts(backend: Backend) -> str:
     return f"{still} hosts begin in a pstate that computes next to nothing" if still else ""
 
 
-def _load_in_time(seconds: float | None, scheduler: str, options: dict[str, Any] | None, prefix: str) -> Any:
+def load_in_time(seconds: float | None, scheduler: str, options: dict[str, Any] | None, prefix: str) -> Any:
+    """Return a scheduler object as `load_scheduler` does; SchedulerFailed where that takes longer than `seconds`."""
+
     def load() -> Any:
         limit.start()
         return load_scheduler(scheduler, options, prefix)

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, TextIO
 
 import schedlab
+from schedlab.cli.batsim import add_batsim_command
 from schedlab.cli.manifest import add_manifest_commands
 from schedlab.cli.options import Parser
 from schedlab.cli.platform import add_platform_commands
@@ -59,6 +60,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def batsim() -> int:
+    """Run `schedlab sim batsim` with the arguments of the process: the console script `batsim`."""
+    return main(["sim", "batsim", *sys.argv[1:]])
+
+
+def hdeeprm_launch() -> int:
+    """Run `schedlab hetero launch` with the arguments of the process: the console script that HDeepRM's users know."""
+    return main(["hetero", "launch", *sys.argv[1:]])
 
 
 class _StandardError(logging.StreamHandler):
@@ -124,7 +135,7 @@ def _parser(first: str) -> argparse.ArgumentParser:
     add_record_command(commands, conf)
     add_trace_commands(commands)
     add_platform_commands(commands)
-    add_sim_commands(commands)
+    add_batsim_command(add_sim_commands(commands))
 
     for name, summary in studies.summaries().items():
         study = commands.add_parser(name, help=summary.replace("%", "%%"), description=summary)

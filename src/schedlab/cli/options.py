@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from schedlab.config.errors import UserError, nearest
 from schedlab.config.schema import Settings, validate
 
+MOST_SECONDS = 1e6  # of a limit; clocks of the operating system end somewhere above
 S = TypeVar("S", bound=Settings)
 
 
@@ -53,6 +54,17 @@ def count(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) < 2**31:
         raise argparse.ArgumentTypeError(f"'{text}' is no whole number above 0")
     return int(text)
+
+
+def time_limit(text: str) -> float | None:
+    """Return a limit in seconds, None for 0, for the `type` of an option."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= MOST_SECONDS:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds from 0 to {MOST_SECONDS:g}")
+    return seconds or None
 
 
 def whole_numbers(text: str) -> list[int]:

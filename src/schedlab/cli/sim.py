@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schedlab.cli.options import time_limit
 from schedlab.config.contract import Subcommands
 from schedlab.config.errors import UserError
 from schedlab.config.runtime.termination import STATUS, Terminated, unwinding
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from schedlab.batsim.running import Inputs
 
 log = logging.getLogger(__name__)
-MOST_SECONDS = 1e6  # of a limit; clocks of the operating system end somewhere above
 SUMMARY = (
     ("jobs", "nb_jobs"),
     ("finished", "nb_jobs_finished"),
@@ -35,9 +35,9 @@ SUMMARY = (
 )
 
 
-def add_sim_commands(groups: Subcommands) -> None:
-    """Add `schedlab sim` with its commands `run` and `serve`."""
-    summary = "simulate batch queues as Batsim does: run, serve"
+def add_sim_commands(groups: Subcommands) -> Subcommands:
+    """Add `schedlab sim` with its commands `run` and `serve`; return what further ones are added to."""
+    summary = "simulate batch queues as Batsim does: run, serve, batsim"
     sim = groups.add_parser("sim", help=summary, description=summary)
     commands = sim.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
@@ -57,7 +57,11 @@ def add_sim_commands(groups: Subcommands) -> None:
         "--batsim", default="batsim", metavar="FILE", help="the binary for --backend batsim (default: batsim on PATH)"
     )
     run.add_argument(
-        "--simulator-limit", type=_limit, default=60.0, metavar="S", help="for each message of a real Batsim; 0: none"
+        "--simulator-limit",
+        type=time_limit,
+        default=60.0,
+        metavar="S",
+        help="for each message of a real Batsim; 0: none",
     )
     run.add_argument("--quiet", action="store_true", help="drop what the scheduler prints and logs")
     run.add_argument(
@@ -79,6 +83,7 @@ def add_sim_commands(groups: Subcommands) -> None:
     )
     serve.add_argument("--anywhere", action="store_true", help="allow an endpoint that other machines can reach")
     serve.set_defaults(run=_serve, traceback=False)
+    return commands
 
 
 def _add_inputs(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +98,9 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
         "--messages", metavar="FILE", help="write the conversation to this file, one JSON object a line"
     )
     parser.add_argument("--energy", action="store_true", help="power states and energy, with their output files")
-    parser.add_argument("--events", metavar="FILE", help="external events, one JSON object a line")
+    parser.add_argument(
+        "--events", action="append", default=[], metavar="FILE", help="external events, one JSON object a line"
+    )
     parser.add_argument(
         "--forward-unknown-events", action="store_true", help="pass external events of unknown types to the scheduler"
     )
@@ -123,7 +130,11 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
         "--control-latency", action="store_true", help="completions reach the scheduler after the network's latency"
     )
     parser.add_argument(
-        "--scheduler-limit", type=_limit, default=60.0, metavar="S", help="for each answer, in s; 0: none (default: 60)"
+        "--scheduler-limit",
+        type=time_limit,
+        default=60.0,
+        metavar="S",
+        help="for each answer, in s; 0: none (default: 60)",
     )
 
 
@@ -185,23 +196,10 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 def _summarised(work: Callable[[], dict[str, float]], arguments: argparse.Namespace) -> int:
-    """Do the work and print its summary; 1 where it fails, 143 where SIGTERM ends it (what it started is ended,
-    too).
-    """
-    from schedlab.batsim.backends.pybatsim_bus import SchedulerFailed
-    from schedlab.batsim.backends.real_batsim import BatsimFailed
-    from schedlab.batsim.errors import ProtocolError, SimulationDeadlock
-
-    try:
-        with unwinding():
-            row = work()
-    except (SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed) as failure:
-        if arguments.traceback and failure.__cause__ is not None:
-            traceback.print_exception(failure.__cause__, file=sys.stderr)
-        print("\n".join(f"error: {line}" for line in str(failure).splitlines()), file=sys.stderr)
-        return 1
-    except Terminated:
-        return STATUS
+    """Do the work and print its summary; returns the exit status."""
+    row: dict[str, float] = {}
+    if status := attempt(lambda: row.update(work()), arguments.traceback):
+        return status
     log.info(
         "wrote %s_jobs.csv, %s_schedule.csv and others; below, times in s, energy in J",
         arguments.export,
@@ -214,13 +212,32 @@ def _summarised(work: Callable[[], dict[str, float]], arguments: argparse.Namesp
     return 0
 
 
+def attempt(work: Callable[[], None], show_traceback: bool = False) -> int:
+    """Do the work; returns 0, 1 where it fails, 143 where SIGTERM ends it (what it started is ended, too)."""
+    from schedlab.batsim.backends.pybatsim_bus import SchedulerFailed
+    from schedlab.batsim.backends.real_batsim import BatsimFailed
+    from schedlab.batsim.errors import ProtocolError, SimulationDeadlock
+
+    try:
+        with unwinding():
+            work()
+    except (SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed) as failure:
+        if show_traceback and failure.__cause__ is not None:
+            traceback.print_exception(failure.__cause__, file=sys.stderr)
+        print("\n".join(f"error: {line}" for line in str(failure).splitlines()), file=sys.stderr)
+        return 1
+    except Terminated:
+        return STATUS
+    return 0
+
+
 def _inputs(arguments: argparse.Namespace) -> Inputs:
     from schedlab.batsim.running import Inputs
     from schedlab.batsim.simulator.options import Options
 
     options = Options(
         energy=arguments.energy,
-        events_file=arguments.events,
+        events_files=tuple(arguments.events),
         forward_unknown_events=arguments.forward_unknown_events,
         dynamic_jobs=arguments.dynamic_jobs,
         acknowledge_dynamic_jobs=arguments.ack_dynamic_jobs,
@@ -244,17 +261,6 @@ def _scheduler_options(text: str) -> dict[str, Any]:
     if not isinstance(options, dict):
         raise UserError("no JSON object", where="--options", expected=expected)
     return options
-
-
-def _limit(text: str) -> float | None:
-    """A limit on the command line: seconds, 0 for none."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= MOST_SECONDS:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds from 0 to {MOST_SECONDS:g}")
-    return seconds or None
 
 
 def _hosts(text: str) -> int:

@@ -1,8 +1,7 @@
 """Routes between the hosts of nested network zones, worked out when they are first asked for.
 
-Section 6 of Batsim's platform files: zones with routing Full, None, Vivaldi, Floyd or Dijkstra, and clusters with a
-  backbone.
-A link is one or two *channels*: each direction of a split-duplex link is a channel of its own.
+Zones with routing Full, None, Vivaldi, Floyd or Dijkstra, and clusters: stars whose hosts have private links to a
+backbone. A link is one or two *channels*: each direction of a split-duplex link is a channel of its own.
 """
 
 from __future__ import annotations
@@ -30,40 +29,42 @@ NO_NETWORK = Route(0.0, ())
 
 @dataclass(slots=True)
 class Channels:
-    """Every channel of a platform: bandwidth in bytes/s, and whether it is shared (a fat pipe gives each task its full
-    bandwidth).
+    """Every channel of a platform: bandwidth in bytes/s, latency in s, and whether it is shared (a fat pipe gives each
+    task its full bandwidth).
     """
 
     bandwidth: list[float] = field(default_factory=list)
+    latency: list[float] = field(default_factory=list)
     shared: list[bool] = field(default_factory=list)
 
-    def add(self, bandwidth: float, shared: bool = True) -> int:
+    def add(self, bandwidth: float, latency: float = 0.0, shared: bool = True) -> int:
         """Add one channel and return its number."""
         self.bandwidth.append(bandwidth)
+        self.latency.append(latency)
         self.shared.append(shared)
         return len(self.bandwidth) - 1
 
 
 @dataclass(slots=True)
 class Link:
-    """A link: the channels of the two directions (the same one unless split-duplex) and its latency in s."""
+    """A link: the channels of the two directions (the same one unless split-duplex)."""
 
     name: str
     up: int
     down: int
-    latency: float
     split: bool
 
 
 @dataclass(slots=True, eq=False)
 class Point:
-    """A host or a router of a zone."""
+    """A host or a router of a zone; `up` and `down` are the channels between a cluster's host and the backbone."""
 
     name: str
     zone: Zone
     router: bool = False
     coordinates: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    up: Link | None = None  # private link of a cluster's host
+    up: tuple[int, ...] = ()
+    down: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -79,7 +80,12 @@ class Edge:
 
 @dataclass(slots=True, eq=False)
 class Zone:
-    """A network zone; `members` are its hosts, routers and child zones by name."""
+    """A network zone; `members` are its hosts, routers and child zones by name.
+
+    backbone   the channel in the middle of a cluster
+    loopback   route of a host to itself where no explicit one says otherwise; None: as to any other host of the cluster
+    regular    all hosts have equal private links, shared with no other host
+    """
 
     name: str
     routing: str
@@ -88,8 +94,16 @@ class Zone:
     properties: dict[str, str] = field(default_factory=dict)
     members: dict[str, Point | Zone] = field(default_factory=dict)
     edges: dict[str, dict[str, Edge]] = field(default_factory=dict)
-    backbone: Link | None = None
-    loopback: Route = NO_NETWORK
+    backbone: int | None = None
+    loopback: Route | None = None
+    regular: bool = False
+
+    def all_properties(self) -> dict[str, str]:
+        """Return the properties of the zone and of those around it; where a name occurs in several, the innermost
+        counts.
+        """
+        outer = self.parent.all_properties() if self.parent is not None else {}
+        return {**outer, **self.properties}
 
     def add_edge(self, edge: Edge, where: str) -> None:
         """Take an explicit route; UserError where one is there already."""
@@ -106,8 +120,8 @@ class Zone:
 class Routes:
     """Routes between points, remembered while there are not too many."""
 
-    def __init__(self, where: str) -> None:
-        self._where = where
+    def __init__(self, channels: Channels, where: str) -> None:
+        self._channels, self._where = channels, where
         self._known: dict[tuple[int, int], Route] = {}
 
     def between(self, source: Point, target: Point) -> Route:
@@ -122,28 +136,36 @@ class Routes:
         return route
 
     def _compute(self, source: Point, target: Point) -> Route:
-        if source is target:
-            return source.zone.loopback
+        if source is target and (loopback := _loopback(source)) is not None:
+            return loopback
         ancestor, source_member, target_member = _common_zone(source, target)
         if ancestor.routing == "Cluster" and isinstance(source_member, Point) and isinstance(target_member, Point):
-            return _cluster_route(ancestor, source_member, target_member)
+            return self._cluster_route(ancestor, source_member, target_member)
         if ancestor.routing == "Vivaldi" and isinstance(source_member, Point) and isinstance(target_member, Point):
             return _vivaldi_route(source_member, target_member)
         latency, here = 0.0, source
         channels: list[int] = []
         for edge in self._path(ancestor, source_member.name, target_member.name):
-            for part in (
-                self.between(here, edge.gateway_source) if here is not edge.gateway_source else NO_NETWORK,
-                edge.route,
-            ):
+            for part in (self._leg(here, edge.gateway_source), edge.route):
                 latency += part.latency
                 channels += part.channels
             here = edge.gateway_target
-        if here is not target:
-            last = self.between(here, target)
-            latency += last.latency
-            channels += last.channels
-        return Route(latency, tuple(channels))
+        last = self._leg(here, target)
+        return Route(latency + last.latency, (*channels, *last.channels))
+
+    def _leg(self, source: Point, target: Point) -> Route:
+        """The way to a gateway or from it. Where a zone with routing Full has none it costs nothing, as in SimGrid."""
+        zone = source.zone
+        left_out = zone is target.zone and zone.routing == "Full" and target.name not in zone.edges.get(source.name, {})
+        return NO_NETWORK if source is target or left_out else self.between(source, target)
+
+    def _cluster_route(self, cluster: Zone, source: Point, target: Point) -> Route:
+        """Up the source's own channels, over the backbone, down the target's; a channel of both is crossed once. The
+        cluster's router has no channels of its own.
+        """
+        backbone = () if cluster.backbone is None else (cluster.backbone,)
+        channels = tuple(dict.fromkeys((*source.up, *backbone, *target.down)))
+        return Route(sum(self._channels.latency[channel] for channel in channels), channels)
 
     def _path(self, zone: Zone, source: str, target: str) -> list[Edge]:
         if zone.routing in ("Floyd", "Dijkstra"):
@@ -180,20 +202,12 @@ def _outer(zone: Zone) -> Zone:
     return zone.parent
 
 
-def _cluster_route(cluster: Zone, source: Point, target: Point) -> Route:
-    """Up the source's own link, over the backbone, down the target's own link; the cluster's router has no link of its
-    own.
-    """
-    latency, channels = 0.0, []
-    if source.up is not None:
-        latency, channels = source.up.latency, [source.up.up]
-    if cluster.backbone is not None:
-        latency += cluster.backbone.latency
-        channels.append(cluster.backbone.up)
-    if target.up is not None:
-        latency += target.up.latency
-        channels.append(target.up.down)
-    return Route(latency, tuple(channels))
+def _loopback(host: Point) -> Route | None:
+    """The route from a host to itself, where that is not the one to any other host of its cluster."""
+    explicit = host.zone.edges.get(host.name, {}).get(host.name)
+    if explicit is not None:
+        return explicit.route
+    return NO_NETWORK if host.zone.loopback is None and host.zone.routing != "Cluster" else host.zone.loopback
 
 
 def _vivaldi_route(source: Point, target: Point) -> Route:

@@ -42,6 +42,7 @@ class JsonSocket:
         self._socket = self._context.socket(getattr(zmq, kind))
         self._socket.linger = 0
         self._zmq = zmq
+        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         try:
             (self._socket.bind if bind else self._socket.connect)(endpoint)
         except zmq.ZMQError as error:
@@ -59,8 +60,14 @@ class JsonSocket:
 
     def close(self) -> None:
         """Close at once; unsent messages are dropped."""
+        self._socket.disable_monitor()
+        self._monitor.close()
         self._socket.close()
         self._context.term()
+
+    def other_side_left(self) -> bool:
+        """True where a connection was closed at the other end and no message of it is left to receive."""
+        return bool(self._monitor.poll(0)) and not self._socket.poll(int(SLICE * 1000))
 
     def send(self, message: dict[str, Any], seconds: float | None) -> None:
         """Send a message. A connected end queues it where the other side is not there yet; a bound one waits for the
@@ -143,14 +150,20 @@ def serve(backend: Backend, socket: JsonSocket, answer_limit: float | None) -> i
     answer_limit   wall-clock seconds for each answer, the first included, for which the scheduler must also be started;
                    None: no limit
 
-    Returns the number of messages. Raises SchedulerFailed where an answer does not come, ProtocolError where one breaks
-    the rules.
+    Returns the number of messages. Raises SchedulerFailed where an answer does not come or the scheduler closes the
+    connection, ProtocolError where an answer breaks the rules.
     """
     count = 0
+
+    def look() -> None:
+        if socket.other_side_left():
+            raise SchedulerFailed(f"the scheduler left at {now:g} s without an answer, at {socket.endpoint}")
+
     while (message := backend.next_message()) is not None:
+        now = message["now"]
         try:
             socket.send(message, answer_limit)
-            answer = socket.receive(answer_limit)
+            answer = socket.receive(answer_limit, look)
         except NoAnswer:
             what = "no scheduler answered" if count == 0 else "the scheduler did not answer the message"
             raise SchedulerFailed(

@@ -190,6 +190,7 @@ def command_line_options(options: Options) -> list[str]:
         "--enable-profile-reuse": options.profile_reuse,
         "--forward-profiles-on-submission": options.forward_profiles,
         "--enable-compute-sharing": options.compute_sharing,
+        "--disable-storage-sharing": not options.storage_sharing,
         "--mmax-workload": options.mmax_workload,
     }
     arguments = [
@@ -198,8 +199,10 @@ def command_line_options(options: Options) -> list[str]:
         "-m",
         options.master_host,
     ]
-    if options.events_file is not None:
-        arguments += ["--events", str(Path(options.events_file).resolve())]
+    for file in options.events_files:
+        arguments += ["--events", str(Path(file).resolve())]
+    for host, role in options.roles.items():
+        arguments += ["-r", f"{host}:{role}"]
     if options.mmax:
         arguments += ["--mmax", str(options.mmax)]
     if options.scheduler_config:
@@ -229,6 +232,12 @@ def check_version(binary: str) -> None:
         raise UserError(
             f"'{binary} --version' does not work: {error}", expected="a Batsim binary, 3.1 to 4.2"
         ) from error
+    if "schedlab" in answer.stdout:
+        raise UserError(
+            f"{binary} is the embedded simulator itself",
+            expected="a Batsim binary, 3.1 to 4.2",
+            remedy="name its path with --batsim, or use --backend embedded",
+        )
     match = re.search(r"(\d+)\.(\d+)(?:\.\d+)?", answer.stdout)
     if match is None:
         log.warning("%s does not tell its version (%r); trying it", binary, answer.stdout.strip()[:80])

@@ -22,15 +22,15 @@ CONSUMED_ENERGY_HEADER = "time,energy,event_type,wattmin,epower\n"
 
 
 class Outputs:
-    """Files `PREFIX_jobs.csv`, `_schedule.csv`, `_machine_states.csv` and, with energy, `_consumed_energy.csv` and
-    `_pstate_changes.csv`.
+    """Files `PREFIX_jobs.csv`, `_schedule.csv`, `_machine_states.csv` (unless left out) and, with energy,
+    `_consumed_energy.csv` and `_pstate_changes.csv`.
 
     A context manager: rows go to temporary files; `commit` (called by the simulation at its end) puts them in place,
     and leaving the block without it removes them. Rows are written at once, so a finished job takes no memory.
     """
 
-    def __init__(self, prefix: Path | str) -> None:
-        self._prefix = prefix
+    def __init__(self, prefix: Path | str, machine_states: bool = True) -> None:
+        self._prefix, self._with_machine_states = prefix, machine_states
         self._stack = ExitStack()
         self._files: dict[str, TextIO] = {}
 
@@ -38,12 +38,13 @@ class Outputs:
         """Begin the files; called by the simulation."""
         self._begin("schedule", "")  # first in, last out: the summary gets its name when all others have theirs
         self._begin("jobs", JOBS_HEADER)
-        self._begin("machine_states", MACHINE_STATES_HEADER)
+        if self._with_machine_states:
+            self._begin("machine_states", MACHINE_STATES_HEADER)
         if energy:
             self._begin("pstate_changes", PSTATE_CHANGES_HEADER)
             self._begin("consumed_energy", CONSUMED_ENERGY_HEADER)
         self._write_job = self._files["jobs"].write
-        self._write_machine_states = self._files["machine_states"].write
+        self._write_machine_states = self._files["machine_states"].write if self._with_machine_states else len
 
     def job(self, row: str) -> None:
         """Write the row of a finished or rejected job."""

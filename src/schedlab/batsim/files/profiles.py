@@ -7,14 +7,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from schedlab.batsim.errors import UnsupportedProfile
 from schedlab.batsim.files.json_values import number, text_value, whole_number
+from schedlab.batsim.files.usage_trace import Steps, read_usage_trace
 from schedlab.config.errors import UserError, did_you_mean
 
 _LEAST, _MOST = 1e-20, 1e30  # flop or bytes; beyond these, ratios of quantities leave the range of floats
-_NOT_SIMULATED = ("smpi", "usage_trace")
+NOT_SIMULATED = {"smpi": "use a real Batsim, or write the job as profiles of the type parallel in a composed one"}
+"""Types of profiles that are not simulated, and what is possible instead."""
 
 
 @dataclass(slots=True, eq=False)
@@ -86,6 +89,18 @@ class Staging(Profile):
 
 
 @dataclass(slots=True, eq=False)
+class UsageTrace(Profile):
+    """Each executor goes through its `steps`, whatever the others do; the profile is over with the last of them."""
+
+    steps: tuple[Steps, ...]
+
+    @property
+    def width(self) -> int | None:
+        """One executor for each trace."""
+        return len(self.steps)
+
+
+@dataclass(slots=True, eq=False)
 class Send(Profile):
     """Sends `message` to the scheduler, then takes `seconds`."""
 
@@ -129,27 +144,27 @@ class Composed(Profile):
         return self.sequence
 
 
-def parse_profile(name: str, data: Any, where: str) -> Profile:
+def parse_profile(name: str, data: Any, where: str, folder: Path | None = None) -> Profile:
     """Return the profile that a JSON object describes; UserError naming the field, UnsupportedProfile for types not
-    simulated.
+    simulated. Files that it names are looked for in `folder`; None: there is none.
     """
     if not isinstance(data, dict):
         raise UserError("is no object", where=where, expected='an object such as {"type": "delay", "delay": 5}')
     kind = data.get("type")
-    if kind in _NOT_SIMULATED:
+    if isinstance(kind, str) and kind in NOT_SIMULATED:
         raise UnsupportedProfile(
             f"profiles of type '{kind}' are not simulated",
             where=where,
-            expected="one of " + ", ".join(_PARSERS),
-            remedy="use a real Batsim",
+            expected="one of " + ", ".join(PROFILE_TYPES),
+            remedy=NOT_SIMULATED[kind],
         )
-    parser = _PARSERS.get(kind) if isinstance(kind, str) else None
-    if parser is None:
-        raise UserError(
-            f"type is {kind!r:.60}", where=where, expected="a type of profile", remedy=did_you_mean(str(kind), _PARSERS)
-        )
+    if kind not in PROFILE_TYPES:
+        remedy = did_you_mean(str(kind), PROFILE_TYPES)
+        raise UserError(f"type is {kind!r:.60}", where=where, expected="a type of profile", remedy=remedy)
     ret = whole_number(data.get("ret", 0), f"{where}, ret", "a whole number", least=-(2**31))
-    return parser(name, data, ret, where)
+    if kind == "usage_trace":
+        return _usage_trace(name, data, ret, where, folder)
+    return _PARSERS[kind](name, data, ret, where)
 
 
 def link_profiles(profiles: Mapping[str, Profile], where: Callable[[str], str]) -> None:
@@ -167,7 +182,7 @@ def link_profiles(profiles: Mapping[str, Profile], where: Callable[[str], str]) 
 
 def computes(profiles: Mapping[str, Profile]) -> bool:
     """Tell whether some profile computes, so that the hosts' speeds matter."""
-    amounts = (getattr(profile, "cpu", 0.0) for profile in profiles.values())
+    amounts = (getattr(profile, "cpu", isinstance(profile, UsageTrace)) for profile in profiles.values())
     return any(any(amount) if isinstance(amount, tuple) else amount for amount in amounts)
 
 
@@ -271,14 +286,24 @@ def _composed(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:
 
 def _shared_storage(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:
     storage = text_value(data.get("storage", "pfs"), f"{where}, storage", "the label of a storage host")
+    if "bytes_to_read" not in data and "bytes_to_write" not in data:
+        raise UserError("lacks bytes_to_read and bytes_to_write", where=where, expected="one of them or both")
+    volumes = {"bytes_to_read": 0.0, "bytes_to_write": 0.0, **data}
     return SharedStorage(
-        name, data, ret, _amount(data, "bytes_to_read", where), _amount(data, "bytes_to_write", where), storage
+        name, data, ret, _amount(volumes, "bytes_to_read", where), _amount(volumes, "bytes_to_write", where), storage
     )
 
 
 def _staging(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:
     ends = (text_value(data.get(key), f"{where}, {key}", "the label of a storage host") for key in ("from", "to"))
     return Staging(name, data, ret, _amount(data, "nb_bytes", where), *ends)
+
+
+def _usage_trace(name: str, data: dict[str, Any], ret: int, where: str, folder: Path | None) -> Profile:
+    file = text_value(data.get("trace"), f"{where}, trace", "a file, relative to that of the workload")
+    if folder is None:
+        raise UserError("is no profile of a workload file", where=where, expected="a type that names no file")
+    return UsageTrace(name, data, ret, read_usage_trace(folder / file))
 
 
 def _send(name: str, data: dict[str, Any], ret: int, where: str) -> Profile:
@@ -318,3 +343,4 @@ _PARSERS: dict[str, Callable[[str, dict[str, Any], int, str], Profile]] = {
     "send": _send,
     "recv": _receive,
 }
+PROFILE_TYPES = (*_PARSERS, "usage_trace")

@@ -67,7 +67,10 @@ def parse_workload(text: str, name: str, where: str) -> Workload:
         if not isinstance(data.get(key), kind):
             raise UserError("is missing or of another kind", where=f"{where}: {key}", expected=described)
     nb_res = whole_number(data.get("nb_res"), f"{where}: nb_res", "the number of hosts, above 0", least=1)
-    profiles = {key: parse_profile(key, value, _profile_place(where, key)) for key, value in data["profiles"].items()}
+    profiles = {
+        key: parse_profile(key, value, _profile_place(where, key), Path(where).parent)
+        for key, value in data["profiles"].items()
+    }
     link_profiles(profiles, lambda key: _profile_place(where, key))
     jobs: dict[str, Job] = {}
     widths: dict[str, dict[str, int]] = {}
@@ -169,13 +172,23 @@ class ExternalEvent:
     json: dict[str, Any]
 
 
-def read_events(path: Path | str, nb_machines: int) -> list[ExternalEvent]:
-    """Read a file of external events, in order of their dates; UserError naming the line."""
+def read_events(path: Path | str, nb_machines: int, forward_unknown: bool) -> list[ExternalEvent]:
+    """Read a file of external events, in order of their dates; UserError naming the line, also for an event of an
+    unknown type that is not to be forwarded.
+    """
     path = Path(path)
     events = []
     for index, line in enumerate(read_text(path, "a file of one JSON object a line").split("\n"), start=1):
         if line.strip():
-            events.append(_event(line, f"{path}: line {index}", nb_machines))
+            event = _event(line, f"{path}: line {index}", nb_machines)
+            if event.kind not in MACHINE_EVENTS and not forward_unknown:
+                raise UserError(
+                    f"'{event.kind}' is unknown",
+                    where=f"{path}: line {index}, type",
+                    expected=" or ".join(MACHINE_EVENTS),
+                    remedy="or forward unknown events to the scheduler (--forward-unknown-events)",
+                )
+            events.append(event)
     return sorted(events, key=lambda event: event.timestamp)
 
 

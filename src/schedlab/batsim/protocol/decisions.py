@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from schedlab.batsim.errors import ProtocolError
-from schedlab.batsim.files.profiles import Composed, Delay, Receive, Send
+from schedlab.batsim.files.profiles import Composed, Delay, Receive, Send, UsageTrace
 from schedlab.batsim.files.workload import accepts_any_size
 from schedlab.batsim.protocol.messages import date_of
 from schedlab.batsim.resource_set import ResourceSet, from_mask, parse_resources
@@ -129,7 +129,7 @@ class Decisions:
                 expected="as many parts as the job's",
             )
         for part in parts:
-            if isinstance(part, Composed | Delay | Send | Receive) or part.width not in (None, len(hosts)):
+            if isinstance(part, Composed | Delay | Send | Receive | UsageTrace) or part.width not in (None, len(hosts)):
                 raise ProtocolError(
                     f"profile '{part.name}' is no parallel task on {len(hosts)} resources",
                     event,

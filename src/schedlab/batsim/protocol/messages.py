@@ -13,7 +13,7 @@ from schedlab.batsim.errors import ProtocolError
 from schedlab.batsim.files.profiles import used_profiles
 from schedlab.batsim.files.workload import Workload
 from schedlab.batsim.simulator.options import Options
-from schedlab.platforms.batsim_xml import Host
+from schedlab.platforms.platform import Host
 
 
 def begin_data(
@@ -30,7 +30,7 @@ def begin_data(
         "nb_compute_resources": computing,
         "nb_storage_resources": storing,
         "allow_compute_sharing": options.compute_sharing,
-        "allow_storage_sharing": True,
+        "allow_storage_sharing": options.storage_sharing,
         "config": {
             "redis-enabled": False,
             "redis-hostname": "127.0.0.1",
@@ -60,7 +60,7 @@ def _resource(number: int, host: Host, sleeping: bool) -> dict[str, Any]:
         "name": host.name,
         "state": "sleeping" if sleeping else "idle",
         "properties": {"role": "", **host.properties},
-        "zone_properties": dict(host.point.zone.properties),
+        "zone_properties": host.point.zone.all_properties(),
     }
 
 

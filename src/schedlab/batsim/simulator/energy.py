@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from schedlab.config.errors import UserError
-from schedlab.platforms.batsim_xml import Host
+from schedlab.platforms.platform import Host
 
 POWER_PROPERTIES = ("wattage_per_state", "watt_per_state")  # the second is what files before SimGrid 3.28 have
 
@@ -35,7 +35,8 @@ class EnergyMeter:
             if key not in known:
                 known[key] = np.array([(idle, epsilon, full - epsilon) for idle, epsilon, full in _powers(host, where)])
             self._states[number, : len(host.speeds), :3] = known[key]
-            self._states[number, : len(host.speeds), 3] = [speed * host.cores for speed in host.speeds]
+            flops = [speed * host.cores or 1.0 for speed in host.speeds]  # a speed of 0 is one to sleep at
+            self._states[number, : len(host.speeds), 3] = flops
         self._cores = [host.cores for host in hosts]
         self._idle, self._epsilon, self._range, self._full_flops = (np.zeros(count) for _ in range(4))
         self._used, self._power, self._energy = (np.zeros(count) for _ in range(3))

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from schedlab.batsim.files.profiles import Composed, Delay, Profile, Receive, Send
+from schedlab.batsim.errors import ProtocolError
+from schedlab.batsim.files.profiles import Composed, Delay, Profile, Receive, Send, UsageTrace
 from schedlab.batsim.resource_set import ResourceSet
 from schedlab.batsim.simulator.agenda import Agenda, Turn, tolerance
 from schedlab.batsim.simulator.energy import EnergyMeter
-from schedlab.batsim.simulator.live_job import FAILED, KILLED, RUNNING, SUCCESS, WALLTIME_REACHED, LiveJob
+from schedlab.batsim.simulator.live_job import FAILED, KILLED, RUNNING, SUCCESS, WALLTIME_REACHED, LiveJob, Rank
 from schedlab.batsim.simulator.machines import Machines
 from schedlab.batsim.simulator.records import Records
 from schedlab.batsim.simulator.task_building import TaskBuilder, is_void
@@ -75,6 +76,9 @@ class Execution:
         now = self._agenda.now
         job.token += 1
         self._drop_task(job)
+        for rank in job.ranks or ():
+            rank.token += 1
+            self._drop_task(rank)
         job.state, job.return_code, job.finish = state, return_code, now
         job.frames = []
         self._machines.end_job(job.alloc, job.start, now)
@@ -128,6 +132,8 @@ class Execution:
             return profile.return_code
         if isinstance(profile, Receive):
             return self._receive(job, profile)
+        if isinstance(profile, UsageTrace):
+            return self._begin_ranks(job, profile)
         task = self._builder.build(job, profile)
         if task.is_empty:
             return profile.return_code
@@ -138,6 +144,36 @@ class Execution:
         else:
             self._work(job)
         return None
+
+    def _begin_ranks(self, job: LiveJob, profile: UsageTrace) -> int | None:
+        """Let each executor begin its trace; return the return code where none has anything to do."""
+        hosts = list(job.alloc) if job.executors is None else job.executors
+        if len(set(hosts)) < len(profile.steps):
+            what = f"job '{job.job.id}' has {len(profile.steps)} executors of a usage trace on {len(set(hosts))} hosts"
+            raise ProtocolError(what, expected="a host for each")
+        job.ranks = [Rank(job, host, steps) for host, steps in zip(hosts, profile.steps, strict=True)]
+        begun = [self._next_step(rank) for rank in job.ranks]
+        if not any(begun):
+            job.ranks = None
+            return profile.return_code
+        job.token += 1
+        if job.deadline < math.inf:
+            self._agenda.at(job.deadline, Turn.SWITCH, self._out_of_time, job, job.token)  # after a last step's end
+        return None
+
+    def _next_step(self, rank: Rank) -> bool:
+        """Let an executor begin its next step that takes time; False where there is none."""
+        while rank.steps:
+            usage, flops = rank.steps.popleft()
+            if flops > 0:
+                rank.task = self._builder.share_of_cores(rank.host, usage, flops)
+                rank.task.owner = rank
+                self._start(rank.task)
+                return True
+        return False
+
+    def _out_of_time(self, job: LiveJob) -> None:
+        self.end(job, WALLTIME_REACHED, _STOPPED)
 
     def _next(self, job: LiveJob, code: int) -> Profile | None:
         """Return what comes after a leaf that ended with `code`; the job ends where nothing does, or no time is left
@@ -206,16 +242,17 @@ class Execution:
 
     def _work(self, job: LiveJob) -> None:
         """The latency of a job's task is over."""
-        now = self._agenda.now
-        task = job.task
-        if task.latency > 0 and self._expired(job):
+        if job.task.latency > 0 and self._expired(job):
             self.end(job, WALLTIME_REACHED, _STOPPED)
             return
-        self._pool.start(task, now)
+        self._start(job.task)
+
+    def _start(self, task: Task) -> None:
+        self._pool.start(task, self._agenda.now)
         if task.component is None:
             self._plan_tasks([task])
         else:
-            job.token += 1
+            task.owner.token += 1
 
     def _plan_tasks(self, tasks: list[Task]) -> None:
         for task in tasks:
@@ -223,19 +260,24 @@ class Execution:
                 self._use(task)
             self._plan(task.owner, task.finish, Turn.TASK, self._worked)
 
-    def _worked(self, job: LiveJob) -> None:
+    def _worked(self, owner: Any) -> None:
+        """A task is over, or its job's time."""
         now = self._agenda.now
-        if job.task.finish > now + tolerance(now):
-            self.end(job, WALLTIME_REACHED, _STOPPED)
+        if owner.task.finish > now + tolerance(now):
+            self.end(owner, WALLTIME_REACHED, _STOPPED)
             return
-        self._drop_task(job)
-        self._continue(job)
+        self._drop_task(owner)
+        if isinstance(owner, LiveJob):
+            self._continue(owner)
+        elif not self._next_step(owner) and all(rank.task is None for rank in owner.job.ranks):
+            owner.job.ranks = None
+            self._continue(owner.job)
 
-    def _drop_task(self, job: LiveJob) -> None:
-        task = job.task
+    def _drop_task(self, owner: LiveJob | Rank) -> None:
+        task = owner.task
         if task is None:
             return
-        job.task = None
+        owner.task = None
         if self._pool.stop(task, self._agenda.now) and self._meter is not None and len(task.hosts):
             self._use(task)
 
@@ -246,7 +288,7 @@ class Execution:
         assert self._meter is not None
         self._meter.use(compute_hosts, flops, now)
 
-    def _plan(self, job: LiveJob, date: float, turn: Turn, action: Callable[[LiveJob], None]) -> None:
+    def _plan(self, job: Any, date: float, turn: Turn, action: Callable[[Any], None]) -> None:
         """Plan what happens to a job next, or at its walltime if that comes first; what was planned before is void."""
         job.token += 1
         date = min(date, job.deadline)

@@ -8,6 +8,7 @@ from collections import deque
 from typing import Any
 
 from schedlab.batsim.files.profiles import Composed, Delay, Profile, Receive, Send
+from schedlab.batsim.files.usage_trace import Steps
 from schedlab.batsim.files.workload import SEPARATOR, Job
 from schedlab.batsim.resource_set import EMPTY, ResourceSet
 
@@ -32,8 +33,8 @@ class LiveJob:
 
     __slots__ = (
         "alloc", "deadline", "energy", "executors", "extra_profile", "finish", "frames", "job", "kill_requested",
-        "leaf", "leaf_since", "messages", "metadata", "out_of_time", "return_code", "start", "state", "storage",
-        "submission", "task", "token",
+        "leaf", "leaf_since", "messages", "metadata", "out_of_time", "ranks", "return_code", "start", "state",
+        "storage", "submission", "task", "token",
     )  # fmt: skip
 
     def __init__(self, job: Job, submission: float) -> None:
@@ -45,6 +46,7 @@ class LiveJob:
         self.frames: list[list[Any]] = []
         self.leaf: Any = None  # a Profile while it runs
         self.task: Any = None  # a Task while one is in progress
+        self.ranks: list[Rank] | None = None  # executors of a usage trace while one is in progress
         self.messages: deque[str] | None = None
         self.metadata = ""
         self.start = self.finish = math.nan
@@ -66,6 +68,8 @@ class LiveJob:
         assert leaf is not None
         if self.task is not None:
             done = self.task.progress(now)
+        elif self.ranks:
+            done = sum(rank.progress(now) for rank in self.ranks) / len(self.ranks)
         elif isinstance(leaf, Delay | Send) and leaf.seconds > 0:
             done = min(1.0, (now - self.leaf_since) / leaf.seconds)
         else:
@@ -95,6 +99,28 @@ class LiveJob:
             f"{waiting:.6f},"
             f'{turnaround:.6f},{turnaround / runtime:.6f},{self.alloc},{self.energy:.6f},"{metadata}"\n'
         )
+
+
+class Rank:
+    """An executor of a job's usage trace: its `host`, the `steps` before it, and the `task` in progress (None: it is
+    over).
+    """
+
+    __slots__ = ("deadline", "flops", "host", "job", "steps", "task", "token")
+
+    def __init__(self, job: LiveJob, host: int, steps: Steps) -> None:
+        self.job, self.host, self.steps = job, host, deque(steps)
+        self.flops = sum(flops for _, flops in steps)
+        self.task: Any = None
+        self.token, self.deadline = 0, math.inf  # the job's own deadline ends them all
+
+    def progress(self, now: float) -> float:
+        """Return the share of the flop done, 0 to 1."""
+        if self.task is None:
+            return 1.0
+        left = sum(flops for _, flops in self.steps)
+        left += self.task.flops / self.task.cores * (1.0 - self.task.progress(now))
+        return float(1.0 - left / self.flops)
 
 
 def _cell(text: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from schedlab.batsim.resource_set import ResourceSet
 from schedlab.config.errors import UserError
-from schedlab.platforms.batsim_xml import Host
+from schedlab.platforms.platform import Host
 
 ALMOST_NOTHING = 1e-6
 """Share of a host's fastest pstate up to which another pstate is a mark (as an idle one is), not a speed."""
@@ -58,7 +58,10 @@ class Machines:
         self._states = [State.IDLE] * len(hosts)
         self._since = np.zeros(len(hosts))
         self._followed = self.everyone if sharing else 0
+        self._exclusive_storage = self._held = 0
         self.counts[State.IDLE] = len(hosts)
+        if sleeping:
+            _refuse_still_pstates(hosts, self.sleep_states, where)
         for number, pstate in enumerate(self.pstates):
             if pstate in self.sleep_states[number]:
                 self._set(number, State.SLEEPING, 0.0)
@@ -68,6 +71,7 @@ class Machines:
         """Say why a job cannot start on these hosts; empty where it can."""
         for mask, reason in (
             (0 if self.sharing else self.busy, "computes another job"),
+            (self._held, "is used by another job"),
             (self.unavailable, "is unavailable"),
             (self.asleep, "sleeps"),
             (self.switching, "is switching its pstate"),
@@ -75,6 +79,10 @@ class Machines:
             if mask & hosts.mask:
                 return f"resource {_lowest(mask & hosts.mask)} {reason}"
         return ""
+
+    def forbid_sharing(self, resources: ResourceSet) -> None:
+        """Let those of `resources` that only store be in one job's allocation at a time."""
+        self._exclusive_storage = resources.mask & ~self.everyone
 
     def still(self) -> int:
         """Return how many hosts are awake in a pstate that computes next to nothing (ALMOST_NOTHING)."""
@@ -90,6 +98,7 @@ class Machines:
         """Let a job occupy hosts."""
         mask = hosts.mask & self.everyone
         self.busy |= mask
+        self._held |= hosts.mask & self._exclusive_storage
         followed = mask & self._followed
         for number in _numbers(followed):
             self._jobs_on[number] += 1
@@ -120,6 +129,7 @@ class Machines:
                 if self._states[number] != State.UNAVAILABLE:
                     self._set(number, State.IDLE, now)
         self.busy &= ~freed
+        self._held &= ~hosts.mask
 
     def make_unavailable(self, hosts: ResourceSet, now: float) -> None:
         """Refuse new jobs on hosts; running ones go on."""
@@ -213,8 +223,8 @@ def _falling(states: dict[int, SleepState]) -> set[int]:
 
 def _sleep_states(host: Host, where: str) -> dict[int, SleepState]:
     """Read `sleep_pstates`: `sleep:off:on` triples of pstates, separated by commas."""
-    text = host.properties.get("sleep_pstates")
-    if text is None:
+    text = host.properties.get("sleep_pstates", "")
+    if not text.strip():
         return {}
     states = {}
     for triple in text.split(","):
@@ -230,3 +240,15 @@ def _sleep_states(host: Host, where: str) -> dict[int, SleepState]:
         asleep, falling, waking = map(int, parts)
         states[asleep] = SleepState(asleep, falling, waking)
     return states
+
+
+def _refuse_still_pstates(hosts: Sequence[Host], sleep_states: list[dict[int, SleepState]], where: str) -> None:
+    """A pstate of speed 0 is one to sleep in: computing and switching need time, which is work divided by speed."""
+    for host, sleeps in zip(hosts, sleep_states, strict=True):
+        for pstate, speed in enumerate(host.speeds):
+            if not speed and pstate not in sleeps:
+                raise UserError(
+                    f"is 0 in pstate {pstate}, which is none to sleep in",
+                    where=f"{where}: host '{host.name}', speed",
+                    expected="a positive speed",
+                )

@@ -4,12 +4,14 @@ work.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from schedlab.batsim.simulator.tasks import NO_HOSTS, Task
-from schedlab.platforms.batsim_xml import Host, Platform
+from schedlab.config.errors import UserError
+from schedlab.platforms.platform import Host, Platform
 
 
 class Network:
@@ -19,8 +21,11 @@ class Network:
         self._platform, self._hosts, self._ignore = platform, hosts, ignore
 
     def latency(self, source: Host, target: Host) -> float:
-        """Return the latency in s from one host to another."""
-        return 0.0 if self._ignore else self._platform.route(source, target).latency
+        """Return the latency in s from one host to another; 0 where no route joins them, as in SimGrid."""
+        try:
+            return 0.0 if self._ignore else self._platform.route(source, target).latency
+        except UserError:
+            return 0.0
 
     def homogeneous(self, executors: Sequence[int], cpu: float, com: float) -> Task:
         """Every executor computes `cpu` flop and sends `com` bytes to each other one; executor k runs on host
@@ -32,6 +37,13 @@ class Network:
             volumes, latency = self._exchange(executors, com, distinct) if exchanges else ({}, 0.0)
             return self._task(executors, [cpu] * len(executors), volumes, latency)
         return Task(np.array(executors, np.int64), cpu) if cpu > 0 and executors else Task(NO_HOSTS, 0.0)
+
+    def share_of_cores(self, host: int, usage: float, flops: float) -> Task:
+        """A share of a host's cores, rounded to whole ones and at least one, computes `flops` flop each."""
+        cores = max(1, math.floor(usage * self._hosts[host].cores + 0.5))
+        task = Task(np.array([host]), cores * flops)
+        task.cores = cores
+        return task
 
     def matrix(self, executors: Sequence[int], cpu: Sequence[float], com: Sequence[float]) -> Task:
         """Executor i computes `cpu[i]` flop and sends `com[i * n + j]` bytes to executor j."""
@@ -51,24 +63,19 @@ class Network:
         return route.latency
 
     def _exchange(self, executors: Sequence[int], com: float, distinct: bool) -> tuple[dict[int, float], float]:
-        """Return bytes per channel and the largest latency of an all-to-all exchange; in one cluster without looking at
-        each pair.
+        """Return bytes per channel and the largest latency of an all-to-all exchange; in one regular cluster without
+        looking at each pair.
         """
         points = [self._hosts[host].point for host in executors]
         zone = points[0].zone
         volumes: dict[int, float] = {}
-        if (
-            distinct
-            and zone.routing == "Cluster"
-            and all(point.zone is zone and point.up is not None for point in points)
-        ):
+        if distinct and zone.regular and all(point.zone is zone for point in points):
             others = len(points) - 1
-            for link in (point.up for point in points):
-                assert link is not None
-                for channel in (link.up, link.down):
+            for point in points:
+                for channel in (*point.up, *point.down):
                     volumes[channel] = volumes.get(channel, 0.0) + com * others
             if zone.backbone is not None:
-                volumes[zone.backbone.up] = com * others * len(points)
+                volumes[zone.backbone] = com * others * len(points)
             return volumes, self._platform.route(self._hosts[executors[0]], self._hosts[executors[1]]).latency
         latency = 0.0
         for i, source in enumerate(executors):

@@ -19,7 +19,7 @@ from schedlab.batsim.files.profiles import computes
 from schedlab.batsim.files.workload import MACHINE_EVENTS, ExternalEvent, Job, Workload, read_events
 from schedlab.batsim.protocol.decisions import Decisions
 from schedlab.batsim.protocol.messages import begin_data, checked_events
-from schedlab.batsim.resource_set import ResourceSet
+from schedlab.batsim.resource_set import ResourceSet, from_mask
 from schedlab.batsim.simulator.agenda import Agenda, Mailbox, Source, Turn
 from schedlab.batsim.simulator.energy import EnergyMeter
 from schedlab.batsim.simulator.execution import Execution
@@ -33,7 +33,7 @@ from schedlab.batsim.simulator.registry import Registry
 from schedlab.batsim.simulator.task_building import TaskBuilder
 from schedlab.batsim.simulator.tasks import TaskPool
 from schedlab.config.errors import UserError
-from schedlab.platforms.batsim_xml import Host, Platform
+from schedlab.platforms.platform import Host, Platform
 
 
 class Simulation:
@@ -52,16 +52,21 @@ class Simulation:
             raise UserError(
                 f"two workloads have the same name: {', '.join(names)}", where="workloads", expected="each name once"
             )
+        platform = platform.with_roles(options.roles)
         compute_hosts = _first_hosts(platform.compute_hosts(options.master_host), workloads, options)
         storage_hosts = platform.storage_hosts(options.master_host)
         self.options = options
-        self._hosts, self._master = [*compute_hosts, *storage_hosts], platform.host(options.master_host)
+        self._hosts, self._master = [*compute_hosts, *storage_hosts], platform.master(options.master_host)
         self.nb_resources = len(self._hosts)
-        events = None if options.events_file is None else read_events(options.events_file, len(compute_hosts))
+        events = [
+            read_events(path, len(compute_hosts), options.forward_unknown_events) for path in options.events_files
+        ]
 
         self.agenda = Agenda()
         self._mailbox = Mailbox(self.agenda)
         self.machines = Machines(compute_hosts, options.compute_sharing, options.energy, platform.where)
+        if not options.storage_sharing:
+            self.machines.forbid_sharing(from_mask((1 << self.nb_resources) - 1))
         self.still_hosts = self.machines.still() if any(computes(workload.profiles) for workload in workloads) else 0
         self.meter = EnergyMeter(compute_hosts, platform.where) if options.energy else None
         self.registry = Registry(workloads, options.dynamic_jobs and not options.profile_reuse)
@@ -87,7 +92,7 @@ class Simulation:
         self.registration_finished = not options.dynamic_jobs
         self._sources = self._static_sources(workloads, events)
         self._submitting = len(workloads)
-        self._events_pending = events is not None
+        self._events_pending = len(events)
         self._scheduler_ready, self._awaiting_answer = True, False
         self._ended = self._over = False
         self._stamp = (-1.0, 0.0)
@@ -148,6 +153,10 @@ class Simulation:
     def schedule(self) -> dict[str, float]:
         """Return the numbers of `_schedule.csv` so far, by column."""
         return self.records.totals()
+
+    def write_outputs(self) -> None:
+        """Write the output files of what ran so far, for a simulation that goes no further."""
+        self.records.commit()
 
     def tell(self, kind: str, data: dict[str, Any]) -> None:
         """Add an event to the next message."""
@@ -225,7 +234,7 @@ class Simulation:
     def _ready(self, _: Any) -> None:
         self._scheduler_ready = True
 
-    def _static_sources(self, workloads: Sequence[Workload], events: list[ExternalEvent] | None) -> list[Source]:
+    def _static_sources(self, workloads: Sequence[Workload], events: list[list[ExternalEvent]]) -> list[Source]:
         agenda, mailbox = self.agenda, self._mailbox
         sources = [
             Source(
@@ -239,10 +248,10 @@ class Simulation:
             )
             for workload in workloads
         ]
-        if events is not None:
+        for listed in events:
             sources.append(
                 Source(
-                    events,
+                    listed,
                     lambda event: event.timestamp,
                     agenda,
                     Turn.EXTERNAL_EVENT,
@@ -274,12 +283,13 @@ class Simulation:
                 )
                 change(event.resources, self.agenda.now)
                 self.tell("NOTIFY", {"type": f"event_{event.kind}", "resources": str(event.resources)})
-            elif self.options.forward_unknown_events:
+            else:
                 self.tell("NOTIFY", self._fresh(event.json))
 
     def _events_done(self, _: Any) -> None:
-        self._events_pending = False
-        self.tell("NOTIFY", {"type": "no_more_external_event_to_occur"})
+        self._events_pending -= 1
+        if not self._events_pending:
+            self.tell("NOTIFY", {"type": "no_more_external_event_to_occur"})
 
     def _call(self, _: Any) -> None:
         self.pending_timers -= 1
@@ -341,11 +351,18 @@ class Simulation:
 
 
 def _first_hosts(hosts: list[Host], workloads: Sequence[Workload], options: Options) -> list[Host]:
-    """The compute hosts that the options leave in use."""
-    limits = [options.mmax] if options.mmax > 0 else []
+    """The compute hosts that the options leave in use; UserError where there are fewer."""
+    limits = [(options.mmax, "mmax")] if options.mmax > 0 else []
     if options.mmax_workload and workloads:
-        limits.append(max(workload.nb_res for workload in workloads))
-    return hosts[: min(limits)] if limits else hosts
+        largest = max(workloads, key=lambda workload: workload.nb_res)
+        limits.append((largest.nb_res, f"mmax_workload ({largest.path}: nb_res)"))
+    if not limits:
+        return hosts
+    limit, where = min(limits)
+    if limit > len(hosts):
+        expected = f"at most {len(hosts)}, as many as the platform has"
+        raise UserError(f"asks for {limit} compute hosts", where=where, expected=expected)
+    return hosts[:limit]
 
 
 def _copy(value: Any, rounding: bool) -> Any:

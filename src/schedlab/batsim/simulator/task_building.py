@@ -39,6 +39,10 @@ class TaskBuilder:
             hosts, cpu, com = _side_by_side((hosts, cpu, com), self._demand(job, extra, extra_hosts))
         return self._network.matrix(hosts, cpu, com)
 
+    def share_of_cores(self, host: int, usage: float, flops: float) -> Task:
+        """Return the task of one step of a usage trace."""
+        return self._network.share_of_cores(host, usage, flops)
+
     def _demand(
         self, job: LiveJob, profile: Profile, executors: Sequence[int]
     ) -> tuple[list[int], list[float], list[float]]:

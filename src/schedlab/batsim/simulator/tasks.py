@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from schedlab.batsim.simulator.sharing import fill
-from schedlab.platforms.batsim_xml import Host
+from schedlab.platforms.platform import Host
 from schedlab.platforms.routes import Channels
 
 NO_HOSTS = np.empty(0, np.int64)
@@ -23,14 +23,14 @@ _NO_WEIGHT = np.empty(0)
 class Task:
     """One parallel task.
 
-    `flops` on each of `hosts` (numbers, each once); `channels` with `bytes` on each; `latency` in s before any work is
-    done; `bound` the largest rate its hosts and unshared channels allow, `left` the share of work still to do at date
-    `since`.
+    `flops` on each of `hosts` (numbers, each once), by so many `cores` of it; `channels` with `bytes` on each;
+    `latency` in s before any work is done; `bound` the largest rate its hosts and unshared channels allow, `left` the
+    share of work still to do at date `since`.
     """
 
     __slots__ = (
-        "bound", "bytes", "channel_bound", "channels", "component", "finish", "flops", "hosts", "latency", "left",
-        "owner", "rate", "resources", "since", "weights",
+        "bound", "bytes", "channel_bound", "channels", "component", "cores", "finish", "flops", "hosts", "latency",
+        "left", "owner", "rate", "resources", "since", "weights",
     )  # fmt: skip
 
     def __init__(
@@ -40,6 +40,7 @@ class Task:
         self.left, self.rate, self.since, self.finish = 1.0, 0.0, 0.0, math.inf
         self.bound = self.channel_bound = math.inf
         self.owner: Any = None
+        self.cores = 1
         self.component: _Component | None = None
         self.resources, self.weights = NO_HOSTS, _NO_WEIGHT
 
@@ -203,12 +204,12 @@ class TaskPool:
         return changed
 
     def _host_bound(self, task: Task) -> float:
-        """One task uses at most one core of a host."""
+        """One task uses at most its number of cores of a host."""
         if not len(task.hosts):
             return math.inf
         if isinstance(task.flops, float):
             speed = self._uniform_speed or float(self.speeds[task.hosts].min())
-            return speed / task.flops
+            return speed * task.cores / task.flops
         return float((self.speeds[task.hosts] / task.flops).min())
 
     def _join(self, task: Task) -> None:

@@ -12,8 +12,7 @@ import pytest
 from small_launch import contents, numbers, options, pair, run_launch, schedule, write_case
 
 from schedlab.batsim.files.outputs import Outputs
-from schedlab.cli.hdeeprm_launch import main as hdeeprm_launch
-from schedlab.cli.main import main
+from schedlab.cli.main import hdeeprm_launch, main
 from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.hdeeprm.launch_outputs import append_lines, append_row
 from schedlab.studies.hetero.simulator.episode import Episode, learning_case, play

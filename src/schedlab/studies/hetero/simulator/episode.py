@@ -12,9 +12,10 @@ from schedlab.batsim.files.outputs import Outputs
 from schedlab.batsim.files.workload import Workload, parse_workload
 from schedlab.batsim.simulator.options import Options
 from schedlab.batsim.simulator.simulation import Simulation
-from schedlab.platforms.batsim_xml import Platform, parse_platform
+from schedlab.platforms.batsim_xml import parse_platform
 from schedlab.platforms.generate import hierarchy_of, platform_xml
 from schedlab.platforms.hierarchy import Hierarchy
+from schedlab.platforms.platform import Platform
 from schedlab.platforms.settings import PlatformSettings
 from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.simulator.decisions import (

@@ -1,0 +1,107 @@
+"""Runs of the command `batsim`: the scheduler at a socket, in this process, or none, and a log as Batsim's."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from schedlab.batsim.backends.backend import Backend, message_text
+from schedlab.batsim.backends.json_socket import JsonSocket, serve
+from schedlab.batsim.backends.pybatsim_bus import SchedulerFailed, run_pybatsim
+from schedlab.batsim.errors import ProtocolError, SimulationDeadlock
+from schedlab.batsim.running import Inputs, load_in_time, open_backend
+from schedlab.batsim.scheduler_loading import own_events
+from schedlab.batsim.simulator.simulation import Simulation
+from schedlab.config.errors import UserError
+from schedlab.config.runtime.termination import Terminated
+
+Converse = Callable[[Backend], None]
+
+
+def simulate_like_batsim(inputs: Inputs, converse: Converse, log: Callable[[str], None] | None) -> None:
+    """Simulate to the end and write the output files; where the scheduler fails, those of what ran so far.
+
+    converse  talks to the simulator until its end
+    log       takes a line for each message; None: no log
+
+    Raises UserError for wrong inputs; SchedulerFailed, ProtocolError, SimulationDeadlock where the work fails.
+    """
+    with open_backend("embedded", inputs) as simulation:
+        backend = simulation if log is None else LoggedConversation(simulation, log)
+        try:
+            converse(backend)
+        except (SchedulerFailed, ProtocolError, SimulationDeadlock, Terminated):
+            assert isinstance(simulation, Simulation)
+            simulation.write_outputs()
+            raise
+
+
+class LoggedConversation:
+    """A back end whose messages are logged in the form of Batsim, from which its tests read them."""
+
+    def __init__(self, backend: Backend, log: Callable[[str], None]) -> None:
+        self._backend, self._log, self._now = backend, log, 0.0
+
+    def next_message(self) -> dict[str, Any] | None:
+        """Pass on and log what the simulator says."""
+        message = self._backend.next_message()
+        if message is not None:
+            self._now = message["now"]
+            self._write("Sending", message)
+        return message
+
+    def answer(self, message: dict[str, Any]) -> None:
+        """Log and pass on what the scheduler says."""
+        self._write("Received", message)
+        self._backend.answer(message)
+
+    def _write(self, verb: str, message: dict[str, Any]) -> None:
+        place = f"[master_host:Scheduler REQ-REP:(1) {self._now:.6f}] [network/INFO]"
+        self._log(f"{place} {verb} '{message_text(message)}'")
+
+
+def at_socket(endpoint: str, limit: float | None) -> Converse:
+    """Talk to a scheduler that binds its REP socket at an endpoint; `limit` seconds for each answer (None: none)."""
+
+    def converse(backend: Backend) -> None:
+        with JsonSocket("REQ", endpoint, bind=False, anywhere=True) as socket:
+            serve(backend, socket, limit)
+
+    return converse
+
+
+def in_this_process(name: str, options: dict[str, Any], prefix: str, limit: float | None) -> Converse:
+    """Talk to a PyBatsim scheduler, see `load_scheduler`; what it prints goes to standard error."""
+
+    def converse(backend: Backend) -> None:
+        with own_events(prefix) as events, contextlib.redirect_stdout(sys.stderr):
+            run_pybatsim(backend, load_in_time(limit, name, options, events), message_limit=limit)
+
+    return converse
+
+
+def one_by_one(backend: Backend) -> None:
+    """Run jobs without a scheduler: the next in the order of submission starts on the first hosts when none runs."""
+    waiting: deque[tuple[str, int]] = deque()
+    hosts, busy = 0, False
+    while (message := backend.next_message()) is not None:
+        for event in message["events"]:
+            kind, data = event["type"], event["data"]
+            if kind == "SIMULATION_BEGINS":
+                hosts = data["nb_compute_resources"]
+            elif kind == "JOB_SUBMITTED":
+                waiting.append((data["job_id"], data["job"]["res"]))
+            elif kind == "JOB_COMPLETED":
+                busy = False
+        decisions = []
+        if waiting and not busy:
+            job, size = waiting.popleft()
+            if size > hosts:
+                raise UserError(f"job '{job}' asks for {size} hosts", expected=f"at most {hosts}, as the platform has")
+            alloc = {0: "", 1: "0"}.get(size, f"0-{size - 1}")
+            decision = {"timestamp": message["now"], "type": "EXECUTE_JOB", "data": {"job_id": job, "alloc": alloc}}
+            decisions, busy = [decision], True
+        backend.answer({"now": message["now"], "events": decisions})

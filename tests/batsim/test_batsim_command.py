@@ -1,0 +1,254 @@
+"""The command line of Batsim 4.2 on the embedded simulator."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import zmq
+
+from conformance.batsim_cases import FOLDER
+from schedlab.cli.batsim import OPTIONS
+from schedlab.cli.main import main
+from schedlab.config.plugins import load_object
+
+PLATFORM = """<?xml version='1.0'?>
+<platform version="4.1"><zone id="z" routing="Full">
+<host id="boss" speed="0f"><prop id="role" value="master"/></host>
+<host id="a" speed="1Gf"/><host id="b" speed="1Gf"/><host id="c" speed="1Gf"/>
+<link id="l" bandwidth="1GBps" latency="0us"/>
+<route src="a" dst="c"><link_ctn id="l"/></route><route src="b" dst="c"><link_ctn id="l"/></route>
+</zone></platform>"""
+JOBS = [{"id": number, "subtime": number, "res": 1, "walltime": 100, "profile": "d"} for number in range(3)]
+Files = tuple[str, ...]
+ROWS = ("job_id", "starting_time", "execution_time", "allocated_resources")
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
+    """A platform of three hosts and a workload of three delays of 5 s, as arguments."""
+    monkeypatch.chdir(tmp_path)
+    Path("p.xml").write_text(PLATFORM)
+    profiles = {"d": {"type": "delay", "delay": 5}, "io": {"type": "parallel_homogeneous_pfs", "bytes_to_read": 1e9}}
+    Path("w.json").write_text(json.dumps({"nb_res": 2, "jobs": JOBS, "profiles": profiles}))
+    return ("-p", "p.xml", "-w", "w.json")
+
+
+def batsim(*arguments: str) -> int:
+    return main(["sim", "batsim", *arguments])
+
+
+def jobs(prefix: str = "out") -> list[tuple[Any, ...]]:
+    table = pd.read_csv(f"{prefix}_jobs.csv", dtype={"allocated_resources": str})
+    return list(table[list(ROWS)].sort_values("job_id").itertuples(index=False, name=None))
+
+
+def test_a_scheduler_in_this_process(files: Files) -> None:
+    assert batsim(*files, "--embedded-scheduler", "fcfs", "--mmax-workload") == 0
+    assert jobs() == [(0, 0, 5, "0"), (1, 1, 5, "1"), (2, 5, 5, "0")]
+    assert sorted(path.name for path in Path().glob("out_*")) == [
+        "out_jobs.csv",
+        "out_machine_states.csv",
+        "out_schedule.csv",
+    ]
+
+
+def test_without_a_scheduler_jobs_run_one_by_one(files: Files) -> None:
+    assert batsim(*files, "--no-sched", "-e", "one", "--disable-machine-state-tracing", "-q") == 0
+    assert jobs("one") == [(0, 0, 5, "0"), (1, 5, 5, "0"), (2, 10, 5, "0")]
+    assert not Path("one_machine_states.csv").exists()
+
+
+def test_roles_make_storage_hosts(files: Files) -> None:
+    loaded = json.loads(Path("w.json").read_text())
+    loaded["jobs"] = [{"id": 0, "subtime": 0, "res": 2, "profile": "io"}]
+    Path("w.json").write_text(json.dumps(loaded))
+    assert batsim(*files, "--no-sched", "-r", "c:storage") == 0
+    assert jobs() == [(0, 0, 2, "0-1")], "2 GB over the one link of 1 GB/s"
+
+
+def answering(endpoint: str, answer: Callable[[dict[str, Any]], bytes | None]) -> threading.Thread:
+    """A scheduler at an endpoint, in a thread; it leaves where its answer is None."""
+    socket = zmq.Context.instance().socket(zmq.REP)
+    socket.linger = 1000
+    socket.bind(endpoint)
+
+    def converse() -> None:
+        while True:
+            message = json.loads(socket.recv())
+            reply = answer(message)
+            if reply is not None:
+                socket.send(reply)
+            if reply is None or message["events"][0]["type"] == "SIMULATION_ENDS":
+                socket.close()
+                return
+
+    thread = threading.Thread(target=converse, daemon=True)
+    thread.start()
+    return thread
+
+
+def all_at_once(message: dict[str, Any]) -> bytes:
+    started = [event["data"]["job_id"] for event in message["events"] if event["type"] == "JOB_SUBMITTED"]
+    decisions = [
+        {"timestamp": message["now"], "type": "EXECUTE_JOB", "data": {"job_id": job, "alloc": job[-1]}}
+        for job in started
+    ]
+    return json.dumps({"now": message["now"], "events": decisions}).encode()
+
+
+def test_messages_with_a_scheduler_at_a_socket_are_logged_as_batsim_does(
+    files: Files, caplog: pytest.LogCaptureFixture
+) -> None:
+    thread = answering("ipc://./socket", all_at_once)
+    assert batsim(*files, "-s", "ipc://./socket", "--sched-cfg", "hello", "-v", "network-only") == 0
+    thread.join(5)
+    assert jobs() == [(0, 0, 5, "0"), (1, 1, 5, "1"), (2, 2, 5, "2")]
+    lines = [record.message for record in caplog.records]
+    found = [re.fullmatch(r"\[.* (\d+\.\d{6})\] \[network/INFO\] (Sending|Received) '(.*)'", line) for line in lines]
+    assert [match[2] for match in found if match] == ["Sending", "Received"] * (len(lines) // 2)
+    first = json.loads(found[0][3])["events"][0]
+    assert first["data"]["config"]["sched-config"] == "hello" and first["type"] == "SIMULATION_BEGINS"
+    submitted = [json.loads(match[3]) for match in found if "JOB_SUBMITTED" in match[3]]
+    assert [float(match[1]) for match in found if "JOB_SUBMITTED" in match[3]] == [said["now"] for said in submitted]
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (b"\xff garbage", "not a JSON message"),
+        (b'{"now": 1.0, "events"', "not a JSON message"),
+        (b'{"now": 1.0, "events": [{"timestamp": 1.0, "type": "DANCE", "data": {}}]}', "'DANCE' is unknown"),
+        (None, "the scheduler left"),
+        (b"late", "within 0.5 s"),
+    ],
+)
+def test_a_scheduler_that_fails_ends_the_run_and_leaves_what_ran(
+    answer: bytes | None, told: str, files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asleep = threading.Event()
+
+    def failing(message: dict[str, Any]) -> bytes | None:
+        if message["now"] < 5 or message["events"][0]["type"] != "JOB_COMPLETED":
+            return all_at_once(message)
+        if answer == b"late":
+            asleep.wait(3)
+        return answer
+
+    thread = answering("ipc://./socket", failing)
+    assert batsim(*files, "-s", "ipc://./socket", "--scheduler-limit", "0.5" if answer == b"late" else "20", "-q") == 1
+    asleep.set()
+    thread.join(5)
+    error = capsys.readouterr().err
+    assert told in error and "Traceback" not in error and len(error.splitlines()) == 1
+    assert jobs() == [(0, 0, 5, "0")]
+    assert pd.read_csv("out_schedule.csv")["nb_jobs_finished"][0] == 1
+
+
+def test_nobody_at_the_socket(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    assert batsim(*files, "-s", "ipc://./nobody", "--scheduler-limit", "0.3") == 1
+    assert "no scheduler answered" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "told"),
+    [
+        (["--enable-redis"], 2, "--enable-redis"),
+        (["-W", "x.dax"], 2, "--workflow"),
+        (["--WS", "x.dax", "3"], 2, "--WS"),
+        (["--sg-cfg", "network/model:CM02"], 2, "--sg-cfg"),
+        (["--enable-profile-reuse"], 2, "--enable-profile-reuse"),
+        (["--mmax", "9"], 2, "asks for 9 compute hosts"),
+        (["--mmax", "many"], 2, "--mmax"),
+        (["-r", "a"], 2, "--add-role-to-hosts"),
+        (["-r", "a:storage", "-r", "a:master"], 2, "names host 'a' twice"),
+        (["-r", "a:king"], 2, "'king' is no role"),
+        (["-r", "x:storage"], 2, "no host is named 'x'"),
+        (["-m", "a"], 2, "2 hosts are masters: a, boss"),
+        (["--sched-cfg", "x", "--sched-cfg-file", "y"], 2, "--sched-cfg"),
+        (["--events", "nosuch.txt"], 2, "nosuch.txt"),
+        (["-w", "nosuch.json"], 2, "nosuch.json"),
+        (["-p", "nosuch.xml"], 1, "nosuch.xml"),
+        (["-s", "localhost:28000"], 2, "is no endpoint"),
+        (["--embedded-scheduler", "fcsf"], 2, "did you mean 'fcfs'"),
+        (["--embedded-scheduler", "fcfs", "--embedded-options", "{"], 2, "--embedded-options"),
+        (["-E", "--no-sched"], 2, "host 'a', wattage_per_state"),
+    ],
+)
+def test_what_is_wrong_or_not_available_is_one_sentence(
+    more: list[str], status: int, told: str, files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert batsim(*files, "--disable-schedule-tracing", *more) == status
+    error = capsys.readouterr().err
+    assert told in error and len(error.splitlines()) == 1 and error.startswith("error: ")
+    assert not list(Path().glob("out_*"))
+
+
+def test_options_that_change_nothing_are_taken(files: Files) -> None:
+    harmless = ["--redis-port", "1", "--workflow-jobs-limit", "2", "--sg-log", "root.thresh:debug", "--no-sched", "-q"]
+    assert batsim(*files, *harmless, "--sg-cfg", "contexts/stack-size:16", "--ignore-beyond-last-workflow") == 0
+
+
+def test_the_execution_context(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    assert batsim(*files, "--dump-execution-context", "-e", "x", "-s", "tcp://localhost:1") == 0
+    context = json.loads(capsys.readouterr().out)
+    assert (context["socket_endpoint"], context["export_prefix"]) == ("tcp://localhost:1", "x")
+    assert context["external_scheduler"] is True and context["redis_enabled"] is False
+
+
+@pytest.mark.parametrize("flag", ["--version", "--simgrid-version", "--help"])
+def test_what_is_printed_and_ends_well(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        batsim(flag)
+    assert left.value.code == 0 and re.match(r"\d+\.\d+|usage: batsim ", capsys.readouterr().out)
+
+
+def test_a_recorded_run_is_repeated_with_batsims_own_arguments(tmp_path: Path) -> None:
+    """Completions reach the scheduler after the network's latency, as in Batsim."""
+    for name in ("03_easy_backfill_walltimes", "08_comm_cluster", "20_external_events"):
+        case = FOLDER / name
+        about = json.loads((case / "case.json").read_text())
+        more = [str(case / word) if (case / word).is_file() else word for word in about["batsim_args"]]
+        replayed = [json.loads(line)["msg"] for line in (case / "protocol.jsonl").read_text().splitlines()][1::2]
+        replies = iter([json.dumps(message).encode() for message in replayed])
+        endpoint = f"ipc://{tmp_path}/{name[:2]}"
+        thread = answering(endpoint, lambda _message, replies=replies: next(replies))
+        inputs = ["-p", str(case / "platform.xml"), "-w", str(case / "workload.json"), "-e", str(tmp_path / name)]
+        assert batsim(*inputs, *more, "-s", endpoint, "-q") == 0
+        thread.join(5)
+        ours, recorded = (pd.read_csv(f"{prefix}_jobs.csv") for prefix in (tmp_path / name, case / "out"))
+        columns = ["job_id", "final_state", "allocated_resources"]
+        assert ours[columns].astype(str).equals(recorded[columns].astype(str))
+        for column in ("starting_time", "finish_time"):
+            assert ours[column].tolist() == pytest.approx(recorded[column].tolist(), abs=1e-5, nan_ok=True)
+
+
+def test_the_stencil_tutorial(shared_data: Path, tmp_path: Path) -> None:
+    """What Batsim's own test asks: jobs that share the network or the storage take longer."""
+    inputs = shared_data / "cases/batsim_files"
+    platform, workload = inputs / "platforms/cluster512_pfs.xml", inputs / "workloads/test_tuto_stencil.json"
+    arguments = ["-p", str(platform), "-w", str(workload), "-e", str(tmp_path / "out"), "-q"]
+    assert batsim(*arguments, "--embedded-scheduler", "fcfs") == 0
+    took = pd.read_csv(tmp_path / "out_jobs.csv").sort_values("job_id")["execution_time"].tolist()
+    assert all(took[0] < took[job] for job in (1, 2, 3, 4)) and took[3] < took[2] and took[4] < took[2]
+    assert all(took[4] < took[job] for job in (5, 6, 7, 8))
+
+
+def test_the_console_script_and_every_option_of_batsim(repository: Path) -> None:
+    scripts = tomllib.loads((repository / "pyproject.toml").read_text())["project"]["scripts"]
+    assert callable(load_object(scripts["batsim"]))
+    known = {flag for options in OPTIONS.values() for option in options for flag in option.flags}
+    assert known >= {
+        *("-p", "-w", "-W", "--WS", "--events", "-m", "-r", "-E", "-s", "--enable-redis", "-e", "--mmax", "-v", "-q"),
+        *("--disable-schedule-tracing", "--disable-machine-state-tracing", "--mmax-workload", "--enable-dynamic-jobs"),
+        *("--forward-profiles-on-submission", "--acknowledge-dynamic-jobs", "--enable-profile-reuse", "--no-sched"),
+        *("--dump-execution-context", "--enable-compute-sharing", "--disable-storage-sharing", "--sched-cfg"),
+        *("--sched-cfg-file", "--sg-cfg", "--sg-log", "--forward-unknown-events", "--embedded-scheduler"),
+    }
