@@ -46,6 +46,18 @@ def test_both_forms_hold_the_same(conf: Path, capsys: pytest.CaptureFixture) -> 
     }
 
 
+def test_a_policy_with_other_values(conf: Path, capsys: pytest.CaptureFixture) -> None:
+    assert main(["export", "adaptation/exact-tiny", "seeds=[3]", "--conf", str(conf), "--format", "yaml"]) == 0
+    learned = yaml.safe_load(capsys.readouterr().out)
+    assert learned["policy"]["name"] == "exact-tiny" and learned["policy"]["seeds"] == [3]
+    assert learned["problems"].keys() == {"tiny"}
+    assert main(["export", "adaptation/exact-tiny", "seds=[3]", "--conf", str(conf)]) == 2
+    captured = capsys.readouterr()
+    assert (
+        not captured.out and "set: policy.adaptation.exact-tiny.seds=[3]" in captured.err and "'seeds'" in captured.err
+    )
+
+
 @pytest.mark.slow
 def test_every_shipped_scenario_reads_back_equal(shipped: experiment.Experiment) -> None:
     count = 0

@@ -1,4 +1,4 @@
-"""`schedlab export`: the frozen configuration of one scenario, whole, as TOML or YAML."""
+"""`schedlab export`: the frozen configuration of one scenario or policy, whole, as TOML or YAML."""
 
 from __future__ import annotations
 
@@ -7,30 +7,34 @@ from collections.abc import Sequence
 from typing import Any
 
 from schedlab.config import experiment
+from schedlab.config.composition import Composer
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.runtime import freeze
 from schedlab.config.runtime.parts import dump
-from schedlab.config.variations import of_scenario
+from schedlab.config.variations import of_words
 from schedlab.stages.studies import find_study
 
 
 def export(scenario: str, folder: str, scale: str, form: str, values: Sequence[str] = ()) -> int:
-    """Print every part of a scenario (STUDY/NAME), with other values of some keys (KEY=VALUE). TOML has no null: keys
-    without a value, and empty tables, are left out of it.
+    """Print every part of a scenario or policy (STUDY/NAME), with other values of some keys (KEY=VALUE). TOML has no
+    null: keys without a value, and empty tables, are left out of it.
     """
     study, _, name = scenario.partition("/")
     if not name:
         raise UserError(
             f"'{scenario}' names no scenario",
             where="command line",
-            expected="STUDY/SCENARIO, for example adaptation/early",
+            expected="STUDY/SCENARIO or STUDY/POLICY, for example adaptation/early",
         )
-    loaded = experiment.load(folder, scale, find_study, overrides=of_scenario(study, name, values))
+    composer = Composer(folder, scale)
+    groups = [group for group in ("scenario", "policy") if name in composer.names(f"{group}/{study}")]
+    group = groups[0] if groups else "scenario"
+    loaded = experiment.load(folder, scale, find_study, overrides=of_words(group, study, name, values))
     if study not in loaded.studies:
         raise UserError(
             f"there is no study '{study}'", where="command line", remedy=did_you_mean(study, loaded.studies)
         )
-    frozen = document(loaded, study, name)
+    frozen = document(loaded, study, name) if group == "scenario" else freeze.learn_part(loaded, study, name)
     if form == "yaml":
         sys.stdout.write(dump(frozen))
         return 0

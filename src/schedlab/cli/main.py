@@ -118,10 +118,10 @@ def _parser(first: str) -> argparse.ArgumentParser:
     claims.set_defaults(run=_run_claims)
 
     export = commands.add_parser(
-        "export", parents=[conf], help="the frozen configuration of a scenario as TOML or YAML"
+        "export", parents=[conf], help="the frozen configuration of a scenario or policy as TOML or YAML"
     )
-    export.add_argument("scenario", help="STUDY/SCENARIO")
-    export.add_argument("values", nargs="*", metavar="KEY=VALUE", help="keys of the scenario with other values")
+    export.add_argument("scenario", metavar="NAME", help="STUDY/SCENARIO or STUDY/POLICY")
+    export.add_argument("values", nargs="*", metavar="KEY=VALUE", help="keys of its file with other values")
     export.add_argument("--scale", default="small", help="scale (default: small)")
     export.add_argument("--format", choices=("toml", "yaml"), default="toml", help="default: toml")
     export.set_defaults(run=_run_export)

@@ -193,9 +193,9 @@ def assignments(text: Any) -> list[str]:
     return list(filter(None, found))
 
 
-def of_scenario(study: str, name: str, words: Sequence[str]) -> list[Override]:
-    """Return the overrides that a command's words KEY=VALUE make of keys of a scenario. Raises UserError."""
-    return parsed([f"scenario.{study}.{name}.{word}" for word in words])
+def of_words(group: str, study: str, name: str, words: Sequence[str]) -> list[Override]:
+    """Return the overrides that a command's words KEY=VALUE make of keys of a scenario or policy. Raises UserError."""
+    return parsed([f"{group}.{study}.{name}.{word}" for word in words])
 
 
 def overlay(values: Mapping[str, Any]) -> list[Override]:

@@ -13,7 +13,7 @@ from schedlab.config.readers import option_names, read_yaml
 from schedlab.config.records import ConfigurationFolder, checked_scenario, policy_record
 from schedlab.config.runtime.record_cache import RecordCache
 from schedlab.config.schema import Settings, validate
-from schedlab.config.variations import Override, of_scenario
+from schedlab.config.variations import Override, of_words
 from schedlab.studies.adaptation.scenario import AdaptationScenario
 from schedlab.studies.adaptation.study import STUDY
 
@@ -28,7 +28,7 @@ def load_scenario(
     """Return a scenario at a scale, with other values of some keys (KEY=VALUE), in its own mode or (compat) in mode
     reference. Raises UserError(s).
     """
-    composed = compose_file(folder, scale, SCENARIOS, name, of_scenario(STUDY_NAME, name, values))
+    composed = compose_file(folder, scale, SCENARIOS, name, of_words("scenario", STUDY_NAME, name, values))
     if compat:
         composed = replace(composed, values={**composed.values, "mode": "reference"})
     return checked_scenario(composed, name, STUDY)
