@@ -166,11 +166,15 @@ def test_an_input_that_was_made_anew_is_told(check, toy):
         ("plots/small/toy/provenance.json", "toy/costs"),
     ],
 )
-@pytest.mark.parametrize("other", [{"code_hash": "of-another-branch"}, {"computed_with": {"numpy": "1.0"}}])
+@pytest.mark.parametrize(
+    "other",
+    [{"code_hash": "of-another-branch"}, {"computed_with": {"numpy": "1.0"}}, {"code_hash": None, "schedlab": None}],
+)
 def test_a_result_of_other_code_than_its_part_names_is_reported(check, toy, origin, step, other):
-    """As where a finished table is copied from a run of another branch."""
+    """As where a finished table is copied from a run of another branch, or of another version of schedlab."""
     file = toy.folder / origin
-    file.write_text(json.dumps(json.loads(file.read_text()) | other))
+    changed = json.loads(file.read_text()) | other
+    file.write_text(json.dumps({key: value for key, value in changed.items() if value is not None}))
     status, lines = check()
     assert status == 1
     assert [line for line in lines if line.startswith("other code: ")] == [lines[0]] and f" {step} " in lines[0]

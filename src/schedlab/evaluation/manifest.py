@@ -198,6 +198,10 @@ class _Book:
         self.environments[name] = entry
         return name
 
+    def environment_of(self, origin: Mapping[str, Any]) -> str | None:
+        """Keep what a job's provenance says of code and packages; None where it says nothing."""
+        return self.environment(code_and_packages(origin)) if "schedlab" in origin else None
+
     def hashes(self, *paths: str) -> dict[str, str]:
         """SHA-256 of files, and of all outputs in folders; what is not there is left out."""
         found: dict[str, str] = {}
@@ -307,7 +311,7 @@ class _Study:
         for path in sorted((self.book.root / folder).glob("*provenance.json")):
             origin = read_json(path, "the provenance of a job")
             stem = path.name.removesuffix("provenance.json").removesuffix(".")
-            if {"outputs", "config"} <= origin.keys():
+            if {"outputs", "config", "inputs"} <= origin.keys():
                 found[f"{folder}/{stem}" if stem else folder] = origin
         return found
 
@@ -362,7 +366,7 @@ class _Study:
             inputs=dict(sorted(made.get("inputs", {}).items())),
             other_code=_is_of_other_code(parts.values(), made),
             seeds=made.get("seeds", ()),
-            environment=self.book.environment(code_and_packages(made)) if made else None,
+            environment=self.book.environment_of(made),
             outputs=self.book.hashes(*outputs),
             rests_on=before,
         )
@@ -376,7 +380,7 @@ class _Study:
         part = self.book.part(config)
         outside = {figure["name"]: figure.get("files") or {} for figure in part["figures"]}
         drawing = self._origin(f"plots/{self.scale}/{self.name}/provenance.json")
-        environment = self.book.environment(code_and_packages(drawing)) if drawing else None
+        environment = self.book.environment_of(drawing)
         for figure in self._drawn():
             stem = f"plots/{self.scale}/{self.name}/{figure['name']}"
             before = {joined, *(step for scenario in figure["scenarios"] for step in inputs.get(scenario, ()))}
