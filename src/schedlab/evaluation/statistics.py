@@ -11,7 +11,7 @@ few runs is that of R. Agarwal et al., "Deep reinforcement learning at the edge 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -120,6 +120,12 @@ def sample(scores: pd.DataFrame) -> Sample:
         units=tuple(str(unit) for unit in units),
         seeded=seeds.size > 1 or bool(scores["trained_on"].iloc[0]),
     )
+
+
+def averaged(sample: Sample) -> Sample:
+    """Return the mean over seeds as one seed of something that has none, so that an interval is over blocks alone."""
+    values, weights = sample.values.mean(axis=0, keepdims=True), sample.weights.mean(axis=0, keepdims=True)
+    return replace(sample, values=values, weights=weights, seeds=sample.seeds[:1], seeded=False)
 
 
 def statistic_of(sample: Sample, statistic: Statistic) -> float:

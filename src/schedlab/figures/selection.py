@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def select(table: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
+    """Return the rows whose columns hold the value given, or one of several."""
+    for column, value in wanted.items():
+        several = not isinstance(value, str) and hasattr(value, "__iter__")
+        table = table[table[column].isin(list(value)) if several else table[column] == value]
+    return table
 
 
 def policy_of(table: pd.DataFrame, name: str, scenario: str) -> str | None:

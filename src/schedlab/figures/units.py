@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from schedlab.config.contract import Metric
 from schedlab.figures.captions import number_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+UNCERTAIN = ("value", "ci_low", "ci_high", "range_low", "range_high")  # columns of a summary that have its unit
 
 LARGER_UNITS = {
     "s": ((3600.0, "h"), (60.0, "min")),
@@ -54,3 +60,8 @@ def scaled(metric: Metric, largest: float) -> Scaled:
     label = metric.label or metric.name.replace("_", " ")
     unit = "" if found[1] in ("-", "fraction") else found[1]
     return Scaled(found[0], f"{label} ({unit})" if unit else label, unit)
+
+
+def divided(rows: pd.DataFrame, size: float) -> pd.DataFrame:
+    """Return rows of a summary with their values, intervals and ranges divided by `size`."""
+    return rows.assign(**{name: rows[name].astype(float) / size for name in UNCERTAIN})

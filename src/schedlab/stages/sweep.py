@@ -19,9 +19,9 @@ from schedlab.figures import theme
 from schedlab.figures.drawing import nothing_to_draw
 from schedlab.figures.index import report_caption
 from schedlab.figures.panels.axes import axis_label
-from schedlab.figures.panels.curves import line_over_values
-from schedlab.figures.panels.facets import Grid, facets
-from schedlab.figures.panels.points import UNCERTAINTY, explain_uncertainty
+from schedlab.figures.panels.curves import sweep
+from schedlab.figures.panels.facets import Grid
+from schedlab.figures.panels.points import UNCERTAINTY
 from schedlab.figures.save import caption_of
 from schedlab.stages import studies
 from schedlab.stages.draw import MARKS, drawn, entry_of
@@ -100,11 +100,8 @@ def _drawing(tested: pd.DataFrame, metric: Metric, runs: Sequence[Mapping[str, A
     if not groups or len(groups) > MOST_PANELS:
         return nothing_to_draw(f"{len(groups)} panels would be too many; the table holds all" if groups else "no rows")
     styles = theme.styles_of(tested)
-    draw_panel = partial(line_over_values, column=across, places=values[across], styles=styles)
-    legend_mm = 4 * (len(set(tested["policy"])) // 2 + 1)
-    figure, _ = facets(groups, draw_panel, Grid(around_mm=14 + legend_mm, x=across, y=axis_label(metric)), keys=())
-    handles = {line.get_label(): line for axes in figure.axes for line in axes.get_legend_handles_labels()[0]}
-    explained = explain_uncertainty(figure, tested, level, more=list(handles.values()))
+    grid = Grid(around_mm=18, x=across, y=axis_label(metric))
+    figure, explained = sweep(groups.items(), across, values[across], styles, level, grid)
     return Drawing(figure, UNCERTAINTY, explained, left_out=left_out)
 
 

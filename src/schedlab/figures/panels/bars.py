@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.axes import Axes
 
-from schedlab.figures import theme
 from schedlab.figures.panels.axes import name_rows
 from schedlab.figures.theme import INK
 
@@ -33,24 +32,15 @@ def grouped_bars(axes: Axes, groups: Groups, colours: Mapping[str, str]) -> None
     axes.tick_params(axis="x", length=0)
 
 
-def stacked_rows(axes: Axes, rows: Mapping[str, Mapping[str, float] | None], colours: Mapping[str, str]) -> None:
-    """Draw a row of parts, one after the other, for each entry, the first on top, and its sum behind it.
+def stacked_rows(axes: Axes, rows: Mapping[str, Mapping[str, float]], colours: Mapping[str, str]) -> dict[str, float]:
+    """Draw a row of parts, one after the other, for each entry, the first on top; returns row -> sum.
 
-    rows: row -> part -> length; None where there is nothing to show. colours: part -> colour
+    rows: row -> part -> length. colours: part -> colour
     """
     for height, parts in enumerate(rows.values()):
         start = 0.0
-        for part, length in (parts or {}).items():
+        for part, length in parts.items():
             axes.barh(height, length, left=start, color=colours[part], height=0.7, label=part)
             start += length
-        text = "not run" if parts is None else f"{start:.3f}"
-        axes.text(start + 0.01, height, text, va="center", color=theme.MUTED)
     name_rows(axes, list(rows), below=0.6, above=0.6)
-
-
-def bar_colours(labels: list[str]) -> dict[str, str]:
-    """Return a colour for each label: those of the theme, each once, then greys."""
-    count = len(labels)
-    own = dict.fromkeys(theme.colour(number) for number in range(count))
-    greys = [theme.RULE_GREYS[number % len(theme.RULE_GREYS)] for number in range(count - len(own))]
-    return dict(zip(labels, [*own, *greys], strict=True))
+    return {row: sum(parts.values()) for row, parts in rows.items()}

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from schedlab.figures.captions import number_text
+from schedlab.figures.captions import number_text, three_digits
 from schedlab.figures.theme import GRID, INK, MUTED, ink_on, new_figure
 
 LINE_MM, BETWEEN_MM = 3.6, 1.4  # of a table: height of a line of text, and room between rows
@@ -22,7 +22,7 @@ def heat_map(
     """Draw a table as coloured cells with their numbers in them, dark on light and light on dark; a cell without a
     value holds a dash.
 
-    form    how a number is written. label: of the colour bar (none if empty). limits: vmin, vmax, norm
+    form    how a number is written; "digits": as `three_digits`. label: of the colour bar. limits: vmin, vmax, norm
     """
     values = table.to_numpy(dtype=float)
     image = cells(axes, np.ma.masked_invalid(values), list(table.index), cmap=colours, **limits)
@@ -32,7 +32,8 @@ def heat_map(
             axes.plot([column + 0.35, column + 0.65], [row + 0.5] * 2, color=GRID, linewidth=1)
             continue
         ink = ink_on(image.cmap(image.norm(number)))
-        axes.text(column + 0.5, row + 0.5, number_text(number, form), ha="center", va="center", color=ink)
+        text = three_digits(number) if form == "digits" else number_text(number, form)
+        axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", color=ink)
     axes.set_xticks(np.arange(table.shape[1]) + 0.5, [str(name) for name in table.columns])
     if label:
         colour_bar(axes, image, label, pad=0.02)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from schedlab.figures.panels.axes import log_ticks
-from schedlab.figures.panels.points import span
+from schedlab.figures.panels.axes import log_ticks, policy_handles
+from schedlab.figures.panels.facets import Grid, facets
+from schedlab.figures.panels.points import explain_uncertainty, span
 from schedlab.figures.theme import Style
 
 BAND: dict[str, Any] = {"alpha": 0.16, "linewidth": 0}
 FEW = 6  # places that are all written below the axis
+LARGEST = 6.5  # marker, points
 WIDE = 10.0  # largest over smallest place from which an axis is logarithmic
 
 
@@ -67,30 +72,25 @@ def seeds_by_place(points: pd.DataFrame, x: str = "step") -> pd.DataFrame:
     return points.pivot_table(index="policy_seed", columns=x, values="value", aggfunc="mean").dropna(axis="columns")
 
 
-def sweep_line(axes: Axes, values: pd.Series, *, colour: str, label: str, **look: Any) -> None:
-    """Draw the means of values with the same index (the swept value) as a line, and their ranges as a band."""
-    by_place = values.groupby(level=0).agg(["mean", "min", "max"])
-    if (by_place["max"] > by_place["min"]).any():
-        axes.fill_between(by_place.index, by_place["min"], by_place["max"], color=colour, **BAND)
-    axes.plot(by_place.index, by_place["mean"], color=colour, label=label, **look)
-
-
 def line_over_values(
     axes: Axes, rows: pd.DataFrame, column: str, places: Sequence[Any], styles: Mapping[str, Style]
 ) -> None:
-    """Draw a line for each policy over the values of a column, each point with its interval or range.
+    """Draw a line for each policy over the values of a column, each point with its interval or range; of two places
+    points alone, as nothing is known between them. No marker hides those below it.
 
     rows    of a summary, of one scenario, split and metric
     places  all values of the column in order: numbers are places on the axis, words stand side by side
     """
     by_number = all(isinstance(place, int | float) for place in places)
-    for policy, points in rows.groupby("policy"):
-        known = {row[column]: row for row in points.to_dict("records")}
-        there = {place: place if by_number else number for number, place in enumerate(places) if place in known}
-        shown = [known[place]["value"] for place in there]
-        axes.plot(list(there.values()), shown, label=policy, **styles[policy].point() | styles[policy].line())
-        for place, at in there.items():
-            span(axes, known[place], at, colour=styles[policy].colour, upright=True)
+    there = set(rows["policy"])
+    for number, policy in enumerate(name for name in styles if name in there):
+        known = {row[column]: row for row in rows[rows["policy"] == policy].to_dict("records")}
+        at = {place: place if by_number else places.index(place) for place in places if place in known}
+        look = styles[policy].point() | ({} if len(places) == 2 else styles[policy].line())
+        look["markersize"] = max(3.0, LARGEST - number)
+        axes.plot(list(at.values()), [known[place]["value"] for place in at], label=policy, **look)
+        for place, x in at.items():
+            span(axes, known[place], x, colour=styles[policy].colour, upright=True)
     if not by_number:
         axes.set_xticks(range(len(places)), list(places))
     elif min(places) > 0 and max(places) >= WIDE * min(places):
@@ -98,6 +98,27 @@ def line_over_values(
         log_ticks(axes.xaxis, min(places), max(places))
     elif len(places) <= FEW:
         axes.set_xticks(list(places), [f"{place:g}" for place in places])
+    axes.grid(True, axis="y")
+
+
+def sweep(
+    groups: Iterable[tuple[str, pd.DataFrame]],
+    column: str,
+    places: Sequence[Any],
+    styles: Mapping[str, Style],
+    level: float,
+    grid: Grid,
+) -> tuple[Figure, dict[str, str]]:
+    """Return a figure with a panel for each group of rows (see line_over_values), and the values of UNCERTAINTY.
+
+    level: coverage of the intervals
+    """
+    pairs = list(groups)
+    every = pd.concat([rows for _, rows in pairs])
+    keys = policy_handles(styles, [name for name in styles if name in set(every["policy"])], lines=len(places) != 2)
+    panel = partial(line_over_values, column=column, places=places, styles=styles)
+    figure, _ = facets(pairs, panel, replace(grid, around_mm=grid.around_mm + 2 * len(keys)), keys=())
+    return figure, explain_uncertainty(figure, every, level, more=keys)
 
 
 def distribution(axes: Axes, values: np.ndarray, **look: Any) -> None:

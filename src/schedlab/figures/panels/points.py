@@ -20,39 +20,42 @@ THIN: dict[str, Any] = {"linewidth": 0.7, "markersize": 4}
 RING: dict[str, Any] = {"markeredgecolor": INK, "markeredgewidth": 0.8, "markersize": 7}
 
 
-def span(
-    axes: Axes, row: Mapping[str, Any], place: float, *, colour: str, size: float = 1.0, upright: bool = False
-) -> None:
-    """Draw the uncertainty of a row of a summary: its interval as a bar, else its range as a thin line, if it has one.
-
-    place: height of the row (upright: horizontal place). size: what values are divided by
+def span(axes: Axes, row: Mapping[str, Any], place: float, *, colour: str, upright: bool = False) -> None:
+    """Draw the uncertainty of a row of a summary at a height (upright: horizontal place): its interval as a bar, else
+    its range as a thin line, if it has one.
     """
     bar = np.isfinite(row["ci_low"])
-    ends = np.array([row["ci_low"], row["ci_high"]] if bar else [row["range_low"], row["range_high"]]) / size
-    if not ends[1] > ends[0]:
-        return
-    look = BAR if bar else {**THIN, "marker": "_" if upright else "|"}
-    axes.plot(*([place, place], ends)[:: 1 if upright else -1], color=colour, **look)
+    ends = [row["ci_low"], row["ci_high"]] if bar else [row["range_low"], row["range_high"]]
+    if ends[1] > ends[0]:
+        look = BAR if bar else {**THIN, "marker": "_" if upright else "|"}
+        axes.plot(*([place, place], ends)[:: 1 if upright else -1], color=colour, **look)
 
 
 def points_with_uncertainty(
-    axes: Axes, rows: pd.DataFrame, order: Sequence[str], styles: Mapping[str, Style], *, size: float = 1.0
+    axes: Axes,
+    rows: pd.DataFrame,
+    order: Sequence[str],
+    styles: Mapping[str, Style],
+    *,
+    shift: float = 0.0,
+    absent: str = "not run",
 ) -> None:
     """Draw one row for each policy, the first on top: a point, its interval as a bar or, where there is none, its range
     as a thin line.
 
-    rows  rows of the summary or of the comparisons (then `difference` is shown) of one scenario, split and metric
-    size  what values are divided by
+    rows    rows of the summary or of the comparisons (then `difference` is shown) of one scenario, split and metric
+    shift   of the points from the middle of their rows, in heights of a row
+    absent  what stands in the row of a policy without a value
     """
     value = "value" if "value" in rows.columns else "difference"
     known = {row["policy"]: row for row in rows.to_dict("records")}
     for height, policy in enumerate(order):
-        if policy not in known:
+        if policy in known:
+            span(axes, known[policy], height + shift, colour=styles[policy].colour)
+            axes.plot([known[policy][value]], [height + shift], zorder=3, **styles[policy].point())
+        else:
             look: dict[str, Any] = {"color": MUTED, "va": "center", "fontstyle": "italic"}
-            axes.text(0.01, height, "not run", transform=axes.get_yaxis_transform(), **look)
-            continue
-        span(axes, known[policy], height, colour=styles[policy].colour, size=size)
-        axes.plot([known[policy][value] / size], [height], zorder=3, **styles[policy].point())
+            axes.text(0.01, height, absent, transform=axes.get_yaxis_transform(), **look)
     name_rows(axes, order)
     axes.grid(True, axis="x")
 

@@ -10,6 +10,7 @@ import pytest
 
 from schedlab.config.contract import FigureSpec
 from schedlab.config.errors import UserError
+from schedlab.figures import theme
 from schedlab.studies.batch.figures.speed import draw_decision_latency, draw_device_speed
 
 
@@ -58,18 +59,21 @@ def test_what_decisions_cost_is_a_point_a_policy_from_the_fastest_on(tmp_path: P
     drawing = draw_decision_latency(None, spec)
     (axes,) = drawing.figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["fcfs", "net"]
-    medians = [line.get_xdata().tolist() for line in axes.get_lines() if line.get_marker() == "o"]
+    medians = [list(line.get_xdata()) for line in axes.get_lines() if line.get_marker() == "o"]
     assert medians == [[0.5], [1400.0]] and not axes.patches and axes.get_xscale() == "log"
     policies = [{"policy": "fcfs", "us": 0.5}, {"policy": "net", "us": 1400.0}]
     assert drawing.values["times"] == {"desk": {"policies": policies}}
-    path.write_text(json.dumps({"name": "desk", "measured": rows, "backfill": "easy"}))
-    axes = draw_decision_latency(None, spec).figure.axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["fcfs, easy", "net, easy"]
-    other = tmp_path / "other.json"
-    other.write_text(json.dumps({"name": "rack", "measured": rows}))
-    both = draw_decision_latency(None, replace(spec, params={"records": [str(path), str(other)]}))
-    assert len({line.get_color() for line in both.figure.axes[0].get_lines() if len(line.get_xdata()) == 1}) == 2
-    assert len(both.figure.legends[0].get_texts()) == 2
+    easy, rack = tmp_path / "easy.json", tmp_path / "rack.json"
+    easy.write_text(json.dumps({"name": "desk", "measured": rows[:1], "backfill": "easy"}))
+    rack.write_text(json.dumps({"name": "rack", "measured": rows}))
+    drawing = draw_decision_latency(None, replace(spec, params={"records": [str(path), str(easy), str(rack)]}))
+    panels = {axes.get_title(): axes for axes in drawing.figure.axes}
+    assert set(panels) == {"desk", "rack"}, "times of two machines are not compared in one panel"
+    points = [line for line in panels["desk"].get_lines() if line.get_marker() == "o"]
+    faces = {(round(float(line.get_ydata()[0])), line.get_markerfacecolor()) for line in points}
+    assert len(points) == 3 and {face for row, face in faces if row == 1} == {theme.colour(0), "white"}
+    assert len(drawing.figure.legends[0].get_texts()) == 2
+    assert {"policy": "net with easy", "us": 1400.0} in drawing.values["times"]["desk"]["policies"]
     path.write_text("{}")
     with pytest.raises(UserError, match=r"record\.json"):
         draw_decision_latency(None, spec)

@@ -15,12 +15,12 @@ from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
+from schedlab.figures.panels.points import BAR
 from schedlab.figures.save import caption_of
 from schedlab.stages.draw import drawing_function
 from schedlab.studies.hetero.figures.learning import NAMED, preference_lines, preferred
 from schedlab.studies.hetero.figures.overuse import count_oversubscribed, share_of_time
 from schedlab.studies.hetero.figures.pairs import place_among, same_scores
-from schedlab.studies.hetero.outcomes import METRICS
 from schedlab.studies.hetero.study import STUDY
 
 PAIRS = {
@@ -59,7 +59,7 @@ def test_the_map_has_each_pair_in_its_place_from_best_to_worst(among):
     assert [label.get_text() for label in above.get_yticklabels()] == ["shortest", "first"]
     assert [label.get_text() for label in above.get_xticklabels()] == ["high_mem", "low_power"]
     assert above.collections[0].get_array().reshape(2, 2).tolist() == [[3.0, 20.0], [10.0, 50.0]]
-    assert [text.get_text() for text in above.texts] == ["3", "20", "10", "50"]
+    assert [text.get_text() for text in above.texts] == ["3.00", "20.0", "10.0", "50.0"]
 
 
 def test_the_pair_that_was_found_is_framed_and_no_other(among):
@@ -67,7 +67,7 @@ def test_the_pair_that_was_found_is_framed_and_no_other(among):
     frames = [patch for patch in drawing.figure.axes[0].patches if isinstance(patch, Rectangle)]
     assert [(int(frame.get_x()), int(frame.get_y())) for frame in frames] == [(1, 0)]
     assert any("best_fixed_pair" in text.get_text() for text in drawing.figure.legends[0].get_texts())
-    assert same_scores(among.scores, "case", "easy", PAIRS) == "" == same_scores(among.scores, "case", "mine", PAIRS)
+    assert same_scores(among.scores, "easy", PAIRS) == "" == same_scores(among.scores, "mine", PAIRS)
 
 
 def test_each_seed_has_its_place_among_the_pairs(among):
@@ -82,12 +82,23 @@ def test_each_seed_has_its_place_among_the_pairs(among):
     assert rows == ["easy", "mine", "best_fixed_pair"]
 
 
-def test_a_place_counts_those_that_are_better():
-    utilisation = next(metric for metric in METRICS if metric.name == "utilisation")
-    slowdown = next(metric for metric in METRICS if metric.headline)
-    values = {"a": 0.5, "b": 0.7, "c": 0.7}
-    assert [place_among(value, values, utilisation) for value in (0.8, 0.7, 0.4)] == [1, 1, 4]
-    assert [place_among(value, values, slowdown) for value in (0.8, 0.7, 0.4)] == [4, 2, 1]
+def test_a_place_counts_those_that_are_lower():
+    assert [place_among(value, {"a": 0.5, "b": 0.7, "c": 0.7}) for value in (0.8, 0.7, 0.4)] == [4, 2, 1]
+
+
+def test_all_have_intervals_of_one_kind_over_workloads():
+    """A rule of one seed and a learned policy of three have intervals over the same five workloads, and seeds ticks."""
+    units = [
+        dict(zip("abcde", values, strict=True)) for values in ((1, 2, 3, 4, 90), (2, 3, 4, 5, 90), (3, 4, 5, 6, 90))
+    ]
+    means = {"first-high_mem": units[:1], "easy": units[:1], "mine": units}
+    drawing = draw(scored(means, learned=("mine",)), "pairs")
+    assert drawing.values["interval"] and not drawing.values["range"] and drawing.values["workloads"] == 5
+    below = drawing.figure.axes[1]
+    bars = [line.get_xdata() for line in below.get_lines() if line.get_linewidth() == BAR["linewidth"]]
+    assert len(bars) == 2 and all(high - low > 20 for low, high in bars), "as wide as the workloads differ"
+    (ticks,) = [line.get_xdata() for line in below.get_lines() if line.get_marker() == "|"]
+    assert ticks == pytest.approx([20.0, 20.8, 21.6])
 
 
 CURVES = {
@@ -160,11 +171,12 @@ def test_overuse_shows_each_span_on_its_processor(tmp_path: Path):
         {"first-high_gflops": [(1, 100.0, 30.0), (0, 110.0, 10.0)], "first-high_mem_bw": []}, 150.0, tmp_path
     )
     drawing = draw(tables, "overuse", ("first-high_gflops", "first-high_mem_bw"))
-    share, spans, none = drawing.figure.axes
+    share, kinds, none = drawing.figure.axes[:3]
     assert share.get_lines()[0].get_xydata().tolist() == [[0, 0], [0, 50], [10, 100], [20, 50], [30, 0], [50, 0]]
-    boxes = [path.get_extents().bounds for path in spans.collections[0].get_paths()]
-    assert boxes == [pytest.approx((0, 0.55, 30, 0.9)), pytest.approx((10, -0.45, 10, 0.9))]
-    assert not none.collections[0].get_paths()
+    assert [len(axes.get_yticklabels()) for axes in (kinds, none)] == [2, 2]
+    shares = np.asarray(kinds.collections[0].get_array()).reshape(2, 60)
+    assert shares.sum(axis=0) == pytest.approx([100] * 12 + [200] * 12 + [100] * 12 + [0] * 24), "of 50 s"
+    assert not np.asarray(none.collections[0].get_array()).any()
     found = drawing.values["found"]
     assert drawing.values["processors"] == 2 and found["first-high_gflops"]["count"] == 2
     assert found["first-high_gflops"]["share"] == pytest.approx(0.4) and found["first-high_mem_bw"]["count"] == 0

@@ -57,8 +57,14 @@ def tables() -> StudyTables:
                 facts = {"recipe": policy, "trained_on": "", **FACTS[name]}
                 scores.append({**key, **facts, "unit": unit, "metric": "blocking_rate", "value": own})
                 scores.append({**key, **facts, "unit": unit, "metric": "jct", "value": 7200.0})
-    none = pd.DataFrame()
-    return StudyTables(pd.DataFrame(scores), none, none, none, {"jobs": pd.concat(details)}, {}, SCENARIOS, {})
+    none, frame = pd.DataFrame(), pd.DataFrame(scores)
+    return StudyTables(frame, none, summary(frame), none, {"jobs": pd.concat(details)}, {}, SCENARIOS, {})
+
+
+def summary(scores: pd.DataFrame) -> pd.DataFrame:
+    by = ["scenario", "policy", "split", "metric", "recipe", "trained_on"]
+    found = scores.groupby(by)["value"].agg(value="mean", range_low="min", range_high="max", units="size")
+    return found.reset_index().assign(ci_low=np.nan, ci_high=np.nan)
 
 
 def spec(kind, scenarios=("often", "seldom"), **params):
@@ -80,7 +86,9 @@ def test_a_sweep_has_a_line_for_each_policy_over_the_places():
     panels = drawing.figure.axes
     assert [axes.get_title(loc="left") for axes in panels] == ["blocking rate", "completion time (h)"]
     lines = panels[0].get_lines()
-    assert [line.get_label() for line in lines] == POLICIES
+    assert [line.get_label() for line in lines if not line.get_label().startswith("_")] == POLICIES
+    assert lines[1].get_xdata() == pytest.approx([100, 100]) and lines[1].get_ydata() == pytest.approx([0.6, 0.9])
+    assert lines[0].get_linestyle() == "None", "nothing is known between two places"
     assert lines[0].get_xdata() == pytest.approx([100, 1000]) and lines[0].get_ydata() == pytest.approx([0.75, 0.375])
     assert panels[1].get_lines()[0].get_ydata() == pytest.approx([2.0, 2.0])
     ends = drawing.values["blocking"][POLICIES[0]]
@@ -96,18 +104,21 @@ def test_a_sweep_tells_of_its_episodes_and_of_what_has_no_value():
         name: {**values, "episodes": {"end": end}}
         for (name, values), end in zip(SCENARIOS.items(), (7200.0, 36000.0), strict=True)
     }
+    left = rows[~bare & ~none]
     drawing = draw_sweep(
-        replace(found, scores=rows[~bare & ~none], scenarios=ends), spec("sweep", policies=POLICIES, metrics=["jct"])
+        replace(found, scores=left, summary=summary(left), scenarios=ends),
+        spec("sweep", policies=POLICIES, metrics=["jct"]),
     )
     plain = draw_sweep(found, spec("sweep", policies=POLICIES, metrics=["jct"]))
     assert [(row["time"].value, row["at"]) for row in drawing.values["ends"]] == [(7200.0, "100"), (36000.0, "1000")]
     assert [(row["policy"], row["at"]) for row in drawing.values["lacking"]] == [("para_min", "100")]
-    assert drawing.values["bare"] and [row["count"] for row in drawing.values["episodes"]] == [1, 2]
-    assert not plain.values["ends"] and not plain.values["lacking"] and not plain.values["bare"]
+    assert (drawing.values["episodes"], plain.values["episodes"]) == ("1 to 2", "2")
+    assert not plain.values["ends"] and not plain.values["lacking"]
 
 
 def test_no_marker_of_a_sweep_hides_one_below_it():
-    lines = draw_sweep(tables(), spec("sweep", policies=POLICIES, metrics=["jct"])).figure.axes[0].get_lines()
+    axes = draw_sweep(tables(), spec("sweep", policies=POLICIES, metrics=["jct"])).figure.axes[0]
+    lines = [line for line in axes.get_lines() if not line.get_label().startswith("_")]
     assert lines[0].get_ydata() == pytest.approx(lines[1].get_ydata())
     assert lines[0].get_markersize() > lines[1].get_markersize()
 
@@ -129,7 +140,8 @@ def test_bars_of_causes_add_up_to_the_blocking_rate():
     bars = {container.get_label(): container[0].get_width() for container in axes.containers}
     assert list(bars) == [CAUSES[cause] for cause in (FORCED, "op_placement", "max_acceptable_jct_exceeded")]
     assert list(bars.values()) == pytest.approx([0.25] * 3)
-    assert [text.get_text() for text in axes.texts] == ["0.750", "not run"]
+    assert [text.get_text() for text in axes.texts] == ["0.750"], "no row for what is not run"
+    assert axes.get_lines()[0].get_xdata() == pytest.approx([0.6, 0.9]) and drawing.values["range"]
     assert drawing.values["unplaced"] == [{"policy": "para_max", "scenario": "A", "share": pytest.approx(1 / 3)}]
 
 
@@ -137,17 +149,18 @@ def test_completed_and_blocked_jobs_have_distributions():
     drawing = draw_characteristics(tables(), spec("characteristics", ("often",), policies=["para_max"]))
     panels = drawing.figure.axes
     assert [line.get_label() for line in panels[0].get_lines()] == ["para_max, completed", "para_max, blocked"]
-    assert panels[3].get_lines()[1].get_xdata()[:3] == pytest.approx([1 / 0.9, 4, 4])
-    assert len(panels[4].get_lines()) == 1, "blocked jobs got no speed-up"
+    assert panels[0].get_lines()[1].get_xdata()[:3] == pytest.approx([1 / 0.9, 4, 4])
+    assert len(panels[1].get_lines()) == 1, "blocked jobs got no speed-up"
     assert drawing.values["medians"] == pytest.approx({"para_max": 2.0})
 
 
 def test_blocking_is_told_by_attribute():
     drawing = draw_attributes(tables(), spec("attributes", ("often",), policies=["para_max"]))
-    ops, *_, beta = drawing.figure.axes
-    assert ops.get_lines()[0].get_xdata() == pytest.approx([20, 50]) and ops.get_lines()[
-        0
-    ].get_ydata() == pytest.approx([1.0, 0.5])
+    graph, beta = drawing.figure.axes
+    assert [tick.get_text() for tick in graph.get_xticklabels()] == ["little", "large"]
+    assert graph.get_lines()[0].get_xdata() == pytest.approx([0, 1])
+    assert graph.get_lines()[0].get_ydata() == pytest.approx([1.0, 0.5])
+    assert graph.get_lines()[0].get_linestyle() == "None", "graphs are no places of a line"
     assert beta.get_lines()[0].get_ydata() == pytest.approx([1, 0, 1])
     assert [tuple(row.values()) for row in drawing.values["graphs"]] == [("little", 1.0, 20), ("large", 10.0, 50)]
 
@@ -170,6 +183,16 @@ def test_a_scenario_without_these_policies_is_left_out_and_told_of(draw):
     found = replace(tables(), scenarios={**SCENARIOS, "bare": {}})
     params = {} if draw is draw_overheads else {"policies": ["para_max"]}
     assert list(draw(found, spec("any", ("often", "seldom", "bare"), **params)).left_out) == ["bare"]
+
+
+def test_lines_of_an_attribute_reach_from_the_least_episode_to_the_largest():
+    found = tables()
+    again = found.details["jobs"].assign(unit="test-001")
+    again = again.assign(cause=np.where(again["model"] == "large", "op_placement", again["cause"]))
+    found.details["jobs"] = pd.concat([found.details["jobs"], again], ignore_index=True)
+    graph = draw_attributes(found, spec("attributes", ("often",), policies=["para_max"])).figure.axes[0]
+    assert graph.get_lines()[0].get_ydata() == pytest.approx([1.0, 0.75])
+    assert graph.get_lines()[1].get_ydata() == pytest.approx([0.5, 1.0])
 
 
 @pytest.mark.parametrize("draw", [draw_characteristics, draw_attributes])

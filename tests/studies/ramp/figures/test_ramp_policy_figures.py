@@ -11,7 +11,6 @@ from schedlab.config.composition import Composer
 from schedlab.config.contract import FigureSpec, StudyTables
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
-from schedlab.figures.panels.bars import bar_colours
 from schedlab.studies.ramp.figures.policies import draw_pairs, draw_scores, draw_validation
 
 CONF = Path(__file__).parents[4] / "conf"
@@ -45,7 +44,9 @@ def tables() -> StudyTables:
     frame = pd.DataFrame(scores).assign(
         kind=lambda rows: np.where(rows["policy"].str.startswith("afterstate"), "learned", "rule")
     )
-    summary = frame.groupby(["scenario", "policy", "kind", "split", "metric"], as_index=False)["value"].mean()
+    by = ["scenario", "policy", "kind", "split", "metric", "recipe", "trained_on"]
+    summary = frame.groupby(by)["value"].agg(value="mean", range_low="min", range_high="max").reset_index()
+    summary = summary.assign(ci_low=np.nan, ci_high=np.nan)
     none = pd.DataFrame()
     return StudyTables(frame, pd.DataFrame(curves), summary, none, {}, {}, {name: {} for name in SCENARIOS}, {})
 
@@ -54,51 +55,39 @@ def spec(kind, scenarios=SCENARIOS, **params):
     return FigureSpec(kind, kind, "Title", "What is shown.", scenarios=scenarios, params=params)
 
 
-def test_learning_is_drawn_against_bands_of_rules():
-    metrics = ["blocking_rate", "jct"]
-    drawing = draw_validation(
-        tables(), spec("validation", baselines=["para_max"], labels={"uniform": "A"}, metrics=metrics)
-    )
+def test_a_search_is_drawn_against_the_means_of_rules_with_what_it_keeps():
+    drawing = draw_validation(tables(), spec("validation", baselines=["para_max"], labels={"uniform": "A"}))
     panels = drawing.figure.axes
-    assert [axes.get_title(loc="left") for axes in panels] == ["blocking rate", "completion time (h)"] * 2
-    assert [panels[place].get_ylabel() for place in (0, 2)] == ["A", "published_a"]
-    curve, rule = panels[0].get_lines()
+    assert [axes.get_title(loc="left") for axes in panels] == ["A", "published_a"]
+    curve, rule, kept = panels[0].get_lines()
     assert curve.get_ydata() == pytest.approx([0.255, 0.205])
     assert np.allclose(rule.get_ydata(), 0.305)
-    curve, rule = panels[1].get_lines()
-    assert curve.get_ydata() == pytest.approx([2, 3])
-    assert np.allclose(rule.get_ydata(), (1000 / 0.3 + 50) / 3600)
-    assert drawing.values["blocking"]["A"]["first"] == pytest.approx(0.255)
-    assert drawing.values["blocking"]["A"]["last"] == pytest.approx(0.205)
+    assert kept.get_xdata() == pytest.approx([10, 10]) and kept.get_ydata() == pytest.approx([0.2, 0.21])
+    assert len(panels[0].collections) == 1, "one band, of the seeds"
+    blocking = {"first": 0.255, "last": 0.205, "generations": 10, "least": 0.205}
+    assert drawing.values["blocking"]["A"] == pytest.approx(blocking)
 
 
-def test_the_best_policy_of_a_measure_has_a_bar_of_one():
-    names = ["afterstate", "para_max", "para_min"]
-    drawing = draw_scores(tables(), spec("scores", ("uniform",), policies=names, metrics=["blocking_rate", "jct"]))
-    heights = {bar.get_label(): [patch.get_height() for patch in bar] for bar in drawing.figure.axes[0].containers}
-    assert [container[0].get_height() for container in drawing.figure.axes[0].containers[:3]] == pytest.approx(
-        [1, 0.205 / 0.305, 0.205 / 0.405]
-    )
-    assert len(heights) == 3
-    assert drawing.values["least"] == {"uniform": {"policy": "afterstate", "rate": pytest.approx(0.205)}}
+def test_scores_are_points_with_their_uncertainty_in_their_own_unit():
+    names = ["afterstate", "para_max", "none"]
+    drawing = draw_scores(tables(), spec("scores", policies=names, metrics=["blocking_rate", "jct"]))
+    blocking, _, jct, _ = drawing.figure.axes
+    points = [line.get_xdata()[0] for line in blocking.get_lines() if len(line.get_xdata()) == 1]
+    assert points == pytest.approx([0.205, 0.305])
+    assert blocking.get_lines()[0].get_xdata() == pytest.approx([0.2, 0.21])
+    times = [line.get_xdata()[0] for line in jct.get_lines() if len(line.get_xdata()) == 1]
+    assert times == pytest.approx([(1000 / rate + 50) / 3600 for rate in (0.2, 0.3)])
+    assert [text.get_text() for text in blocking.texts] == ["not run"] and drawing.values["range"]
+    assert drawing.values["least"]["uniform"] == {"policy": "afterstate", "rate": pytest.approx(0.205)}
 
 
-def test_an_oracle_leads_no_measure():
+def test_an_oracle_has_no_least_blocking():
     found = tables()
     names, oracle = ["afterstate", "para_max", "para_min"], found.summary["policy"] == "para_max"
     better = found.summary["value"].where(~oracle | (found.summary["metric"] != "blocking_rate"), 0.1)
     summary = found.summary.assign(kind=found.summary["kind"].where(~oracle, "oracle"), value=better)
-    drawing = draw_scores(
-        replace(found, summary=summary), spec("scores", ("uniform",), policies=names, metrics=["blocking_rate"])
-    )
-    (axes,) = drawing.figure.axes
-    assert [bar[0].get_height() for bar in axes.containers] == pytest.approx([1, 2.05, 0.205 / 0.405])
-    assert axes.get_ylim()[1] >= 2.05 and drawing.values["least"]["uniform"]["policy"] == "afterstate"
-
-
-def test_eight_policies_have_bars_of_eight_colours():
-    assert len(set(bar_colours(list("abcdefgh")).values())) == 8
-    assert list(bar_colours(list("abc")).values()) == [theme.colour(number) for number in range(3)]
+    given = spec("scores", ("uniform",), policies=names, metrics=["blocking_rate"])
+    assert draw_scores(replace(found, summary=summary), given).values["least"]["uniform"]["policy"] == "afterstate"
 
 
 def test_published_rates_are_rings_and_their_distance_is_told():
@@ -111,13 +100,7 @@ def test_published_rates_are_rings_and_their_distance_is_told():
 
 @pytest.mark.parametrize("draw", [draw_validation, draw_scores, draw_pairs])
 def test_a_scenario_without_its_policies_is_left_out_and_told_of(draw):
-    params = (
-        {"policies": ["para_max"]}
-        if draw is draw_scores
-        else {"metrics": ["blocking_rate"]}
-        if draw is draw_validation
-        else {}
-    )
+    params = {"policies": ["para_max"]} if draw is draw_scores else {}
     assert list(draw(tables(), spec("any", ("uniform", "bare"), **params)).left_out) == ["bare"]
 
 

@@ -9,8 +9,12 @@ from schedlab.config.errors import UserError
 from schedlab.figures import theme
 from schedlab.figures.drawing import left_out, settings_of
 from schedlab.figures.order import kinds_of, ranked, trained
-from schedlab.figures.panels.axes import axis_label, direct_labels, log_ticks
+from schedlab.figures.panels.axes import axis_label, log_ticks
 from schedlab.figures.panels.cells import heat_map
+from schedlab.figures.panels.curves import sweep
+from schedlab.figures.panels.facets import Grid
+from schedlab.figures.panels.points import UNCERTAINTY
+from schedlab.figures.selection import select
 from schedlab.studies.batch.figures.comparison import METRIC
 from schedlab.studies.batch.figures.settings import SweepSettings
 from schedlab.studies.batch.figures.windows import BY_NAME, window_means
@@ -23,35 +27,33 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A line a policy through its means over the test windows of each scenario of a sweep (SweepSettings)."""
     settings = settings_of(spec, SweepSettings)
     metric, kinds = BY_NAME[settings.metric], kinds_of(tables.scores)
-    scores = tables.scores[tables.scores["scenario"].isin(spec.scenarios)]
+    scores = select(tables.scores, scenario=spec.scenarios)
     if settings.x not in scores or not pd.api.types.is_numeric_dtype(scores[settings.x]):
         where = f"figure {spec.name}: params.x"
         raise UserError(f"'{settings.x}' is no fact of the scenarios", where=where, expected="one that is a number")
-    places = scores.groupby("scenario")[settings.x].first().dropna().drop_duplicates().sort_values()
-    columns = {
-        float(at): window_means(scores, str(name), metric.name, spec.policies).mean() for name, at in places.items()
-    }
-    means = pd.DataFrame(columns).dropna()
-    if means.empty:
+    places = scores.groupby("scenario")[settings.x].first().dropna().drop_duplicates()
+    rows = select(tables.summary, scenario=places.index, split="test", metric=metric.name)
+    rows = select(rows, policy=spec.policies) if spec.policies else rows
+    rows = rows.assign(x=rows["scenario"].map(places).astype(float))
+    everywhere = rows["policy"].value_counts() == len(places)
+    rows = select(rows, policy=everywhere.index[everywhere])
+    if rows.empty:
         where = f"figure {spec.name}: scenarios"
         raise UserError("no policy is scored in all scenarios", where=where, expected="one at least")
-    means = means.sort_values(means.columns[-1])
-    looks = theme.styles_of(tables.scores)
-    figure, axes = theme.new_figure(width=0.75, height_mm=75)
-    for policy, values in means.iterrows():
-        look = looks[policy]
-        axes.plot(values.index, values, label=policy, linewidth=1.1, **look.line())
-        axes.plot(values.index, values, **look.point())
-    axes.set_yscale("log")
-    log_ticks(axes.yaxis, float(means.min().min()), float(means.max().max()))
-    axes.set_xticks(means.columns, [f"{at:g}" for at in means.columns])
-    axes.set(xlabel=settings.label, ylabel=axis_label(metric))
-    direct_labels(axes)
-    leaders = {at: ranked(values.to_dict(), metric.better, kinds)[0] for at, values in means.items()}
-    best = {f"{at:g}": {"policy": leader, "mean": float(means.loc[leader, at])} for at, leader in leaders.items()}
-    caption = "Best mean by {swept}: {best:{name}: {policy} ({mean:.3g})}."
+    grid = Grid(1, 78, 14, settings.label, axis_label(metric))
+    looks, level = theme.styles_of(tables.scores), tables.statistics.confidence
+    figure, facts = sweep([("", rows)], "x", sorted(map(float, places)), looks, level, grid)
+    figure.axes[0].set_yscale("log")
+    log_ticks(figure.axes[0].yaxis, float(rows["value"].min()), float(rows["value"].max()))
+    best = {}
+    for at, here in rows.groupby("x"):
+        means = dict(zip(here["policy"], here["value"], strict=True))
+        leader = ranked(means, metric.better, kinds)[0]
+        best[f"{at:g}"] = {"policy": leader, "mean": float(means[leader])}
+    caption = f"Best mean by {{swept}}: {{best:{{name}}: {{policy}} ({{mean:.3g}})}}. {UNCERTAINTY}"
     missing = left_out(spec, places.index, f"has no {settings.label} of its own")
-    return Drawing(figure, caption, {"swept": settings.label, "best": best}, left_out=dict(sorted(missing.items())))
+    values = {"swept": settings.label, "best": best, **facts}
+    return Drawing(figure, caption, values, left_out=dict(sorted(missing.items())))
 
 
 def draw_matrix(tables: StudyTables, spec: FigureSpec) -> Drawing:

@@ -22,6 +22,7 @@ from schedlab.evaluation.statistics import (
     SMALLEST,
     TIE,
     Sample,
+    averaged,
     draw_counts,
     influences,
     pair,
@@ -102,7 +103,7 @@ def compare_windows(
     }
     if ours.block_count >= SMALLEST:
         if len(ours.seeds) < SMALLEST:
-            ours, theirs, logs = (_averaged(side) for side in (ours, theirs, logs))
+            ours, theirs, logs = (averaged(side) for side in (ours, theirs, logs))
         for name, effect in _log_ratios(ours, theirs, logs, draw_counts(ours, statistics.resamples, rng)).items():
             ends = effect.interval(statistics.confidence)
             found |= {
@@ -123,12 +124,6 @@ def _log_ratios(ours: Sample, theirs: Sample, logs: Sample, counts: tuple[np.nda
         "ratio": Effect(float(np.log(means[0] / means[1])), draws, spread([relative])),
         "geometric_ratio": Effect(statistic_of(logs, "mean"), resample(logs, "mean", counts), of_logs),
     }
-
-
-def _averaged(side: Sample) -> Sample:
-    """The mean over seeds as one seed."""
-    values, weights = side.values.mean(axis=0, keepdims=True), side.weights.mean(axis=0, keepdims=True)
-    return Sample(values, weights, side.blocks, side.seeds[:1], side.units, side.seeded)
 
 
 def _differing(rows: pd.DataFrame) -> set[str]:

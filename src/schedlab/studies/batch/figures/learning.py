@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -13,14 +12,13 @@ from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import theme
 from schedlab.figures.drawing import left_out, nothing_to_draw, settings_of
 from schedlab.figures.order import kinds_of
-from schedlab.figures.panels.axes import key, policy_handles
+from schedlab.figures.panels.axes import key, log_ticks, policy_handles
 from schedlab.figures.panels.facets import Grid, facets
 from schedlab.figures.panels.learning import Curve, Level, curves, restarts, stretches
 from schedlab.figures.theme import INK, Style
 from schedlab.studies.batch.figures.settings import CurveShown, LearningSettings
 
 DASHED: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (4, 2))}
-MOST_DECADES = 5  # of a logarithmic axis whose numbers are written out
 CAPTION = (
     "By {counted}: {curves:{title}: "
     "{policies:{name} [from {first:.3g} to ]{last:.3g}[ (seeds {low:.3g} to {high:.3g})] after {steps}}}."
@@ -53,7 +51,8 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
         ends = curves(axes, of_policies, level)
         axes.locator_params(axis="x", nbins=3)  # counts of six digits would run into each other
         if curve.log:
-            _log_axis(axes, points["value"])
+            axes.set_yscale("log")
+            log_ticks(axes.yaxis, float(points["value"].min()), float(points["value"].max()))
         return {"title": curve.title, "policies": ends}
 
     keys = [_policy_key(name, own, looks, borders[name]) for name, own in every.groupby("policy", sort=True)]
@@ -84,12 +83,3 @@ def _points(rows: pd.DataFrame, curve: CurveShown) -> pd.DataFrame:
         parts.append(part.assign(step=part["step"] + before.get(policy, 0)))
         before[policy] = int(parts[-1]["step"].max())
     return pd.concat(parts, ignore_index=True)
-
-
-def _log_axis(axes: Axes, values: pd.Series) -> None:
-    """A logarithmic axis, with numbers written out where it spans few powers of ten."""
-    axes.set_yscale("log")
-    decades = np.ptp(np.log10(values))
-    if decades < MOST_DECADES:  # else powers of ten, as Matplotlib writes them
-        axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("{x:g}" if decades < 1 else "")

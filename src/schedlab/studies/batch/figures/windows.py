@@ -13,11 +13,13 @@ from matplotlib.patches import Patch
 
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.config.errors import UserError
+from schedlab.evaluation.statistics import TIE
 from schedlab.figures import theme, units
 from schedlab.figures.captions import three_digits
 from schedlab.figures.drawing import settings_of
 from schedlab.figures.order import FITTED, kinds_of, ranked, trained
 from schedlab.figures.panels.axes import key, legend_outside, log_ticks, name_rows
+from schedlab.figures.selection import select
 from schedlab.figures.theme import INK, MUTED, Style
 from schedlab.studies.batch.figures.settings import WindowsSettings
 from schedlab.studies.batch.metrics import METRICS
@@ -100,18 +102,20 @@ def row_styles(scores: pd.DataFrame) -> dict[str, Style]:
 
 def window_means(scores: pd.DataFrame, scenario: str, metric: str, policies: tuple[str, ...] = ()) -> pd.DataFrame:
     """Return a metric on test windows, mean over seeds: a row a window, a column a policy, best mean first."""
-    rows = scores[(scores["scenario"] == scenario) & (scores["metric"] == metric) & (scores["split"] == "test")]
-    if policies:
-        rows = rows[rows["policy"].isin(policies)]
+    rows = select(scores, scenario=scenario, metric=metric, split="test")
+    rows = select(rows, policy=policies) if policies else rows
     table = rows.pivot_table(index="unit", columns="policy", values="value", aggfunc="mean")
     return table[ranked(table.mean().to_dict(), BY_NAME[metric].better)]
 
 
 def same_as_rules(table: pd.DataFrame, trained: Collection[str]) -> dict[str, str]:
-    """Return trained policy -> rule, for those with exactly the scores of what was not trained."""
+    """Return trained policy -> rule, for those with the scores of what was not trained, but for rounding."""
+    found: dict[str, str] = {}
     rules = [name for name in table if name not in trained]
-    equal = {name: [rule for rule in rules if table[rule].equals(table[name])] for name in table if name in trained}
-    return {name: same[0] for name, same in equal.items() if same}
+    for name in (name for name in table if name in trained):
+        same = [rule for rule in rules if np.allclose(table[rule], table[name], rtol=TIE, atol=0.0, equal_nan=True)]
+        found |= {name: same[0]} if same else {}
+    return found
 
 
 def _panel(axes: Axes, table: pd.DataFrame, looks: Mapping[str, Style]) -> None:
@@ -160,7 +164,7 @@ def _axis(axes: Axes, table: pd.DataFrame) -> None:
 
 def _dot_label(scores: pd.DataFrame, scenarios: Sequence[str]) -> str:
     """What a dot is: windows of published protocols are named by their kind, for those that overlap judge nothing."""
-    shown = scores[scores["scenario"].isin(scenarios) & (scores["split"] == "test")]["unit_kind"].unique()
+    shown = select(scores, scenario=scenarios, split="test")["unit_kind"].unique()
     return "a " + " or ".join(sorted("test window" if kind == "window" else f"window ({kind})" for kind in shown))
 
 

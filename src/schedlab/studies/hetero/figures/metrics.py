@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import NullFormatter
 
 from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
 from schedlab.config.errors import UserError, did_you_mean
@@ -19,21 +18,24 @@ from schedlab.figures import theme, units
 from schedlab.figures.captions import number_text
 from schedlab.figures.drawing import left_out, settings_of
 from schedlab.figures.order import kinds_of, ranked
-from schedlab.figures.panels.axes import BETTER, key, name_rows, short_ticks
-from schedlab.figures.panels.points import UNCERTAINTY, explain_uncertainty, span
-from schedlab.figures.theme import INK
+from schedlab.figures.panels.axes import BETTER, key, log_ticks, short_ticks
+from schedlab.figures.panels.points import UNCERTAINTY, explain_uncertainty, points_with_uncertainty
+from schedlab.figures.selection import select
+from schedlab.figures.theme import INK, Style
 from schedlab.studies.hetero.figures import data
 from schedlab.studies.hetero.figures.settings import MetricsSettings
 
 ROW_MM, COLUMNS = 4.8, 4
 TITLE, LINE_MM = 20, 3.4  # letters in a line of a panel's title, and its height
-WIDE = 20.0  # largest over smallest value from which an axis is logarithmic
+GROWS_WITH_WASTE = "utilisation"  # so that no side of it is the better one
+WIDE = 8.0  # largest over smallest value from which an axis is logarithmic
 CAPTION = (
     "[{metric}: {ends:best in {scenario} is {best} ({value})[, worst {worst} ({worst_value})]}.] "
     "[Better than {baseline} on {first} with the whole interval: "
     "{surely:{metric} [{none}none][{better:{policy} ({percent})}]}.] "
     "[Zero for all: {zero}.] [Not shown, as {baseline} scores 0 or none differs from it: {missing}.] "
-    "[{utilisation}Utilisation is the time that cores are busy: the same work keeps slower cores busy for longer.] "
+    "[{utilisation}Utilisation is the time that cores are busy: the same work keeps slower cores busy for longer, so "
+    "neither side is the better one.] "
     "[Means over {workloads} test workloads.][{one}One test workload each, so without intervals.] "
 ) + UNCERTAINTY
 
@@ -47,7 +49,7 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     names, baseline = data.scenarios(tables, spec), settings.against or ""
     rows = _against(tables, baseline, names, spec) if baseline else tables.summary
     order = [name for name in data.policies(tables, spec, names) if name != baseline]
-    rows = rows[rows["scenario"].isin(names) & (rows["split"] == "test") & rows["policy"].isin(order)]
+    rows = select(rows, scenario=names, split="test", policy=order)
     chosen = [data.BY_NAME[name] for name in settings.metrics or data.BY_NAME]
     nothing = {name for name, values in rows.groupby("metric")["value"] if not values.any()}
     metrics = [metric for metric in chosen if metric.name in set(rows["metric"]) - nothing]
@@ -58,9 +60,9 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     row_mm = 17 + titles + ROW_MM * len(order)
     figure, panels, _ = theme.new_panels(len(metrics), COLUMNS, row_mm=row_mm, around_mm=16, sharey=True)
     for axes, metric in zip(panels, metrics, strict=True):
-        _panel(axes, rows[rows["metric"] == metric.name], metric, order, names, bool(baseline))
+        _panel(axes, select(rows, metric=metric.name), metric, order, names, "%" if baseline else "")
     over = "workloads" if rows["seeds"].max() == 1 else ""
-    keys = [key(f"scenario {name}", linestyle="none", **_look(name, names)) for name in names if len(names) > 1]
+    keys = [key(f"scenario {name}", **_look(name, names).point()) for name in names if len(names) > 1]
     facts: dict[str, Any] = explain_uncertainty(figure, rows, tables.statistics.confidence, more=keys, over=over)
     scored = set(tables.summary.loc[tables.summary["scenario"].isin(names), "metric"])
     missing = [metric.label for metric in chosen if metric not in metrics and metric.name in scored]
@@ -73,7 +75,7 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
         "surely": _surely(rows, names[0], metrics) if baseline else [],
         "zero": [] if baseline else [metric.label for metric in chosen if metric.name in nothing],
         "missing": missing if baseline and settings.metrics else [],
-        "utilisation": any(metric.name == "utilisation" for metric in metrics),
+        "utilisation": any(metric.name == GROWS_WITH_WASTE for metric in metrics),
         "workloads": "" if counts == [1] else " to ".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))),
         "one": counts == [1],
     }
@@ -86,22 +88,20 @@ def _against(tables: StudyTables, baseline: str, names: Sequence[str], spec: Fig
 
     Those to the study's baseline stand in the comparisons; others are made from the scores in the same way.
     """
-    compared = tables.comparisons
-    compared = compared[(compared["baseline"] == baseline) & compared["scenario"].isin(names)]
-    compared = compared[compared["role"] == "baseline"].rename(columns={"difference": "value"})
+    compared = select(tables.comparisons, baseline=baseline, scenario=names, role="baseline")
+    compared = compared.rename(columns={"difference": "value"})
     if compared.empty:
         compared = _paired(tables, baseline, names, spec)
     columns = ["scenario", "split", "metric", "value"]
     reference = tables.summary.loc[tables.summary["policy"] == baseline, columns].rename(columns={"value": "reference"})
     rows = compared.merge(reference, on=["scenario", "split", "metric"])
     rows = rows[rows["reference"] != 0]
-    parts = ["value", "ci_low", "ci_high", "range_low", "range_high"]
-    return rows.assign(**{name: 100 * rows[name].astype(float) / rows["reference"].abs() for name in parts})
+    return units.divided(rows, rows["reference"].abs() / 100)
 
 
 def _paired(tables: StudyTables, baseline: str, names: Sequence[str], spec: FigureSpec) -> pd.DataFrame:
     """Paired differences of the test scores to a scheduler's, with their uncertainty. Raises UserError."""
-    scores = tables.scores[tables.scores["scenario"].isin(names) & (tables.scores["split"] == "test")]
+    scores = select(tables.scores, scenario=names, split="test")
     if baseline not in set(scores["policy"]):
         what = f"'{baseline}' has no scores in {', '.join(names)}"
         remedy = did_you_mean(baseline, set(scores["policy"]))
@@ -118,30 +118,25 @@ def _paired(tables: StudyTables, baseline: str, names: Sequence[str], spec: Figu
 
 
 def _panel(
-    axes: Axes, rows: pd.DataFrame, metric: Metric, order: Sequence[str], names: Sequence[str], difference: bool
+    axes: Axes, rows: pd.DataFrame, metric: Metric, order: Sequence[str], names: Sequence[str], unit: str
 ) -> None:
-    scale = units.Scaled(1.0, metric.label, "%") if difference else units.scaled(metric, float(rows["value"].max()))
-    offsets = np.linspace(-0.17, 0.17, len(names)) if len(names) > 1 else [0.0]
-    for name, offset in zip(names, offsets, strict=True):
-        look = _look(name, names)
-        for row in rows[rows["scenario"] == name].to_dict("records"):
-            height = order.index(row["policy"]) + offset
-            span(axes, row, height, colour=look["color"], size=scale.size)
-            axes.plot([row["value"] / scale.size], [height], linestyle="none", zorder=3, **look)
-    name_rows(axes, order)
-    unit = f"{scale.unit}   " if scale.unit else ""
-    axes.set(title=_title(metric), xlabel=f"{unit}{BETTER[metric.better]}")
+    """One metric; unit: of differences, empty for the scores themselves."""
+    scale = units.Scaled(1.0, metric.label, unit) if unit else units.scaled(metric, float(rows["value"].max()))
+    rows = units.divided(rows, scale.size)
+    shifts = np.linspace(-0.17, 0.17, len(names)) if len(names) > 1 else [0.0]
+    for name, shift in zip(names, shifts, strict=True):
+        looks = dict.fromkeys(order, _look(name, names))
+        points_with_uncertainty(axes, select(rows, scenario=name), order, looks, shift=shift, absent="")
+    better = "" if metric.name == GROWS_WITH_WASTE else BETTER[metric.better]
+    axes.set(title=_title(metric), xlabel=f"{scale.unit}   {better}".strip())
     axes.margins(x=0.08)
-    if difference:
+    if unit:
         axes.axvline(0, color=INK, linewidth=0.8, zorder=1)
-    values = rows["value"].to_numpy() / scale.size
-    if difference or values.min() <= 0 or values.max() < WIDE * values.min():
+    if unit or rows["value"].min() <= 0 or rows["value"].max() < WIDE * rows["value"].min():
         short_ticks(axes, 4)
     else:
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.grid(True, axis="x")
+        log_ticks(axes.xaxis, float(rows["value"].min()), float(rows["value"].max()))
 
 
 def _title(metric: Metric) -> str:
@@ -149,11 +144,10 @@ def _title(metric: Metric) -> str:
     return textwrap.fill(metric.label[:1].upper() + metric.label[1:], TITLE, break_on_hyphens=False)
 
 
-def _look(name: str, names: Sequence[str]) -> dict[str, Any]:
+def _look(name: str, names: Sequence[str]) -> Style:
     """The look of a scenario: the same in every figure of the same scenarios, in whatever order they stand."""
     number, markers = sorted(names).index(name), theme.LEARNED_MARKERS
-    edge = {"markeredgecolor": "white", "markeredgewidth": 0.3}
-    return {"color": theme.colour(number), "marker": markers[number % len(markers)], "markersize": 4, **edge}
+    return Style(theme.colour(number), markers[number % len(markers)])
 
 
 def _ends(tables: StudyTables, names: Sequence[str], order: Sequence[str], metric: Metric) -> list[dict[str, Any]]:
@@ -175,7 +169,7 @@ def _surely(rows: pd.DataFrame, scenario: str, metrics: Sequence[Metric]) -> lis
     """Which schedulers are better than the baseline beyond doubt in a scenario, metric by metric."""
     found = []
     for metric in metrics:
-        some = rows[(rows["metric"] == metric.name) & (rows["scenario"] == scenario)]
+        some = select(rows, metric=metric.name, scenario=scenario)
         sure = some[some["ci_high"] < 0] if metric.better == "lower" else some[some["ci_low"] > 0]
         better = [{"policy": row.policy, "percent": _percent(row.value)} for row in sure.itertuples()]
         found.append({"metric": metric.label, "better": better, "none": not better})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,13 +14,14 @@ from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import theme, units
 from schedlab.figures.drawing import after_the_first, settings_of
 from schedlab.figures.panels.axes import legend_outside, policy_handles
-from schedlab.figures.panels.timeline import boxes, means_within
+from schedlab.figures.panels.cells import cells, colour_bar
+from schedlab.figures.panels.timeline import means_within
 from schedlab.figures.theme import MUTED
 from schedlab.studies.hetero.figures import data
 from schedlab.studies.hetero.figures.schedule import BINS, TIME
 from schedlab.studies.hetero.figures.settings import WorkloadShownSettings
 
-SEPARATE = 60  # processors at most whose rows have white between them
+ROW_MM = 4.6
 LEAST = 5.0  # smallest upper end of the axis of shares, %
 LARGEST = 160  # area of the largest bubble, in square points
 COLOURS = {"cores": 1, "memory": 2}  # number of the colour of what was lacking
@@ -30,39 +32,62 @@ Span = tuple[int, float, float]  # processor, start (s), length (s)
 
 
 def draw_overuse(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Above, the share of over-subscribed processors, a line a policy; below, a panel a policy with the spans."""
+    """Above, the share of over-subscribed processors, a line a policy; below, a panel a policy: that share for each
+    kind of processor in sixtieths of the time.
+    """
     shown = data.workload(tables, spec, settings_of(spec, WorkloadShownSettings).unit)
-    looks, machine, names = shown.looks(), shown.machine(), shown.policies
-    processors = sum(len(node.processors) for cluster in machine.clusters for node in cluster.nodes)
-    jobs = shown.detail("jobs")
+    looks, names, jobs = shown.looks(), shown.policies, shown.detail("jobs")
+    kinds = [chip.type for chip in shown.machine().processors()]
+    processors = len(kinds)
     first = min(float(some["submit"].min()) for some in jobs.values())
     ends = {policy: float(some["finish"].max()) - first for policy, some in jobs.items()}
     spans = {policy: _spans(rows, first) for policy, rows in shown.detail("overuse").items()}
     last = max(ends.values())
-    scale, rows = units.scaled(TIME, last), 1 + len(names)
-    ratios = [0.8] + [1.0] * len(names)
-    figure, panels = theme.new_figure(rows, 1, height_mm=30 + 40 * rows, sharex=True, height_ratios=ratios)
+    scale, edges = units.scaled(TIME, last), np.linspace(0.0, last, BINS + 1)
+    shares = {policy: shares_by_kind(found, kinds, edges) for policy, found in spans.items()}
+    rows_mm = 12 + ROW_MM * len(set(kinds))
+    size: dict[str, Any] = {"height_mm": 66 + rows_mm * len(names), "height_ratios": [34] + [rows_mm] * len(names)}
+    figure, panels = theme.new_figure(1 + len(names), 1, sharex=True, **size)
     for policy in names:
         share_line(panels[0], spans[policy], processors, last, scale.size, looks[policy].line())
     share_axis(panels[0], [found for found in spans.values() if found], processors)
+    most = max(float(found.to_numpy().max()) for found in shares.values()) or 1.0
     for axes, policy in zip(panels[1:], names, strict=True):
-        span_rows(axes, spans[policy], processors, scale.size, looks[policy].colour)
+        look = {"edges": edges / scale.size, "cmap": "viridis_r", "vmin": 0.0, "vmax": most, "linewidth": 0}
+        image = cells(axes, shares[policy].to_numpy(), list(shares[policy].index), **look)
         axes.set_title(policy)
+    colour_bar(list(panels[1:]), image, "over-subscribed (%)", pad=0.01)
     panels[-1].set(xlabel=scale.label, xlim=(0, last / scale.size))
+    panels[-1].tick_params(axis="x", length=2.5)
     legend_outside(figure, policy_handles(looks, names, lines=True))
     found = {
         policy: {
             "count": count_oversubscribed(spans[policy]),
             "share": share_of_time(spans[policy], processors, ends[policy]),
+            "kind": shares[policy].mean(axis=1).idxmax() if spans[policy] else "",
             "end": scale.of(ends[policy]),
         }
         for policy in names
     }
-    one = "{name} {count} of {processors} processors at some time, {share:.1%} of all processors' time until {end}"
+    one = (
+        "{name} {count} of {processors} processors at some time, {share:.1%} of all processors' time until {end}"
+        "[, most of the kind {kind}]"
+    )
     facts = {"unit": shown.unit, "scenario": shown.scenario, "jobs": len(jobs[names[0]]), "found": found}
-    facts |= {"processors": processors}
     caption = f"Workload {{unit}} of {{scenario}}, {{jobs}} jobs. {{found:{one}}}."
-    return Drawing(figure, caption, facts, left_out=after_the_first(spec))
+    return Drawing(figure, caption, {**facts, "processors": processors}, left_out=after_the_first(spec))
+
+
+def shares_by_kind(spans: Sequence[Span], kinds: Sequence[str], edges: np.ndarray) -> pd.DataFrame:
+    """Return the share (%) of the processors of each kind (rows) that was over-subscribed in each interval (columns).
+
+    kinds: kind of each processor. edges: s, (intervals + 1,)
+    """
+    found = {}
+    for kind, count in sorted(Counter(kinds).items()):
+        times, counts = _counts([span for span in spans if kinds[span[0]] == kind], edges[-1])
+        found[kind] = 100 * means_within(times, counts, edges) / count
+    return pd.DataFrame(found).T
 
 
 def _spans(rows: pd.DataFrame, first: float) -> list[Span]:
@@ -99,16 +124,6 @@ def _counts(spans: Sequence[Span], last: float) -> tuple[np.ndarray, np.ndarray]
     changes = sorted([(start, 1) for _, start, _ in spans] + [(start + length, -1) for _, start, length in spans])
     times = np.array([0.0, *[time for time, _ in changes], last])
     return times, np.cumsum([0, *[change for _, change in changes], 0])
-
-
-def span_rows(axes: Axes, spans: Sequence[Span], processors: int, size: float, colour: str) -> None:
-    """Draw a row a processor with a box for each span; size: seconds of a unit of the time axis."""
-    half = 0.45 if processors <= SEPARATE else 0.5
-    places = [(start / size, (start + length) / size, n - half, n + half) for n, start, length in spans]
-    boxes(axes, places, colour, linewidths=0)
-    axes.set(ylabel="processor", ylim=(-0.5, processors - 0.5))
-    locator: Any = axes.yaxis.get_major_locator()
-    locator.set_params(integer=True)
 
 
 def draw_bubbles(tables: StudyTables, spec: FigureSpec) -> Drawing:

@@ -11,87 +11,102 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.patches import Rectangle
 
-from schedlab.config.contract import Drawing, FigureSpec, Metric, StudyTables
+from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.config.errors import UserError
+from schedlab.config.seeds import generator
+from schedlab.evaluation import statistics
 from schedlab.figures import theme, units
-from schedlab.figures.drawing import after_the_first, settings_of
-from schedlab.figures.order import ranked
-from schedlab.figures.panels.axes import BETTER, key, log_ticks, short_ticks
+from schedlab.figures.drawing import after_the_first
+from schedlab.figures.order import kinds_of, ranked
+from schedlab.figures.panels.axes import BETTER, key, log_ticks
 from schedlab.figures.panels.cells import heat_map
 from schedlab.figures.panels.points import UNCERTAINTY, explain_uncertainty, points_with_uncertainty
+from schedlab.figures.selection import select
 from schedlab.figures.theme import GRID, INK
 from schedlab.studies.hetero.env.settings import ALL_PAIRS, PAIR_SEPARATOR
 from schedlab.studies.hetero.figures import data
-from schedlab.studies.hetero.figures.settings import PairsSettings
+from schedlab.studies.hetero.figures.data import HEADLINE
 
-FRAMES = ("-", (0, (2, 1.2)), (0, (0.8, 0.8)))  # around the cells of pairs that were found by trying
+FRAMES = ("-", (0, (2, 1.2)), (0, (0.8, 0.8)))  # around the cells of pairs that a rule chose
 FRAME = "#d0021b"
 ROW_MM = 4.6
+SEED: dict[str, Any] = {"color": INK, "markersize": 6, "marker": "|", "linestyle": "none"}
 CAPTION = (
-    "Scenario {scenario}. Best of {pairs} pairs {first} ({first_value}), last {last} ({last_value}). "
-    "Where each would stand among them: "
-    "{places:{name}[ chose {pair},] {value}, place {places}[{several} (by seed)]}. "
-    "[Means over {workloads} test workloads.] "
+    "Scenario {scenario}. Of {pairs} pairs the lowest on these test workloads is {first} ({first_value}), the highest "
+    "{last} ({last_value}). Where each of the others would stand among them: "
+    "{places:{name}[ ({kind})][ chose {pair},] {value}, place {places}[{several} (by seed)]}. "
+    "[Means over {workloads} test workloads, of what is learned also over its seeds; all intervals are over workloads "
+    "alone.] "
 ) + UNCERTAINTY
 
 
 def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Above, the pairs' test scores, framed where a rule chose the pair (equal scores); below, all other policies."""
-    settings = settings_of(spec, PairsSettings)
-    name, metric = data.scenarios(tables, spec)[0], data.BY_NAME[settings.metric]
-    means = data.split_means(tables.summary, metric.name, name)
+    """Above, the pairs' test scores, framed where a rule chose the pair (equal scores); below, all other policies with
+    one kind of interval, over workloads, and a tick for each seed of what is learned.
+    """
+    name = data.scenarios(tables, spec)[0]
+    scores = select(tables.scores, scenario=name, split="test")
+    samples = {
+        str(policy): statistics.sample(own) for policy, own in select(scores, metric=HEADLINE.name).groupby("policy")
+    }
+    means = {policy: statistics.statistic_of(own, "mean") for policy, own in samples.items()}
     pairs = {pair: means[pair] for pair in ALL_PAIRS if pair in means}
     if not pairs:
-        what = f"no pair has a score {metric.name} on {name}"
+        what = f"no pair has a score {HEADLINE.name} on {name}"
         raise UserError(what, where=f"figure {spec.name}: scenarios", expected="a scenario with pairs")
-    shown = {policy: means[policy] for policy in spec.policies or means if policy in means and policy not in pairs}
-    order = ranked(shown, metric.better)
-    rules = {rule: same_scores(tables.scores, name, rule, pairs) for rule in settings.searches if rule in shown}
-    chosen = {rule: pair for rule, pair in rules.items() if pair}
-    rows_mm, scale = ROW_MM * len(order), units.scaled(metric, max(pairs.values()))
+    order = ranked({n: means[n] for n in spec.policies or means if n in means and n not in pairs}, HEADLINE.better)
+    chosen = {rule: pair for rule in order if (pair := same_scores(scores, rule, pairs))}
+    seeds = {policy: _by_seed(samples[policy]) for policy in order}
+    rows_mm, scale = ROW_MM * len(order), units.scaled(HEADLINE, max(pairs.values()))
     figure, (above, below) = theme.new_figure(2, 1, height_mm=82 + rows_mm, height_ratios=[46, 8 + rows_mm])
     _cells(above, table(pairs, scale.size), scale.label)
-    frames = [_frame(above, chosen[rule], FRAMES[number % len(FRAMES)], rule) for number, rule in enumerate(chosen)]
-    rows = tables.summary[(tables.summary["scenario"] == name) & (tables.summary["split"] == "test")]
-    rows = rows[(rows["metric"] == metric.name) & rows["policy"].isin(order)]
-    seeds = _seeds(tables.scores, name, metric)
+    frames = [_frame(above, pair, FRAMES[number % 3], rule) for number, (rule, pair) in enumerate(chosen.items())]
     for value in pairs.values():
         below.axvline(value / scale.size, color=GRID, linewidth=0.8, zorder=0)
-    points_with_uncertainty(below, rows, order, theme.styles_of(tables.scores), size=scale.size)
-    look: dict[str, Any] = {"color": INK, "markersize": 6}
-    for height, policy in enumerate(order):
-        if len(seeds[policy]) > 1:
-            places = seeds[policy] / scale.size
-            below.plot(places, [height] * len(places), "|", markeredgewidth=0.7, zorder=4, **look)
-    _axis(below, [*pairs.values(), *rows["value"]], scale.size)
-    below.set_xlabel(f"{scale.label}   {BETTER[metric.better]}")
-    keys = [*frames, key("a pair", color=GRID, linewidth=1.2)]
-    if any(len(values) > 1 for values in seeds[order]):
-        keys.append(key("a seed of a learned policy", marker="|", linestyle="none", **look))
-    facts: dict[str, Any] = {"interval": "", "range": ""}
+    facts: dict[str, Any] = {"interval": "", "range": "", "workloads": None}
     if order:
-        facts = explain_uncertainty(figure, rows, tables.statistics.confidence, more=keys)
-    pairs_in_order = ranked(pairs, metric.better)
-    first, last = pairs_in_order[0], pairs_in_order[-1]
-    places = {policy: _place(policy, means, seeds[policy], pairs, chosen, metric, scale) for policy in order}
-    facts |= {"first": first, "first_value": scale.of(pairs[first]), "last": last}
-    facts |= {"last_value": scale.of(pairs[last]), "scenario": name, "pairs": len(pairs), "places": places}
-    facts["workloads"] = int(rows["units"].max()) if len(rows) else None
+        rows = units.divided(_over_workloads(samples, order, tables.statistics), scale.size)
+        points_with_uncertainty(below, rows, order, theme.styles_of(tables.scores))
+        keys = [*frames, key("a pair", color=GRID, linewidth=1.2)]
+        keys += [key("a seed of a learned policy", **SEED)] if any(len(own) > 1 for own in seeds.values()) else []
+        facts |= explain_uncertainty(figure, rows, tables.statistics.confidence, more=keys, over="workloads")
+        facts["workloads"] = max(len(samples[policy].units) for policy in order)
+    for height, own in enumerate(seeds.values()):
+        if len(own) > 1:
+            below.plot(np.array(own) / scale.size, [height] * len(own), markeredgewidth=0.7, zorder=4, **SEED)
+    below.grid(False)
+    below.set_xscale("log")
+    values = [*pairs.values(), *(means[policy] for policy in order)]
+    log_ticks(below.xaxis, min(values) / scale.size, max(values) / scale.size)
+    below.set_xlabel(f"{scale.label}   {BETTER[HEADLINE.better]}")
+    first, last = (ranked(pairs, HEADLINE.better)[end] for end in (0, -1))
+    facts |= {"scenario": name, "pairs": len(pairs), "first": first, "first_value": scale.of(pairs[first])}
+    facts |= {"last": last, "last_value": scale.of(pairs[last])}
+    kinds = kinds_of(tables.scores)
+    facts["places"] = {
+        policy: {
+            "kind": "" if kinds[policy] == "rule" else kinds[policy],
+            "pair": chosen.get(policy),
+            "value": scale.of(means[policy]),
+            "places": [str(place_among(value, pairs)) for value in sorted(seeds[policy])],
+            "several": len(seeds[policy]) > 1,
+        }
+        for policy in order
+    }
     return Drawing(figure, CAPTION, facts, left_out=after_the_first(spec))
 
 
-def same_scores(scores: pd.DataFrame, scenario: str, policy: str, pairs: Mapping[str, float]) -> str:
-    """Return the pair whose test scores equal those of a rule in every metric; empty where there is none."""
-    rows = scores[(scores["scenario"] == scenario) & (scores["split"] == "test")]
+def same_scores(scores: pd.DataFrame, policy: str, pairs: Mapping[str, float]) -> str:
+    """Return the pair whose scores equal those of a rule in every metric; empty where there is none."""
     columns = ["policy_seed", "unit", "metric"]
-    own = rows[(rows["policy"] == policy) & (rows["trained_on"] == "")].set_index(columns)["value"].sort_index()
-    theirs = (rows[rows["policy"] == pair].set_index(columns)["value"].sort_index() for pair in pairs)
+    own = select(scores, policy=policy, trained_on="").set_index(columns)["value"].sort_index()
+    theirs = (select(scores, policy=pair).set_index(columns)["value"].sort_index() for pair in pairs)
     return next((pair for pair, values in zip(pairs, theirs, strict=True) if len(own) and own.equals(values)), "")
 
 
-def place_among(value: float, pairs: Mapping[str, float], metric: Metric) -> int:
-    """Return the place that a value has among the pairs: 1 where none is better."""
-    return 1 + sum(other < value if metric.better == "lower" else other > value for other in pairs.values())
+def place_among(value: float, pairs: Mapping[str, float]) -> int:
+    """Return the place that a bounded slowdown has among the pairs: 1 where none is lower."""
+    return 1 + sum(other < value for other in pairs.values())
 
 
 def table(pairs: Mapping[str, float], size: float) -> pd.DataFrame:
@@ -99,17 +114,33 @@ def table(pairs: Mapping[str, float], size: float) -> pd.DataFrame:
     parts = [(*pair.split(PAIR_SEPARATOR, 1), value / size) for pair, value in pairs.items()]
     grid = pd.DataFrame(parts, columns=["job", "core", "value"])
     grid = grid.pivot_table(index="job", columns="core", values="value")
-    logs = np.log(grid.where(grid > 0))
+    logs = np.log(grid)
     rows, columns = (logs.mean(axis=axis).sort_values(kind="stable").index for axis in (1, 0))
     return grid.loc[rows, columns].rename_axis(index=None, columns=None)
+
+
+def _over_workloads(samples: Mapping[str, statistics.Sample], order: Sequence[str], settings: Any) -> pd.DataFrame:
+    """Rows of a summary with intervals over workloads alone, whatever the number of seeds."""
+    rows = []
+    for policy in order:
+        found = statistics.estimate(
+            statistics.averaged(samples[policy]), settings, generator(0, "bootstrap", "figure", policy)
+        )
+        rows.append({"policy": policy, **vars(found)})
+    return pd.DataFrame(rows).astype({"ci_low": float, "ci_high": float})
+
+
+def _by_seed(sample: statistics.Sample) -> list[float]:
+    """The mean of each seed on the test workloads."""
+    return [statistics.weighted_mean(*row) for row in zip(sample.values, sample.weights, strict=True)]
 
 
 def _cells(axes: Axes, grid: pd.DataFrame, label: str) -> None:
     """The pairs' scores in colours, on a logarithmic scale where it can hold them."""
     low, high = float(grid.min().min()), float(grid.max().max())
-    norm = LogNorm(low, high) if 0 < low < high else Normalize()
-    heat_map(axes, grid, form="{:.3g}", label=label, colours="viridis_r", norm=norm)
-    if isinstance(norm, LogNorm):
+    norm = LogNorm(low, high) if low < high else Normalize()
+    heat_map(axes, grid, form="digits", label=label, colours="viridis_r", norm=norm)
+    if low < high:
         log_ticks(axes.figure.axes[-1].yaxis, low, high)
     axes.set(xlabel="core policy", ylabel="job policy")
 
@@ -123,34 +154,3 @@ def _frame(axes: Axes, pair: str, dashes: Any, policy: str) -> Any:
     corner = (columns.index(core) + 0.04, rows.index(job) + 0.06)
     axes.add_patch(Rectangle(corner, 0.92, 0.88, fill=False, edgecolor=FRAME, zorder=5, **look))
     return key(f"pair of {policy}", color=FRAME, **look)
-
-
-def _axis(axes: Axes, values: Sequence[float], size: float) -> None:
-    axes.grid(False)
-    if min(values) <= 0:
-        short_ticks(axes, 6)
-        return
-    axes.set_xscale("log")
-    log_ticks(axes.xaxis, min(values) / size, max(values) / size)
-
-
-def _seeds(scores: pd.DataFrame, scenario: str, metric: Metric) -> pd.Series:
-    """Policy -> mean of each of its seeds on the test workloads, weighted as the summary's."""
-    rows = scores[(scores["scenario"] == scenario) & (scores["split"] == "test") & (scores["metric"] == metric.name)]
-    sums = rows.assign(part=rows["value"] * rows["weight"]).groupby(["policy", "policy_seed"])[["part", "weight"]].sum()
-    return (sums["part"] / sums["weight"]).groupby("policy").apply(lambda values: values.to_numpy())
-
-
-def _place(
-    policy: str,
-    means: Mapping[str, float],
-    seeds: Sequence[float],
-    pairs: Mapping[str, float],
-    chosen: Mapping[str, str],
-    metric: Metric,
-    scale: units.Scaled,
-) -> dict[str, Any]:
-    """A policy's mean and its places among the pairs, one for each seed."""
-    places = [str(place_among(value, pairs, metric)) for value in sorted(seeds)]
-    several = len(places) > 1
-    return {"pair": chosen.get(policy), "value": scale.of(means[policy]), "places": places, "several": several}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from schedlab.config.schema import Settings, setting
+from schedlab.config.schema import NoSettings, Settings, setting
 from schedlab.config.settings import PolicyName
 
 Score = Literal[
@@ -44,15 +44,6 @@ class GanttSettings(WorkloadShownSettings):
     labels: bool = setting(False, doc="write the jobs' numbers where they fit")
 
 
-class PairsSettings(Settings):
-    """The figure `pairs`."""
-
-    metric: Score = setting("mean_bounded_slowdown", doc="score that colours the pairs")
-    searches: tuple[PolicyName, ...] = setting(
-        ("best_fixed_pair", "best_fixed_pair-equal"), doc="rules that choose a pair by trying all; it is framed"
-    )
-
-
 class LearningSettings(Settings):
     """The figure `learning`."""
 
@@ -80,7 +71,7 @@ FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that dr
     "course": ("schedule", WorkloadShownSettings),
     "overuse": ("overuse", WorkloadShownSettings),
     "bubbles": ("overuse", WorkloadShownSettings),
-    "pairs": ("pairs", PairsSettings),
+    "pairs": ("pairs", NoSettings),
     "learning": ("learning", LearningSettings),
     "preferences": ("learning", PreferencesSettings),
 }

@@ -25,7 +25,7 @@ from schedlab.figures.captions import number_text
 from schedlab.figures.panels.axes import direct_labels, legend_outside
 from schedlab.figures.panels.curves import running_mean
 from schedlab.figures.panels.facets import Grid, facets
-from schedlab.figures.panels.timeline import means_within
+from schedlab.figures.panels.timeline import boxes, means_within
 from schedlab.figures.theme import INK, MUTED
 from schedlab.studies.hetero.figures import overuse, schedule
 from schedlab.studies.hetero.figures.learning import NAMED, PALE, SMOOTH, episode_axis, preference_lines
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("schedlab.hetero.launch")
 ENDINGS = (".svg", ".pdf", ".png")
+SEPARATE = 60  # processors at most whose rows have white between them
 THRESHOLD = 10.0  # s, of the bounded slowdown
 LOWEST_LABELLED = 0.03  # height of a box, as a share of all cores, that holds its job's number
 
@@ -166,7 +167,7 @@ def draw_mem_bw_overutilization(folder: Path) -> Drawing:
     processors = logged["processors"]
     overuse.share_line(above, spans, processors, last, size, {"color": theme.colour(1)})
     overuse.share_axis(above, [spans], processors)
-    overuse.span_rows(below, spans, processors, size, theme.colour(1))
+    _span_rows(below, spans, processors, size, theme.colour(1))
     launch.finish(below)
     share = overuse.share_of_time(spans, processors, last)
     caption = (
@@ -175,6 +176,16 @@ def draw_mem_bw_overutilization(folder: Path) -> Drawing:
     )
     facts = {"count": overuse.count_oversubscribed(spans), "processors": processors, "share": share}
     return Drawing(figure, caption, facts)
+
+
+def _span_rows(axes: Axes, spans: Sequence[overuse.Span], processors: int, size: float, colour: str) -> None:
+    """Draw a row a processor with a box for each span; size: seconds of a unit of the time axis."""
+    half = 0.45 if processors <= SEPARATE else 0.5
+    places = [(start / size, (start + length) / size, n - half, n + half) for n, start, length in spans]
+    boxes(axes, places, colour, linewidths=0)
+    axes.set(ylabel="processor", ylim=(-0.5, processors - 0.5))
+    locator: Any = axes.yaxis.get_major_locator()
+    locator.set_params(integer=True)
 
 
 def draw_action_preferences(folder: Path) -> Drawing:

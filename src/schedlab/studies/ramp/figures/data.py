@@ -1,17 +1,17 @@
-"""What the figures of this study share: names of policies, and the looks of lines."""
+"""What the figures of this study share: rows of test episodes, looks of lines, panels of measures."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 
 from schedlab.config.contract import Metric, StudyTables
 from schedlab.figures import theme
-from schedlab.figures.selection import by_recipe
-from schedlab.figures.units import Scaled, scaled
+from schedlab.figures.selection import by_recipe, select
+from schedlab.figures.theme import Style
+from schedlab.figures.units import divided, scaled
 from schedlab.studies.ramp.scenario import METRICS
 
 BLOCKING = "blocking_rate"
@@ -23,14 +23,16 @@ SHORT = {"jct": "completion time", "speedup": "speed-up"}  # of completed jobs; 
 
 def tested(rows: pd.DataFrame, tables: StudyTables) -> pd.DataFrame:
     """Return the rows of test episodes, with policies of the row's scenario called by their recipe."""
-    return by_recipe(rows[rows["split"] == "test"], tables.scores)
+    return by_recipe(select(rows, split="test"), tables.scores)
 
 
-def line_look(number: int) -> dict[str, Any]:
-    """Return the keywords of a panel's line by its number: colour and marker."""
-    return {"color": theme.colour(number), "marker": "osD^vPX"[number % 7]}
+def looks(names: Iterable[str]) -> dict[str, Style]:
+    """Return a style for each of a few lines by its place among them."""
+    return {name: Style(theme.colour(number), "osD^vPX"[number % 7]) for number, name in enumerate(names)}
 
 
-def short_unit(metric: Metric, largest: float, labels: Mapping[str, str] = SHORT) -> Scaled:
-    """Return the unit to show a measure in, labelled as a panel's title has room for."""
-    return scaled(replace(metric, label=labels.get(metric.name, metric.label)), largest)
+def panel(summary: pd.DataFrame, metric: Metric) -> tuple[str, pd.DataFrame]:
+    """Return the title of a measure's panel, and its rows of a summary in the unit that the title has."""
+    rows = select(summary, metric=metric.name)
+    unit = scaled(replace(metric, label=SHORT.get(metric.name, metric.label)), float(rows["value"].max()))
+    return unit.label, divided(rows, unit.size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,16 @@ from matplotlib.collections import PathCollection
 from matplotlib.path import Path as Curve
 
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
-from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.figures import theme
 from schedlab.figures.captions import number_text
 from schedlab.figures.drawing import after_the_first, settings_of
 from schedlab.figures.panels.axes import key, legend_outside
 from schedlab.figures.panels.cells import text_table
+from schedlab.figures.panels.facets import Grid, facets
 from schedlab.figures.theme import GRID, INK, MUTED
-from schedlab.studies.ramp.figures.settings import BetasSettings, GraphsShownSettings
+from schedlab.studies.ramp.figures.settings import BetasSettings, GraphTableSettings
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.graph import TrainingGraph, training_graph
 from schedlab.studies.ramp.graphs.statistics import statistics_table
@@ -31,6 +33,7 @@ BACKWARD, LANE = -1.0, 0.42  # height of the backward pass below the forward one
 SMALLEST_DOT, LARGEST_DOT = 3.0, 120.0  # points squared; the largest for the op that takes most time
 WIDTH = 430.0  # points that a drawing is wide
 SHARES = (0.01, 0.1, 1.0)  # of the slowest op's time, whose dots the key shows
+MOST = 8  # graphs shown
 KINDS = 6  # that have a colour of their own
 BINS = 32
 DOT: dict[str, Any] = {"linestyle": "none", "marker": "o"}
@@ -63,19 +66,22 @@ def drawing_of(
 
 def draw_op_histograms(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A row a graph, a column each for run times, memory and dep sizes: how many ops have how much, logarithmic."""
-    graphs = graphs_shown(tables, spec)
-    figure, panels = theme.new_figure(len(graphs), 3, height_mm=16 + 19 * len(graphs), squeeze=False, sharex="col")
+    graphs, units = graphs_shown(tables, spec), (_unit(tables, spec)["unit"], "bytes", "bytes")
     values = [[graph.cost, graph.memory, graph.dep_size] for graph in graphs]
-    for column, (what, unit) in enumerate(zip(COLUMNS, (_time_unit(tables, spec), "bytes", "bytes"), strict=True)):
-        bins = _log_bins([row[column] for row in values])
-        for axes, graph, row in zip(panels[:, column], graphs, values, strict=True):
-            _histogram(axes, row[column], bins, theme.colour(column))
-            counted = "deps" if column == 2 else "ops"
-            axes.set_ylabel(f"{graph.name}\n{counted}" if column == 0 else counted)
-        panels[0, column].set_title(f"{'abc'[column]}  {what}")
-        panels[-1, column].set_xlabel(f"{what} ({unit})")
-        panels[-1, column].set_xscale("log")
-        panels[-1, column].minorticks_off()
+    bins = [_log_bins([row[column] for row in values]) for column in range(len(COLUMNS))]
+
+    def panel(axes: Axes, place: tuple[int, int]) -> None:
+        row, column = place
+        _histogram(axes, values[row][column], bins[column], theme.colour(column))
+        axes.set_ylabel(("", "ops", "deps")[column] or f"{graphs[row].name}\nops")
+        if row == len(graphs) - 1:
+            axes.set_xlabel(f"{COLUMNS[column]} ({units[column]})")
+            axes.set_xscale("log")
+            axes.minorticks_off()
+
+    titles = [f"{letter}  {what}" for letter, what in zip("abc", COLUMNS, strict=True)] + [""] * len(values) * 3
+    groups = zip(titles, product(range(len(graphs)), range(len(COLUMNS))), strict=False)
+    figure, _ = facets(groups, panel, Grid(3, 19, 16, subplots={"sharex": "col"}), keys=())
     free = [{"graph": g.name, "free": int((g.cost == 0).sum()), "ops": g.num_ops} for g in graphs]
     caption = (
         "Dashed: medians of those shown. Not shown, as logarithms have no zero: ops that cost nothing, "
@@ -86,8 +92,8 @@ def draw_op_histograms(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 def draw_graph_table(tables: StudyTables, spec: FigureSpec) -> Drawing:
     """A row a graph: ops, deps, sequential time, largest op, memory, depth."""
-    settings = settings_of(spec, GraphsShownSettings)
-    table, unit = statistics_table(graphs_shown(tables, spec), settings.training_steps), _time_unit(tables, spec)
+    settings = settings_of(spec, GraphTableSettings)
+    table, unit = statistics_table(graphs_shown(tables, spec), settings.training_steps), _unit(tables, spec)["unit"]
     columns = {
         "ops": table["num_ops"].map("{:d}".format),
         "deps": table["num_deps"].map("{:d}".format),
@@ -122,37 +128,21 @@ def draw_betas(tables: StudyTables, spec: FigureSpec) -> Drawing:
             betas[label] = {"mean": found.mean, "std": found.std}
     axes.set(xlabel="beta: accepted share of the sequential time", ylabel="density", xlim=(0, None), ylim=(0, None))
     axes.grid(True, axis="y")
-    axes.legend()
+    legend_outside(figure)
     return Drawing(figure, "Mean (standard deviation): {betas:{name} {mean:.3f} ({std:.3f})}.", {"betas": betas})
 
 
 def graphs_shown(tables: StudyTables, spec: FigureSpec) -> list[TrainingGraph]:
-    """Return the graphs of the figure's first scenario that its values name, or its first ones. Raises UserError."""
-    settings = settings_of(spec, GraphsShownSettings)
-    scenario = _scenario_shown(tables, spec)
+    """Return the first graphs of the figure's first scenario."""
+    scenario = _unit(tables, spec)["scenario"]
     joined = not tables.scenarios[scenario].get("legacy", {}).get("sinks_unjoined", False)
-    found = read_graphs(tables.inputs[scenario][GRAPHS])
-    graphs = {graph.name: training_graph(graph, join_sinks=joined) for graph in found}
-    for name in settings.graphs:
-        if name not in graphs:
-            remedy = did_you_mean(name, graphs)
-            what = f"scenario '{scenario}' has no graph '{name}'"
-            raise UserError(what, where=f"figure {spec.name}: params.graphs", remedy=remedy)
-    return [graphs[name] for name in settings.graphs or list(graphs)[: settings.most]]
-
-
-def _scenario_shown(tables: StudyTables, spec: FigureSpec) -> str:
-    return (spec.scenarios or sorted(tables.scenarios))[0]
-
-
-def _time_unit(tables: StudyTables, spec: FigureSpec) -> str:
-    """What a 1 in the graphs' times is to the scenario whose graphs are shown."""
-    return str(tables.scenarios[_scenario_shown(tables, spec)].get("jobs", {}).get("time_unit", "s"))
+    return [training_graph(graph, join_sinks=joined) for graph in read_graphs(tables.inputs[scenario][GRAPHS])[:MOST]]
 
 
 def _unit(tables: StudyTables, spec: FigureSpec) -> dict[str, str]:
-    """The values of UNIT."""
-    return {"scenario": _scenario_shown(tables, spec), "unit": _time_unit(tables, spec)}
+    """The values of UNIT: the scenario whose graphs are shown, and what a 1 in the graphs' times is to it."""
+    scenario = (spec.scenarios or sorted(tables.scenarios))[0]
+    return {"scenario": scenario, "unit": str(tables.scenarios[scenario].get("jobs", {}).get("time_unit", "s"))}
 
 
 def layers(graph: TrainingGraph) -> np.ndarray:
@@ -162,14 +152,11 @@ def layers(graph: TrainingGraph) -> np.ndarray:
     for source, destination in graph.edges.tolist():
         if destination < count:
             parents[destination].append(source)
-    layer = np.zeros(count)
-    for op in np.argsort(graph.ids[:count]).tolist():
-        layer[op] = max((layer[parent] + 1 for parent in parents[op]), default=0)
-    for _ in range(count):  # ids need not rise along edges
-        again = np.array([max((layer[parent] + 1 for parent in parents[op]), default=0) for op in range(count)])
-        if np.array_equal(again, layer):
-            break
-        layer = again
+    layer, before = np.zeros(count), None
+    while before is None or not np.array_equal(before, layer):  # ids need not rise along edges
+        before = layer.copy()
+        for op in np.argsort(graph.ids[:count]).tolist():
+            layer[op] = max((layer[parent] + 1 for parent in parents[op]), default=0)
     heights = np.zeros(count)
     for value in np.unique(layer):
         beside = np.flatnonzero(layer == value)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -9,10 +12,12 @@ from matplotlib.axes import Axes
 from schedlab.config.contract import Drawing, FigureSpec, StudyTables
 from schedlab.figures import theme
 from schedlab.figures.drawing import after_the_first, left_out, nothing_to_draw, settings_of
-from schedlab.figures.panels.axes import legend_outside, log_ticks
+from schedlab.figures.panels.axes import log_ticks
 from schedlab.figures.panels.bars import stacked_rows
 from schedlab.figures.panels.curves import distribution
 from schedlab.figures.panels.facets import Grid, facets
+from schedlab.figures.panels.points import UNCERTAINTY, explain_uncertainty, span
+from schedlab.figures.selection import select
 from schedlab.studies.ramp.figures import data
 from schedlab.studies.ramp.figures.settings import CausesSettings, JobsSettings
 from schedlab.studies.ramp.simulator.jobs import (
@@ -37,24 +42,17 @@ CAUSES = {  # cause -> what it is called in figures, in the order of the bars
     NO_CHANNEL: "no free channel",
     NO_PARTITION: "could not be split",
 }
-CHARACTERISTICS = {  # column of the table of jobs -> label, what values are divided by, whether on a logarithmic axis
-    "sequential_jct": ("a  sequential time (h)", 3600.0, False),
-    "memory": ("b  memory (GB)", 1e9, False),
-    "dep_size": ("c  dep size (GB)", 1e9, False),
-    "requested": ("d  speed-up asked for, 1 / beta", 1.0, True),
-    "speedup": ("e  speed-up got", 1.0, True),
-    "excess": ("f  got over asked for", 1.0, True),
+CHARACTERISTICS = {  # column -> label
+    "requested": "a  speed-up asked for, 1 / beta",
+    "speedup": "b  speed-up got",
+    "excess": "c  got over asked for",
 }
-ATTRIBUTES = {  # column -> label, and what values are divided by
-    "ops": ("a  ops", 1),
-    "deps": ("b  deps", 1),
-    "memory": ("c  memory (GB)", 1e9),
-    "dep_size": ("d  dep size (GB)", 1e9),
-    "sequential_jct": ("e  sequential time (h)", 3600),
-    "beta": ("f  beta", 1),
-}
-BINS = 10  # of an attribute that has more values
+BINS = 10  # of beta, where it has more values
 ROW_MM = 5.0
+CAUSES_SHOWN = (
+    "[Of what was blocked, had no free block: {unplaced:{policy} in {scenario} {share:.0%}}.] Grey lines are of the "
+    "whole rates. "
+) + UNCERTAINTY
 
 
 def draw_causes(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -64,29 +62,36 @@ def draw_causes(tables: StudyTables, spec: FigureSpec) -> Drawing:
     if not shares:
         return nothing_to_draw(data.NOT_RUN)
     colours = {label: theme.colour(number) for number, label in enumerate(CAUSES.values())}
-    widest = max(sum(causes.values()) for found in shares.values() for causes in found.values())
-    row_mm, unplaced = 10 + ROW_MM * len(settings.policies), []
-    named = [(settings.labels.get(name, name), found) for name, found in shares.items()]
+    rates = data.tested(select(tables.summary, metric=data.BLOCKING, scenario=shares), tables)
+    rates = select(rates, policy=settings.policies)
+    widest = float(np.nanmax(rates[["value", "ci_high", "range_high"]].to_numpy(float)))
 
-    def panel(axes: Axes, found: dict[str, dict[str, float]]) -> None:
-        stacked_rows(axes, {policy: found.get(policy) for policy in settings.policies}, colours)
-        axes.set_xlim(0, widest + 0.12)
+    def panel(axes: Axes, name: str) -> None:
+        sums = stacked_rows(axes, shares[name], colours)
+        spread = {row["policy"]: row for row in select(rates, scenario=name).to_dict("records")}
+        for height, (policy, rate) in enumerate(sums.items()):
+            span(axes, spread[policy], height + 0.35, colour=theme.INK)  # at the edge, so that it hides no part
+            high = spread[policy]["ci_high"] if np.isfinite(spread[policy]["ci_high"]) else spread[policy]["range_high"]
+            axes.text(max(rate, high) + 0.01, height, f"{rate:.3f}", va="center", color=theme.MUTED)
+        axes.set_xlim(0, widest + 0.14)
 
-    grid = Grid(2, row_mm, 14, "blocked jobs over arrived jobs", subplots={"sharex": True, "sharey": True})
+    named = [(settings.labels.get(name, name), name) for name in shares]
+    grid = Grid(2, 10 + ROW_MM * max(map(len, shares.values())), 22, "blocked jobs over arrived jobs")
     figure, _ = facets(named, panel, grid, keys=())
-    for label, found in named:
-        for policy, causes in found.items():
-            if causes.get(UNPLACED):
-                share = causes[UNPLACED] / sum(causes.values())
-                unplaced.append({"policy": policy, "scenario": label, "share": share})
     handles = {handle.get_label(): handle for axes in figure.axes for handle in axes.get_legend_handles_labels()[0]}
-    legend_outside(figure, [handles[label] for label in colours if label in handles], columns=3)
-    caption = "[Of what was blocked, had no free block: {unplaced:{policy} in {scenario} {share:.0%}}.]"
-    return Drawing(figure, caption, {"unplaced": unplaced}, left_out=left_out(spec, shares, data.NOT_SCORED))
+    shown = [handles[label] for label in colours if label in handles]
+    facts: dict[str, Any] = explain_uncertainty(figure, rates, tables.statistics.confidence, more=shown)
+    facts["unplaced"] = [
+        {"policy": policy, "scenario": label, "share": causes[UNPLACED] / sum(causes.values())}
+        for label, name in named
+        for policy, causes in shares[name].items()
+        if causes.get(UNPLACED)
+    ]
+    return Drawing(figure, CAUSES_SHOWN, facts, left_out=left_out(spec, shares, data.NOT_SCORED))
 
 
 def draw_characteristics(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Distributions over the completed and the blocked jobs of each policy: what they were, asked for and got."""
+    """Distributions over the completed and the blocked jobs of each policy: what they asked for and got."""
     settings = settings_of(spec, JobsSettings)
     jobs = _jobs(tables, spec.scenarios[:1], settings.policies)
     if jobs.empty:
@@ -94,20 +99,18 @@ def draw_characteristics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     jobs = jobs.assign(requested=1 / jobs["beta"], excess=jobs["speedup"] * jobs["beta"])
     outcomes = (("completed", jobs["cause"] == "", "-"), ("blocked", jobs["cause"] != "", theme.DASHES[2]))
 
-    def panel(axes: Axes, shown: tuple[str, float, bool]) -> None:
-        column, size, logarithmic = shown
+    def panel(axes: Axes, column: str) -> None:
         for number, policy in enumerate(settings.policies):
             for outcome, those, dashes in outcomes:
-                values = jobs.loc[those & (jobs["policy"] == policy), column].to_numpy(float) / size
+                values = jobs.loc[those & (jobs["policy"] == policy), column].to_numpy(float)
                 look = {"color": theme.colour(number), "linestyle": dashes, "label": f"{policy}, {outcome}"}
                 distribution(axes, values, **look)
-        if logarithmic:
-            axes.set_xscale("log")
-            log_ticks(axes.xaxis, jobs[column].min(), jobs[column].max())
+        axes.set_xscale("log")
+        log_ticks(axes.xaxis, jobs[column].min(), jobs[column].max())
         axes.set_ylim(0, 1.02)
         axes.grid(True)
 
-    groups = [(title, (column, size, log)) for column, (title, size, log) in CHARACTERISTICS.items()]
+    groups = [(title, column) for column, title in CHARACTERISTICS.items()]
     grid = Grid(3, 48, 14, y="share of the jobs", subplots={"sharey": True})
     figure, _ = facets(groups, panel, grid, columns=jobs["policy"].nunique())
     medians = jobs.groupby("policy")["excess"].median().dropna()
@@ -117,30 +120,38 @@ def draw_characteristics(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_attributes(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel an attribute of jobs, a line a policy: the share of jobs with about that value which was blocked."""
+    """The share of jobs that was blocked, by graph and by beta: a point a policy, a line from its least episode to its
+    largest one.
+    """
     settings = settings_of(spec, JobsSettings)
     jobs = _jobs(tables, spec.scenarios[:1], settings.policies)
     if jobs.empty:
         return nothing_to_draw(data.NOT_RUN)
+    graphs = jobs.drop_duplicates("model").sort_values(["sequential_jct", "model"])
+    places = {model: number for number, model in enumerate(graphs["model"])}
+    jobs = jobs.assign(graph=jobs["model"].map(places), beta=_binned(jobs["beta"]), blocked=jobs["cause"] != "")
+    looks = data.looks(settings.policies)
 
-    def panel(axes: Axes, shown: tuple[str, float]) -> None:
-        where = _binned(jobs[shown[0]]) / shown[1]
-        for number, policy in enumerate(settings.policies):
-            own = jobs["policy"] == policy
-            if own.any():
-                rates = (jobs.loc[own, "cause"] != "").groupby(where[own]).mean()
-                axes.plot(rates.index, rates, label=policy, markersize=3.5, **data.line_look(number))
-        axes.set_ylim(0, 1)
-        axes.grid(True)
+    def panel(axes: Axes, column: str) -> None:
+        whole = jobs.groupby(["policy", column])["blocked"].mean()
+        episodes = jobs.groupby(["policy", column, "policy_seed", "unit"])["blocked"].mean()
+        ends = episodes.groupby(["policy", column]).agg(range_low="min", range_high="max").assign(ci_low=np.nan)
+        apart = float(np.diff(np.unique(jobs[column])).min(initial=1.0)) * 0.8 / len(looks)
+        for number, policy in enumerate(name for name in looks if name in whole):
+            x = whole[policy].index.to_numpy(float) + apart * (number - (len(looks) - 1) / 2)
+            axes.plot(x, whole[policy], label=policy, **looks[policy].point() | {"markersize": 3.5})
+            for at, row in zip(x, ends.loc[policy].to_dict("records"), strict=True):
+                span(axes, row, at, colour=looks[policy].colour, upright=True)
+        if column == "graph":
+            axes.set_xticks(list(places.values()), list(places), rotation=20)
+        axes.set_ylim(-0.02, 1.02)
+        axes.grid(True, axis="y")
 
-    groups = [(title, (column, size)) for column, (title, size) in ATTRIBUTES.items()]
-    grid = Grid(3, 48, 14, y="blocking rate", subplots={"sharey": True})
-    figure, _ = facets(groups, panel, grid, columns=len(settings.policies))
-    models = jobs.drop_duplicates("model").sort_values("sequential_jct")
-    models = models.assign(hours=models["sequential_jct"] / 3600)[["model", "hours", "ops"]]
-    facts = {"graphs": models.to_dict("records")}
-    caption = "The graphs: {graphs:{model} {hours:.1f} h, {ops} ops}."
-    return Drawing(figure, caption, facts, left_out=after_the_first(spec))
+    grid = Grid(2, 56, 14, y="blocking rate", subplots={"sharey": True})
+    figure, _ = facets([("a  by graph", "graph"), ("b  by beta", "beta")], panel, grid, columns=len(looks))
+    models = graphs.assign(hours=graphs["sequential_jct"] / 3600)[["model", "hours", "ops"]]
+    caption = "Lines: smallest to largest episode. The graphs: {graphs:{model} {hours:.1f} h, {ops} ops}."
+    return Drawing(figure, caption, {"graphs": models.to_dict("records")}, left_out=after_the_first(spec))
 
 
 def _binned(values: pd.Series) -> pd.Series:
@@ -150,23 +161,21 @@ def _binned(values: pd.Series) -> pd.Series:
     return values.groupby(pd.cut(values, BINS, labels=False)).transform("mean")
 
 
-def _jobs(tables: StudyTables, scenarios: tuple[str, ...], policies: tuple[str, ...]) -> pd.DataFrame:
+def _jobs(tables: StudyTables, scenarios: Sequence[str], policies: Sequence[str]) -> pd.DataFrame:
     """Jobs of test episodes of scenarios under the named policies."""
-    jobs = tables.details["jobs"]
-    jobs = data.tested(jobs[jobs["scenario"].isin(scenarios)], tables)
-    return jobs[jobs["policy"].isin(policies)]
+    return select(data.tested(select(tables.details["jobs"], scenario=scenarios), tables), policy=policies)
 
 
-def _shares(tables: StudyTables, scenario: str, policies: tuple[str, ...]) -> dict[str, dict[str, float]]:
+def _shares(tables: StudyTables, scenario: str, policies: Sequence[str]) -> dict[str, dict[str, float]]:
     """Policy -> label of a cause -> blocked jobs of that cause over all arrived jobs, in the order of CAUSES."""
-    jobs = _jobs(tables, (scenario,), policies)
+    jobs = _jobs(tables, [scenario], policies)
     causes = jobs["cause"].mask((jobs["cause"] == REJECTED) & (jobs["choices"] == 0), FORCED)
-    scores = data.tested(tables.scores[tables.scores["scenario"] == scenario], tables)
-    rates = scores[scores["metric"] == data.BLOCKING].groupby("policy")["value"].mean()
-    found = {}
-    for policy, own in causes.groupby(jobs["policy"]):
-        counted = own[own != ""].value_counts()
-        rate = rates.get(policy, np.nan) / max(int(counted.sum()), 1)  # jobs that still run have no row
-        blocked = {label: float(rate * counted.get(cause, 0)) for cause, label in CAUSES.items()}
-        found[str(policy)] = {label: share for label, share in blocked.items() if share}
+    rows = data.tested(select(tables.summary, scenario=scenario, metric=data.BLOCKING), tables)
+    rates, found = rows.set_index("policy")["value"], {}
+    for policy in policies:
+        if policy in rates:
+            counted = causes[(jobs["policy"] == policy) & (causes != "")].value_counts()
+            rate = rates[policy] / max(int(counted.sum()), 1)  # jobs that still run have no row
+            blocked = {label: float(rate * counted.get(cause, 0)) for cause, label in CAUSES.items()}
+            found[policy] = {label: share for label, share in blocked.items() if share}
     return found

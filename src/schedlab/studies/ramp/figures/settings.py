@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from schedlab.config.schema import Settings, setting
+from schedlab.config.schema import NoSettings, Settings, setting
 from schedlab.config.settings import LONGEST, Names
 
 
-class GraphsShownSettings(Settings):
-    """Which graphs the figures `graphs`, `op_histograms` and `graph_table` show."""
+class GraphTableSettings(Settings):
+    """The figure `graph_table`."""
 
-    graphs: Names = setting((), doc="names of graphs; empty: the first `most`")
-    most: int = setting(8, doc="most graphs where none are named", ge=1, le=40)
-    training_steps: int = setting(1, doc="steps of the sequential completion time (graph_table)", ge=1, le=LONGEST)
+    training_steps: int = setting(1, doc="steps of the sequential completion time", ge=1, le=LONGEST)
 
 
 class BetasSettings(Settings):
@@ -26,17 +24,14 @@ class ValidationSettings(BetasSettings):
     """The figure `validation`."""
 
     policy: str = setting("afterstate", doc="learned policy: its recipe, or its name")
-    baselines: Names = setting(("para_max", "para_min"), doc="rules whose validation episodes are bands")
-    metrics: Names = setting(
-        ("blocking_rate", "demand_throughput", "jct", "speedup"), doc="measures, a panel each", min_length=1
-    )
+    baselines: Names = setting(("para_max", "para_min"), doc="rules whose means on validation episodes are lines")
 
 
 class ScoresSettings(BetasSettings):
     """The figure `scores`."""
 
     policies: Names = setting(doc="rules, and learned policies by their recipe", min_length=1)
-    metrics: Names = setting(("blocking_rate", "demand_throughput", "jct", "speedup"), doc="measures", min_length=1)
+    metrics: Names = setting(("blocking_rate", "demand_throughput"), doc="measures, a row of panels each", min_length=1)
 
 
 class SweepSettings(Settings):
@@ -82,9 +77,9 @@ class TuningSettings(Settings):
 
 
 FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that draws it, and its values
-    "graphs": ("graphs", GraphsShownSettings),
-    "op_histograms": ("graphs", GraphsShownSettings),
-    "graph_table": ("graphs", GraphsShownSettings),
+    "graphs": ("graphs", NoSettings),
+    "op_histograms": ("graphs", NoSettings),
+    "graph_table": ("graphs", GraphTableSettings),
     "betas": ("graphs", BetasSettings),
     "validation": ("policies", ValidationSettings),
     "scores": ("policies", ScoresSettings),
