@@ -7,6 +7,7 @@ What takes a run of the study is read from its record: docs/results/adaptation/.
 
 from __future__ import annotations
 
+import copy
 import csv
 import statistics
 import sys
@@ -240,6 +241,7 @@ def insertion_changes(init: str) -> dict[bool, float]:
     """Return the relative change of the outputs in training mode (True) and evaluation, mean of six networks."""
     images, found = torch.from_numpy(_digits().train_images), {True: [], False: []}
     for network, training in product(_with_batch_norm(), (False, True)):
+        network = copy.deepcopy(network)  # a look in training mode changes what it normalises by
         grown = deepen(network.eval(), 0, GrowthSettings(bn_init=init), images, 0)
         with torch.no_grad():
             before, after = (net.train(training)(images[:64]) for net in (network, grown))

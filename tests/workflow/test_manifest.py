@@ -156,13 +156,28 @@ def test_an_input_that_was_made_anew_is_told(check, toy):
     assert "other input: results/small/toy/far/evaluation/hill was made from another 'hill/seed-0'" in "\n".join(lines)
 
 
-def test_a_result_of_other_code_than_its_part_names_is_reported(check, toy):
-    """As where a finished table is copied from a run of another branch."""
-    origin = toy.folder / "results/small/toy/far/evaluation/hill.provenance.json"
-    origin.write_text(json.dumps(json.loads(origin.read_text()) | {"code_hash": "of-another-branch"}))
+@pytest.mark.parametrize(
+    ("origin", "step"),
+    [
+        ("results/small/toy/far/inputs/targets.provenance.json", "results/small/toy/far/inputs/targets"),
+        ("results/small/toy/policies/hill/seed-0/provenance.json", "results/small/toy/policies/hill/seed-0"),
+        ("results/small/toy/far/evaluation/hill.provenance.json", "results/small/toy/far/evaluation/hill"),
+        ("results/small/toy/tables.provenance.json", "results/small/toy/tables"),
+        ("plots/small/toy/provenance.json", "toy/costs"),
+    ],
+)
+@pytest.mark.parametrize(
+    "other",
+    [{"code_hash": "of-another-branch"}, {"computed_with": {"numpy": "1.0"}}, {"code_hash": None, "schedlab": None}],
+)
+def test_a_result_of_other_code_than_its_part_names_is_reported(check, toy, origin, step, other):
+    """As where a finished table is copied from a run of another branch, or of another version of schedlab."""
+    file = toy.folder / origin
+    changed = json.loads(file.read_text()) | other
+    file.write_text(json.dumps({key: value for key, value in changed.items() if value is not None}))
     status, lines = check()
     assert status == 1
-    assert [line for line in lines if line.startswith("other code: results/small/toy/far/evaluation/hill ")]
+    assert [line for line in lines if line.startswith("other code: ")] == [lines[0]] and f" {step} " in lines[0]
 
 
 def two_unpinned(finished: Checkout, folder: Path) -> tuple[str, Checkout]:

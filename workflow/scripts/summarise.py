@@ -7,7 +7,7 @@ begin_job()
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
-    from schedlab.config.runtime.provenance import write_origin
+    from schedlab.config.runtime.provenance import require_made_by_their_parts, write_origin
     from schedlab.stages.summarise import summarise
 
     job = snakemake  # noqa: F821
@@ -15,10 +15,12 @@ with job_log(snakemake.log[0]):  # noqa: F821
     for folder in map(Path, job.input.details):
         for table in sorted(folder.glob("*.parquet")):
             details.setdefault(table.stem, []).append(table)
+    curves = [Path(path) for path in job.input.curves]
+    require_made_by_their_parts(curves)
     summarise(
         Path(job.input.config),
         [Path(path) for path in job.input.scores],
-        [Path(path) for path in job.input.curves],
+        curves,
         details,
         Path(job.output.summary).parent,
         [Path(path) for path in job.input.origins],

@@ -96,16 +96,16 @@ class _Run:
 
     def _add(self, origin: Mapping[str, Any]) -> None:
         config = origin.get("config", "")
-        if config not in self.parts or (made := self.parts[config][MADE_BY])["code"] == origin["code_hash"]:
+        if config not in self.parts or (made := self.parts[config][MADE_BY])["code"] == origin.get("code_hash"):
             return
-        if origin["config_hash"] != configuration_hash(self.parts[config]):
+        if origin.get("config_hash") != configuration_hash(self.parts[config]):
             raise UserError("the results have another configuration", where=config, remedy="run snakemake again")
         for name, version in made["packages"].items():
-            if (former := origin["computed_with"].get(name, version)) != version:
+            if (former := origin.get("computed_with", {}).get(name, version)) != version:
                 what, expected = f"the results were made with {name} {former}", f"{name} {version}, which is installed"
                 raise UserError(what, where=config, expected=expected, remedy=f"install {former}, or run snakemake")
-        self.stale.setdefault(config, set()).add(origin["code_hash"])
-        self.commits += filter(None, [origin["schedlab"]["commit"]])
+        self.stale.setdefault(config, set()).add(origin.get("code_hash", ""))
+        self.commits += filter(None, [origin.get("schedlab", {}).get("commit")])
 
 
 @dataclass

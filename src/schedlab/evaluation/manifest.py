@@ -20,7 +20,7 @@ from schedlab.config.files import content_hash, file_hash, write_json
 from schedlab.config.readers import read_json
 from schedlab.config.runtime.accepted import AcceptedBy, read_accepted
 from schedlab.config.runtime.parts import MADE_BY, configuration_hash, read_part
-from schedlab.config.runtime.provenance import NOT_OUTPUTS, code_and_packages, output_hashes, output_names
+from schedlab.config.runtime.provenance import NOT_OUTPUTS, code_and_packages, output_hashes, output_names, was_made_by
 from schedlab.config.schema import Settings, setting, validate
 from schedlab.evaluation.promises import EXACT, LEARNED, of_part, weakest
 
@@ -32,6 +32,7 @@ TABLES = (
     "comparisons.parquet",
     "headline.parquet",
 )  # what the stage summarise writes, beside details/
+OTHER_CODE = "it was made by other code or packages than the frozen part that lies there now names"
 NOT_MADE = (*NOT_OUTPUTS, "config.yaml")  # frozen parts lie beside what was made from them, and are listed as such
 
 
@@ -66,7 +67,7 @@ class StepEntry(Settings):
     configuration: dict[str, str] = setting(doc="frozen part -> hash of its values")
     files: dict[str, str | None] = setting({}, doc="file outside the results -> SHA-256; null: missing")
     inputs: dict[str, str] = setting({}, doc="what the job read of the results, by path or name -> SHA-256")
-    other_code: bool = setting(False, doc="it was made by other code than the frozen part that lies there now names")
+    other_code: bool = setting(False, doc=OTHER_CODE)
     seeds: tuple[int, ...] = setting((), doc="seeds of the policies")
     environment: str | None = setting(None, doc="which entry of `environments` made it; null: not recorded")
     outputs: dict[str, str] = setting(doc="file -> SHA-256")
@@ -88,6 +89,7 @@ class FigureEntry(Settings):
     seeds: tuple[int, ...] = setting(doc="seeds of the policies that it shows")
     files: dict[str, str | None] = setting({}, doc="file outside the results -> SHA-256; null: missing")
     inputs: dict[str, str] = setting({}, doc="what it was drawn from, by path -> SHA-256")
+    other_code: bool = setting(False, doc=OTHER_CODE)
     environment: str | None = setting(None, doc="which entry of `environments` drew it; null: not recorded")
     outputs: dict[str, str] = setting(doc="file -> SHA-256")
     rests_on: tuple[str, ...] = setting(doc="steps whose outputs it shows")
@@ -172,6 +174,11 @@ def _accepted(results: Path, book: _Book) -> Iterator[AcceptedEntry]:
         yield AcceptedEntry(**kept, steps=steps)
 
 
+def _is_of_other_code(parts: Iterable[Mapping[str, Any]], origin: Mapping[str, Any]) -> bool:
+    """Whether a job's provenance (empty: there is none) names other code or packages than one of its parts."""
+    return any(not was_made_by(values[MADE_BY], origin) for values in parts if MADE_BY in values and origin)
+
+
 @dataclass
 class _Book:
     """Collects a manifest."""
@@ -190,6 +197,10 @@ class _Book:
         name = content_hash(entry.model_dump(mode="json"))
         self.environments[name] = entry
         return name
+
+    def environment_of(self, origin: Mapping[str, Any]) -> str | None:
+        """Keep what a job's provenance says of code and packages; None where it says nothing."""
+        return self.environment(code_and_packages(origin)) if "schedlab" in origin else None
 
     def hashes(self, *paths: str) -> dict[str, str]:
         """SHA-256 of files, and of all outputs in folders; what is not there is left out."""
@@ -300,7 +311,7 @@ class _Study:
         for path in sorted((self.book.root / folder).glob("*provenance.json")):
             origin = read_json(path, "the provenance of a job")
             stem = path.name.removesuffix("provenance.json").removesuffix(".")
-            if {"outputs", "config"} <= origin.keys():
+            if {"outputs", "config", "inputs"} <= origin.keys():
                 found[f"{folder}/{stem}" if stem else folder] = origin
         return found
 
@@ -353,9 +364,9 @@ class _Study:
             configuration={path: configuration_hash(values) for path, values in parts.items() if values},
             files=dict(sorted(outside.items())),
             inputs=dict(sorted(made.get("inputs", {}).items())),
-            other_code=bool(made and codes - {made.get("code_hash")}),
+            other_code=_is_of_other_code(parts.values(), made),
             seeds=made.get("seeds", ()),
-            environment=self.book.environment(code_and_packages(made)) if made else None,
+            environment=self.book.environment_of(made),
             outputs=self.book.hashes(*outputs),
             rests_on=before,
         )
@@ -369,7 +380,7 @@ class _Study:
         part = self.book.part(config)
         outside = {figure["name"]: figure.get("files") or {} for figure in part["figures"]}
         drawing = self._origin(f"plots/{self.scale}/{self.name}/provenance.json")
-        environment = self.book.environment(code_and_packages(drawing)) if drawing else None
+        environment = self.book.environment_of(drawing)
         for figure in self._drawn():
             stem = f"plots/{self.scale}/{self.name}/{figure['name']}"
             before = {joined, *(step for scenario in figure["scenarios"] for step in inputs.get(scenario, ()))}
@@ -380,6 +391,7 @@ class _Study:
                 **{name: tuple(figure[name]) for name in ("scenarios", "policies", "seeds")},
                 files=outside.get(figure["name"], {}),
                 inputs=self._read_of(drawing, before),
+                other_code=_is_of_other_code([part], drawing),
                 environment=environment,
                 outputs=self.book.hashes(*(f"{stem}.{form}" for form in ("svg", "pdf", "png", "txt"))),
                 rests_on=tuple(sorted(before)),

@@ -182,9 +182,10 @@ def stale_steps(manifest: Manifest, recorded: Manifest | None = None) -> Iterato
     files, kept = _outputs(manifest), _outputs(recorded) if recorded else {}
     changed = {file for file, digest in kept.items() if files.get(file) != digest}
     gone = {digest for file, digest in kept.items() if file not in files}
-    for name, made in manifest.steps.items():
+    for name, made in _entries(manifest).items():
         if made.other_code:
-            yield f"other code: {name} was made by other code than its frozen part names; run snakemake again"
+            what = "was made by other code or packages than its frozen part names"
+            yield f"other code: {name} {what}; delete its outputs and run again"
     for name, step in _entries(manifest).items():
         there = {
             digest

@@ -65,6 +65,23 @@ def require_made_by(part: Mapping[str, Any], tables: Iterable[Path]) -> None:
             raise UserError("other code than today's made these scores", where=str(table), remedy=remedy)
 
 
+def require_made_by_their_parts(results: Iterable[Path]) -> None:
+    """Raise UserError where a result was made by other code than its frozen part names now, by the provenance.json
+    beside it, which names the part.
+    """
+    for result in results:
+        origin = read_json(result.with_name("provenance.json"), "the provenance of a job")
+        made = read_part(origin["config"]).get(MADE_BY) if origin.get("config") else None
+        if not made or not was_made_by(made, origin):
+            what, remedy = "other code than today's made this", "delete it and run snakemake again"
+            raise UserError(what, where=str(result), remedy=remedy)
+
+
+def was_made_by(made: Mapping[str, Any], origin: Mapping[str, Any]) -> bool:
+    """Whether a job's provenance names the code and the packages that its part names under MADE_BY."""
+    return (made["code"], made["packages"]) == (origin.get("code_hash"), origin.get("computed_with"))
+
+
 def made_mark(code: str, packages: Mapping[str, str]) -> str:
     """Return what a part names under `upon` for an input that this code made with these packages."""
     return content_hash([code, packages])
