@@ -14,9 +14,11 @@ import pytest
 from checkouts import Checkout
 
 from schedlab.cli.main import main
+from schedlab.config import experiment
 from schedlab.config.files import write_table
-from schedlab.config.runtime import instructions, provenance
+from schedlab.config.runtime import freeze, instructions, provenance
 from schedlab.evaluation.manifest import build, write_manifest
+from schedlab.stages.studies import find_study
 
 MANIFEST = "results/small/manifest.json"
 
@@ -138,7 +140,7 @@ def test_changed_and_missing_files_are_told(check, toy):
 
 def test_another_configuration_is_told(check, toy):
     toy.edit("conf/scenario/toy/near.yaml", "seed: 7", "seed: 8")
-    toy.run("all", "--dry-run")
+    freeze.write_parts(experiment.load("conf", "small", find_study))
     status, lines = check()
     assert status == 1
     assert "other configuration: results/small/toy/near/config/draw_targets.yaml" in lines
@@ -228,10 +230,12 @@ def test_no_tolerance_where_both_were_held_to_the_same_instructions(check, finis
     assert status == 1 and SCORES_OF_HILL in lines[0]
 
 
-def test_another_configuration_elsewhere_is_told_with_its_first_key(check, finished_toy, tmp_path):
+def test_another_configuration_elsewhere_is_told_with_its_first_key(check, finished_toy, tmp_path, monkeypatch):
     other = Checkout(shutil.copytree(finished_toy.folder, tmp_path / "other"))
     other.edit("conf/policy/toy/hill.yaml", "step_size: 0.4", "step_size: 0.3")
-    other.run("all", "--dry-run")
+    with monkeypatch.context() as there:
+        there.chdir(other.folder)
+        freeze.write_parts(experiment.load("conf", "small", find_study))
     write_manifest(other.folder, "small")
     lines = check(MANIFEST, "--against", str(other.folder / "results/small"))[1]
     learning = next(line for line in lines if "hill/config/learn.yaml" in line)

@@ -34,19 +34,26 @@ def test_an_unknown_scenario_as_target_is_explained(toy):
     [
         ("plots/small/toy/cots.svg", "there is no figure 'cots' of study 'toy'; did you mean 'costs'?"),
         (
-            "plots/small/toy/costs.jpg",
-            "plots/small/toy/costs.jpg: no figure is written as 'jpg'; expected one of svg, pdf",
-        ),
-        ("plots/small/tooy/costs.svg", "there is no study 'tooy'; did you mean 'toy'?"),
-        (
             "results/smoke/toy/summary.parquet",
             "it lies at scale 'smoke', and this run is at 'small'; add --config scale=smoke",
         ),
-        ("plots/smoke/toy/costs.svg", "it lies at scale 'smoke', and this run is at 'small'; add --config scale=smoke"),
+        pytest.param(
+            "plots/small/toy/costs.jpg",
+            "plots/small/toy/costs.jpg: no figure is written as 'jpg'; expected one of svg, pdf",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "plots/small/tooy/costs.svg", "there is no study 'tooy'; did you mean 'toy'?", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "plots/smoke/toy/costs.svg",
+            "it lies at scale 'smoke', and this run is at 'small'; add --config scale=smoke",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
-def test_a_figure_as_target_that_is_not_drawn_is_explained(fresh_toy, target, told):
-    output = fresh_toy.run(target, "--dry-run", status=1)
+def test_a_figure_as_target_that_is_not_drawn_is_explained(toy, target, told):
+    output = toy.run(target, "--dry-run", status=1)
     assert told in output and "error: " in output
     assert not [noise for noise in NOISE if noise in output]
 
