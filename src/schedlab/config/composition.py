@@ -16,7 +16,7 @@ from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.readers import option_names, read_yaml, short_path, yaml_error
 from schedlab.config.schema import merged
 from schedlab.config.settings import SCALES
-from schedlab.config.variations import FAMILY_KEYS, Override, is_family, members_of, nested, with_value
+from schedlab.config.variations import FAMILY_KEYS, Override, is_family, members_of, with_value
 
 Keys = tuple[str, ...]
 Sources = tuple[tuple[Path, Keys], ...]
@@ -80,8 +80,8 @@ class Composed:
 
 
 class Compositions:
-    """Compositions of the files of a folder as plain data, no value resolved, and so the same at every scale; each is
-    made once, as Hydra makes it.
+    """Hydra's compositions of the files of a folder as plain data, no value resolved, and so the same at every scale;
+    each is made once.
     """
 
     def __init__(self, folder: Path | str) -> None:
@@ -94,10 +94,10 @@ class Compositions:
         """
         if (group, name) not in self._made:
             file = self.folder / group / f"{name}.yaml"
-            self._made[group, name] = _Layers(self.folder).of(file) or self._by_hydra(group, name, file)
+            self._made[group, name] = self._composed(group, name, file)
         return self._made[group, name]
 
-    def _by_hydra(self, group: str, name: str, file: Path) -> tuple[Any, Sources]:
+    def _composed(self, group: str, name: str, file: Path) -> tuple[Any, Sources]:
         from hydra import compose, initialize_config_dir
         from hydra.errors import HydraException
         from omegaconf import OmegaConf
@@ -131,91 +131,6 @@ def _omegaconf_errors() -> Iterator[None]:
         yield
     except OmegaConfBaseException as error:
         raise UnresolvedError(error) from None
-
-
-class _NotPlainError(Exception):
-    """A file is composed by Hydra itself."""
-
-
-OPTION = re.compile(r"[\w-]+")
-ENTRY = re.compile(r"(override +)?/([\w/]+)(?:@([A-Za-z]\w*(?:\.\w+)*))?")  # a group, and the keys for its option
-MOST_KEYS = 10
-Place = tuple[str, Keys]  # a group, and the keys below which its option stands
-
-
-class _Layers:
-    """The files that a file builds on, laid over one another. With a plain defaults list (bases, `/group@keys: option`,
-    `override`, `_self_`) this is all that Hydra does, at a hundredth of its cost.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.options: dict[Place, str] = {}  # that `override` sets, the outermost first
-        self.places: list[Place] = []
-        self.files: list[tuple[Path, Keys]] = []
-        self.layers: list[dict[str, Any]] = []
-
-    def of(self, file: Path) -> tuple[dict[str, Any], Sources] | None:
-        """Return the composed values of a file, and the files behind it; None where its list is not plain."""
-        values: dict[str, Any] = {}
-        try:
-            self._add(file, ())
-            if self.options.keys() - set(self.places):
-                return None
-            for layer in self.layers:
-                values = _laid_over(values, layer)
-        except _NotPlainError:
-            return None
-        bases = [(base, ()) for base in _own_and_bases(file)]
-        return values, (*bases, *(one for one in self.files if one not in bases))
-
-    def _add(self, file: Path, keys: Keys) -> None:
-        if not file.is_file() or (file, keys) in self.files or len(keys) > MOST_KEYS:
-            raise _NotPlainError
-        self.files.append((file, keys))
-        text, own = read_once(file)
-        entries = own.get("defaults", ["_self_"])
-        header = re.search(r"^\s*#\s*@", text, re.MULTILINE)
-        if header or "???" in text or "\t" in text or not isinstance(entries, list) or entries.count("_self_") != 1:
-            raise _NotPlainError
-        for place, option in [self._read_entry(entry, keys) for entry in entries]:
-            if option == "_self_":
-                self.layers.append(nested(keys, {key: value for key, value in own.items() if key != "defaults"}))
-            elif option and place is None:
-                self._add(file.with_name(f"{option}.yaml"), keys)
-            elif option and place:
-                if place in self.places:
-                    raise _NotPlainError
-                self.places.append(place)
-                self._add(self.folder / place[0] / f"{self.options.get(place, option)}.yaml", place[1])
-
-    def _read_entry(self, entry: Any, keys: Keys) -> tuple[Place | None, str]:
-        """A group with its keys (None: the file's own), and the option; none where the entry overrides another one."""
-        if isinstance(entry, str) and OPTION.fullmatch(entry):
-            return None, entry
-        head, option = next(iter(entry.items())) if isinstance(entry, dict) and len(entry) == 1 else ("", None)
-        found = ENTRY.fullmatch(head)
-        if not found or not isinstance(option, str) or not OPTION.fullmatch(option):
-            raise _NotPlainError
-        override, group, at = found.groups()
-        place = group, (*keys, *(at or group.replace("/", ".")).split("."))
-        if override:
-            self.options.setdefault(place, option)
-        return place, "" if override else option
-
-
-def _laid_over(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Nested values with others over them, key by key."""
-    found = dict(base)
-    for key, value in over.items():
-        here = found.get(key)
-        if isinstance(value, dict) and isinstance(here, dict):
-            found[key] = _laid_over(here, value)
-        elif {type(value), type(here)} == {dict, list} or (isinstance(value, dict) and "${" in str(here)):
-            raise _NotPlainError
-        else:
-            found[key] = value
-    return found
 
 
 class Resolver:
