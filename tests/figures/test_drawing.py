@@ -267,6 +267,7 @@ def test_save_keeps_dots_in_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("low", "high", "written"),
     [
+        (0.77, 1.18, ["0.8", "0.9", "1", "1.1"]),
         (60, 170, ["70", "100", "150"]),
         (60, 300, ["100", "200"]),
         (2, 70, ["3", "10", "30"]),

@@ -18,7 +18,8 @@ from schedlab.figures.captions import number_text
 from schedlab.figures.theme import MUTED, Style
 
 # largest over smallest value -> multiples of powers of ten
-TICKS = ((3.2, (1, 1.5, 2, 3, 5, 7)), (15.0, (1, 2, 5)), (60.0, (1, 3)))
+CLOSE = (1, 1.1, 1.2, 1.3, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)
+TICKS = ((1.7, CLOSE), (3.2, (1, 1.5, 2, 3, 5, 7)), (15.0, (1, 2, 5)), (60.0, (1, 3)))
 BETTER = {"lower": "\N{LEFTWARDS ARROW} better", "higher": "\N{RIGHTWARDS ARROW} better"}
 
 
