@@ -152,7 +152,7 @@ def initial() -> Values:
 
 def tree() -> Values:
     """Epochs of tables, each sequence trained alone and through the tree of shared prefixes."""
-    epochs = pd.read_csv(find_data("cases/adaptation/simulation_epochs.csv"), dtype={"seq": str})
+    epochs = published_epochs()
     found = [both("record-epochs", len(epochs), len(shared_prefixes(epochs)))]
     equal = {"base": 8.0, "per_insertion": [0, 0, 0]}, {"base": 2.0, "per_insertion": [0, 0, 0]}
     timing = {"name": "equal", "gpu": "none", "models": {"any": {"train": equal[0], "evaluation": equal[1]}}}
@@ -162,6 +162,11 @@ def tree() -> Values:
         steps = [step.node for run in runs for step in run.steps]
         found.append(both(name, len(steps), len(set(steps))))
     return joined(found)
+
+
+def published_epochs() -> pd.DataFrame:
+    """Return the epochs of the published simulations."""
+    return pd.read_csv(find_data("cases/adaptation/simulation_epochs.csv"), dtype={"seq": str})
 
 
 def shared_prefixes(epochs: pd.DataFrame) -> pd.DataFrame:

@@ -168,7 +168,10 @@ def test_a_mistake_names_file_and_key(
     [
         ("note: noise", "status: differs", "conf/claims/adaptation.yaml: claims.1.status"),
         ("note: noise", "closes_with: a run", "claims.1.closes_with"),
-        ("ours_reference: 0.73912,", "", "claims.0.closes_with"),
+        ("computed_in: adaptation_claims.csv,", "", "claims.0.closes_with"),
+        ("computed_in: adaptation_claims.csv", "computed_in: adoption_claims.csv", "claims.0.computed_in"),
+        ("id: accuracy", "id: precision", "claims.0.computed_in"),
+        ("note: noise", "ours_reference: 0.7", "claims.1.ours_reference"),
         ("id: sequence", "id: accuracy", "the claim 'accuracy' stands there twice"),
         ("name: adaptation", "name: adoption", "the name is 'adoption'"),
         ("claims:", "clams:", "did you mean 'claims'"),
@@ -293,7 +296,7 @@ def test_the_shipped_ledgers_fit_a_terminal(repository: Path, capsys: pytest.Cap
 
 def test_the_recorded_answer_stands_above_the_table(conf: Path, capsys: pytest.CaptureFixture) -> None:
     place = conf.parent / "docs/results/adaptation"
-    place.mkdir(parents=True)
+    place.mkdir(parents=True, exist_ok=True)
     names = "question,scenario,metric,recipe,group,rival,verdict,ratio,ci_low,ci_high,share_won,ratio_to_hindsight,"
     names += "ratio_to_bound,budget\n"
     rows = [f"sooner?,{scenario},loss,{scenario}-p,{group},r,better,0.9,,,1,,,\n" for scenario, group in ANSWERS]

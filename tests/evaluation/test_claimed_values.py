@@ -117,9 +117,39 @@ def test_a_value_is_not_read_from_a_table_that_was_edited(claim, tmp_path: Path)
     assert "ours_repaired.table" in raised.value.errors[0].where and "toy/summary.csv" in str(raised.value)
 
 
+COMPUTED = """claim,ours_reference,ours_repaired,command,commit,date
+one,011,0.5,a program,c,2026-12-01
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "reference", "repaired"),
+    [
+        ({}, 11.0, 0.5),
+        ({"published": "110"}, "011", "0.5"),
+        ({"published": "1 to 3"}, 11.0, 0.5),
+        ({"ours_repaired": CELL}, 11.0, 8.0),  # what is named in the ledger comes first
+    ],
+)
+def test_values_that_a_program_computed(
+    claim, tmp_path: Path, given: dict, reference: object, repaired: object
+) -> None:
+    (tmp_path / "docs/results/toy_claims.csv").write_text(COMPUTED)
+    found = claim(computed_in="toy_claims.csv", **given)
+    assert (found.ours_reference, found.ours_repaired, found.command) == (reference, repaired, "a program")
+    assert claim(computed_in="toy_claims.csv", command="another").command == "another"
+
+
+def test_a_value_is_never_written_into_a_ledger(claim) -> None:
+    for typed in (0.7, "011"):
+        with pytest.raises(UserErrors) as raised:
+            claim(ours_reference=typed)
+        assert "claims.0.ours_reference" in raised.value.errors[0].where
+
+
 def test_a_claim_without_a_value_says_what_would_close_it(claim) -> None:
     assert claim(closes_with="a run at scale full").status == "open"
-    for values in ({}, {"ours_reference": 1.0, "closes_with": "a run"}):
+    for values in ({}, {"ours_reference": CELL, "closes_with": "a run"}):
         with pytest.raises(UserErrors) as raised:
             claim(**values)
         assert "claims.0.closes_with" in raised.value.errors[0].where

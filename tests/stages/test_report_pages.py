@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 LEDGER = """name: toy
 claims:
   - {id: guess, paper: "A & B", quantity: "cost </script><b>x</b>", published: 0.0,
-    ours_reference: 0.0}
+    computed_in: toy_claims.csv}
   - {id: other, paper: "A & B", table: "T1", quantity: "sequence", published: "011",
     closes_with: "a run at scale full"}
 """
+COMPUTED = "claim,ours_reference,ours_repaired,command\nguess,0.0,,a program\n"
 ASKED = [
     {"question": "does it climb?", "published": ["guess"], "note": "other <i>numbers</i> {{ 7 * 7 }}"},
     {"question": "and further?", "published": [], "note": ""},
@@ -39,7 +40,9 @@ def finished(shared_toy: Toy) -> Path:
     folder = shared_toy.folder / "out/summary"
     (folder / "config").mkdir()
     shutil.copy(shared_toy.folder / "parts/summarise.yaml", folder / "config")
-    (shared_toy.folder / "toy.yaml").write_text(LEDGER)
+    for name, text in (("conf/claims/toy.yaml", LEDGER), ("docs/results/toy_claims.csv", COMPUTED)):
+        (shared_toy.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (shared_toy.folder / name).write_text(text)
     return folder
 
 
@@ -48,7 +51,7 @@ def words(path: Path) -> str:
 
 
 def test_the_first_page_sets_answers_beside_published_numbers(shared_toy: Toy, finished: Path) -> None:
-    page, ledgers = shared_toy.folder / "start.rst", {"toy": shared_toy.folder / "toy.yaml"}
+    page, ledgers = shared_toy.folder / "start.rst", {"toy": shared_toy.folder / "conf/claims/toy.yaml"}
     start_page("smoke", {"toy": finished}, {"toy": ASKED}, ledgers, page)
     text, answers = words(page), verdicts.read_answers(finished / "headline.parquet")
     assert {row["scenario"] for row in answers} == {"near", "far", "near+far"}
@@ -92,7 +95,7 @@ def test_the_table_of_a_study_has_the_best_policy_first_and_oracles_last(
 
 def test_the_ledgers_are_shown_whole(shared_toy: Toy, finished: Path) -> None:
     page = shared_toy.folder / "claims.html"
-    claims_page({"toy": shared_toy.folder / "toy.yaml"}, page)
+    claims_page({"toy": shared_toy.folder / "conf/claims/toy.yaml"}, page)
     assert "1 reproduced, 0 repaired, 0 differs, 1 open" in words(page)
     assert (
         "cost </script><b>x</b> 0 0 – reproduced" in words(page)

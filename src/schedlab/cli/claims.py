@@ -83,7 +83,7 @@ def _origin(file: Path, own: Sequence[Mapping[str, Value]]) -> list[str]:
     text = (
         f"{own[0]['study']}: published in {papers}. Beside each published value stand ours: `reference` with every "
         "published choice, `repaired` with the published defects mended. They are read from the recorded tables that "
-        f"{file.as_posix()} names, or stand in it where a test holds them; nothing is run now. tolerance: the largest "
+        f"{file.as_posix()} names; nothing is run now. tolerance: the largest "
         "difference that counts as equal (-: none). There, and with --json, each claim names the command that measures "
         "it again, and what has to be known to read it."
     )

@@ -1,8 +1,9 @@
 """The ledger of published claims (conf/claims/<study>.yaml): what a paper says, what comes out here, and whether the
 two agree.
 
-A value of ours is read from a recorded table (evaluation/recorded_values.py), or stands in the file where a test holds
-it and no table does. The status is worked out from the values.
+A value of ours is read from a recorded table, never written here: from a cell that the claim names, or worked out of
+two (evaluation/recorded_values.py), or from the claim's row of docs/results/<study>_claims.csv, which the program
+docs/generate/<study>_claims.py computes. The status is worked out from the values.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.readers import option_names, read_yaml, short_path
 from schedlab.config.schema import Settings, setting, validate
 from schedlab.config.settings import NAME
-from schedlab.evaluation.recorded_values import RecordedSettings, recorded_value
+from schedlab.evaluation.recorded_values import CellSettings, RecordedSettings, matching_rows, recorded_value
 
 Value = float | str | None
 Status = Literal["reproduced", "repaired", "differs", "open"]
@@ -26,31 +27,37 @@ OURS = ("ours_reference", "ours_repaired")
 RANGE = re.compile(r"([\d.e+-]+) to ([\d.e+-]+)")
 
 
-class ClaimSettings(Settings):
-    """One published number or statement beside ours. A value is a number, a short text such as `011`, or null: not
-    (yet) known.
-    """
+class PublishedClaim(Settings):
+    """One published number or statement. A value is a number, a short text such as `011`, or null: not (yet) known."""
 
     id: str = setting(doc="short name, one of its kind in the ledger of the study", pattern=NAME)
     paper: str = setting(doc="where it was published", min_length=1)
     table: str = setting("", doc="table, figure or section of the paper")
     quantity: str = setting(doc="what is claimed, with its unit where it has one", min_length=1)
     published: Value = setting(None, doc="the published value; a range as the text '0.01 to 0.15'")
-    ours_reference: Value | RecordedSettings = setting(
-        None, doc="ours in reference mode, which follows the published system"
-    )
-    ours_repaired: Value | RecordedSettings = setting(
-        None, doc="ours in default mode, with the published system's defects repaired"
-    )
     tolerance: float | None = setting(
         None, doc="largest difference at which numbers agree; none: they have to be equal", ge=0
     )
     note: str = setting("", doc="what has to be known to read the values")
-    command: str = setting("", doc="what measures ours")
+    command: str = setting("", doc="what measures ours; default: the command in the row of `computed_in`")
     closes_with: str = setting("", doc="of a claim without a value of ours: what would give one")
 
 
-class Claim(ClaimSettings):
+class ClaimSettings(PublishedClaim):
+    """A claim with the places of our values: cells of recorded tables."""
+
+    ours_reference: RecordedSettings | None = setting(
+        None, doc="ours in reference mode, which follows the published system"
+    )
+    ours_repaired: RecordedSettings | None = setting(
+        None, doc="ours in default mode, with the published system's defects repaired"
+    )
+    computed_in: str = setting(
+        "", doc="table whose row `claim: <id>` has, in columns of these names, what neither of both keys gives"
+    )
+
+
+class Claim(PublishedClaim):
     """A claim with its values read and its status worked out."""
 
     ours_reference: Value = setting(None, doc="ours in reference mode")
@@ -65,9 +72,10 @@ class ClaimsSettings(Settings):
     claims: tuple[ClaimSettings, ...] = setting((), doc="its claims in the order of printing")
 
 
-class Ledger(ClaimsSettings):
+class Ledger(Settings):
     """The ledger of one study with its values read."""
 
+    name: str = setting(doc="the study", pattern=NAME)
     claims: tuple[Claim, ...] = setting((), doc="its claims in the order of printing")
 
 
@@ -157,17 +165,34 @@ def read_ledger(file: Path, name: str) -> Ledger:
 
 def _claim(claim: ClaimSettings, results: Path, place: str) -> Claim:
     """A claim with its values read. Raises UserError, also for one that does not say what would close it."""
-    ours: dict[str, Value] = {}
-    for key in OURS:
-        value, where = getattr(claim, key), f"{place}.{key}"
-        ours[key] = recorded_value(value, results, where) if isinstance(value, RecordedSettings) else value
+    ours: dict[str, Value] = dict.fromkeys(OURS)
+    command = claim.command
+    if claim.computed_in:
+        asked = CellSettings(table=claim.computed_in, row={"claim": claim.id})
+        row = matching_rows(asked, results, f"{place}.computed_in", {}, (*OURS, "command"))[0]
+        ours = {key: _computed(row[key], claim.published) for key in OURS}
+        command = command or row["command"]
+    for key, cell in zip(OURS, (claim.ours_reference, claim.ours_repaired), strict=True):
+        if cell:
+            ours[key] = recorded_value(cell, results, f"{place}.{key}")
     status = status_of(claim.published, ours[OURS[0]], ours[OURS[1]], claim.tolerance)
     if (status == "open") != bool(claim.closes_with):
         where = f"{place}.closes_with"
         is_open = f"the claim '{claim.id}' is {status}"
         expected = "the command or the data that would give a value of ours" if status == "open" else "no such key"
         raise UserError(is_open, where=where, expected=expected)
-    return Claim(**{**dict(claim), **ours, "status": status})
+    said = {key: getattr(claim, key) for key in PublishedClaim.model_fields}
+    return Claim(**{**said, **ours, "command": command, "status": status})
+
+
+def _computed(cell: str, published: Value) -> Value:
+    """The value in a cell: beside a published text (011) a text, else a number where it is one; empty: none."""
+    if not cell or (isinstance(published, str) and not RANGE.fullmatch(published)):
+        return cell or None
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
 
 
 def _contradictions(ledger: ClaimsSettings, name: str, composed: Composed) -> Iterator[UserError]:

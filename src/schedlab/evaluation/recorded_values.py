@@ -59,7 +59,7 @@ def recorded_value(asked: RecordedSettings, results: Path, where: str) -> float 
     )
     groups: Iterable[Mapping[str, str]] = [{}]
     if asked.each:
-        values = {row[asked.each] for row in _rows(asked, results, where, {}, (asked.each,))}
+        values = {row[asked.each] for row in matching_rows(asked, results, where, {}, (asked.each,))}
         groups = [{asked.each: value} for value in sorted(values)]
     found = [_number(asked, over, results, where, group) for group in groups]
     text = found[0]
@@ -85,7 +85,7 @@ def _number(asked: RecordedSettings, over: CellSettings | None, results: Path, w
 
 def _cell(asked: CellSettings, results: Path, where: str, group: Row) -> float | str:
     column = asked.column or ""
-    rows = _rows(asked, results, where, group, (column,))
+    rows = matching_rows(asked, results, where, group, (column,))
     if asked.take in (None, "one"):
         if len({row[column] for row in rows}) > 1:
             what = f"{len(rows)} rows of {asked.table} have these values"
@@ -100,8 +100,11 @@ def _cell(asked: CellSettings, results: Path, where: str, group: Row) -> float |
         raise UserError(str(error), where=f"{where}.column", expected="a column of numbers") from None
 
 
-def _rows(asked: CellSettings, results: Path, where: str, group: Row, columns: Sequence[str]) -> list[Row]:
-    """The rows of a table that have the values that are asked for, those of the group among them."""
+def matching_rows(asked: CellSettings, results: Path, where: str, group: Row, columns: Sequence[str]) -> list[Row]:
+    """Return the rows of a table that have the values that are asked for, those of the group among them; at least one.
+
+    columns  that are read of them. Raises UserError for a table, column or row that is not there.
+    """
     table = asked.table or ""
     try:
         rows = read_rows(results, table)

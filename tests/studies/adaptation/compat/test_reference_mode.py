@@ -7,25 +7,18 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
-from small_scenarios import PUBLISHED_GROWTH, plan
-from small_scenarios import scenario as small_scenario
 
 import shipped_conf
 from schedlab.config.composition import Composer, apply_mode
 from schedlab.config.schema import validate
 from schedlab.config.settings import PolicySettings
-from schedlab.evaluation.claims import agree, read_claims
-from schedlab.studies.adaptation.compat.published_table import import_published, read_own_or_published
+from schedlab.studies.adaptation.compat.published_table import import_published
 from schedlab.studies.adaptation.learners.settings import LEARNER_SETTINGS
 from schedlab.studies.adaptation.network.architecture import architecture
 from schedlab.studies.adaptation.problem import OVERLAPPING, AdaptationProblem, setup_of
 from schedlab.studies.adaptation.rules import RULES
 from schedlab.studies.adaptation.scenario import AdaptationScenario
-from schedlab.studies.adaptation.simulator.course import adaptation_start, all_runs
-from schedlab.studies.adaptation.simulator.ranking import ranking
-from schedlab.studies.adaptation.simulator.timing import Timing
 from schedlab.studies.adaptation.study import parts, requires
 
 CONF = Path(__file__).resolve().parents[4] / "conf"
@@ -214,71 +207,3 @@ def test_the_record_is_read_and_nothing_is_trained() -> None:
         == trained
         == set(parts(scenario("published_late_convnet3", "default")))
     )
-
-
-# Epochs of the 64 sequences of a scenario alone and through the tree of shared prefixes: epochs left, decisions,
-# epochs between them.
-FACTORS = [(28, 3, 1, 1792, 1684), (6, 3, 1, 384, 276), (27, 3, 9, 1728, 756), (28, 4, 7, 7168, 2380)]
-
-
-@pytest.mark.parametrize(("left", "decisions", "every", "alone", "shared"), FACTORS)
-def test_what_sharing_prefixes_saves(left: int, decisions: int, every: int, alone: int, shared: int) -> None:
-    equal = {"base": 8.0, "per_insertion": [0, 0, 0]}, {"base": 2.0, "per_insertion": [0, 0, 0]}
-    timing = {"name": "equal", "gpu": "none", "models": {"any": {"train": equal[0], "evaluation": equal[1]}}}
-    job = small_scenario(
-        timing=timing,
-        budget=left * 10.0,
-        adapt_at=0.0,
-        decisions=decisions,
-        decision_every=every,
-        growth=PUBLISHED_GROWTH,
-    )
-    runs = all_runs(*plan(job))
-    assert sum(len(run.steps) for run in runs) == alone
-    assert len({step.node for run in runs for step in run.steps}) == shared
-
-
-def test_what_sharing_prefixes_would_have_saved_of_the_published_epochs(shared_data: Path) -> None:
-    epochs = pd.read_csv(shared_data / "cases/adaptation/simulation_epochs.csv", dtype={"seq": str})
-    actions = [sequence[: epoch + 1] for sequence, epoch in zip(epochs["seq"], epochs["epoch"], strict=True)]
-    nodes = epochs.assign(actions=actions).drop_duplicates(["experiment", "epoch", "actions"])
-    assert (len(epochs), len(nodes)) == (10_526, 9_446)
-    hours = [float((rows["train_epoch_s"] + rows["eval_s"]).sum() / 3600) for rows in (epochs, nodes)]
-    assert hours == pytest.approx([34.5, 31.0], abs=0.05)
-
-
-def test_initial_epochs_on_the_pinned_clock(shared_data: Path) -> None:
-    """Epochs before growth is possible: the recorded ones within one, since the record was timed by a wall clock."""
-    recorded = pd.read_csv(shared_data / "cases/adaptation/initial_training.csv").groupby(["scenario", "model"]).size()
-    for model, ours in (("convnet2", [6, 12, 17, 23, 29]), ("convnet3", [6, 12, 18, 24, 29])):
-        jobs = [scenario(f"published_{place}_{model}", "reference") for place in POINTS]
-        found = [
-            adaptation_start(job, start := architecture(job.model), Timing(job.timing, 50_000, 10_000)).node.epoch
-            for job in jobs
-        ]
-        assert start.model == model and found == ours
-        published = [recorded[place, model.replace("convnet", "ConvNet")] for place in POINTS]
-        assert max(abs(one - other) for one, other in zip(found, published, strict=True)) <= 1
-
-
-def test_the_ledger_holds_what_the_ranking_says(shared_data: Path) -> None:
-    """Every number of the ledger that the command `rank` prints for the published record."""
-    ledger = {claim.id: claim for claim in read_claims(CONF, "adaptation")["adaptation"].claims}
-    found = ranking(read_own_or_published(shared_data / "cases/adaptation/simulations.csv"))
-    keys = {
-        "best": "best",
-        "best-sequence": "best_sequence",
-        "mean": "mean",
-        "worst": "worst",
-        "none": "none",
-        "none-rank": "none_rank",
-    }
-    for model, experiment in EXPERIMENT.items():
-        for place in POINTS:
-            row = found[experiment.format(place)]
-            for name, key in keys.items():
-                claim = ledger[f"{place.replace('_', '-')}-{model}-{name}"]
-                assert claim.ours_reference == (
-                    row[key] if isinstance(row[key], str) else pytest.approx(row[key], abs=1e-5)
-                )
-                assert claim.status == "reproduced" and agree(claim.published, claim.ours_reference, claim.tolerance)

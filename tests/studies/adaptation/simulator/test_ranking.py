@@ -4,16 +4,13 @@ import argparse
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_table
 from schedlab.studies.adaptation.commands.listing import print_ranking
-from schedlab.studies.adaptation.compat.published_table import read_own_or_published
 from schedlab.studies.adaptation.example import example_table
 from schedlab.studies.adaptation.simulator.ranking import ranking
-from schedlab.studies.adaptation.simulator.table import view
 
 # Best, its sequence, mean, worst, no adaptation and its rank, by the published system's authors (four digits).
 PUBLISHED = {
@@ -28,7 +25,6 @@ PUBLISHED = {
     "simulation_middle_late3_v2": (0.4098, "030", 0.3777, 0.3114, 0.3585, 54),
     "simulation_late3_v2": (0.3707, "002", 0.3178, 0.2200, 0.2950, 62),
 }
-CONSTANTS = {"011": ([3, 12, 9, 1, 1], 0.7084), "100": ([5, 5, 4, 3, 4], 0.7061)}
 
 
 def run_rank(table: Path, metric: str = "test_accuracy") -> None:
@@ -49,19 +45,6 @@ def test_the_command_prints_the_published_ranking(shared_data: Path, capsys: pyt
         ), experiment
         assert (row["none"], row["none_rank"], row["sequences"], row["units"]) == (none, rank, 64, 1), experiment
         assert 0.008 < row["noise"] < 0.026
-
-
-def test_ranks_of_constant_sequences_are_the_published_ones(shared_data: Path) -> None:
-    table = read_own_or_published(shared_data / "cases/adaptation/simulations.csv")
-    for sequence, (ranks, mean) in CONSTANTS.items():
-        found, values = [], []
-        for experiment in list(PUBLISHED)[:5]:
-            seen = view(table[table["experiment"] == experiment], "test_accuracy")
-            index = seen.tree.index(sequence)
-            found.append(int(seen.ranks(seen.reward)[0, index]))
-            values.append(seen.reward[0, index])
-        assert found == ranks
-        assert round(float(np.mean(values)), 4) == mean
 
 
 def test_a_loss_is_best_where_it_is_least_and_replicates_tell_the_noise(

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import csv
 import statistics
-from collections import Counter
 from pathlib import Path
 
 import pytest
 import yaml
-from small_scenarios import part, plan, scenario
 
+from claim_programs import program
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.schema import validate
 from schedlab.studies.adaptation.network.architecture import Architecture, ModelSettings, architecture
-from schedlab.studies.adaptation.simulator.course import all_runs
 from schedlab.studies.adaptation.simulator.timing import (
     EpochSeconds,
     Timing,
@@ -111,26 +109,12 @@ def test_measured_medians_are_the_published_ones(timing, shared_data):
     }
 
 
+@pytest.mark.usefixtures("shared_data")
 @pytest.mark.parametrize("use_exact", [False, True])
-def test_epoch_counts_and_time_left_of_the_published_simulations(shared_data, use_exact):
+def test_epoch_counts_and_time_left_of_the_published_simulations(use_exact):
     """Acceptance check B12.2 on the runs that a simulation trains."""
-    off, late = Counter(), []
-    with (shared_data / "cases" / "adaptation" / "simulations.csv").open() as file:
-        published = {
-            (row["model"].lower(), float(row["adapt_start_s"]), row["seq"]): row for row in csv.DictReader(file)
-        }
-    for name, start in dict.fromkeys(key[:2] for key in published):
-        gpu = part("gpu/gv100gl.yaml") | {"use_exact": use_exact}
-        values = {"model": part(f"model/{name}.yaml"), "data": part("data/cifar10.yaml"), "timing": gpu}
-        for run in all_runs(*plan(scenario(**values, budget=400.0, adapt_at=start))):
-            row = published.pop((name, start, run.sequence))
-            assert float(row["budget_s"]) == 400.0
-            off[abs(len(run.steps) - int(row["epochs"]))] += 1
-            late += [
-                abs(step.time_left - float(row[f"timeleft{number}_s"]))
-                for number, step in enumerate(run.steps[:3], start=1)
-            ]
-    assert published == {} and off.total() == 640 and len(late) == 3 * 640
+    off, late = program("adaptation").clock_of_record(use_exact)
+    assert off.total() == 640 and len(late) == 3 * 640
     if not use_exact:
         assert off == {0: 436, 1: 202, 2: 2}
         assert statistics.median(late) == pytest.approx(0.121, abs=5e-4)

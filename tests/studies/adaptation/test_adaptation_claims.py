@@ -1,0 +1,40 @@
+"""The ledger's values of ours are what follows from the published record, and from networks of a few seconds."""
+
+from __future__ import annotations
+
+import pytest
+
+from claim_programs import hold, ledger, program
+
+PROGRAM = program("adaptation")
+LEDGER = ledger("adaptation")
+
+
+@pytest.mark.usefixtures("shared_data")
+@pytest.mark.parametrize(
+    ("part", "claims"), [("ranking", 60), ("constant", 5), ("size", 5), ("clock", 3), ("initial", 10), ("exact", 2)]
+)
+def test_values_of_the_published_record(part: str, claims: int) -> None:
+    found = PROGRAM.PARTS[part]()
+    assert len(found) == claims
+    hold(LEDGER, found)
+    if part in ("ranking", "constant", "size", "initial"):
+        assert {LEDGER[name].status for name in found} == {"reproduced"}
+
+
+@pytest.mark.usefixtures("shared_data")
+def test_what_sharing_prefixes_saves() -> None:
+    found = PROGRAM.tree()
+    hold(LEDGER, found)
+    for name, ours in found.items():
+        assert ours["ours_reference"] == LEDGER[name].published > ours["ours_repaired"]
+
+
+@pytest.mark.usefixtures("shared_data")
+def test_hours_that_sharing_prefixes_would_have_saved_of_the_published_epochs() -> None:
+    epochs = PROGRAM.published_epochs()
+    hours = [
+        float((rows["train_epoch_s"] + rows["eval_s"]).sum() / 3600)
+        for rows in (epochs, PROGRAM.shared_prefixes(epochs))
+    ]
+    assert hours == pytest.approx([34.5, 31.0], abs=0.05)  # as the note of record-epochs says
