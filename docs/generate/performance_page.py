@@ -15,9 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from growth_pictures import curves, draw_together, fit
 
 from schedlab.config.files import write_text
+from schedlab.config.runtime import instructions
+
+instructions.pin()  # before libraries are loaded: else a picture has other bytes on another processor
+
+from growth_pictures import curves, draw_together, fit  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD, PAGE, PICTURES = ROOT / "docs/results/benchmarks.json", ROOT / "docs/performance.md", ROOT / "docs/pictures"
