@@ -4,6 +4,7 @@ processor asked for, always the same bytes.
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,46 @@ def test_a_killed_run_on_two_cores_ends_with_the_bytes_of_one_on_one_core(five_s
     points = [replace(point, target="all") for point in kill_points(SEED, number)]
     wrong = five_studies.try_kills(points)
     assert not wrong, f"{'; '.join(map(str, points))}: {wrong}"
+
+
+# of each study an input that one short job makes, the rule of that job, and a policy
+SHORT = {
+    "adaptation": ("early/inputs/job-0-replicate-0.parquet", "simulate_adaptation_0_0", "reinforce-early"),
+    "batch": ("inputs/make_trace-*/trace.swf.gz", "make_trace", "ppo-kernel-lublin"),
+    "cloud": ("inputs/fit_performance-*/model.json", "fit_performance", "reinforce-cifar10"),
+    "hetero": ("inputs/generate_platform-*/platform.xml", "generate_platform", "reinforce-learning"),
+    "ramp": ("inputs/trace_graphs-*/graphs.zip", "trace_graphs", "afterstate-uniform"),
+}
+
+
+def test_forced_jobs_deleted_outputs_and_a_deleted_store_are_computed_again(
+    five_studies: Bench, tmp_path: Path
+) -> None:
+    expected = five_studies.reference("all").hashes
+    copy = Checkout(shutil.copytree(five_studies.checkout.folder, tmp_path / "copy", symlinks=True))
+    results = copy.folder / "results/smoke"
+    inputs = [next((results / study).glob(made)) for study, (made, _, _) in SHORT.items()]
+    policies = [results / study / f"policies/{policy}/seed-0/policy.zip" for study, (_, _, policy) in SHORT.items()]
+    log = results / "adaptation/early/logs/simulate_adaptation-0-0-0.log"
+
+    def state(file: Path) -> tuple[int, int] | None:
+        return (file.stat().st_ino, file.stat().st_mtime_ns) if file.exists() else None
+
+    def trained(files: list[Path], *arguments: str) -> int:
+        """Make some files again, all with the same bytes; returns how many epochs the simulation trained for it."""
+        before = {file: state(file) for file in files}
+        names = [file.relative_to(copy.folder).as_posix() for file in files]
+        copy.run(*names, *five_studies.options, *arguments, cores=1)
+        assert not [file for file in files if state(file) == before[file]]
+        assert copy.hashes() == expected
+        return sum(map(int, re.findall(r"(\d+) trained", log.read_text())))
+
+    of_replicate = trained([*inputs, *policies], "--forceall")
+    assert of_replicate > 0
+    shutil.rmtree(results / "adaptation/store")
+    assert trained(inputs, "-R", *(rule for _, rule, _ in SHORT.values())) > of_replicate, "the trunk as well"
+    inputs[0].unlink()
+    assert trained(inputs[:1]) == of_replicate
 
 
 def test_it_is_a_run_of_every_study(five_studies: Bench) -> None:
