@@ -9,7 +9,7 @@ from pathlib import Path
 from table_parts import REPOSITORY, page
 
 from schedlab.config.readers import read_yaml
-from schedlab.evaluation.recorded import read_study_record, recorded_answers, recorded_headline
+from schedlab.evaluation.recorded import read_rows, read_study_record, recorded_answers, recorded_headline
 from schedlab.figures.verdicts import ratio
 
 STUDIES = ("adaptation", "hetero", "batch", "ramp", "cloud")
@@ -35,19 +35,36 @@ def _answers(study: str, results: Path) -> Iterator[list[str]]:
 
 
 def study_headline(results: Path, study: str) -> str:
-    """A table for each question of a study: in each scenario the best rival of each group."""
+    """A table for each question of a study: in each scenario the best rival of each group, and what both have used."""
+    used = _used(results, study)
     by_question: dict[str, list[list[str]]] = {}
     for row in recorded_headline(results, study):
         bounds = ["" if row[key] is None else f"{row[key]:.2f}" for key in ("ratio_to_hindsight", "ratio_to_bound")]
         names = [row["scenario"].replace("+", " + "), f"`{row['recipe']}`", row["group"], f"`{row['rival']}`"]
-        found = [ratio(row), row["verdict"], f"{row['share_won']:.0%}", *bounds]
+        pair = [used.get((row["scenario"], row[side], row["budget_unit"]), "") for side in ("policy", "rival")]
+        found = [ratio(row), row["verdict"], f"{row['share_won']:.0%}", *bounds, " / ".join(filter(None, pair))]
         by_question.setdefault(row["question"], []).append([*names, *found])
     header = ["scenario", "policy", "group", "best rival", "ratio [95 % interval]", "verdict", "units won"]
     header += ["to the best in hindsight", "to the bound"]
+    units = {row["question"]: row["budget_unit"] for row in recorded_headline(results, study)}
     asked = [
-        f"**{question[0].upper()}{question[1:]}**\n\n{page(header, rows)}" for question, rows in by_question.items()
+        f"**{question[0].upper()}{question[1:]}**\n\n{page([*header, f'{units[question]} used / by the rival'], rows)}"
+        for question, rows in by_question.items()
     ]
     return "\n\n".join(asked) or NOT_RECORDED[0].upper() + NOT_RECORDED[1:] + "."
+
+
+def _used(results: Path, study: str) -> dict[tuple[str, str, str], str]:
+    """Decisions, episodes and trainings by scenario and policy; empty where a study has no record."""
+    if not (results / study / "summary.csv").is_file():
+        return {}
+    units = ("decisions", "episodes", "trainings")
+    return {
+        (row["scenario"], row["policy"], unit): f"{float(row[unit]):,.0f}"
+        for row in read_rows(results, f"{study}/summary")
+        for unit in units
+        if row[unit]
+    }
 
 
 def _questions(study: str) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from schedlab.evaluation import tables
-from schedlab.figures.verdicts import lines, main_answers, markdown, read_answers
+from schedlab.figures.verdicts import lines, main_answers, markdown, ratio, read_answers
 
 ROW = {
     "question": "is it faster?",
@@ -69,3 +69,16 @@ def test_a_row_of_the_table_for_each_answer(table: Path) -> None:
     head, rule, *rows = markdown({"toy": read_answers(table), "other": []})
     assert len(rows) == 4 and {line.count("|") for line in (head, rule, *rows)} == {head.count("|")}
     assert "near + far" in rows[-1] and "12,345 decisions" in rows[-1] and "75%" in rows[-1]
+
+
+@pytest.mark.parametrize(
+    ("ends", "verdict", "expected"),
+    [
+        ((0.851, 0.9967), "better", "0.926 [0.851, 0.997]"),
+        ((0.851, 0.9967), "not distinguishable", "0.93 [0.85, 1.00]"),
+        ((0.851, 0.95), "better", "0.93 [0.85, 0.95]"),
+        ((None, None), "not distinguishable", "0.93"),
+    ],
+)
+def test_a_ratio_has_the_digits_that_its_verdict_needs(ends, verdict, expected) -> None:
+    assert ratio({"ratio": 0.926, "ci_low": ends[0], "ci_high": ends[1], "verdict": verdict}) == expected

@@ -66,11 +66,16 @@ def markdown(answers: Mapping[str, list[dict[str, Any]]]) -> list[str]:
 
 
 def ratio(row: Mapping[str, Any]) -> str:
-    """Return a ratio with its interval, '0.84 [0.76, 0.93]'; 'no ratio' where a value is not positive."""
+    """Return a ratio with its interval, '0.84 [0.76, 0.93]', with a third digit where the verdict would not be seen
+    without; 'no ratio' where a value is not positive.
+    """
     if row["ratio"] is None:
         return "no ratio"
-    interval = "" if row["ci_low"] is None else f" [{row['ci_low']:.2f}, {row['ci_high']:.2f}]"
-    return f"{row['ratio']:.2f}{interval}"
+    if row["ci_low"] is None:
+        return f"{row['ratio']:.2f}"
+    ends = [f"{row[name]:.2f}" for name in ("ci_low", "ci_high")]
+    digits = 3 if "1.00" in ends and row["verdict"] in ("better", "worse") else 2
+    return f"{row['ratio']:.{digits}f} [{row['ci_low']:.{digits}f}, {row['ci_high']:.{digits}f}]"
 
 
 def _cells(study: str, row: Mapping[str, Any]) -> list[str]:
