@@ -141,61 +141,48 @@ class Resolver:
     """
 
     def __init__(self, seed: Any, scale: Mapping[str, Any]) -> None:
-        self._root = {"seed": seed, "scale": scale}
+        from omegaconf import OmegaConf
+
+        self._root = OmegaConf.create({"seed": seed, "scale": scale})
         self._known: dict[tuple[str, str], Any] = {}
 
     def values(self, values: Any, each: str) -> Any:
         """Return the resolved values of a file. Raises UnresolvedError."""
+        from omegaconf.errors import OmegaConfBaseException
+
+        self._root.pop("each", None)
+        if each:
+            self._root.each = each
         try:
-            return self.part(values, each)
-        except LookupError:
+            return self._part(values, each)
+        except (OmegaConfBaseException, LookupError):
             with _omegaconf_errors():
-                from omegaconf import OmegaConf
+                return self._resolved("file", values)
 
-                found = OmegaConf.create({**self._root, **({"each": each} if each else {}), "file": values}).file
-                plain = not OmegaConf.is_config(found)
-                return found if plain else OmegaConf.to_container(found, resolve=True, throw_on_missing=True)
-
-    def part(self, value: Any, each: str) -> Any:
-        """Return a part of a file's values resolved; nobody may change it. Raises LookupError where `values` may do
-        better.
+    def _part(self, value: Any, each: str) -> Any:
+        """A part of a file's values resolved; nobody may change it. Raises LookupError and OmegaConf's errors where the
+        whole file may do better.
         """
         if isinstance(value, dict):
-            return {key: self.part(inner, each) for key, inner in value.items()}
+            return {key: self._part(inner, each) for key, inner in value.items()}
         if isinstance(value, list):
-            return [self.part(inner, each) for inner in value]
+            return [self._part(inner, each) for inner in value]
         if not isinstance(value, str) or not ("${" in value or value == "???"):
             return value
         if (value, each) not in self._known:
-            self._known[value, each] = self._text(value, {**self._root, **({"each": each} if each else {})})
+            if re.search(r"\$\{\s*\.|\$\{[^}]*:", value):
+                raise LookupError(value)
+            self._known[value, each] = self._resolved("text", value)
         return self._known[value, each]
 
-    def _text(self, text: str, root: Mapping[str, Any]) -> Any:
-        """A text with what it refers to by an absolute path: the value itself where it is nothing else."""
-        if whole := REFERENCE.fullmatch(text):
-            return _named(root, whole[1])
-        resolved = REFERENCE.sub(lambda found: _text_at(root, found[1]), text)
-        if "${" in resolved or "\\" in text or text == "???":
-            raise LookupError(text)
-        return resolved
+    def _resolved(self, key: str, value: Any) -> Any:
+        from omegaconf import OmegaConf
 
-
-REFERENCE = re.compile(r"\$\{(\w[\w.]*)\}")
-
-
-def _named(root: Mapping[str, Any], path: str) -> Any:
-    """The value at a dotted path. Raises LookupError where there is none that is already resolved."""
-    found = value_at(root, path.split("."), LookupError)
-    if found is LookupError or "${" in str(found):
-        raise LookupError(path)
-    return found
-
-
-def _text_at(root: Mapping[str, Any], path: str) -> str:
-    found = _named(root, path)
-    if not isinstance(found, str):
-        raise LookupError(path)  # OmegaConf says how other values are written
-    return found
+        self._root[key] = value
+        found = self._root[key]
+        return (
+            OmegaConf.to_container(found, resolve=True, throw_on_missing=True) if OmegaConf.is_config(found) else found
+        )
 
 
 class Composer:
@@ -203,7 +190,7 @@ class Composer:
 
     made: compositions to share with composers of the same folder at other scales, which then only resolve values again.
     overrides: values of single keys for this run.
-    sizes: study -> its section of the scale; composed from conf/study/ where it is asked for and not there.
+    sizes: study -> its sizes at the scale; those that are missing are composed from conf/study/ at first use.
     """
 
     def __init__(
@@ -314,7 +301,7 @@ class Composer:
         return found
 
     def _excludes(self, scales: Any) -> bool:
-        """Tell whether `scales` of a file names scales, and not that of the run."""
+        """Whether `scales` of a file names scales, and not that of the run."""
         return (
             isinstance(scales, list)
             and bool(scales)
@@ -441,22 +428,21 @@ def value_at(values: Any, keys: Iterable[Any], absent: Any = None) -> Any:
 def _content(file: Path) -> Any:
     """The file's own values; nothing where it cannot be read."""
     try:
-        return read_once(file)[1]
+        return read_once(file)
     except UserError:
         return {}
 
 
-def read_once(file: Path) -> tuple[str, dict[str, Any]]:
-    """Return the text of a file and its own values, read once; nobody may change them. Raises UserError."""
+def read_once(file: Path) -> dict[str, Any]:
+    """Return a file's own values, read once; nobody may change them. Raises UserError."""
     try:
         changed = file.stat()
     except OSError:
-        return "", read_yaml(file)  # which says why
+        return read_yaml(file)  # which says why
     return _read(file, changed.st_mtime_ns, changed.st_size)
 
 
 @lru_cache(maxsize=1024)
-def _read(file: Path, changed_ns: int, size: int) -> tuple[str, dict[str, Any]]:
+def _read(file: Path, changed_ns: int, size: int) -> dict[str, Any]:
     del changed_ns, size
-    values = read_yaml(file)
-    return file.read_text(encoding="utf-8"), values
+    return read_yaml(file)

@@ -187,7 +187,7 @@ def _builds_on(folder: Path, name: str) -> list[str]:
     read.
     """
     file = folder / name
-    _, values = read_once(file)
+    values = read_once(file)
     needed = name == "config.yaml" or name.split("/")[0] in (*OWN_GROUPS, "study", "scale")
     if not values and needed and name != "figure/theme.yaml":
         raise UserError("the file is empty", where=short_path(file), expected="keys and values")
