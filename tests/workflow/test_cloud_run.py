@@ -1,4 +1,6 @@
-"""The cloud study through the workflow: jobs pinned and fitted, every rule scored against the best plan."""
+"""The cloud study through the workflow: jobs pinned and fitted, every rule scored against the best plan, the same bytes
+each time.
+"""
 
 from __future__ import annotations
 
@@ -63,8 +65,9 @@ def checkout(repository, tmp_path) -> Checkout:
 
 
 @pytest.mark.slow
-def test_a_run_with_the_profile_for_tests_scores_every_rule_and_knows_what_runs_again(checkout):
+def test_a_run_with_the_profile_for_tests_scores_every_rule_and_gives_the_same_bytes_each_time(checkout):
     checkout.run(*PROFILE, "cloud")
+    made = checkout.hashes()
     folder = checkout.folder / "results/smoke/cloud"
     scores = pd.read_parquet(folder / "scores.parquet")
     assert set(scores["scenario"]) == set(SCENARIOS)
@@ -84,6 +87,9 @@ def test_a_run_with_the_profile_for_tests_scores_every_rule_and_knows_what_runs_
         checkout.edit(name, old, new)
         assert checkout.jobs(*PROFILE, SUMMARY) == expected, group
         checkout.edit(name, new, old)
+    shutil.rmtree(checkout.folder / "results")
+    checkout.run(*PROFILE, "cloud", cores=1)
+    assert checkout.hashes() == made
 
 
 def test_mistakes_in_a_scenario_are_told_with_file_and_key(checkout):
