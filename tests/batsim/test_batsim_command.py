@@ -121,7 +121,7 @@ def test_messages_with_a_scheduler_at_a_socket_are_logged_as_batsim_does(
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "expected"),
     [
         (b"\xff garbage", "not a JSON message"),
         (b'{"now": 1.0, "events"', "not a JSON message"),
@@ -131,7 +131,7 @@ def test_messages_with_a_scheduler_at_a_socket_are_logged_as_batsim_does(
     ],
 )
 def test_a_scheduler_that_fails_ends_the_run_and_leaves_what_ran(
-    answer: bytes | None, told: str, files: Files, capsys: pytest.CaptureFixture[str]
+    answer: bytes | None, expected: str, files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asleep = threading.Event()
 
@@ -147,7 +147,7 @@ def test_a_scheduler_that_fails_ends_the_run_and_leaves_what_ran(
     asleep.set()
     thread.join(5)
     error = capsys.readouterr().err
-    assert told in error and "Traceback" not in error and len(error.splitlines()) == 1
+    assert expected in error and "Traceback" not in error and len(error.splitlines()) == 1
     assert jobs() == [(0, 0, 5, "0")]
     assert pd.read_csv("out_schedule.csv")["nb_jobs_finished"][0] == 1
 
@@ -158,7 +158,7 @@ def test_nobody_at_the_socket(files: Files, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize(
-    ("more", "status", "told"),
+    ("more", "status", "expected"),
     [
         (["--enable-redis"], 2, "--enable-redis"),
         (["-W", "x.dax"], 2, "--workflow"),
@@ -183,11 +183,11 @@ def test_nobody_at_the_socket(files: Files, capsys: pytest.CaptureFixture[str]) 
     ],
 )
 def test_what_is_wrong_or_not_available_is_one_sentence(
-    more: list[str], status: int, told: str, files: Files, capsys: pytest.CaptureFixture[str]
+    more: list[str], status: int, expected: str, files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert batsim(*files, "--disable-schedule-tracing", *more) == status
     error = capsys.readouterr().err
-    assert told in error and len(error.splitlines()) == 1 and error.startswith("error: ")
+    assert expected in error and len(error.splitlines()) == 1 and error.startswith("error: ")
     assert not list(Path().glob("out_*"))
 
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from schedlab.batsim.backends.backend import Backend, message_text
+from schedlab.batsim.backends.backend import Backend, WrittenConversation, message_text
 from schedlab.batsim.backends.json_socket import JsonSocket, serve
 from schedlab.batsim.backends.pybatsim_bus import SchedulerFailed, run_pybatsim
 from schedlab.batsim.errors import ProtocolError, SimulationDeadlock
@@ -30,7 +30,7 @@ def simulate_like_batsim(inputs: Inputs, converse: Converse, log: Callable[[str]
     Raises UserError for wrong inputs; SchedulerFailed, ProtocolError, SimulationDeadlock where the work fails.
     """
     with open_backend("embedded", inputs) as simulation:
-        backend = simulation if log is None else LoggedConversation(simulation, log)
+        backend = simulation if log is None else logged(simulation, log)
         try:
             converse(backend)
         except (SchedulerFailed, ProtocolError, SimulationDeadlock, Terminated):
@@ -39,28 +39,17 @@ def simulate_like_batsim(inputs: Inputs, converse: Converse, log: Callable[[str]
             raise
 
 
-class LoggedConversation:
-    """A back end whose messages are logged in the form of Batsim, from which its tests read them."""
+def logged(backend: Backend, log: Callable[[str], None]) -> Backend:
+    """Return a back end whose messages are logged in the form of Batsim, from which its tests read them."""
+    now = 0.0
 
-    def __init__(self, backend: Backend, log: Callable[[str], None]) -> None:
-        self._backend, self._log, self._now = backend, log, 0.0
+    def write(sent: bool, message: dict[str, Any]) -> None:
+        nonlocal now
+        now = message["now"] if sent else now
+        place = f"[master_host:Scheduler REQ-REP:(1) {now:.6f}] [network/INFO]"
+        log(f"{place} {'Sending' if sent else 'Received'} '{message_text(message)}'")
 
-    def next_message(self) -> dict[str, Any] | None:
-        """Pass on and log what the simulator says."""
-        message = self._backend.next_message()
-        if message is not None:
-            self._now = message["now"]
-            self._write("Sending", message)
-        return message
-
-    def answer(self, message: dict[str, Any]) -> None:
-        """Log and pass on what the scheduler says."""
-        self._write("Received", message)
-        self._backend.answer(message)
-
-    def _write(self, verb: str, message: dict[str, Any]) -> None:
-        place = f"[master_host:Scheduler REQ-REP:(1) {self._now:.6f}] [network/INFO]"
-        self._log(f"{place} {verb} '{message_text(message)}'")
+    return WrittenConversation(backend, write)
 
 
 def at_socket(endpoint: str, limit: float | None) -> Converse:

@@ -48,7 +48,7 @@ def check_words(words: Sequence[str]) -> None:
 
 
 def is_of_schedlab(words: Sequence[str]) -> bool:
-    """Tell whether Snakemake, with these words, runs a Snakefile of schedlab."""
+    """Whether Snakemake, with these words, runs a Snakefile of schedlab."""
     named = map(Path, _after(words, "--snakefile", "-s"))
     file = next((path for path in (*named, *_snakefiles()) if path.is_file()), Path())
     return any(path.is_file() and LIBRARY in path.read_text("utf-8", "replace") for path in (file, file.parent / UPPER))

@@ -101,7 +101,7 @@ def _cell(asked: CellSettings, results: Path, where: str, group: Row) -> float |
 
 
 def matching_rows(asked: CellSettings, results: Path, where: str, group: Row, columns: Sequence[str]) -> list[Row]:
-    """Return the rows of a table that have the values that are asked for, those of the group among them; at least one.
+    """Return the rows of a table that have the values of a claim's cell, those of the group among them; at least one.
 
     columns  that are read of them. Raises UserError for a table, column or row that is not there.
     """

@@ -45,7 +45,7 @@ class Record(Settings):
     held: dict[str, str] = setting({}, doc="under which all but what is drawn has the same bytes on another processor")
     files: dict[str, RecordedFile] = setting(doc="path -> what is known of it")
     summaries: dict[str, dict[str, float]] = setting(
-        doc="path of a summary or headline -> its values, by what tells its rows apart"
+        doc="path of a summary or headline -> its values, by the key of each row"
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol
 
 from schedlab.batsim.errors import ProtocolError
 from schedlab.config.errors import UserError
@@ -27,35 +27,30 @@ class Backend(Protocol):
         """Take the scheduler's reply to the last message; ProtocolError names the event that breaks the rules."""
 
 
-class RecordedConversation:
-    """A back end whose messages are also written down, one JSON object a line: {"dir": "batsim->sched" |
-    "sched->batsim", "msg": {...}}.
-    """
+class WrittenConversation:
+    """A back end whose messages are also written down: `write` takes each, after whether the simulator sent it."""
 
-    def __init__(self, backend: Backend, file: TextIO) -> None:
-        self._backend, self._file = backend, file
+    def __init__(self, backend: Backend, write: Callable[[bool, dict[str, Any]], None]) -> None:
+        self._backend, self._write = backend, write
 
     def next_message(self) -> dict[str, Any] | None:
         """Pass on and write down what the simulator says."""
         message = self._backend.next_message()
         if message is not None:
-            self._write("batsim->sched", message)
+            self._write(True, message)
         return message
 
     def answer(self, message: dict[str, Any]) -> None:
         """Write down and pass on what the scheduler says."""
-        self._write("sched->batsim", message)
+        self._write(False, message)
         self._backend.answer(message)
-
-    def _write(self, direction: str, message: dict[str, Any]) -> None:
-        self._file.write(f'{{"dir":"{direction}","msg":{message_text(message)}}}\n')
 
 
 @contextmanager
 def recorded(backend: Backend, path: Path | str | None) -> Iterator[Backend]:
     """Record the conversation in a file, which gets its name once it is whole; of one that fails, PATH.partial is left.
 
-    No path: no record.
+    A line is a JSON object, {"dir": "batsim->sched" | "sched->batsim", "msg": {...}}. No path: no record.
     """
     if path is None:
         yield backend
@@ -66,7 +61,12 @@ def recorded(backend: Backend, path: Path | str | None) -> Iterator[Backend]:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
     with partial.open("w", encoding="utf-8") as file:
-        yield RecordedConversation(backend, file)
+
+        def write(sent: bool, message: dict[str, Any]) -> None:
+            direction = "batsim->sched" if sent else "sched->batsim"
+            file.write(f'{{"dir":"{direction}","msg":{message_text(message)}}}\n')
+
+        yield WrittenConversation(backend, write)
     partial.replace(path)
 
 

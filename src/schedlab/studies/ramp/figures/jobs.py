@@ -43,9 +43,9 @@ CAUSES = {  # cause -> what it is called in figures, in the order of the bars
     NO_PARTITION: "could not be split",
 }
 CHARACTERISTICS = {  # column -> label
-    "requested": "a  speed-up asked for, 1 / beta",
-    "speedup": "b  speed-up got",
-    "excess": "c  got over asked for",
+    "requested": "a  required speed-up, 1 / beta",
+    "speedup": "b  speed-up",
+    "excess": "c  speed-up over the required one",
 }
 BINS = 10  # of beta, where it has more values
 ROW_MM = 5.0
@@ -91,7 +91,7 @@ def draw_causes(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_characteristics(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Distributions over the completed and the blocked jobs of each policy: what they asked for and got."""
+    """Distributions over the completed and the blocked jobs of each policy: required speed-up, and that of the run."""
     settings = settings_of(spec, JobsSettings)
     jobs = _jobs(tables, spec.scenarios[:1], settings.policies)
     if jobs.empty:
