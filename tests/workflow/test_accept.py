@@ -10,6 +10,8 @@ import sys
 import pytest
 from checkouts import OWN_RULE, commit
 
+from schedlab.cli.accept import _newest
+
 pytestmark = pytest.mark.slow
 OWN = "  - {name: two, target: 'own.py:Two'}\n"
 STUDY = "tests/toy_study/study.py"
@@ -87,3 +89,15 @@ def test_what_cannot_be_compared_is_refused(toy):
     toy.edit("conf/scenario/toy/near.yaml", "centre: 0.5", "centre: 0.6")
     assert "/config/evaluate-" in accept(toy, status=2)
     assert not list(toy.folder.glob("results/*/accepted.json"))
+
+
+def test_the_newest_of_commits_of_one_second_is_the_last(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = []
+    for number in range(8):  # whatever order their hashes have
+        (tmp_path / "number").write_text(str(number))
+        commit(tmp_path)
+        made.append(subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout)
+    commits = sorted(map(str.strip, made))
+    assert [_newest(commits), _newest([*commits, "0" * 40])] == [made[-1].strip()] * 2
+    assert _newest(["0" * 40]) == "0" * 40

@@ -58,9 +58,8 @@ def accept(studies: Sequence[str] = ()) -> int:
     if not commits:
         what, remedy = "the results name no commit whose code made them", "run snakemake again"
         raise UserError(what, where="results", expected="results of committed code", remedy=remedy)
-    newest = _git("rev-list", "--no-walk", *commits).decode().split()
     try:
-        return _Trial(concerned, dict(sorted(runs.items())), (newest or commits)[0]).decide()
+        return _Trial(concerned, dict(sorted(runs.items())), _newest(commits)).decide()
     finally:
         shutil.rmtree(SCRATCH, ignore_errors=True)
 
@@ -268,6 +267,12 @@ def _first_unlike(steps: Mapping[str, StepEntry], others: Mapping[str, StepEntry
     }
     before = {name: set((steps.get(name) or others[name]).rests_on) for name in unlike}
     return sorted(file for name, files in unlike.items() if not before[name] & unlike.keys() for file in files)
+
+
+def _newest(commits: Sequence[str]) -> str:
+    """The last of some commits: a child is later than its parent, also where both are of the same second."""
+    found = _git("rev-list", "--topo-order", "--max-count=1", "--ignore-missing", *commits).decode().strip()
+    return found or commits[0]
 
 
 def _git(*words: str) -> bytes:
