@@ -9,6 +9,7 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ TESTS = {  # section -> folders that its words are looked for in
 }
 
 
+@cache
 def names_of_tests(*places: str) -> list[str]:
     """'file::function' of every test in some files or folders, as pytest -k sees them (without the values of
     parameters).

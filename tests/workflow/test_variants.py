@@ -36,9 +36,6 @@ def values(checkout: Checkout, run: str) -> pd.Series:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["variant=x", f"set={CENTRE[:-1]}=1"], "'centre'"),
-        (["variant=x", "set=scenario.toy.nera.centre=1"], "'near'"),
-        (["variant=x", "set=scenario.tyo.near.centre=1"], "'toy'"),
         (["variant=x", f"set={CENTRE}=wide"], "number"),
         ([f"sweep={CENTRE[:-1]}=1,2"], "'centre'"),
         (["--configfile", "mine.yaml"], "'centre'"),

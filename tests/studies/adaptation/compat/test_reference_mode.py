@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import shipped_conf
-from schedlab.config.composition import Composer, apply_mode
+from schedlab.config.composition import apply_mode
 from schedlab.config.schema import validate
 from schedlab.config.settings import PolicySettings
 from schedlab.studies.adaptation.compat.published_table import import_published
@@ -21,7 +21,6 @@ from schedlab.studies.adaptation.rules import RULES
 from schedlab.studies.adaptation.scenario import AdaptationScenario
 from schedlab.studies.adaptation.study import parts, requires
 
-CONF = Path(__file__).resolve().parents[4] / "conf"
 MODES = ("reference", "default")
 POINTS = {
     "early": (70, 60),
@@ -67,7 +66,7 @@ LEARNER_SWITCHES: dict[str, tuple[Any, Any]] = {
 
 @cache
 def composed(group: str, name: str) -> dict[str, Any]:
-    return Composer(CONF, "full").compose(f"{group}/adaptation", name).values
+    return shipped_conf.values(f"{group}/adaptation", name)
 
 
 def scenario(name: str, mode: str) -> AdaptationScenario:

@@ -220,7 +220,7 @@ def test_rows_of_a_growing_log_are_counted_by_what_is_new(tmp_path):
 
 
 def test_a_limit_ends_the_run_and_leaves_what_was_logged(tmp_path):
-    slow = plain_script(tmp_path, seconds="0.05 if epoch < 1 else 600")
+    slow = plain_script(tmp_path, seconds="0.05 if epoch < 1 else time.sleep(600)")
     run = run_script(request(slow, seconds=6.0), tmp_path / "slow")
     assert run.how == "time" and run.table["epoch"].tolist() == [1] and run.checkpoint is None
     hungry = script(tmp_path, "kept = bytearray(2 << 30)")
