@@ -8,14 +8,17 @@ from typing import Any
 
 import yaml
 
-from schedlab.config.composition import Composer
+from schedlab.config.composition import Composer, Compositions
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
 
+COMPOSED = Compositions(CONF)  # shared by all tests of a process: composing all of them takes some ten seconds
+
+
 @cache
 def _composer(scale: str) -> Composer:
-    return Composer(CONF, scale)
+    return Composer(CONF, scale, COMPOSED)
 
 
 @cache

@@ -9,6 +9,7 @@ import pytest
 import toml
 import yaml
 
+import shipped_conf
 from schedlab.cli.export import document, without_null
 from schedlab.cli.main import main
 from schedlab.config import experiment
@@ -23,9 +24,9 @@ def conf(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def shipped(repository: Path) -> experiment.Experiment:
+def shipped() -> experiment.Experiment:
     """The shipped configuration at the scale that has every scenario."""
-    return experiment.load(repository / "conf", "paper", find_study)
+    return experiment.load(shipped_conf.CONF, "paper", find_study, made=shipped_conf.COMPOSED)
 
 
 def test_both_forms_hold_the_same(conf: Path, capsys: pytest.CaptureFixture) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import shipped_conf
 from schedlab.config import experiment
 from schedlab.stages.studies import find_study
 
@@ -17,7 +18,7 @@ DRAWN = yaml.safe_load((REPOSITORY / "docs/pictures/figures.yaml").read_text())
 
 @pytest.fixture(scope="module")
 def small() -> experiment.Experiment:
-    return experiment.load(REPOSITORY / "conf", "small", find_study)
+    return experiment.load(shipped_conf.CONF, "small", find_study, made=shipped_conf.COMPOSED)
 
 
 @pytest.mark.parametrize("study", DRAWN)

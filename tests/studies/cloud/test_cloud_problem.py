@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from prepared_jobs import model_of
 
+import shipped_conf
 from schedlab.config.composition import Composer
 from schedlab.config.contract import PolicySpec
 from schedlab.config.errors import UserError
@@ -237,10 +238,10 @@ def test_mistakes_in_values_are_told(changed, told):
 
 
 def test_mode_reference_of_a_scenario_is_the_published_prices_and_defects():
-    conf = Path(__file__).resolve().parents[3] / "conf"
-    names = [name for name in option_names(conf / "scenario/cloud") if not name.startswith("_")]
+    names = [name for name in option_names(shipped_conf.CONF / "scenario/cloud") if not name.startswith("_")]
+    composer = Composer(shipped_conf.CONF, "full", shipped_conf.COMPOSED)
     for name in names:
-        composed = Composer(conf, "full").compose("scenario/cloud", name)
+        composed = composer.compose("scenario/cloud", name)
         usual, published = (validate(CloudScenario, composed.in_mode(always)[0]) for always in (False, True))
         prices = [[*scenario.resource.model_dump(include=set(PRICES)).values()] for scenario in (usual, published)]
         assert prices == [[2.5, 0.1, 0.02], [10.0, 3.0, 2.0]], name

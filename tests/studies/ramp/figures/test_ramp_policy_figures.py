@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import shipped_conf
 from schedlab.config.composition import Composer
 from schedlab.config.contract import FigureSpec, StudyTables
 from schedlab.config.settings import ThemeSettings
@@ -114,7 +115,7 @@ def test_a_scale_without_them_says_so(draw):
 def test_the_pairs_say_at_which_scale_the_published_learner_is_run_again():
     found = {}
     for scale in ("full", "paper"):
-        composer = Composer(CONF, scale)
+        composer = Composer(CONF, scale, shipped_conf.COMPOSED)
         figure = composer.compose("figure/ramp", "published_pairs").values
         assert scale in figure["scales"]
         policies = {

@@ -5,8 +5,8 @@ sequential times.
 import numpy as np
 import pytest
 
+import shipped_conf
 from schedlab.config import experiment
-from schedlab.config.composition import Composer
 from schedlab.config.schema import merged, validate
 from schedlab.stages.studies import find_study
 from schedlab.studies.ramp.graphs.prepare import make_graphs
@@ -21,11 +21,11 @@ LEGAL = (1, 2, 4, 6, 8, 16)
 
 @pytest.fixture(scope="module")
 def loaded():
-    return experiment.load("conf", "full", find_study)
+    return experiment.load(shipped_conf.CONF, "full", find_study, made=shipped_conf.COMPOSED)
 
 
 def scenario_of(name, **management):
-    values = Composer("conf", "full").compose("scenario/ramp", name).values
+    values = shipped_conf.values("scenario/ramp", name)
     values = {key: value for key, value in values.items() if key in (*PROBLEM, "name", "seed", "graphs")}
     return validate(RampScenario, merged(values, {"management": management}))
 
