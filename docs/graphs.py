@@ -55,9 +55,9 @@ def import_graph() -> Graph:
     return graph
 
 
-def rule_graph() -> Graph:
+def rule_graph(folder: str) -> Graph:
     """Workflow rule -> the rules that read what it writes, in a run of everything at scale smoke with the data that we
-    ship.
+    ship, planned in a folder.
     """
     command = [
         sys.executable,
@@ -70,15 +70,8 @@ def rule_graph() -> Graph:
         "mermaid-js",
     ]
     shipped_only = {name: value for name, value in os.environ.items() if name != "SCHEDLAB_DATA"}
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            [*command, "--config", "scale=smoke"],
-            cwd=folder,
-            env=shipped_only,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    command += ["--config", "scale=smoke"]
+    done = subprocess.run(command, cwd=folder, env=shipped_only, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = re.findall(r"^\s*(id\d+)\[(\w+)\]", done.stdout, flags=re.M)
     names = {
@@ -150,11 +143,12 @@ def with_rooms(page: str) -> str:
     return with_graph(page, "rooms", rooms())
 
 
-def with_rules(page: str) -> str:
-    """The page with the graph of workflow rules of today."""
-    return with_graph(page, "rules", mermaid(reduced(rule_graph()), "LR"))
+def with_rules(page: str, folder: str) -> str:
+    """The page with the graph of workflow rules of today, planned in a folder."""
+    return with_graph(page, "rules", mermaid(reduced(rule_graph(folder)), "LR"))
 
 
 if __name__ == "__main__":
     page = DOCS / "architecture.md"
-    page.write_text(with_rules(with_modules(with_rooms(page.read_text()))))
+    with tempfile.TemporaryDirectory() as scratch:
+        page.write_text(with_rules(with_modules(with_rooms(page.read_text())), scratch))

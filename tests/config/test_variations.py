@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from schedlab.config import experiment
-from schedlab.config.composition import Composer
+from schedlab.config.composition import Composer, Compositions
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.runtime.freeze import summarise_part
 from schedlab.config.variations import assignments, members_of, overlay, parsed, swept
@@ -18,10 +18,12 @@ from schedlab.stages.studies import find_study
 CONF = Path(__file__).resolve().parents[2] / "conf"
 
 
-@pytest.fixture
-def conf(tmp_path: Path) -> Path:
-    """A folder with the study ramp alone: two scenarios and two policies as shipped, and a family of each."""
-    folder = tmp_path / "conf"
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Compositions:
+    """A folder with the study ramp alone: two scenarios and two policies as shipped, and a family of each; tests that
+    change no file share what is composed.
+    """
+    folder = tmp_path_factory.mktemp("unchanged") / "conf"
     bases = ("scenario/ramp/_base.yaml", "scenario/ramp/_load.yaml", "graph/shipped.yaml", "learner/ramp/*")
     for pattern in ("config.yaml", "study/ramp.yaml", "figure/theme.yaml", *bases):
         for file in CONF.glob(pattern):
@@ -66,7 +68,13 @@ def conf(tmp_path: Path) -> Path:
         file = folder / f"{name}.yaml"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(yaml.safe_dump(values, sort_keys=False))
-    return folder
+    return Compositions(folder)
+
+
+@pytest.fixture
+def conf(unchanged: Compositions, tmp_path: Path) -> Path:
+    """A copy of the folder, to be changed."""
+    return Path(shutil.copytree(unchanged.folder, tmp_path / "conf"))
 
 
 def change(conf: Path, option: str, **values: object) -> None:
@@ -218,9 +226,9 @@ def test_a_variant_composes_what_its_values_touch(conf: Path, tmp_path: Path, mo
         ("graph.shiped.folder=x", "shipped"),
     ],
 )
-def test_a_key_that_is_none_gets_the_nearest_one(conf: Path, override: str, meant: str) -> None:
+def test_a_key_that_is_none_gets_the_nearest_one(unchanged: Compositions, override: str, meant: str) -> None:
     with pytest.raises(UserError) as raised:
-        load(conf, override)
+        experiment.load(unchanged.folder, "small", find_study, made=unchanged, overrides=parsed([override]))
     errors = getattr(raised.value, "errors", [raised.value])
     assert len(errors) == 1 and errors[0].where.startswith("set: "), str(raised.value)
     assert meant in errors[0].remedy

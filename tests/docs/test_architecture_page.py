@@ -8,6 +8,10 @@ from types import ModuleType
 
 import pytest
 
+import shipped_conf
+from schedlab.config import experiment
+from schedlab.stages.studies import find_study
+
 
 @pytest.fixture
 def graphs(load_program: Callable[[str], ModuleType]) -> ModuleType:
@@ -15,7 +19,19 @@ def graphs(load_program: Callable[[str], ModuleType]) -> ModuleType:
     return load_program("docs/graphs")
 
 
-@pytest.mark.parametrize("name", ["rooms", "modules", "rules"])
+pytestmark = pytest.mark.xdist_group("shipped configuration")
+
+
+def test_the_graph_of_rules_is_up_to_date(repository: Path, graphs: ModuleType, tmp_path: Path) -> None:
+    """Planned with the records that the tests of this process compose, not with others of the same files."""
+    experiment.load(
+        shipped_conf.CONF, "smoke", find_study, tmp_path / ".schedlab/records-smoke.json", shipped_conf.COMPOSED
+    )
+    page = (repository / "docs/architecture.md").read_text()
+    assert graphs.with_rules(page, str(tmp_path)) == page, "python docs/graphs.py brings it up to date"
+
+
+@pytest.mark.parametrize("name", ["rooms", "modules"])
 def test_a_graph_is_up_to_date(repository: Path, graphs: ModuleType, name: str) -> None:
     page = (repository / "docs/architecture.md").read_text()
     assert getattr(graphs, f"with_{name}")(page) == page, "python docs/graphs.py brings it up to date"

@@ -12,6 +12,7 @@ import shipped_conf
 from schedlab.config import experiment
 from schedlab.stages.studies import find_study
 
+pytestmark = pytest.mark.xdist_group("shipped configuration")
 REPOSITORY = Path(__file__).parents[2]
 DRAWN = yaml.safe_load((REPOSITORY / "docs/pictures/figures.yaml").read_text())
 
