@@ -15,6 +15,7 @@ from schedlab.batsim.errors import ProtocolError, SimulationDeadlock
 from schedlab.batsim.simulator.options import Options
 from schedlab.batsim.simulator.simulation import Simulation
 from schedlab.config.errors import UserError
+from schedlab.platforms.batsim_xml import parse_platform
 
 DELAYS = {
     "d5": {"type": "delay", "delay": 5},
@@ -449,3 +450,21 @@ def test_the_order_within_a_date() -> None:
     at_five = next(message for message in done.messages if message["now"] == 5.0)
     told = [said["data"].get("job_id", said["type"]) for said in at_five["events"]]
     assert told == ["REQUESTED_CALL", "w0!2", "w0!1", "w0!0", "NOTIFY"]
+
+
+FAR_MASTER = """<platform version="4.1"><zone id="w" routing="Full">
+<cluster id="c" prefix="h" suffix="" radical="0-1" speed="1Gf" bw="100MBps" lat="250ms"/>
+<zone id="m" routing="Full"><host id="master_host" speed="1Gf"/></zone><link id="l" bandwidth="1GBps" latency="500ms"/>
+<zoneRoute src="c" dst="m" gw_src="hc_router" gw_dst="master_host"><link_ctn id="l"/></zoneRoute></zone></platform>"""
+
+
+@pytest.mark.parametrize(("control_latency", "date"), [(False, 2.5), (True, 3.25)])
+def test_a_submission_comes_before_the_completion_of_a_communicating_job(control_latency: bool, date: float) -> None:
+    """Also where the completion takes the time from the job's host to the master: 0.75 s here."""
+    profiles = {"talk": {"type": "parallel_homogeneous", "cpu": 0, "com": 2e8}, "d": {"type": "delay", "delay": 1}}
+    jobs = [{"res": 2, "profile": "talk"}, {"subtime": 2.5, "profile": "d"}]
+    place = parse_platform(FAR_MASTER, "platform.xml")
+    done = run(starting({"w0!0": "0-1", "w0!1": "0"}), jobs, profiles, place, control_latency=control_latency)
+    assert done.times() == {"w0!0": (0.0, 2.5), "w0!1": (date, date + 1)}
+    told = next(message for message in done.messages if message["now"] == date)
+    assert [said["type"] for said in told["events"]] == ["JOB_SUBMITTED", "JOB_COMPLETED", "NOTIFY"]

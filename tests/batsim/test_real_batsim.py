@@ -16,9 +16,7 @@ from schedlab.batsim.backends.pybatsim_bus import SchedulerFailed, run_pybatsim
 from schedlab.batsim.backends.real_batsim import (
     BatsimFailed,
     RealBatsim,
-    check_version,
     command_line_options,
-    find_binary,
 )
 from schedlab.batsim.errors import SimulationDeadlock
 from schedlab.batsim.scheduler_loading import load_scheduler
@@ -178,25 +176,3 @@ def wait_until(holds, seconds=5.0):
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.02)
-
-
-def real_binary() -> bool:
-    """Whether the `batsim` on PATH is Batsim itself, and not our command of that name."""
-    try:
-        check_version(find_binary("batsim"))
-    except UserError:
-        return False
-    return True
-
-
-@pytest.mark.skipif(not real_binary(), reason="no batsim binary on PATH")
-@pytest.mark.parametrize("case", ["01_delay_fcfs", "03_easy_backfill_walltimes"])
-def test_the_real_binary_gives_the_recorded_schedule(tmp_path, monkeypatch, case):
-    monkeypatch.chdir(tmp_path)
-    folder = FOLDER / case
-    scheduler = json.loads((folder / "case.json").read_text())["scheduler"]
-    with RealBatsim(
-        "batsim", folder / "platform.xml", [folder / "workload.json"], Options(), str(tmp_path / "run")
-    ) as backend:
-        run_pybatsim(backend, load_scheduler(scheduler))
-    assert (tmp_path / "run_jobs.csv").read_text() == (folder / "out_jobs.csv").read_text()
