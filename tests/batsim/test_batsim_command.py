@@ -57,6 +57,7 @@ def test_a_scheduler_in_this_process(files: Files) -> None:
         "out_jobs.csv",
         "out_machine_states.csv",
         "out_schedule.csv",
+        "out_schedule.trace",
     ]
 
 
@@ -64,6 +65,29 @@ def test_without_a_scheduler_jobs_run_one_by_one(files: Files) -> None:
     assert batsim(*files, "--no-sched", "-e", "one", "--disable-machine-state-tracing", "-q") == 0
     assert jobs("one") == [(0, 0, 5, "0"), (1, 5, 5, "0"), (2, 10, 5, "0")]
     assert not Path("one_machine_states.csv").exists()
+
+
+def test_the_schedule_as_a_trace_of_paje(files: Files) -> None:
+    """Two machines; jobs 0 and 1 run for 5 s, job 2 is ended by its walltime at 7 s."""
+    loaded = json.loads(Path("w.json").read_text())
+    loaded["jobs"][2]["walltime"] = 2
+    Path("w.json").write_text(json.dumps(loaded))
+    assert batsim(*files, "--embedded-scheduler", "fcfs", "--mmax-workload") == 0
+    lines = Path("out_schedule.trace").read_text().splitlines()
+    kinds = {line.split()[1]: line.split()[2] for line in lines if line.startswith("%EventDef")}
+    assert (kinds["PajeSetState"], kinds["PajeNewEvent"], kinds["PajeDestroyContainer"]) == ("6", "8", "3")
+    events = [line.split() for line in lines if line and not line.startswith("%")]
+    assert [(event[1], event[3], event[4]) for event in events if event[0] == "6"] == [
+        *(("0.000000", f"m{number}", "w") for number in range(2)),
+        ("0.000000", "m0", "jw0!0"), ("1.000000", "m1", "jw0!1"), ("5.000000", "m0", "w"),
+        ("5.000000", "m0", "jw0!2"), ("6.000000", "m1", "w"), ("7.000000", "m0", "w"),
+    ]  # fmt: skip
+    assert [event[1:] for event in events if event[0] == "8"] == [
+        ["7.000000", "kk", "k", '"w0!2"'], ["7.000000", "km", "m0", '"w0!2"'],
+    ]  # fmt: skip
+    assert [event[2] for event in events if event[0] == "3"] == ["m0", "m1", "root"]
+    assert batsim(*files, "--no-sched", "-e", "none", "--disable-schedule-tracing") == 0
+    assert not Path("none_schedule.trace").exists()
 
 
 def test_roles_make_storage_hosts(files: Files) -> None:

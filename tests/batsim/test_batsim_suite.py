@@ -63,7 +63,7 @@ def arguments_of(run: Run, inputs: Callable[[str, str], str], folder: Path) -> l
     """The command line of a run, as Batsim's tests write it."""
     more = [inputs("events", word) if word.startswith("test_") else word for word in run.arguments]
     files = ["-p", inputs("platforms", run.platform), "-w", inputs("workloads", run.workload)]
-    return [*files, "-e", str(folder / "batres"), "--disable-schedule-tracing", *more]
+    return [*files, "-e", str(folder / "batres"), *more]
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ class Inputs:
 
     prefix           of the output files: PREFIX_jobs.csv, PREFIX_schedule.csv, ...
     machine_states   whether PREFIX_machine_states.csv is written
+    trace            whether PREFIX_schedule.trace is written, too
     """
 
     platform: Path
@@ -44,6 +45,7 @@ class Inputs:
     prefix: str
     options: Options = field(default_factory=Options)
     machine_states: bool = True
+    trace: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def open_backend(
             yield backend
     else:
         workloads = [read_workload(path, f"w{number}") for number, path in enumerate(inputs.workloads)]
-        with Outputs(inputs.prefix, inputs.machine_states) as outputs:
+        with Outputs(inputs.prefix, inputs.machine_states, inputs.trace) as outputs:
             yield Simulation(read_platform(inputs.platform), workloads, inputs.options, outputs)
 
 

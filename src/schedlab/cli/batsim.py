@@ -92,7 +92,7 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
     ),
     "Output": (
         Option(("-e", "--export"), "writes PREFIX_jobs.csv, PREFIX_schedule.csv and so on", ("PREFIX",), "out"),
-        Option(("--disable-schedule-tracing",), "nothing: PREFIX_schedule.trace (Paje) is never written"),
+        Option(("--disable-schedule-tracing",), "no PREFIX_schedule.trace (Paje)"),
         Option(("--disable-machine-state-tracing",), "no PREFIX_machine_states.csv"),
     ),
     "Platform size": (
@@ -192,8 +192,6 @@ def run(arguments: argparse.Namespace) -> int:
         return status
     inputs, converse = _inputs(arguments), _scheduler(arguments)
     quiet = arguments.quiet or arguments.verbosity == "quiet"
-    if not (quiet or arguments.verbosity == "network-only" or arguments.disable_schedule_tracing):
-        log.info("%s_schedule.trace (Paje) is not written; all other output files are", arguments.export)
 
     def work() -> None:
         from schedlab.batsim.batsim_like import simulate_like_batsim
@@ -271,7 +269,12 @@ def _inputs(arguments: argparse.Namespace) -> Inputs:
     )
     workloads = tuple(map(Path, arguments.workload))
     return Inputs(
-        Path(arguments.platform), workloads, arguments.export, options, not arguments.disable_machine_state_tracing
+        Path(arguments.platform),
+        workloads,
+        arguments.export,
+        options,
+        machine_states=not arguments.disable_machine_state_tracing,
+        trace=not arguments.disable_schedule_tracing,
     )
 
 

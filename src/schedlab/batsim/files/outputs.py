@@ -4,11 +4,13 @@ over.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO
 
+from schedlab.batsim.files.paje import PajeTrace
 from schedlab.config.files import atomic_path
 
 JOBS_HEADER = (
@@ -22,20 +24,21 @@ CONSUMED_ENERGY_HEADER = "time,energy,event_type,wattmin,epower\n"
 
 
 class Outputs:
-    """Files `PREFIX_jobs.csv`, `_schedule.csv`, `_machine_states.csv` (unless left out) and, with energy,
-    `_consumed_energy.csv` and `_pstate_changes.csv`.
+    """Files `PREFIX_jobs.csv`, `_schedule.csv`, `_machine_states.csv` (unless left out), with energy
+    `_consumed_energy.csv` and `_pstate_changes.csv`, and where asked for `_schedule.trace`.
 
     A context manager: rows go to temporary files; `commit` (called by the simulation at its end) puts them in place,
     and leaving the block without it removes them. Rows are written at once, so a finished job takes no memory.
     """
 
-    def __init__(self, prefix: Path | str, machine_states: bool = True) -> None:
-        self._prefix, self._with_machine_states = prefix, machine_states
+    def __init__(self, prefix: Path | str, machine_states: bool = True, trace: bool = False) -> None:
+        self._prefix, self._with_machine_states, self._with_trace = prefix, machine_states, trace
+        self.trace: PajeTrace | None = None
         self._stack = ExitStack()
         self._files: dict[str, TextIO] = {}
 
-    def open(self, energy: bool) -> None:
-        """Begin the files; called by the simulation."""
+    def open(self, energy: bool, hosts: Sequence[str]) -> None:
+        """Begin the files; called by the simulation, with the names of the compute hosts."""
         self._begin("schedule", "")  # first in, last out: the summary gets its name when all others have theirs
         self._begin("jobs", JOBS_HEADER)
         if self._with_machine_states:
@@ -43,6 +46,9 @@ class Outputs:
         if energy:
             self._begin("pstate_changes", PSTATE_CHANGES_HEADER)
             self._begin("consumed_energy", CONSUMED_ENERGY_HEADER)
+        if self._with_trace:
+            self._begin("schedule.trace", "")
+            self.trace = PajeTrace(self._files["schedule.trace"].write, hosts)
         self._write_job = self._files["jobs"].write
         self._write_machine_states = self._files["machine_states"].write if self._with_machine_states else len
 
@@ -90,7 +96,7 @@ class Outputs:
         self.discard()
 
     def _begin(self, name: str, header: str) -> None:
-        temporary = self._stack.enter_context(atomic_path(f"{self._prefix}_{name}.csv"))
+        temporary = self._stack.enter_context(atomic_path(f"{self._prefix}_{name}" + ("" if "." in name else ".csv")))
         # half a surrogate pair is legal in JSON but is no UTF-8
         file = self._stack.enter_context(temporary.open("w", encoding="utf-8", errors="backslashreplace", newline=""))
         file.write(header)

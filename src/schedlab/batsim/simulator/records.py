@@ -9,7 +9,7 @@ from schedlab.batsim.files.outputs import Outputs
 from schedlab.batsim.resource_set import ResourceSet, from_mask
 from schedlab.batsim.simulator.agenda import Agenda
 from schedlab.batsim.simulator.energy import EnergyMeter
-from schedlab.batsim.simulator.live_job import SUCCESS, LiveJob
+from schedlab.batsim.simulator.live_job import KILLED, SUCCESS, WALLTIME_REACHED, LiveJob
 from schedlab.batsim.simulator.machines import Machines, State
 
 BATSIM_VERSION = "embedded-4.2"
@@ -84,7 +84,7 @@ class Records:
         self._last_energy = 0.0
         self._last_row: tuple[float, float] | None = None
         if outputs is not None:
-            outputs.open(meter is not None)
+            outputs.open(meter is not None, [host.name for host in machines.hosts])
             if meter is not None:
                 masks: dict[int, int] = {}
                 for number, pstate in enumerate(machines.pstates):
@@ -103,6 +103,8 @@ class Records:
             job.energy = self._meter.of(self.hosts_index(job.alloc), self._agenda.now)
             self._energy_row("s")
         self._states_row()
+        if self._outputs is not None and self._outputs.trace is not None:
+            self._outputs.trace.start(self._agenda.now, job.job.id, self._compute_hosts(job))
 
     def job_ended(self, job: LiveJob) -> None:
         """Note a job that ran."""
@@ -112,6 +114,9 @@ class Records:
             self._last_energy = self._meter.total(now)
             self._energy_row("e")
         self._states_row()
+        if self._outputs is not None and self._outputs.trace is not None:
+            killed = job.state in (WALLTIME_REACHED, KILLED)
+            self._outputs.trace.end(self._agenda.now, job.job.id, self._compute_hosts(job), killed)
         self.summary.add(job)
         self._job_row(job)
 
@@ -147,6 +152,8 @@ class Records:
     def commit(self) -> None:
         """Give the output files their names."""
         if self._outputs is not None:
+            if self._outputs.trace is not None:
+                self._outputs.trace.finish(self._agenda.now)
             self._outputs.commit(schedule_row(self.totals()))
 
     def hosts_index(self, hosts: ResourceSet) -> Any:
@@ -156,6 +163,9 @@ class Records:
             return slice(first, last + 1)
         numbers = hosts.numbers
         return numbers if hosts.mask <= self._machines.everyone else numbers[numbers < len(self._machines.hosts)]
+
+    def _compute_hosts(self, job: LiveJob) -> list[int]:
+        return [number for number in job.alloc if number < len(self._machines.hosts)]
 
     def _job_row(self, job: LiveJob) -> None:
         if self._outputs is not None:
