@@ -20,6 +20,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from omegaconf import OmegaConf
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 COPIED = ("Snakefile", "workflow", "profiles", "src", "conf", "resources")
 SCENARIO = """defaults:
@@ -67,8 +69,11 @@ def checkout(folder: Path, scenarios: int = 0, seeds: int = 5) -> Path:
         for group in ("scenario", "policy", "figure"):
             for file in (folder / "conf" / group / "adaptation").glob("[!_]*.yaml"):
                 file.unlink()
-        study = folder / "conf/study/adaptation.yaml"
-        study.write_text(study.read_text().replace("baseline: best-constant", "baseline: never"))
+        file = folder / "conf/study/adaptation.yaml"
+        study = OmegaConf.load(file)
+        study.statistics.baseline = "never"
+        study.headline = []  # what the study asks names the shipped scenarios and policies
+        OmegaConf.save(study, file)
     for number in range(scenarios):
         name = f"generated-{number:04d}"
         (folder / f"conf/scenario/adaptation/{name}.yaml").write_text(SCENARIO.format(name=name))
