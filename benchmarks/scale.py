@@ -1,4 +1,4 @@
-"""What docs/scale.md is worked out from: scaled-down runs of what it speaks of, each point in a process of its own.
+"""What docs/notebook/scale.md is worked out from: scaled-down runs of what it speaks of, each point in a process of its own.
 
     python benchmarks/scale.py [QUANTITY ...] [--results results/small] [--out docs/results/scale.json]
 

@@ -1,4 +1,4 @@
-"""What the jobs of the workflow took, by study and rule, from the benchmark files of a run: what docs/scale.md and
+"""What the jobs of the workflow took, by study and rule, from the benchmark files of a run: what docs/notebook/scale.md and
 performance.md tell.
 
     snakemake --cores 2 all --config scale=small        # in a fresh copy, on an idle machine

@@ -1,4 +1,4 @@
-"""The tables of docs/adaptation.md: published numbers and ours, and what the recorded run of the study says."""
+"""The tables of docs/studies/adaptation.md: published numbers and ours, and what the recorded run of the study says."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Fill the tables of docs/performance.md from a record of benchmarks/suite.py.
+"""Fill the tables of docs/notebook/performance.md from a record of benchmarks/suite.py.
 
-    python docs/generate/performance_page.py [docs/results/benchmarks.json] [--page docs/performance.md]
+    python docs/generate/performance_page.py [docs/results/benchmarks.json] [--page docs/notebook/performance.md]
 
 Each table stands between two marks, `<!-- measured: NAME -->` and `<!-- end of NAME -->`. Goals and the originals'
 rates come from benchmarks/goals.yaml.
@@ -24,7 +24,7 @@ instructions.pin()  # before libraries are loaded: else a picture has other byte
 from growth_pictures import curves, draw_together, fit  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-RECORD, PAGE, PICTURES = ROOT / "docs/results/benchmarks.json", ROOT / "docs/performance.md", ROOT / "docs/pictures"
+RECORD, PAGE, PICTURES = ROOT / "docs/results/benchmarks.json", ROOT / "docs/notebook/performance.md", ROOT / "docs/pictures"
 STUDIES = ("batch", "ramp", "hetero", "cloud", "adaptation", "general")
 
 

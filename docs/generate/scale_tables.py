@@ -1,4 +1,4 @@
-"""The tables of docs/scale.md, of docs/results/scale.json: what was measured, and what it comes to at the sizes that
+"""The tables of docs/notebook/scale.md, of docs/results/scale.json: what was measured, and what it comes to at the sizes that
 the page speaks of.
 
 The memory of small runs, on which what grows stands, is that of core_starts.csv (Snakemake) and workflow_cost.csv

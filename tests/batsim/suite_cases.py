@@ -1,6 +1,6 @@
 """What Batsim 4.2.1's own tests ask of a `batsim` command, as runs and what is expected of each.
 
-python tests/batsim/suite_cases.py prints the table of docs/batsim_suite.md.
+python tests/batsim/suite_cases.py prints the table of docs/reference/batsim_suite.md.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ CASES: dict[str, Case] = {
 
 
 def table() -> list[str]:
-    """The lines of the table of docs/batsim_suite.md."""
+    """The lines of the table of docs/reference/batsim_suite.md."""
     lines = ["| case | runs | scheduler | expected | passes |", "|---|---:|---|---|---|"]
     for name, case in CASES.items():
         expected = case.expected or ("success" if not case.instead else "")

@@ -205,5 +205,5 @@ def test_what_stands_in_for_robin_fails_where_the_scheduler_does(
 
 
 def test_the_page_lists_every_case(repository: Path) -> None:
-    page = (repository / "docs/batsim_suite.md").read_text()
+    page = (repository / "docs/reference/batsim_suite.md").read_text()
     assert "\n".join(table()) in page, "python tests/batsim/suite_cases.py prints the table"

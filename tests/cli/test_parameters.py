@@ -8,6 +8,6 @@ from schedlab.cli.main import main
 def test_the_page_is_current(repository, monkeypatch, capsys):
     monkeypatch.chdir(repository)
     assert main(["parameters"]) == 0
-    assert capsys.readouterr().out == (repository / "docs/parameters.md").read_text(), (
-        "run: schedlab parameters > docs/parameters.md"
+    assert capsys.readouterr().out == (repository / "docs/reference/parameters.md").read_text(), (
+        "run: schedlab parameters > docs/reference/parameters.md"
     )

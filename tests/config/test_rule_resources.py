@@ -1,4 +1,4 @@
-"""What the jobs of a workflow rule ask for: `resources:` of conf/scale and conf/study, as docs/slurm.md says."""
+"""What the jobs of a workflow rule ask for: `resources:` of conf/scale and conf/study, as docs/guide/slurm.md says."""
 
 from __future__ import annotations
 

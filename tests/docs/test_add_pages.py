@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 def test_add_a_study(repository: Path, tmp_path: Path) -> None:
     checkout = checkout_with(repository, tmp_path)
-    printed = Page(repository / "docs/add_a_study.md").follow(checkout)
+    printed = Page(repository / "docs/guide/add_a_study.md").follow(checkout)
     assert "ordering/unlike: 2 rules, 1 policy" in printed
     summary = pd.read_parquet(checkout / "results/smoke/ordering/summary.parquet")
     test = summary[summary["split"] == "test"].set_index("policy")["value"]
@@ -32,7 +32,7 @@ def test_add_a_study(repository: Path, tmp_path: Path) -> None:
 
 def test_add_a_scenario(repository: Path, tmp_path: Path) -> None:
     checkout = checkout_with(repository, tmp_path, "adaptation")
-    printed = Page(repository / "docs/add_a_scenario.md").follow(checkout)
+    printed = Page(repository / "docs/guide/add_a_scenario.md").follow(checkout)
     assert "adaptation/noon: 6 rules" in printed
     scores = pd.read_parquet(checkout / "results/smoke/adaptation/noon/evaluation/rules.parquet")
     assert {"never", "exhaustive"} <= set(scores["policy"]) and set(scores["scenario"]) == {"noon"}
@@ -44,7 +44,7 @@ def test_the_timing_of_the_added_scenario_gives_growth_a_price_at_small_cost(
     """Epochs through the tree; one takes about 15 ms of CPU."""
     checkout = checkout_with(repository, tmp_path, "adaptation")
     name = "conf/scenario/adaptation/noon.yaml"
-    (checkout / name).write_text(Page(repository / "docs/add_a_scenario.md").files[name])
+    (checkout / name).write_text(Page(repository / "docs/guide/add_a_scenario.md").files[name])
     monkeypatch.chdir(checkout)
     scenario = load_scenario("conf", "small", "noon")
     start, timing = architecture(scenario.model), Timing(scenario.timing, 1200, 597)
@@ -58,7 +58,7 @@ def test_the_timing_of_the_added_scenario_gives_growth_a_price_at_small_cost(
 
 def test_add_a_policy(repository: Path, tmp_path: Path) -> None:
     checkout = checkout_with(repository, tmp_path, "adaptation")
-    printed = Page(repository / "docs/add_a_policy.md").follow(checkout)
+    printed = Page(repository / "docs/guide/add_a_policy.md").follow(checkout)
     assert "adaptation/trial: 3 rules, 2 policies" in printed
     made = checkout / "results/smoke/adaptation/trial/evaluation"
     scores = pd.concat([pd.read_parquet(made / f"{name}.parquet") for name in ("rules", "learned")])
@@ -69,7 +69,7 @@ def test_add_a_policy(repository: Path, tmp_path: Path) -> None:
 
 def test_add_a_platform_or_trace(repository: Path, tmp_path: Path) -> None:
     checkout = checkout_with(repository, tmp_path, "hetero", "batch")
-    printed = Page(repository / "docs/add_a_platform_or_trace.md").follow(checkout)
+    printed = Page(repository / "docs/guide/add_a_platform_or_trace.md").follow(checkout)
     assert "hetero/ours: 3 rules" in printed and "batch/ours: 19 rules" in printed
     hetero, batch = (
         pd.read_parquet(checkout / f"results/smoke/{study}/ours/evaluation/rules.parquet")

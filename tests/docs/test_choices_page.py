@@ -1,4 +1,4 @@
-"""docs/hetero_choices.md: its table of queue sensitivities is what an agent sees."""
+"""docs/notebook/hetero_choices.md: its table of queue sensitivities is what an agent sees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIMITS = {"max_time": 1.0, "max_core": 1.0, "max_mem": 1.0, "max_mem_bw": 1.0}
 @pytest.fixture
 def page(repository) -> str:
     """The text of the page."""
-    return (repository / "docs/hetero_choices.md").read_text()
+    return (repository / "docs/notebook/hetero_choices.md").read_text()
 
 
 def variation(before: int, now: int, sensitivity: float) -> float:

@@ -18,9 +18,9 @@ from schedlab.studies.cloud.slamorl import api
 
 
 def test_the_program_of_the_library_page_runs(repository, capsys):
-    page = (repository / "docs/cloud_api.md").read_text()
+    page = (repository / "docs/reference/cloud_api.md").read_text()
     (program,) = blocks(page, "python")
-    exec(compile(program, "docs/cloud_api.md", "exec"), {})
+    exec(compile(program, "docs/reference/cloud_api.md", "exec"), {})
     told = capsys.readouterr().out.splitlines()
     assert (
         told[0].startswith("Increase GPUs by 1")
@@ -31,14 +31,14 @@ def test_the_program_of_the_library_page_runs(repository, capsys):
 
 
 def test_the_program_of_the_study_page_runs(repository):
-    (program,) = blocks((repository / "docs/cloud.md").read_text(), "python")
+    (program,) = blocks((repository / "docs/studies/cloud.md").read_text(), "python")
     told = program + "print(mask.shape, mask[13], terminated, env.observation_space.contains(observation))"
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, timeout=300)
     assert done.stdout.split() == ["(27,)", "True", "False", "True"], done.stderr[-2000:]
 
 
 def test_the_settings_of_the_page_are_valid(repository, tmp_path):
-    page = (repository / "docs/cloud_live.md").read_text()
+    page = (repository / "docs/guide/cloud_live.md").read_text()
     (settings,) = blocks(page, "yaml")
     (tmp_path / "settings.yaml").write_text(settings)
     assert read_settings(tmp_path / "settings.yaml", {}).preference == "cost"
@@ -47,7 +47,7 @@ def test_the_settings_of_the_page_are_valid(repository, tmp_path):
 
 @pytest.mark.slow
 def test_the_program_of_the_live_page_runs(repository, tmp_path):
-    _, program = blocks((repository / "docs/cloud_live.md").read_text(), "python")
+    _, program = blocks((repository / "docs/guide/cloud_live.md").read_text(), "python")
     shutil.copy(repository / "resources/examples/train_mlp.py", tmp_path / "train.py")
     told = program.replace("env.close()", 'print(info["run"].how, terminated, info["record"]["epoch"])\nenv.close()')
     done = subprocess.run([sys.executable, "-c", told], cwd=tmp_path, capture_output=True, text=True, timeout=300)
@@ -56,7 +56,7 @@ def test_the_program_of_the_live_page_runs(repository, tmp_path):
 
 
 def test_the_log_of_the_live_page_is_all_that_a_script_needs(repository, tmp_path):
-    text, _ = blocks((repository / "docs/cloud_live.md").read_text(), "python")
+    text, _ = blocks((repository / "docs/guide/cloud_live.md").read_text(), "python")
     (tmp_path / "mine.py").write_text(text)
     run = run_script(LiveRequest(tmp_path / "mine.py", Allocation(0, 1, 1), epochs=2, seconds=60.0), tmp_path / "run")
     assert run.table["epoch"].tolist() == [1, 2] and set(run.table["batch_size"]) == {8}

@@ -49,7 +49,7 @@ def test_the_page_shows_the_totals_of_the_shipped_platforms(repository):
     from schedlab.platforms.description import shipped_platforms
     from schedlab.platforms.generate import find_hierarchy
 
-    page = (repository / "docs/platforms.md").read_text()
+    page = (repository / "docs/reference/platforms.md").read_text()
     for name in shipped_platforms():
         totals = find_hierarchy(name).totals()
         counts = " | ".join(str(totals[key]) for key in ("clusters", "nodes", "processors", "cores"))
@@ -59,7 +59,7 @@ def test_the_page_shows_the_totals_of_the_shipped_platforms(repository):
 def test_the_table_of_cleanings_is_that_of_the_code(repository):
     from schedlab.workloads.clean import PROFILES
 
-    page = (repository / "docs/workloads.md").read_text()
+    page = (repository / "docs/reference/workloads.md").read_text()
     words = {"largest": "both: the larger", "run": "run time as read", "ten_seconds": "10 s"}
     words |= {"submit": "submit, then number", "job_id": "number"}
     for rule in PROFILES["default"]:

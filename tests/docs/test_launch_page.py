@@ -1,4 +1,4 @@
-"""docs/hetero_launch.md: its commands work as printed, its agents run and learn, its tables miss nothing."""
+"""docs/reference/hetero_launch.md: its commands work as printed, its agents run and learn, its tables miss nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BEST = (1, 4)
 @pytest.fixture
 def page(repository) -> str:
     """The text of the page."""
-    return (repository / "docs/hetero_launch.md").read_text()
+    return (repository / "docs/reference/hetero_launch.md").read_text()
 
 
 @pytest.fixture

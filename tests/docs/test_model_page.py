@@ -1,4 +1,4 @@
-"""docs/hetero_model.md: its example runs, and its tables miss nothing."""
+"""docs/reference/hetero_model.md: its example runs, and its tables miss nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schedlab.workloads.batsim_file import write_batsim
 @pytest.fixture
 def page(repository) -> str:
     """The text of the page."""
-    return (repository / "docs/hetero_model.md").read_text()
+    return (repository / "docs/reference/hetero_model.md").read_text()
 
 
 def test_the_example_runs(page, tmp_path, monkeypatch):

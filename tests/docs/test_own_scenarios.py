@@ -22,7 +22,7 @@ def scores_of(checkout: Path, study: str, scenario: str, *names: str) -> pd.Data
 
 def test_another_load_of_ramp(repository: Path, tmp_path: Path) -> None:
     checkout = checkout_with(repository, tmp_path, "ramp")
-    page = Page(repository / "docs/ramp.md")
+    page = Page(repository / "docs/studies/ramp.md")
     page.commands = [command for command in page.commands if "interarrival_900" in command[-1]]
     page.follow(checkout)
     scores = scores_of(checkout, "ramp", "interarrival_900", "rules")
@@ -37,7 +37,7 @@ def test_graphs_of_listed_models_and_of_ones_own(
 ) -> None:
     pytest.importorskip("torch")
     checkout = checkout_with(repository, tmp_path, "ramp")
-    page = repository / "docs/ramp_graphs.md"
+    page = repository / "docs/reference/ramp_graphs.md"
     monkeypatch.chdir(checkout)
     (program,) = [text for text in blocks(page.read_text(), "python") if "traced_ops" in text]
     exec(compile(program, str(page), "exec"), {})
@@ -51,7 +51,7 @@ def test_graphs_of_listed_models_and_of_ones_own(
 
 def test_a_scenario_of_cloud(repository: Path, tmp_path: Path) -> None:
     checkout = checkout_with(repository, tmp_path, "cloud")
-    Page(repository / "docs/cloud.md").follow(checkout)
+    Page(repository / "docs/studies/cloud.md").follow(checkout)
     scores = scores_of(checkout, "cloud", "short", "rules", "learned")
     assert {"reinforce-short", "oracle_dynamic", "goodput_greedy"} <= set(scores["policy"])
     regret = scores[scores["metric"] == "regret"].groupby("policy")["value"].mean()

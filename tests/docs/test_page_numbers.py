@@ -65,7 +65,7 @@ def test_another_result_makes_another_table(tmp_path, monkeypatch, capsys):
     was = share(rows.loc[learned, "blocking_rate"].item())
     rows.loc[learned, "blocking_rate"] = 0.2793
     rows.to_csv(file, index=False)
-    page = (REPOSITORY / "docs/ramp.md").read_text()
+    page = (REPOSITORY / "docs/studies/ramp.md").read_text()
     assert "| **`afterstate`** | .279 |" in page_tables.refreshed(page, results)
     stale = tmp_path / "page.md"
     stale.write_text(page.replace(f"| **`afterstate`** | {was} |", "| `afterstate` | .278 |"))

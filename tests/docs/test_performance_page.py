@@ -1,4 +1,4 @@
-"""docs/performance.md tells what the recorded benchmarks say."""
+"""docs/notebook/performance.md tells what the recorded benchmarks say."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ ENTRY = {"study": "batch", "name": "rule[fcfs-none]", "what": "A rule", "unit": 
 
 def test_the_page_tells_what_the_record_says(repository: Path, tmp_path: Path) -> None:
     page = tmp_path / "performance.md"
-    page.write_text((repository / "docs/performance.md").read_text())
+    page.write_text((repository / "docs/notebook/performance.md").read_text())
     command = [sys.executable, "docs/generate/performance_page.py", "--page", str(page), "--pictures", str(tmp_path)]
     done = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-3000:]
     again = "run: python docs/generate/performance_page.py"
-    assert page.read_text() == (repository / "docs/performance.md").read_text(), again
+    assert page.read_text() == (repository / "docs/notebook/performance.md").read_text(), again
     pictures = sorted(path.name for path in tmp_path.glob("*.png"))
     assert pictures == sorted(path.name for path in (repository / "docs/pictures").glob("growth_*.png"))
     for picture in pictures:  # legends tell exponents, which come from the record, too

@@ -1,4 +1,4 @@
-"""docs/reliability.md lists every fuzzed reader, every file that is not compared and every kind of difference."""
+"""docs/notebook/reliability.md lists every fuzzed reader, every file that is not compared and every kind of difference."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ def test_the_page_lists_every_fuzzed_reader(repository: Path, monkeypatch) -> No
     monkeypatch.setattr(sys, "path", [*sys.path, str(repository / "tests/fuzz")])
     from fuzz_readers import READERS
 
-    page = (repository / "docs/reliability.md").read_text()
+    page = (repository / "docs/notebook/reliability.md").read_text()
     assert [name for name in READERS if f"| `{name}` |" not in page] == []
 
 
 def test_the_page_names_every_file_that_is_not_compared(repository: Path) -> None:
     from schedlab.evaluation.promises import NOT_COMPARED
 
-    page = (repository / "docs/reliability.md").read_text()
+    page = (repository / "docs/notebook/reliability.md").read_text()
     assert [name for name in NOT_COMPARED if f"`{name}`" not in page] == []
 
 
@@ -27,6 +27,6 @@ def test_the_page_names_the_first_words_of_every_difference(repository: Path) ->
     told = set(
         re.findall(r"f\"((?:other (?:code|Python|package|seed|configuration|input)|(?:changed|missing) file))", source)
     )
-    page = (repository / "docs/reliability.md").read_text()
+    page = (repository / "docs/notebook/reliability.md").read_text()
     assert told
     assert [words for words in told if f"`{words}`" not in page] == []

@@ -1,4 +1,4 @@
-"""docs/scale.md and the cost of the workflow: what is worked out from measured points."""
+"""docs/notebook/scale.md and the cost of the workflow: what is worked out from measured points."""
 
 from __future__ import annotations
 

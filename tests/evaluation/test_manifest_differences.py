@@ -288,4 +288,4 @@ def test_the_words_that_lines_begin_with_stand_in_the_documentation():
     sources = [(folder / name).read_text() for name in ("manifest_differences.py", "run_hashes.py")]
     words = {word for source in sources for word in re.findall(r'f"((?:other|changed|missing|new) \w+)', source)}
     assert {"other seed", "missing file", "new file", "other promise"} <= words
-    assert not {word for word in words if f"`{word}`" not in (repository / "docs/reliability.md").read_text()}
+    assert not {word for word in words if f"`{word}`" not in (repository / "docs/notebook/reliability.md").read_text()}

@@ -57,7 +57,7 @@ SUMMARY = {
 
 
 def test_the_documentation_explains_every_column(repository):
-    page = (repository / "docs/tables.md").read_text()
+    page = (repository / "docs/reference/tables.md").read_text()
     explained = set(
         re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `")))
     )

@@ -1,6 +1,6 @@
 """`batsim`, also `schedlab sim batsim`: the command line of Batsim 4.2 in front of the embedded simulator.
 
-`OPTIONS` is the whole of it: the parser is made of it, and so is the table of docs/batsim_options.md.
+`OPTIONS` is the whole of it: the parser is made of it, and so is the table of docs/reference/batsim_options.md.
 """
 
 from __future__ import annotations

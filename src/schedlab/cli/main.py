@@ -127,7 +127,7 @@ def _parser(first: str) -> argparse.ArgumentParser:
     export.set_defaults(run=_run_export)
 
     parameters = commands.add_parser(
-        "parameters", parents=[conf], help="every key of conf/, as the page docs/parameters.md"
+        "parameters", parents=[conf], help="every key of conf/, as the page docs/reference/parameters.md"
     )
     parameters.set_defaults(run=_run_parameters)
 

@@ -1,6 +1,6 @@
 """Reader of the subset of SimGrid's platform files that Batsim's users write (versions 3, 4 and 4.1).
 
-`READ` and `REFUSED` are the whole subset; docs/batsim_options.md prints them.
+`READ` and `REFUSED` are the whole subset; docs/reference/batsim_options.md prints them.
 """
 
 from __future__ import annotations

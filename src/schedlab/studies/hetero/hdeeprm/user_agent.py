@@ -60,7 +60,7 @@ def load_agent(path: Path, seconds: float | None = None) -> type[Agent]:
     if found is None:
         others = f" (there: {', '.join(value.__name__ for value in own)})" if own else ""
         expected = "a class derived from Agent, PolicyLearningAgent or another one of hdeeprm.agent"
-        what, remedy = f"holds no class of an agent{others}", "see docs/hetero_launch.md"
+        what, remedy = f"holds no class of an agent{others}", "see docs/reference/hetero_launch.md"
         raise UserError(what, where=str(path), expected=expected, remedy=remedy)
     return found
 
