@@ -1,4 +1,4 @@
-"""What docs/notebook/scale.md is worked out from: scaled-down runs of what it speaks of, each point in a process of its own.
+"""The measurements behind docs/notebook/scale.md: small runs of what the page is about, a process for each point.
 
     python benchmarks/scale.py [QUANTITY ...] [--results results/small] [--out docs/results/scale.json]
 

@@ -1,5 +1,5 @@
-"""What the jobs of the workflow took, by study and rule, from the benchmark files of a run: what docs/notebook/scale.md and
-performance.md tell.
+"""What the jobs of the workflow took, by study and rule, from the benchmark files of a run: for docs/notebook/scale.md
+and performance.md.
 
     snakemake --cores 2 all --config scale=small        # in a fresh copy, on an idle machine
     python benchmarks/workflow_cost.py results/small --cores 2 [--wall SECONDS] [--cpu SECONDS] [--out

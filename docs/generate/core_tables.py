@@ -1,5 +1,6 @@
-"""Tables of docs/guide/slurm.md, docs/notebook/performance.md and docs/notebook/reliability.md: what starts cost, of docs/results/core_*.csv,
-and what a profile and the code promise; and of docs/reference/batsim_options.md: what the command and the readers take.
+"""Tables of docs/guide/slurm.md, docs/notebook/performance.md and docs/notebook/reliability.md: what starts cost, from
+docs/results/core_*.csv, and what a profile and the code promise. Those of docs/reference/batsim_options.md: what the
+command and the readers take.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How often 95 % intervals hold the true value where it is known: python docs/generate/interval_coverage.py
 
-Writes docs/results/interval_coverage.csv, of which docs/reference/tables.md has tables. Scores are drawn from known laws again
+Writes docs/results/interval_coverage.csv, which docs/reference/tables.md shows. Scores are drawn from known laws again
 and again, and each drawing has its interval by the functions that `summarise` calls. A score is a level plus an effect
 of the seed, one of the block and one of both, whose shares of the variance are the model; the effect of a block is to
 one half the same for all policies. A ratio is against the rival that is chosen on as many other blocks; what its

@@ -156,7 +156,7 @@ def refreshed(text: str, results: Path = REPOSITORY / "docs/results", how: Outda
 
 def pages() -> list[Path]:
     """Return the pages that may hold tables."""
-    return [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+    return [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 
 
 def is_stale(text: str) -> bool:

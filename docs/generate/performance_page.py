@@ -24,7 +24,11 @@ instructions.pin()  # before libraries are loaded: else a picture has other byte
 from growth_pictures import curves, draw_together, fit  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-RECORD, PAGE, PICTURES = ROOT / "docs/results/benchmarks.json", ROOT / "docs/notebook/performance.md", ROOT / "docs/pictures"
+RECORD, PAGE, PICTURES = (
+    ROOT / "docs/results/benchmarks.json",
+    ROOT / "docs/notebook/performance.md",
+    ROOT / "docs/pictures",
+)
 STUDIES = ("batch", "ramp", "hetero", "cloud", "adaptation", "general")
 
 

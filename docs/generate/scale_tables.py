@@ -1,5 +1,5 @@
-"""The tables of docs/notebook/scale.md, of docs/results/scale.json: what was measured, and what it comes to at the sizes that
-the page speaks of.
+"""The tables of docs/notebook/scale.md, from docs/results/scale.json: what was measured, and what follows for the sizes
+of the page.
 
 The memory of small runs, on which what grows stands, is that of core_starts.csv (Snakemake) and workflow_cost.csv
 (jobs).

@@ -452,7 +452,7 @@ def test_serve_runs_pybatsims_own_launcher_at_the_other_end(tmp_path):
 
 
 def test_the_scheduler_of_the_documentation_works(tmp_path, repository):
-    blocks = re.findall(r"```python\n(.*?)```", (repository / "docs" / "batsim.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", (repository / "docs/reference/batsim.md").read_text(), re.DOTALL)
     block = next(block for block in blocks if "import json, zmq" in block)
     with JsonSocket("REP", "tcp://127.0.0.1:*", bind=True) as socket:
         endpoint = socket.endpoint

@@ -24,7 +24,9 @@ def test_the_examples_are_valid_and_the_own_rule_is_scored(repository, tmp_path,
     (tmp_path / "src").symlink_to(repository / "src")
     shutil.copy(repository / "Snakefile", tmp_path)
     write_batch_conf(tmp_path)
-    named = re.findall(r"```(?:yaml|python)\n(# (\S+)\n.*?)```", (repository / "docs/studies/batch.md").read_text(), flags=re.S)
+    named = re.findall(
+        r"```(?:yaml|python)\n(# (\S+)\n.*?)```", (repository / "docs/studies/batch.md").read_text(), flags=re.S
+    )
     assert named
     for text, name in named:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -56,7 +58,9 @@ def run_snakemake(*arguments: str) -> None:
 
 @pytest.mark.slow
 def test_the_program_with_the_environment_runs(repository):
-    (program,) = [text for text in blocks((repository / "docs/studies/batch.md").read_text(), "python") if "gymnasium" in text]
+    (program,) = [
+        text for text in blocks((repository / "docs/studies/batch.md").read_text(), "python") if "gymnasium" in text
+    ]
     told = (
         program + 'print(mask.shape, mask.any(), info["waiting"] + info["started"] > 0, terminated, len(observations))'
     )

@@ -1,4 +1,4 @@
-"""docs/notebook/reliability.md lists every fuzzed reader, every file that is not compared and every kind of difference."""
+"""docs/notebook/reliability.md lists each fuzzed reader, file that is not compared and kind of difference."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_the_catalogues_snakefile_is_the_workflow(repository: Path, tmp_path: Pa
 def pages(repository: Path) -> list[Path]:
     return [
         *sorted(repository.glob("*.md")),
-        *sorted((repository / "docs").glob("*.md")),
+        *sorted((repository / "docs").rglob("*.md")),
         repository / "config/README.md",
     ]
 

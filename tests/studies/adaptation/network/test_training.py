@@ -268,7 +268,7 @@ def test_a_student_of_soft_targets_comes_nearer_to_its_teacher(data):
 
 
 def test_cuda_gives_what_the_processor_gives_within_the_stated_tolerance():
-    """As docs/notebook/performance.md states: losses of a network within 1e-4, after two epochs of training within 1 %."""
+    """docs/notebook/performance.md: losses of a network within 1e-4, after two epochs of training within 1 %."""
     if not torch.cuda.is_available():
         pytest.skip("needs a CUDA device")
     found = {}

@@ -56,7 +56,9 @@ def named_policy(name: str, problem: BatchProblem) -> AnyPolicy:
 def _require_name(name: str) -> None:
     """Raise UserError for a name that a command cannot run."""
     if ".py:" in name or name.endswith(("_waiting", "_predicted", "_true_times")):
-        raise UserError(f"'{name}' runs in scenarios only", where="--policy", remedy="see Scenarios in docs/studies/batch.md")
+        raise UserError(
+            f"'{name}' runs in scenarios only", where="--policy", remedy="see Scenarios in docs/studies/batch.md"
+        )
     names = [*RULES, "planner"]
     if name not in names:
         expected = f"a rule, planner or {PREFIX}FILE"

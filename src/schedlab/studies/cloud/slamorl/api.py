@@ -1,6 +1,6 @@
 """The study under the names that users of the published program know; thin over what the pipeline itself uses.
 
-`from schedlab.studies.cloud.slamorl.api import CloudResourceOptimizer`; docs/reference/cloud_api.md shows each name at work.
+`from schedlab.studies.cloud.slamorl.api import CloudResourceOptimizer`: docs/reference/cloud_api.md shows each name.
 """
 
 from __future__ import annotations

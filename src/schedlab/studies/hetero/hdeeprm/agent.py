@@ -1,4 +1,4 @@
-"""Base classes of user agents, which `schedlab hetero launch -a FILE.py` runs (docs/reference/hetero_launch.md shows how).
+"""Base classes of user agents, which `schedlab hetero launch -a FILE.py` runs: docs/reference/hetero_launch.md.
 
 The names and methods are HDeepRM's, so that agents written for it run unchanged: a class is made for each episode with
 (gamma, hidden, action_size, observation_size), asked to observe, decide and alter at each decision, rewarded after it,
