@@ -78,9 +78,12 @@ def test_room_for_jobs_follows_the_memory_of_each_node():
     [
         (
             lambda value: value["clusters"][0]["nodes"][0].update(type="pki"),
-            r"one: unknown node type 'pki'; did you mean 'pik'",
+            r"platform.json: clusters.0.nodes.0.type: unknown node type 'pki'; did you mean 'pik'",
         ),
-        (lambda value: value["global_links"].update(type="Infiniband"), "global_links: unknown network type"),
+        (
+            lambda value: value["global_links"].update(type="Infiniband"),
+            "platform.json: global_links.type: unknown network type",
+        ),
         (lambda value: value["clusters"][0]["nodes"][0].update(number=0), r"clusters.0.nodes.0.number.*is 0"),
         (lambda value: value["clusters"][0]["nodes"][0].update(number=900_000), "more than 1000000 cores"),
         (lambda value: value["clusters"][0].update(nodes=[]), "clusters.0.nodes"),

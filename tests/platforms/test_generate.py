@@ -26,6 +26,7 @@ PUBLISHED = {
     "gaia": (1, 153, 342, 2280, 11.7154, 21217.5, "10.0Gbps"),
     "pik": (1, 320, 640, 2560, 12.0, 38400, "5.0Gbps"),
     "ricc": (1, 1024, 2048, 8192, 11.72, 145920, "10.0Gbps"),
+    "mc2": (32, 641, 1548, 10002, 16.4223, 121142.7, "1.0Gbps"),
     "mixed": (32, 641, 1548, 10002, 16.4223, 121142.7, "1.0Gbps"),
 }
 # number of nodes, processors as (cores, GHz, GB/s, W, flop/cycle), memory in GB (the same section)

@@ -53,13 +53,12 @@ def _describe(arguments: argparse.Namespace) -> int:
 
 def _generate(arguments: argparse.Namespace) -> int:
     from schedlab.config.schema import merged
+    from schedlab.platforms.description import LIBRARIES
     from schedlab.platforms.generate import generate_platform, name_of
     from schedlab.platforms.settings import REFERENCE, PlatformSettings
 
     values = {**(REFERENCE if arguments.compat else {}), "name": name_of(arguments.platform)}
-    libraries = {
-        name: getattr(arguments, name) for name in ("networks", "nodes", "processors") if getattr(arguments, name)
-    }
+    libraries = {name: getattr(arguments, name) for name in LIBRARIES if getattr(arguments, name)}
     values |= {"libraries": libraries} if libraries else {}
     values |= {"synthetic": {}} if arguments.platform == "synthetic" else {"file": arguments.platform}
     changes = key_values(arguments.changes, "--set")

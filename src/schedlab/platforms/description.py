@@ -136,6 +136,8 @@ class LibraryFiles(Settings):
     processors: str = setting("", doc="file with processor types; empty: none")
 
 
+LIBRARIES = tuple(LibraryFiles.model_fields)
+
 T = TypeVar("T", bound=Settings)
 
 
@@ -189,7 +191,12 @@ def read_libraries(files: LibraryFiles | None = None) -> Libraries:
         _library(Path(files.nodes), NodeType) if files.nodes else {},
         _library(Path(files.processors), ProcessorType) if files.processors else {},
     )
-    return libraries.with_more(own)
+    together = libraries.with_more(own)
+    for name, node in own.nodes.items():
+        for number, group in enumerate(node.processors):
+            where = f"{files.nodes}: {name}: processors.{number}.type"
+            type_named(together.processors, group.type, "processor", where)
+    return together
 
 
 def _library(path: Path, kind: type[T]) -> dict[str, T]:

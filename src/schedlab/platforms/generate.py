@@ -47,10 +47,11 @@ def hierarchy_of(settings: PlatformSettings) -> Hierarchy:
     libraries = read_libraries(settings.libraries)
     if settings.synthetic is not None:
         description, own = synthetic(settings.synthetic)
-        libraries = libraries.with_more(own)
+        libraries, where = libraries.with_more(own), f"platform {settings.name}"
     else:
-        description = read_description(find_platform(settings.file))
-    return build(settings.name, description, libraries, settings.pstates.states(), settings.names == "padded")
+        path = find_platform(settings.file)
+        description, where = read_description(path), str(path)
+    return build(settings.name, description, libraries, settings.pstates.states(), settings.names == "padded", where)
 
 
 def find_hierarchy(name: str) -> Hierarchy:

@@ -178,24 +178,32 @@ class Hierarchy:
 
 
 def build(
-    name: str, description: PlatformDescription, libraries: Libraries, states: tuple[PowerState, ...], padded: bool
+    name: str,
+    description: PlatformDescription,
+    libraries: Libraries,
+    states: tuple[PowerState, ...],
+    padded: bool,
+    where: str,
 ) -> Hierarchy:
     """Return the hierarchy of a description: numbers run over the whole platform in the order of the file.
 
     padded  host names have zeros before the number, so that their order as texts, by which Batsim numbers them, is that
             of the cores
+    where   names the description in messages
     Raises UserError for an unknown type and for a platform of more than MAX_CORES cores.
     """
-    where = f"platform {name}"
     counter = _Counter(libraries, where)
     clusters = []
-    for cluster in description.clusters:
-        links = type_named(
-            libraries.networks, cluster.local_links.type, "network", f"{where}: {cluster.id}: local_links"
+    for number, cluster in enumerate(description.clusters):
+        key = f"clusters.{number}"
+        links = type_named(libraries.networks, cluster.local_links.type, "network", f"{where}: {key}.local_links.type")
+        nodes = tuple(
+            counter.node(group.type, f"{key}.nodes.{place}.type")
+            for place, group in enumerate(cluster.nodes)
+            for _ in range(group.number)
         )
-        nodes = tuple(counter.node(group.type, cluster.id) for group in cluster.nodes for _ in range(group.number))
         clusters.append(Cluster(cluster.id, links.bandwidth, cluster.local_links.latency, nodes))
-    network = type_named(libraries.networks, description.global_links.type, "network", f"{where}: global_links")
+    network = type_named(libraries.networks, description.global_links.type, "network", f"{where}: global_links.type")
     digits = len(str(counter.cores - 1)) if padded else 0
     return Hierarchy(name, network.bandwidth, description.global_links.latency, digits, states, tuple(clusters))
 
@@ -207,8 +215,8 @@ class _Counter:
         self.libraries, self.where = libraries, where
         self.nodes = self.processors = self.cores = 0
 
-    def node(self, kind: str, cluster: str) -> Node:
-        found = type_named(self.libraries.nodes, kind, "node", f"{self.where}: {cluster}")
+    def node(self, kind: str, key: str) -> Node:
+        found = type_named(self.libraries.nodes, kind, "node", f"{self.where}: {key}")
         processors = tuple(self.processor(group.type, kind) for group in found.processors for _ in range(group.number))
         self.nodes += 1
         return Node(self.nodes - 1, kind, found.memory.capacity * MB_PER_GB, processors)
