@@ -45,6 +45,27 @@ def test_the_pair_of_version_0_2_becomes_a_selection_without_void(read):
     assert not settings.void
 
 
+@pytest.mark.parametrize("job", ["random", "first", "shortest", "low_mem", "low_mem_bw"])
+@pytest.mark.parametrize(
+    ("core", "today"),
+    [
+        ("random", "random"),
+        ("high_flops", "high_gflops"),
+        ("high_mem", "high_mem"),
+        ("high_mem_bw", "high_mem_bw"),
+        ("low_energy", "low_power"),
+    ],
+)
+def test_the_25_pairs_of_version_0_2(read, job, core, today):
+    assert decision_settings(read(pair(f"{job}-{core}"))).selection == (f"{job}-{today}",)
+
+
+def test_the_type_of_an_agent_follows_from_its_keys_where_it_is_missing(read):
+    without_type = {key: value for key, value in LEARN.items() if key != "type"}
+    classic = read(options({"policy_pair": "shortest-high_flops"}, actions=None)).pybatsim.agent
+    assert read(options(without_type)).pybatsim.agent.learning and not classic.learning
+
+
 def test_without_actions_all_pairs_and_void_in_the_order_of_the_table(read):
     settings = decision_settings(read(options(actions=None, observation=None)))
     assert settings.selection == ALL_PAIRS
@@ -88,6 +109,7 @@ MISTAKES = [  # values, the key that is named, the nearest name or what is allow
     (options({"type": "LEARNING", "run": "train", "hidden": 16, "gamma": 0.9}), "pybatsim.agent.lr", ""),
     (options({"type": "LEARNING", "run": "test", "gamma": 0.9}), "pybatsim.agent.hidden", ""),
     (options({**LEARN, "acting": "greedy"}), "pybatsim.agent.acting", "sample"),
+    (options({"hidden": 16}), "pybatsim.agent.type", "policy_pair"),
     ([], "", ""),
 ]
 

@@ -24,6 +24,9 @@ def add_commands(commands: Subcommands) -> None:
     launch.add_argument("-cw", "--customworkload", type=Path, metavar="CUSTOM.json", help=about)
     about = "episodes, one after the other (default: 1)"
     launch.add_argument("-nr", "--nbruns", type=_count, default=1, metavar="N", help=about)
+    for what in ("networks", "nodes", "processors"):
+        about = f"your own types of {what} (default: {what[:-1]}_types.json beside the platform, if it is there)"
+        launch.add_argument(f"--{what}", metavar="JSON", help=about)
     launch.add_argument("--compat", action="store_true", help="mode reference: as published, defects included")
     about = "to read an agent's file, and for one call of its methods, in s; 0: none (default: 60)"
     launch.add_argument("--agent-limit", type=_seconds, default=60.0, metavar="S", help=about)

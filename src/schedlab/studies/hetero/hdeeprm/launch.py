@@ -27,6 +27,7 @@ from schedlab.config.runtime.run_lock import hold
 from schedlab.config.runtime.termination import STATUS, Terminated, unwinding
 from schedlab.config.seeds import derive_seed
 from schedlab.learning.seeding import torch_stream, use_one_thread
+from schedlab.platforms.description import LIBRARIES, LibraryFiles
 from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.hdeeprm import agent_models as models
 from schedlab.studies.hetero.hdeeprm import launch_outputs as outputs
@@ -60,6 +61,7 @@ class Launch:
     runs: int = 1
     compat: bool = False
     agent_limit: float | None = AGENT_LIMIT
+    libraries: LibraryFiles = field(default_factory=LibraryFiles)
 
 
 @dataclass(frozen=True)
@@ -94,12 +96,12 @@ def launch(given: Launch, folder: Path) -> Iterator[Finished]:
         remedy = "wait for it, or launch in another directory"
         raise UserError("another launch works in this directory", where=str(folder), remedy=remedy) from None
     with ExitStack() as stack:
-        if options.pybatsim.agent.type == "LEARNING":
+        if options.pybatsim.agent.learning:
             learner = _Learner(given, options.pybatsim.agent, settings, options.seed)
             player: _Learner | _Classic = stack.enter_context(learner.guarded())
         else:
             player = _Classic(given)
-        sources = Sources(options, given.options, given.custom_workload, given.compat)
+        sources = Sources(options, given.options, given.custom_workload, given.compat, given.libraries)
         cluster, jobs = prepare_inputs(sources, folder)
         write_json(folder / outputs.ACTION_NAMES, {"actions": list(settings.names)})
         stack.enter_context(outputs.insights(folder, options.pybatsim.log_level))
@@ -131,6 +133,7 @@ def run_launch(arguments: argparse.Namespace) -> int:
         runs=arguments.nbruns,
         compat=arguments.compat,
         agent_limit=arguments.agent_limit or None,
+        libraries=LibraryFiles(**{what: getattr(arguments, what) or "" for what in LIBRARIES}),
     )
     try:
         with unwinding():

@@ -8,7 +8,7 @@ Source: specification of the study hetero, sections 2, 4 and 7.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from schedlab.config.readers import read_json
 from schedlab.config.schema import validate
 from schedlab.platforms import settings as platforms
 from schedlab.platforms.batsim_xml import read_platform
-from schedlab.platforms.description import find_platform, shipped_folder, shipped_platforms
+from schedlab.platforms.description import LIBRARIES, LibraryFiles, find_platform, shipped_folder, shipped_platforms
 from schedlab.platforms.generate import generate_platform, hierarchy_of
 from schedlab.platforms.hierarchy import Hierarchy, read_hierarchy
 from schedlab.studies.hetero.hdeeprm.options import LaunchOptions
@@ -44,17 +44,19 @@ DEMANDS = {
 
 @dataclass(frozen=True)
 class Sources:
-    """What the inputs are made from: the options, their path for messages, the files named, the mode."""
+    """What the inputs are made from: the options, their path for messages, the files named, the mode, own types."""
 
     options: LaunchOptions
     file: Path
     custom_workload: Path | None = None
     compat: bool = False
+    libraries: LibraryFiles = field(default_factory=LibraryFiles)
 
 
 def prepare_inputs(sources: Sources, folder: Path) -> tuple[Cluster, Jobs]:
     """Return cluster and jobs from the files in a folder, generated where missing or stale. Raises UserError(s)."""
     platform = _platform_file(sources)
+    sources = replace(sources, libraries=_libraries(sources, platform))
     made_from = content_hash(_origin(sources, platform), 64)
     if not _are_fresh(folder, made_from):
         _generate(sources, platform, folder)
@@ -71,12 +73,14 @@ def _origin(sources: Sources, platform: Path) -> dict[str, Any]:
     """Everything that the generated files hang from, as plain values."""
     options = sources.options
     types = sorted((shipped_folder() / "types").glob("*.json"))
+    own = sources.libraries.model_dump()
     return {
         "version": RESULTS_VERSION,
         "compat": sources.compat,
         **{key: getattr(options, key) for key in ("seed", "nb_jobs", "nb_resources")},
         "platform": [platform.stem, file_hash(platform)],
         "types": [file_hash(path) for path in types],
+        "own_types": {what: file_hash(Path(path)) for what, path in own.items() if path},
         "workload": [sources.custom_workload is not None, file_hash(_workload_file(sources))],
     }
 
@@ -96,6 +100,22 @@ def _platform_file(sources: Sources) -> Path:
         expected = "a platform description (JSON)"
         raise UserError(f"there is no file {name}", where=where, expected=expected, remedy=remedy)
     return path
+
+
+def _libraries(sources: Sources, platform: Path) -> LibraryFiles:
+    """The user's type libraries: those given, else node_types.json and the like beside a platform file of the user."""
+    given: dict[str, str] = {}
+    for what in LIBRARIES:
+        beside = platform.parent / f"{what.removesuffix('s')}_types.json"  # processors: processor_types.json
+        path = getattr(sources.libraries, what)
+        if path and not Path(path).is_file():
+            expected = f"a library of {what} by name (JSON)"
+            raise UserError(f"there is no file {path}", where=f"--{what}", expected=expected)
+        if path or beside.is_file():
+            given[what] = path or str(beside)
+    if beside_used := [path for what, path in given.items() if not getattr(sources.libraries, what)]:
+        log.info("types beside the platform: %s", ", ".join(beside_used))
+    return LibraryFiles(**given)
 
 
 def _workload_file(sources: Sources) -> Path:
@@ -125,7 +145,7 @@ def _generate(sources: Sources, platform: Path, folder: Path) -> None:
         what = f"the generated workload is written to {WORKLOAD} of this directory"
         raise UserError(what, where="-cw", remedy="give your file another name")
     changes = platforms.REFERENCE if sources.compat else {}
-    described = {"name": platform.stem, "file": str(platform.resolve()), **changes}
+    described = {"name": platform.stem, "file": str(platform), "libraries": sources.libraries.model_dump(), **changes}
     settings = validate(platforms.PlatformSettings, described)
     hierarchy = hierarchy_of(settings)
     asked = sources.options.nb_resources

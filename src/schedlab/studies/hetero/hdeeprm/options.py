@@ -1,6 +1,7 @@
 """HDeepRM's options file (options.json): the forms of versions 0.3 and 0.2, with mistakes named by file and key.
 
-Version 0.2 named a CLASSIC agent's pair in `agent.policy_pair`: a selection of that pair alone, without void.
+Version 0.2 named a CLASSIC agent's pair in `agent.policy_pair`: a selection of that pair alone, without void. Two of
+its core policies had other names, and the options files of 0.1 had no `agent.type`.
 Source: specification of the study hetero, section 1.
 """
 
@@ -19,6 +20,7 @@ from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
 from schedlab.studies.hetero.simulator.resources import JOB_POLICIES
 
 NEEDED_BY_LEARNING = ("hidden", "gamma")
+OLDER_CORE_POLICIES = {"high_flops": "high_gflops", "low_energy": "low_power"}  # names of version 0.2
 
 
 class ActionOptions(Settings):
@@ -44,13 +46,28 @@ class EnvironmentOptions(Settings):
 class AgentOptions(Settings):
     """`agent`: who decides."""
 
-    type: Literal["CLASSIC", "LEARNING"] = setting(doc="always the first action, or a class in a file (-a)")
+    type: Literal["CLASSIC", "LEARNING"] | None = setting(
+        None, doc="always the first action, or a class in a file (-a); null: by policy_pair or run"
+    )
     policy_pair: str | None = setting(None, doc="version 0.2: the pair of a CLASSIC agent")
     run: Literal["train", "test"] | None = setting(None, doc="LEARNING: learn, or act as learned")
     hidden: int | None = setting(None, doc="LEARNING: units of a hidden layer", ge=1)
     lr: float | None = setting(None, doc="LEARNING, train: learning rate of Adam", gt=0)
     gamma: float | None = setting(None, doc="LEARNING: discount of a reward for each decision", ge=0, le=1)
     acting: Literal["greedy", "sample"] | None = setting(None, doc="LEARNING, test: how it acts (not in HDeepRM)")
+
+    @property
+    def learning(self) -> bool:
+        """Whether a class in a file decides."""
+        return self.type == "LEARNING" or (self.type is None and self.run is not None)
+
+    @property
+    def pair(self) -> tuple[str, str] | None:
+        """Job policy and core policy of `policy_pair`, by today's names."""
+        if self.policy_pair is None:
+            return None
+        job, _, core = self.policy_pair.partition(PAIR_SEPARATOR)
+        return job, OLDER_CORE_POLICIES.get(core, core)
 
 
 class ProgramOptions(Settings):
@@ -96,8 +113,8 @@ def decision_settings(options: LaunchOptions, compat: bool = False) -> DecisionS
 def _actions(options: LaunchOptions) -> tuple[tuple[str, ...], bool]:
     """The pairs by their numbers, and whether void follows them."""
     program = options.pybatsim
-    if program.agent.policy_pair is not None:
-        return (program.agent.policy_pair,), False
+    if program.agent.pair is not None:
+        return (PAIR_SEPARATOR.join(program.agent.pair),), False
     if program.env.actions is None:
         return ALL_PAIRS, True
     entries = [item for entry in program.env.actions.selection for item in entry.items()]
@@ -108,18 +125,20 @@ def _actions(options: LaunchOptions) -> tuple[tuple[str, ...], bool]:
 def _mistakes(options: LaunchOptions, file: str) -> Iterator[UserError]:
     agent, env = options.pybatsim.agent, options.pybatsim.env
     where = f"{file}: pybatsim.agent.policy_pair"
-    if agent.policy_pair is not None:
-        job, _, core = agent.policy_pair.partition(PAIR_SEPARATOR)
-        yield from _unknown(job, core, where)
+    if agent.type is None and agent.run is None and agent.policy_pair is None:
+        expected = "CLASSIC or LEARNING; or policy_pair or run, which say which"
+        yield UserError("key 'type' is missing", where=f"{file}: pybatsim.agent.type", expected=expected)
+    if agent.pair is not None:
+        yield from _unknown(*agent.pair, where)
         if env.actions is not None:
             expected = "policy_pair alone (version 0.2) or env.actions alone (0.3)"
             yield UserError("the actions are given twice", where=where, expected=expected)
-        if agent.type == "LEARNING":
+        if agent.learning:
             remedy = "give the pairs to choose from in env.actions"
             yield UserError("a LEARNING agent has no one pair", where=where, remedy=remedy)
     if env.actions is not None:
         yield from _selection_mistakes(env.actions, f"{file}: pybatsim.env.actions.selection")
-    if agent.type == "LEARNING":
+    if agent.learning:
         yield from _learning_mistakes(agent, f"{file}: pybatsim.agent")
 
 
