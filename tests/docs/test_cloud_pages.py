@@ -30,8 +30,8 @@ def test_the_program_of_the_library_page_runs(repository, capsys):
     assert set(re.findall(r"^\| `(\w+)", page, flags=re.M)) <= set(api.__all__)
 
 
-def test_the_program_of_the_study_page_runs(repository):
-    (program,) = blocks((repository / "docs/studies/cloud.md").read_text(), "python")
+def test_the_program_of_the_model_page_runs(repository):
+    (program,) = blocks((repository / "docs/reference/cloud_model.md").read_text(), "python")
     told = program + "print(mask.shape, mask[13], terminated, env.observation_space.contains(observation))"
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, timeout=300)
     assert done.stdout.split() == ["(27,)", "True", "False", "True"], done.stderr[-2000:]

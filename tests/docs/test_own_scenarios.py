@@ -1,4 +1,4 @@
-"""Scenarios that the pages of the studies ramp and cloud show: saved and scored as printed."""
+"""Scenarios that the pages about ramp and cloud show: saved and scored as printed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_graphs_of_listed_models_and_of_ones_own(
 
 def test_a_scenario_of_cloud(repository: Path, tmp_path: Path) -> None:
     checkout = checkout_with(repository, tmp_path, "cloud")
-    Page(repository / "docs/studies/cloud.md").follow(checkout)
+    Page(repository / "docs/reference/cloud_model.md").follow(checkout)
     scores = scores_of(checkout, "cloud", "short", "rules", "learned")
     assert {"reinforce-short", "oracle_dynamic", "goodput_greedy"} <= set(scores["policy"])
     regret = scores[scores["metric"] == "regret"].groupby("policy")["value"].mean()
