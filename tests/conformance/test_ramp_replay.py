@@ -2,8 +2,10 @@
 
 import json
 import math
+import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from schedlab.studies.ramp.commands.episode import plain
@@ -161,12 +163,93 @@ def test_an_agent_decides_again_where_its_actions_are_not_recorded(tmp_path):
     }
 
 
-def test_an_action_that_is_not_valid_ends_the_run_and_is_told(tmp_path):
-    def odd(inputs):
-        inputs["decisions"][0]["action"] = 3
+def choose_three(inputs):
+    inputs["decisions"][0]["action"] = 3
 
-    document = without_results("c06_diamond_degree8", tmp_path, odd)
+
+def test_an_action_that_is_not_valid_rejects_the_job(tmp_path):
+    document = without_results("c06_diamond_degree8", tmp_path, choose_three)
+    job, decision = document["jobs"]["0"], document["decisions"][0]
+    assert document["error"] is None
+    assert (job["status"], job["block_cause"]) == ("blocked", "not_handled_by_action:op_partition")
+    assert (decision["action"], decision["reward"]) == (3, -1.0)
+    assert document["episode"]["blocking_rate"] == 1.0
+
+
+def test_where_masks_are_enforced_such_an_action_is_an_error(tmp_path):
+    def strictly(inputs):
+        choose_three(inputs)
+        inputs["apply_action_mask"] = True
+
+    document = without_results("c06_diamond_degree8", tmp_path, strictly)
     assert "action 3" in document["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "channels", "mounted"), [("c02_chain_degree2", 2, 4), ("c06_diamond_degree8", 3, 167)]
+)
+def test_flows_spread_over_the_channels_of_their_link(tmp_path, name, channels, mounted):
+    """In the drawn order: all channels both ways of one pair of servers, all but one of the 2 x 3 of 28 pairs."""
+    document = without_results(name, tmp_path, lambda inputs: inputs["topology"].update(channels=channels))
+    recorded, job, draws = load(name)["expected"]["jobs"]["0"], document["jobs"]["0"], random.Random(0)
+    taken = set()
+    for ours, theirs in zip(job["deps"], recorded["deps"], strict=True):
+        if theirs[4] == ["None"]:
+            assert ours == theirs
+            continue
+        order = list(range(channels))
+        draws.shuffle(order)
+        taken.add(theirs[4][0].replace("channel_0", f"channel_{order[0]}"))
+        assert ours[4] == [theirs[4][0].replace("channel_0", f"channel_{order[0]}")]
+    assert job["lookahead"]["num_mounted_channels"] == len(taken) == mounted
+    assert document["steps"][0]["mean_num_mounted_channels"] == mounted
+    assert document["episode"]["jobs_completed_num_mounted_channels"] == [mounted]
+    assert job["lookahead"]["jct"] == recorded["lookahead"]["jct"]
+
+
+DEMAND = 364e6 + 312e6  # bytes of the graph diamond, memory and deps
+
+
+def test_a_job_of_a_pool_that_is_filled_again_is_one_of_the_load(tmp_path):
+    """Five arrivals of one job, each 10 s before the next; the last one's next lies beyond the end."""
+
+    def again(inputs):
+        inputs |= {"sampling": "remove_and_repeat", "replication": 1, "max_simulation_time": 45.0}
+        for number, arrival in enumerate(inputs["arrivals"]):
+            arrival["job_id"] = number
+
+    episode = without_results("c16_sim_time_end", tmp_path, again)["episode"]
+    assert episode["mean_load_rate"] == pytest.approx(DEMAND / 10)
+    endless = without_results(
+        "c16_sim_time_end", tmp_path, lambda inputs: again(inputs) or inputs.update(max_simulation_time="inf")
+    )
+    assert endless["episode"]["mean_load_rate"] == pytest.approx(DEMAND / 10)
+
+
+def test_a_drawn_gap_after_the_last_arrival_counts_among_the_loads(tmp_path):
+    """Gaps of 1.0 to 3.0 s and places in a pool of two are drawn in turn from the seeded generator."""
+    draws, values = np.random.RandomState(3), np.around(np.arange(1.0, 3.1, 0.1), decimals=1)
+    left, ids, gaps = [0, 1], [], []
+    for number in range(7):
+        ids.append(left.pop(draws.randint(low=0, high=len(left))) + number // 2 * 2)
+        left = left or [0, 1]
+        gaps.append(draws.choice(values, p=np.ones(len(values)) / len(values)))
+    times = np.concatenate([[0.0], np.cumsum(gaps)[:-1]])
+
+    def at_random(inputs):
+        words = "Distribution type: <class 'ddls.distributions.uniform.Uniform'> | min_val: 1.0 | max_val: 3.0 | "
+        inputs |= {"sampling": "remove_and_repeat", "replication": 2, "seed": 3, "interarrival": words + "decimals: 1"}
+        inputs["max_simulation_time"] = float(times[-1] + gaps[-1] / 2)
+        one, decision = inputs["arrivals"][0], inputs["decisions"][0]
+        inputs["arrivals"] = [
+            one | {"job_idx": place, "job_id": number, "time": float(time)}
+            for place, (number, time) in enumerate(zip(ids, times, strict=True))
+        ]
+        inputs["decisions"] = [decision | {"decision": place, "job_idx": place} for place in range(len(ids))]
+
+    episode = without_results("c16_sim_time_end", tmp_path, at_random)["episode"]
+    assert episode["num_jobs_arrived"] == 7
+    assert episode["mean_load_rate"] == pytest.approx(np.mean(DEMAND / np.array(gaps)))
 
 
 def test_more_shards_than_letters_are_named_as_recorded_runs_name_them(tmp_path):

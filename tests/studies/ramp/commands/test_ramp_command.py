@@ -270,8 +270,9 @@ def changed_case(folder, **inputs):
     [(3, "action 3 is not valid"), (1000, "action 1000 is not valid"), (None, "job 0 has no recorded action")],
 )
 def test_an_action_that_is_not_valid_stands_in_the_document(capsys, tmp_path, action, message):
-    """As recorded: the run stops there, and what came before is still told; the status says that the input is wrong."""
-    assert main(["ramp", "replay", str(changed_case(tmp_path, decisions=[{"job_idx": 0, "action": action}]))]) == 2
+    """Where masks are enforced the run stops there; the status says that the input is wrong."""
+    given = {"decisions": [{"job_idx": 0, "action": action}], "apply_action_mask": True}
+    assert main(["ramp", "replay", str(changed_case(tmp_path, **given))]) == 2
     out, err = capsys.readouterr()
     found = json.loads(out)
     assert message in found["error"]["message"]

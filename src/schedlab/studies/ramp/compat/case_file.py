@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field
 from schedlab.config.errors import UserError
 from schedlab.config.readers import read_json
 from schedlab.config.schema import Settings, setting, validate
+from schedlab.studies.ramp.compat.draws import DrawnArrivals
 from schedlab.studies.ramp.graphs.graph import LARGEST, ForwardGraph, TrainingGraph, training_graph
 from schedlab.studies.ramp.legacy import LegacySettings
 from schedlab.studies.ramp.network.topology import Ramp
@@ -90,6 +91,8 @@ class _Inputs(_Section):
     max_simulation_time: Number | Literal["inf"] = setting("inf", doc="when the simulation ends", unit="s")
     queue_capacity: int = setting(10, doc="jobs that may wait")
     cache: bool = setting(True, doc="whether look-aheads are reused")
+    seed: int = setting(0, doc="seed of the run's generators", ge=0, le=LARGEST_ID)
+    apply_action_mask: bool = setting(False, doc="whether an action that is not valid is an error; else it rejects")
     agent: str = setting("", doc="name of the policy")
     agent_kwargs: dict[str, Any] = setting({}, doc="the policy's parameters")
     op_partitioner: str = setting("", doc="a name with sip_ml or random", pattern="^$|sip_ml|random")
@@ -120,6 +123,8 @@ class Case:
 
     rule   what the agent does where no action was recorded; None where no agent is named
     drawn  random degrees and placements of `expected`, by job index (draws that the inputs do not hold)
+    strict    whether an action that is not valid is an error
+    last_gap  s from the last recorded arrival to the one that the record does not hold; infinity without one
     """
 
     topology: Ramp
@@ -137,6 +142,9 @@ class Case:
     end: float
     queue_capacity: int
     reuse: bool
+    seed: int
+    strict: bool
+    last_gap: float
     drawn: Mapping[int, Mapping[str, Any]]
 
     @property
@@ -161,12 +169,13 @@ def read_case(path: Path | str, legacy: LegacySettings) -> Case:
     drawn = _drawn(document["expected"], f"{path}.expected") if document.get("expected") else {}
     graphs = {name: _graph(name, graph, not legacy.sinks_unjoined) for name, graph in inputs.graphs.items()}
     jobs, times = _jobs(inputs, graphs, f"{path}.inputs.arrivals")
+    last_gap = _last_gap(inputs, graphs, jobs, times)
     return Case(
         topology=_topology(inputs.topology, legacy),
         memory=inputs.device.memory_bytes,
         graphs=graphs,
         jobs=jobs,
-        source=ListedJobs(jobs, times, _later(inputs, times)),
+        source=ListedJobs(jobs, times, _later(inputs, times, last_gap)),
         ranges=_ranges(inputs, graphs, jobs),
         quantum=inputs.min_op_run_time_quantum,
         most=inputs.max_partitions_per_op,
@@ -181,6 +190,9 @@ def read_case(path: Path | str, legacy: LegacySettings) -> Case:
         end=inputs.end,
         queue_capacity=inputs.queue_capacity,
         reuse=inputs.cache,
+        seed=inputs.seed,
+        strict=inputs.apply_action_mask,
+        last_gap=last_gap,
         drawn=drawn,
     )
 
@@ -270,13 +282,27 @@ def _jobs(inputs: _Inputs, graphs: Mapping[str, TrainingGraph], where: str) -> t
     return tuple(jobs), times
 
 
-def _later(inputs: _Inputs, times: list[float]) -> float:
-    """When the job after the last recorded one would have come: recorded runs may end before their pool is empty."""
-    left = inputs.sampling != "remove" or len(times) < len(inputs.graphs) * inputs.replication
-    if not left or not isinstance(inputs.interarrival, int | float):
+def _last_gap(inputs: _Inputs, graphs: Mapping[str, TrainingGraph], jobs: tuple[Job, ...], times: list[float]) -> float:
+    """Seconds from the last recorded arrival to the next: infinity where the pool is empty, or draws are not known."""
+    pool = len(graphs) * inputs.replication
+    if inputs.sampling == "remove" and len(times) >= pool:
         return math.inf
-    later = times[-1] + inputs.interarrival
-    return later if later >= inputs.end else math.inf  # else it would stand in the record
+    if isinstance(inputs.interarrival, int | float):
+        return float(inputs.interarrival)
+    repeats = {"remove": False, "remove_and_repeat": True}.get(inputs.sampling)
+    if repeats is None or not isinstance(inputs.interarrival, str):
+        return math.inf
+    drawn = DrawnArrivals(inputs.seed, pool, inputs.max_acceptable_jct_frac, inputs.interarrival, repeats)
+    return drawn.gap_after([job.id for job in jobs], times)
+
+
+def _later(inputs: _Inputs, times: list[float], last_gap: float) -> float:
+    """When the job after the last recorded one would have come: recorded runs may end before their pool is empty."""
+    later = times[-1] + last_gap
+    if later >= inputs.end:
+        return later
+    beyond = inputs.sampling == "remove_and_repeat" and not isinstance(inputs.interarrival, int | float)
+    return inputs.end + 1.0 if beyond else math.inf  # a known arrival would stand in the record
 
 
 def _ranges(inputs: _Inputs, graphs: Mapping[str, TrainingGraph], jobs: tuple[Job, ...]) -> PoolRanges:

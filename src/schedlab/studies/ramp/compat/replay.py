@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.seeds import generator
 from schedlab.studies.ramp.commands.episode import plain
 from schedlab.studies.ramp.compat.case_file import Case, read_case
+from schedlab.studies.ramp.compat.draws import DrawnChannels
 from schedlab.studies.ramp.compat.replay_job import describe_job
 from schedlab.studies.ramp.env.observation import Observer
 from schedlab.studies.ramp.legacy import PUBLISHED, LegacySettings
@@ -64,6 +67,7 @@ class _Replay:
         self.observer = Observer(case.ranges, case.most, rules, case.topology.num_workers, legacy)
         self.manager = Manager(case.quantum, forward_memory_only=legacy.memory_of_forward_only)
         self.random = generator(0, "ramp", "replay")
+        self.channels = DrawnChannels(case.seed, case.topology.channels)
         self.decisions: list[dict[str, Any]] = []
         self.jobs: dict[int, dict[str, Any]] = {}
 
@@ -76,6 +80,7 @@ class _Replay:
         except UserError as mistake:
             error = {"type": "UserError", "message": str(mistake)}
         self._finish()
+        self._count_last_load()
         return {
             "original_graphs": {
                 name: _original(graph, self.case.jobs[0].steps) for name, graph in self.case.graphs.items()
@@ -96,22 +101,22 @@ class _Replay:
         decision, action = self._decide(job)
         self.jobs[job.index] = {}
         self.decisions.append(decision)
-        plan = self._plan(job, action)
+        plan, numbers = self._with_channels(self._plan(job, action))
         known = isinstance(plan, JobPlan) and cluster.times.lookahead_is_known(plan.split)
-        self.jobs[job.index] |= {"degree": action}
+        self.jobs[job.index] |= {"degree": decision.get("action")}
         cluster.step({job.index: plan})
         outcome = cluster.outcome
         if isinstance(plan, JobPlan):
             timing, lookahead = cluster.times.lookahead(plan.split, plan.placement)
             running = outcome if isinstance(outcome, RunningJob) else None
-            self.jobs[job.index] |= describe_job(cluster, job, plan, timing, lookahead, running) | {
+            self.jobs[job.index] |= describe_job(cluster, job, plan, timing, lookahead, running, numbers) | {
                 "lookahead_simulated": not known
             }
         if self.case.has_agent:
             decision["reward"] = 1.0 if isinstance(outcome, RunningJob) and not self._blocked(job) else -1.0
 
     def _decide(self, job: Job) -> tuple[dict[str, Any], int | None]:
-        """What is seen of the job, and the recorded action; where none was recorded, the agent's by its rule."""
+        """What is seen of the job, and the action: the recorded one or the agent's by its rule; 0 where not valid."""
         cluster, observer = self.cluster, self.observer
         seen: dict[str, Any] = {
             "decision": len(self.decisions),
@@ -131,7 +136,7 @@ class _Replay:
                     what, where="inputs.decisions", expected="an action for each job, or an agent or an op_partitioner"
                 )
             action = self.case.rule(Decision(job, mask, self.random))
-        if action >= len(mask) or not mask[action]:
+        if action >= len(mask) or (self.case.strict and not mask[action]):
             valid = ", ".join(map(str, np.flatnonzero(mask).tolist()))
             what = f"action {action} is not valid"
             raise UserError(what, where=f"decision {len(self.decisions)}", expected=f"one of {valid}")
@@ -145,7 +150,16 @@ class _Replay:
             "edges_src": graph.sources.astype(float).tolist(),
             "edges_dst": graph.destinations.astype(float).tolist(),
         }
-        return seen, action
+        return seen, action if mask[action] else 0
+
+    def _with_channels(self, plan: JobPlan | str) -> tuple[JobPlan | str, np.ndarray]:
+        """A plan with the channels that were drawn for its flows, and int64[deps] their numbers."""
+        if isinstance(plan, str):
+            return plan, np.zeros(0, dtype=np.int64)
+        traffic = self.cluster.times.traffic(plan.split, plan.placement)
+        numbers = self.channels.of_flows(traffic.remote)
+        taken = zip(traffic.link[traffic.remote].tolist(), numbers[traffic.remote].tolist(), strict=True)
+        return replace(plan, channels=frozenset(taken)), numbers
 
     def _plan(self, job: Job, action: int | None) -> JobPlan | str:
         if action == 0:
@@ -213,6 +227,12 @@ class _Replay:
 
     def _blocked(self, job: Job) -> bool:
         return any(blocked.job is job for blocked in self.cluster.record.blocked)
+
+    def _count_last_load(self) -> None:
+        """Give the last arrival the load of a gap that lies beyond the record."""
+        rates, jobs = self.cluster.record.load_rates, self.case.jobs
+        if len(rates) == len(jobs) and math.isfinite(self.case.last_gap):
+            rates[-1] = jobs[-1].demand / self.case.last_gap
 
     def _finish(self) -> None:
         """Write down how each job ended."""

@@ -19,16 +19,25 @@ UNSENT = "None"  # the channel of a dep that crosses none
 
 
 def describe_job(
-    cluster: Cluster, job: Job, plan: JobPlan, timing: Timing, lookahead: Lookahead, running: RunningJob | None
+    cluster: Cluster,
+    job: Job,
+    plan: JobPlan,
+    timing: Timing,
+    lookahead: Lookahead,
+    running: RunningJob | None,
+    numbers: np.ndarray,
 ) -> dict[str, Any]:
-    """Return the description of a placed job; `running` is None where its duration exceeded its limit."""
+    """Return the description of a placed job; `running` is None where its duration exceeded its limit.
+
+    numbers  int64[deps], of the channels that flows take
+    """
     split, times = plan.split, cluster.times
     server = times.workers(split, plan.placement)
     traffic = times.communication.traffic(split, server)
     labels, names = times.topology.worker_labels, split.named_shards(times.legacy.letters_run_on)
     order = placement_order(split, plan.placement)
     by_server = sorted(order.tolist(), key=lambda shard: server[shard])
-    channels = [_channel(cluster, traffic, dep) for dep in range(split.num_deps)]
+    channels = [_channel(cluster, traffic, dep, int(numbers[dep])) for dep in range(split.num_deps)]
     described: dict[str, Any] = {
         "placed": True,
         "servers": sorted(labels[number] for number in set(server.tolist())),
@@ -51,7 +60,7 @@ def describe_job(
         ],
         "op_priority": _op_priorities(split, server, order, labels, names),
         "dep_priority": _dep_priorities(split, traffic, channels, names),
-        "lookahead": _lookahead(job, timing, lookahead, running),
+        "lookahead": _lookahead(job, timing, lookahead, running) | {"num_mounted_channels": len(plan.channels or ())},
     }
     collectives = times.communication.collectives(split, server)
     if collectives:
@@ -63,11 +72,11 @@ def describe_job(
     return described
 
 
-def _channel(cluster: Cluster, traffic: Traffic, dep: int) -> str:
+def _channel(cluster: Cluster, traffic: Traffic, dep: int, number: int) -> str:
     if not traffic.remote[dep]:
         return UNSENT
     source, destination = divmod(int(traffic.link[dep]), cluster.times.topology.num_servers)
-    return cluster.times.topology.channel_name(source, destination, 0)
+    return cluster.times.topology.channel_name(source, destination, number)
 
 
 def _op_priorities(
@@ -102,7 +111,6 @@ def _lookahead(job: Job, timing: Timing, lookahead: Lookahead, running: RunningJ
         ],
         "max_acceptable_jct": job.time_limit,
         "num_mounted_workers": timing.workers,
-        "num_mounted_channels": timing.channels,
     }
     if running is not None:
         described |= {"mean_mounted_worker_utilisation": running.utilisation, "total_flow_size": timing.flow_size}

@@ -243,7 +243,8 @@ class Cluster:
         )
         per = 1 / duration if duration else 0.0
         processed = tuple(amount * per for amount in information)
-        rates = Rates(processed, computation * per, communication * per, utilisation, timing.workers, timing.channels)
+        mounted = timing.channels if plan.channels is None else len(plan.channels)
+        rates = Rates(processed, computation * per, communication * per, utilisation, timing.workers, mounted)
         return RunningJob(
             job, plan, timing, lookahead, self.time, duration, communication, computation, utilisation, rates, channels
         )

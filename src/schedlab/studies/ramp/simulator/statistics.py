@@ -157,7 +157,7 @@ def _completed(done: CompletedJob) -> dict[str, Any]:
         "jobs_completed_max_partitions_per_op": split.max_degree,
         **{f"jobs_completed_{name}": value for name, value in _description(job).items()},
         "jobs_completed_num_mounted_workers": running.timing.workers,
-        "jobs_completed_num_mounted_channels": running.timing.channels,
+        "jobs_completed_num_mounted_channels": running.rates.channels,
         "jobs_completed_mean_mounted_worker_utilisation_frac": running.utilisation,
         **{f"jobs_completed_{name}": value for name, value in _demand(job).items()},
     }
