@@ -23,17 +23,6 @@ MEASURES = (
 LEARNED = ("planner", "evolution", "rollout")
 
 
-def batch_published_search(results: Path) -> str:
-    """Searched linear priorities on the ten windows, one number a seed."""
-    rows = []
-    for trace, name in TRACES.items():
-        own = _of(results, "none", trace)
-        rows.append(
-            [name, _published(trace, "none"), _mean(own, "f1"), _mean(own, "planner"), _seeds(own, "evolution")]
-        )
-    return page(["", "published RL", "`f1`", "planner", "searched"], rows, "lrrrr")
-
-
 def batch_published_rollouts(results: Path) -> str:
     """Rollouts on the ten windows without backfilling, mean and range of the seeds."""
     return _rollouts(results, "none")
@@ -117,10 +106,6 @@ def _mean(own: pd.DataFrame, policy: str) -> str:
     return f"{value:.2f}"
 
 
-def _seeds(own: pd.DataFrame, policy: str) -> str:
-    return ", ".join(f"{value:.2f}" for value in own[own["policy"] == policy].sort_values("seed")["avg_bsld"])
-
-
 def _range(own: pd.DataFrame, policy: str) -> str:
     """The mean over seeds, with the least and the largest."""
     seeds = own.loc[own["policy"] == policy, "avg_bsld"]
@@ -133,7 +118,6 @@ def _published(trace: str, backfill: str) -> str:
 
 
 TABLES = (
-    batch_published_search,
     batch_published_rollouts,
     batch_published_rollouts_backfill,
     batch_published_rules,

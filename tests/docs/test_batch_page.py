@@ -1,4 +1,4 @@
-"""The examples of docs/studies/batch.md and docs/notebook/batch_learning.md work as they are printed."""
+"""The examples of docs/reference/batch_model.md and docs/notebook/batch.md work as they are printed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_examples_are_valid_and_the_own_rule_is_scored(repository, tmp_path,
     shutil.copy(repository / "Snakefile", tmp_path)
     write_batch_conf(tmp_path)
     named = re.findall(
-        r"```(?:yaml|python)\n(# (\S+)\n.*?)```", (repository / "docs/studies/batch.md").read_text(), flags=re.S
+        r"```(?:yaml|python)\n(# (\S+)\n.*?)```", (repository / "docs/reference/batch_model.md").read_text(), flags=re.S
     )
     assert named
     for text, name in named:
@@ -40,7 +40,7 @@ def test_the_examples_are_valid_and_the_own_rule_is_scored(repository, tmp_path,
     slowdown = scores[scores["metric"] == "avg_bsld"].groupby("policy")["value"].sum()
     assert set(slowdown.index) == {"sjf", "patient"}
     assert slowdown["patient"] != slowdown["sjf"]
-    learning = (repository / "docs/notebook/batch_learning.md").read_text()
+    learning = (repository / "docs/notebook/batch.md").read_text()
     (lines,) = [text for text in blocks(learning, "text") if "snakemake" in text and "learned:" in text]
     learn, evaluate = (shlex.split(line) for line in lines.splitlines())
     assert (learn[0], evaluate[0]) == ("snakemake", "schedlab")
@@ -59,7 +59,7 @@ def run_snakemake(*arguments: str) -> None:
 @pytest.mark.slow
 def test_the_program_with_the_environment_runs(repository):
     (program,) = [
-        text for text in blocks((repository / "docs/studies/batch.md").read_text(), "python") if "gymnasium" in text
+        text for text in blocks((repository / "docs/reference/batch_model.md").read_text(), "python") if "gymnasium" in text
     ]
     told = (
         program + 'print(mask.shape, mask.any(), info["waiting"] + info["started"] > 0, terminated, len(observations))'

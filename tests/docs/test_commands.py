@@ -12,7 +12,7 @@ from page_parts import blocks
 
 from schedlab.cli.main import main
 
-PAGES = ("reference/workloads", "reference/platforms", "studies/batch", "reference/batsim")
+PAGES = ("reference/workloads", "reference/platforms", "reference/batch_model", "studies/batch", "reference/batsim")
 
 
 @pytest.mark.parametrize("name", PAGES)

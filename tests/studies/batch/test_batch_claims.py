@@ -123,7 +123,7 @@ def test_published_baselines_of_the_tests_waited(test: str, rule: str) -> None:
         assert len(found) == (4 if test == PROGRAM.WITH_WAITS else 2)
         hold(LEDGER, found)
     claim = LEDGER[f"test-{test.replace('_', '-')}-{rule}"]
-    # the other two come near it: docs/studies/batch.md
+    # the other two come near it: docs/notebook/batch.md
     assert rule in ("fcfs", "f1") or claim.ours_reference == pytest.approx(claim.published, abs=0.011)
 
 
