@@ -59,7 +59,9 @@ def run_snakemake(*arguments: str) -> None:
 @pytest.mark.slow
 def test_the_program_with_the_environment_runs(repository):
     (program,) = [
-        text for text in blocks((repository / "docs/reference/batch_model.md").read_text(), "python") if "gymnasium" in text
+        text
+        for text in blocks((repository / "docs/reference/batch_model.md").read_text(), "python")
+        if "gymnasium" in text
     ]
     told = (
         program + 'print(mask.shape, mask.any(), info["waiting"] + info["started"] > 0, terminated, len(observations))'

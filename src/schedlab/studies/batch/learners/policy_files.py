@@ -57,7 +57,9 @@ def _require_name(name: str) -> None:
     """Raise UserError for a name that a command cannot run."""
     if ".py:" in name or name.endswith(("_waiting", "_predicted", "_true_times")):
         raise UserError(
-            f"'{name}' runs in scenarios only", where="--policy", remedy="see Scenarios in docs/reference/batch_model.md"
+            f"'{name}' runs in scenarios only",
+            where="--policy",
+            remedy="see Scenarios in docs/reference/batch_model.md",
         )
     names = [*RULES, "planner"]
     if name not in names:
