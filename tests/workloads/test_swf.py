@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import time
 import tracemalloc
+import zlib
 from functools import partial
 
 import numpy as np
@@ -185,6 +187,45 @@ def test_what_is_no_file(tmp_path):
         read_swf(tmp_path / "none.swf")
     with pytest.raises(UserError, match="folder"):
         read_swf(tmp_path)
+
+
+FLOODS = {
+    "comments": b";\n",
+    "blank lines": b"\n",
+    "both": b";\n \n",
+    "long comments": b";" + b"x" * 60_000 + b"\n",
+    "jobs": f"{JOB}\n".encode(),
+    "jobs of named partitions": JOB.replace(" -1 -1 -1", " batch -1 -1").encode() + b"\n",
+    "a job after many blank lines": b"\n" * 200 + JOB.replace(" -1 -1 -1", " batch -1 -1").encode() + b"\n",
+}
+
+
+@pytest.mark.parametrize("line", FLOODS.values(), ids=FLOODS)
+def test_a_small_gzip_that_unpacks_to_a_flood_is_refused_soon(tmp_path, line):
+    path = tmp_path / "flood.swf.gz"
+    block = line * ((1 << 20) // len(line))
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    with path.open("wb") as file:
+        file.writelines(packer.compress(block) for _ in range(240))
+        file.write(packer.flush())
+    for read in (read_header, read_swf):
+        began = time.process_time()
+        with pytest.raises(UserError) as caught:
+            read(path)
+        assert str(path) in str(caught.value)
+        assert time.process_time() - began < 20
+
+
+@pytest.mark.parametrize("other", [b"; note\n", b"\n", b"  \n"], ids=["comments", "blank", "spaces"])
+def test_lines_without_a_job_are_counted(tmp_path, monkeypatch, other):
+    monkeypatch.setattr(swf, "MOST_OTHER_LINES", 40)
+    monkeypatch.setattr(swf, "BLOCK_BYTES", 256)
+    job = JOB.encode() + b"\n"
+    assert len(read_swf(write(tmp_path, (job + other) * 40)).jobs) == 40
+    path = write(tmp_path, (job + other) * 40 + other + job * 40)
+    with pytest.raises(UserError) as caught:
+        read_swf(path)
+    assert f"{path}: before line 8" in str(caught.value)
 
 
 def test_blocks_give_what_the_whole_gives_and_the_first_jobs_do_not_read_on(tmp_path, monkeypatch):

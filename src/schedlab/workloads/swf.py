@@ -11,9 +11,11 @@ import codecs
 import csv
 import gzip
 import io
+import math
 import re
 import zlib
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +32,9 @@ BLOCK_BYTES = 1 << 20
 BLOCK_JOBS = 1 << 13  # written at a time
 GROWTH = 1.3  # of the room for jobs whose number is not known; untouched room costs no memory
 LONGEST_LINE = 1 << 16
+MOST_OTHER_LINES = 1 << 20  # comments and blank lines of a file
+MOST_UNPACKED = 1 << 24  # bytes of a gzip file, or MOST_GROWTH times its size where that is more
+MOST_GROWTH = 100  # logs unpack to 5 to 10 times their size
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_WINDOW = 31  # zlib's word for a gzip file with the largest window, without a date
 NAMES = tuple(COLUMNS)
@@ -63,6 +68,7 @@ def read_header(path: Path | str) -> Trace:
     for block in _blocks(Path(path)):
         comments += _comments(block, line) if b";" in block else []
         line += block.count(b"\n")
+        _limit_other_lines(len(comments), path, line)
     return _trace(JobColumns().frame(), comments, path)
 
 
@@ -109,34 +115,42 @@ def _trace(jobs: pd.DataFrame, comments: list[tuple[int, str]], path: Path | str
 
 
 def _column_blocks(path: Path | str) -> Iterator[tuple[list[tuple[int, str]], Columns]]:
-    line = 1
+    line, jobs = 1, 0
     for block in _blocks(Path(path)):
-        comments = _comments(block, line) if b";" in block else []
-        yield comments, _parse(block, str(path), line)
+        comments, columns = _comments(block, line) if b";" in block else [], _parse(block, str(path), line)
         line += block.count(b"\n")
+        jobs += len(columns["job_id"])
+        _limit_other_lines(line - 1 - jobs, path, line)
+        yield comments, columns
+
+
+def _limit_other_lines(count: int, path: Path | str, line: int) -> None:
+    """Refuse a flood of comments and blank lines: each takes a moment, and each comment memory."""
+    if count > MOST_OTHER_LINES:
+        raise UserError(
+            f"{count} comments and blank lines",
+            where=f"{path}: before line {line}",
+            expected=f"at most {MOST_OTHER_LINES}",
+            remedy="remove them, for example with: grep '^[^;]*[0-9]'",
+        )
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
     """Whole lines of a file, unpacked, some megabytes at a time."""
     line, rest = 1, b""
     try:
-        with path.open("rb") as raw:
-            packed = raw.peek(2)[:2] == GZIP_MAGIC
-            with gzip.open(raw, "rb") if packed else raw as file:
-                while data := file.read(BLOCK_BYTES):
-                    if line == 1 and not rest:
-                        data = data.removeprefix(codecs.BOM_UTF8)
-                    whole, newline, rest_after = (rest + data).rpartition(b"\n")
-                    if whole or newline:
-                        yield whole + newline
-                        line += whole.count(b"\n") + 1
-                    rest = rest_after
-                    if len(rest) > LONGEST_LINE:
-                        raise UserError(
-                            f"a line of more than {LONGEST_LINE} bytes",
-                            where=f"{path}: line {line}",
-                            expected="18 numbers",
-                        )
+        for data in _unpacked(path):
+            if line == 1 and not rest:
+                data = data.removeprefix(codecs.BOM_UTF8)
+            whole, newline, rest_after = (rest + data).rpartition(b"\n")
+            if whole or newline:
+                yield whole + newline
+                line += whole.count(b"\n") + 1
+            rest = rest_after
+            if len(rest) > LONGEST_LINE:
+                raise UserError(
+                    f"a line of more than {LONGEST_LINE} bytes", where=f"{path}: line {line}", expected="18 numbers"
+                )
         if rest.strip():
             yield rest
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -154,6 +168,26 @@ def _blocks(path: Path) -> Iterator[bytes]:
         raise UserError(
             "this is a folder", where=str(path), expected="a trace in the Standard Workload Format"
         ) from None
+
+
+def _unpacked(path: Path) -> Iterator[bytes]:
+    """The bytes of a file, unpacked where it is gzip. Raises UserError for one that unpacks to far more than a log."""
+    with path.open("rb") as raw:
+        if raw.peek(2)[:2] != GZIP_MAGIC:
+            yield from iter(lambda: raw.read(BLOCK_BYTES), b"")
+            return
+        left = max(MOST_UNPACKED, MOST_GROWTH * path.stat().st_size) if path.is_file() else math.inf
+        with gzip.open(raw, "rb") as file:
+            while data := file.read(BLOCK_BYTES):
+                left -= len(data)
+                if left < 0:
+                    raise UserError(
+                        f"unpacks to more than {MOST_GROWTH} times its size",
+                        where=str(path),
+                        expected="a log, which unpacks to 5 to 10 times its size",
+                        remedy="if it is one, unpack it first (gunzip) and read the plain file",
+                    )
+                yield data
 
 
 def _comments(block: bytes, first_line: int) -> list[tuple[int, str]]:
@@ -227,22 +261,34 @@ def _parse_lines(block: bytes, path: str, first_line: int) -> Columns:
                 expected=f"{len(NAMES)} numbers",
                 remedy="the file may be cut off here",
             )
-        rows.append([_value(field, place, path, number) for place, field in enumerate(fields)])
+        row = [_value(field, place) for place, field in enumerate(fields)]
+        if None in row:
+            place = row.index(None)
+            raise _refusal(fields[place], place, path, number)
+        rows.append(row)
     table = np.array(rows, dtype=float).reshape(-1, len(NAMES))
     return {name: table[:, place].astype(kind) for place, (name, kind) in enumerate(COLUMNS.items())}
 
 
-def _value(field: bytes, place: int, path: str, number: int) -> float:
-    name = NAMES[place]
-    value = float(field) if _NUMBER.fullmatch(field) else np.nan
-    whole = np.isfinite(value) and value == np.floor(value)
+@lru_cache(maxsize=1 << 12)
+def _value(field: bytes, place: int) -> float | None:
+    """The number in a field, or None where its column cannot hold it."""
+    value = float(field) if _NUMBER.fullmatch(field) else math.nan
+    whole = math.isfinite(value) and value == math.floor(value)
     if place == _PARTITION and not whole:
         return 0.0  # some logs have a name there
-    if not abs(value) <= LARGEST or (COLUMNS[name] is INTEGER and not whole):
-        shown = "".join(sign if sign.isprintable() else "?" for sign in _decoded(field[:40], path, number))
-        expected = "a whole number" if COLUMNS[name] is INTEGER else "a number"
-        raise UserError(f"column {place + 1} ({name}) is '{shown}'", where=f"{path}: line {number}", expected=expected)
+    if not abs(value) <= LARGEST or (COLUMNS[NAMES[place]] is INTEGER and not whole):
+        return None
     return value
+
+
+def _refusal(field: bytes, place: int, path: str, number: int) -> UserError:
+    shown = "".join(sign if sign.isprintable() else "?" for sign in _decoded(field[:40], path, number))
+    return UserError(
+        f"column {place + 1} ({NAMES[place]}) is '{shown}'",
+        where=f"{path}: line {number}",
+        expected="a whole number" if COLUMNS[NAMES[place]] is INTEGER else "a number",
+    )
 
 
 def _frame(columns: Columns) -> pd.DataFrame:
