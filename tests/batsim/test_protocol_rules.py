@@ -5,6 +5,7 @@ deciding.
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from small_runs import Run, event, execute, platform, run, starting, workload
 
 from schedlab.batsim.errors import ProtocolError, SimulationDeadlock
+from schedlab.batsim.simulator import simulation
 from schedlab.batsim.simulator.options import Options
 from schedlab.batsim.simulator.simulation import Simulation
 from schedlab.config.errors import UserError
@@ -154,6 +156,38 @@ def test_two_timers_of_one_date_call_twice() -> None:
         return [event(message, "CALL_ME_LATER", {"timestamp": 3})] * 2 if begins else []
 
     assert [said["type"] for said in run(decide, [], {}).messages[-2]["events"]] == ["REQUESTED_CALL"] * 2
+
+
+def test_the_calls_to_come_are_limited() -> None:
+    calls = [("CALL_ME_LATER", {"timestamp": 2.0 + number}) for number in range(300_000)]
+    began = time.process_time()
+    with pytest.raises(ProtocolError, match=r'timestamp": 100002'):
+        run(starting({}, {1.0: calls}), [], {})
+    assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize(("submission", "date"), [(0, 50), (900, 917)])  # looked at after each 51 calls
+def test_a_scheduler_that_only_asks_to_be_called_comes_to_an_end(monkeypatch, submission, date) -> None:
+    monkeypatch.setattr(simulation, "MOST_IDLE_CALLS", 50)
+
+    def decide(message: dict[str, Any]) -> list[dict[str, Any]]:
+        return [event(message, "CALL_ME_LATER", {"timestamp": message["now"] + 1})]
+
+    with pytest.raises(SimulationDeadlock, match=f"at {date} s .*w0!0"):
+        run(decide, [{"profile": "d5", "subtime": submission}], DELAYS)
+
+
+def test_calls_while_something_is_to_come_are_not_limited(monkeypatch) -> None:
+    monkeypatch.setattr(simulation, "MOST_IDLE_CALLS", 50)
+    start = starting({"w0!0": "0", "w0!1": "1"})
+
+    def decide(message: dict[str, Any]) -> list[dict[str, Any]]:
+        calls = message["now"] < 4 or 300 <= message["now"] < 304
+        more = [event(message, "CALL_ME_LATER", {"timestamp": message["now"] + 0.01})] if calls else []
+        return start(message) + more
+
+    jobs = [{"profile": "d5"}, {"profile": "d5", "subtime": 300}]
+    assert run(decide, jobs, DELAYS).times() == {"w0!0": (0, 5), "w0!1": (300, 305)}
 
 
 def test_no_jobs_at_all() -> None:

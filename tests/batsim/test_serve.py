@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 
 import batsim.batsim
 import numpy as np
@@ -86,11 +87,14 @@ def test_a_scheduler_that_never_comes_is_told_after_the_limit():
     ("answer", "message"),
     [
         (b"\xff\xfe", "not a JSON message"),
-        (b"[1]", "not a message with 'now' and 'events'"),
-        (b'{"now": 1}', "not a message with"),
-        (b'{"now": "1", "events": []}', "not a message with"),
-        (b'{"now": NaN, "events": []}', "NaN is no JSON number"),
+        (b"[1]", "not a message"),
+        (b'{"now": 1}', "not a message"),
+        (b'{"now": "1", "events": []}', "not a message"),
+        (b'{"now": NaN, "events": []}', "NaN is no number of JSON"),
         (b"[" * 100000, "not a JSON message"),
+        (b'{"now": 1, "events": [], "now": 2}', "twice"),
+        (b'{"now": 1, "events": [{"type": "NOTIFY", "timestamp": 1, "data": {"type": "a", "type": "b"}}]}', "twice"),
+        (b'{"now": 1e999, "events": []}', "not a JSON message"),
     ],
 )
 def test_an_answer_that_is_no_message_is_refused(answer, message):
@@ -105,6 +109,23 @@ def test_an_answer_that_is_no_message_is_refused(answer, message):
         thread = in_thread(answer_once, socket.endpoint)
         with pytest.raises(ProtocolError, match=message):
             serve(Replay([{"now": 0.0, "events": []}]), socket, 5.0)
+        thread.join(5)
+
+
+def test_an_answer_of_several_parts_is_refused_at_once():
+    def answer_once(endpoint):
+        rep = zmq.Context.instance().socket(zmq.REP)
+        rep.connect(endpoint)
+        rep.recv()
+        rep.send_multipart([b'{"now": 0,', b' "events": []}'])
+        rep.close()
+
+    with JsonSocket("REQ", "tcp://127.0.0.1:*", bind=True) as socket:
+        thread = in_thread(answer_once, socket.endpoint)
+        began = time.monotonic()
+        with pytest.raises(ProtocolError, match="2 parts"):
+            serve(Replay([{"now": 0.0, "events": []}]), socket, 20.0)
+        assert time.monotonic() - began < 10
         thread.join(5)
 
 

@@ -5,7 +5,6 @@ otherwise.
 from __future__ import annotations
 
 import ipaddress
-import json
 import re
 import time
 from collections.abc import Callable
@@ -14,7 +13,9 @@ from typing import Any
 from schedlab.batsim.backends.backend import Backend, message_text
 from schedlab.batsim.backends.pybatsim_bus import SchedulerFailed
 from schedlab.batsim.errors import ProtocolError
+from schedlab.batsim.files.workload import DEEPEST
 from schedlab.config.errors import UserError
+from schedlab.config.readers import parse_json
 
 SLICE = 0.1
 """Seconds between two looks at whether the other side is still there."""
@@ -93,21 +94,26 @@ class JsonSocket:
             look()
             if end is not None and time.monotonic() >= end:
                 raise NoAnswer
-        return parse_message(self._socket.recv())
+        parts = self._socket.recv_multipart()
+        if len(parts) != 1:
+            raise ProtocolError(f"a message of {len(parts)} parts: {b''.join(parts)[:80]!r}", expected="one part")
+        return parse_message(parts[0])
 
 
 def parse_message(data: bytes) -> dict[str, Any]:
     """Return the message that bytes hold; ProtocolError where they hold something else."""
+    form = "an object with 'now' and 'events'"
     try:
-        message = json.loads(data.decode(), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"not a JSON message: {data[:80]!r} ({error})") from error
+        message = parse_json(data.decode(), "", form, DEEPEST)
+    except (ValueError, UserError) as error:
+        why = error.what if isinstance(error, UserError) else str(error)
+        raise ProtocolError(f"not a JSON message: {data[:80]!r} ({why})", expected=form) from None
     if (
         not isinstance(message, dict)
         or not isinstance(message.get("now"), int | float)
         or not isinstance(message.get("events"), list)
     ):
-        raise ProtocolError(f"not a message with 'now' and 'events': {data[:80]!r}")
+        raise ProtocolError(f"not a message: {data[:80]!r}", expected=form)
     return message
 
 
@@ -130,10 +136,6 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
 
 
 def _import_zmq() -> Any:

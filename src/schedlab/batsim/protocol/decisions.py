@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from schedlab.batsim.simulator.simulation import Simulation
 
 _log = logging.getLogger(__name__)
+MOST_CALLS = 100_000  # that a scheduler may have asked for and not had yet
 
 
 class Decisions:
@@ -172,6 +173,8 @@ class Decisions:
             raise ProtocolError(
                 f"asks for a call at {date}, not after now, {simulation.agenda.now}", event, expected="a later date"
             )
+        if simulation.pending_timers >= MOST_CALLS:
+            raise ProtocolError("asks for one call too many", event, expected=f"at most {MOST_CALLS} calls to come")
         simulation.pending_timers += 1
         simulation.agenda.at(date, Turn.TIMER, simulation.timer_over)
 

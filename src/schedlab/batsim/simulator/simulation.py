@@ -35,6 +35,7 @@ from schedlab.batsim.simulator.tasks import TaskPool
 from schedlab.config.errors import UserError
 from schedlab.platforms.platform import Host, Platform
 
+MOST_IDLE_CALLS = 1_000_000  # in a row of a scheduler that does nothing, where nothing else can happen
 
 class Simulation:
     """One run: `next_message` and `answer` in turn, until `next_message` returns None.
@@ -88,7 +89,7 @@ class Simulation:
             self.power.done = self._pstate_reached
         self._decisions = Decisions(self)
 
-        self.pending_timers = 0
+        self.pending_timers = self._idle_calls = 0
         self.registration_finished = not options.dynamic_jobs
         self._sources = self._static_sources(workloads, events)
         self._submitting = len(workloads)
@@ -125,7 +126,7 @@ class Simulation:
             else:
                 self.execution.settle()
                 if self.agenda.next_date() == math.inf:
-                    raise self._deadlock()
+                    raise self._deadlock("nothing can happen any more")
                 self.agenda.run_date()
         return message
 
@@ -218,6 +219,8 @@ class Simulation:
         if self._reply_index < len(events):
             event = events[self._reply_index]
             self._reply_index += 1
+            if event["type"] not in ("CALL_ME_LATER", "QUERY"):
+                self._idle_calls = 0
             date = float(event["timestamp"])
             post: tuple[Any, Any, Any] = (
                 self._decisions.carry_out,
@@ -293,6 +296,12 @@ class Simulation:
 
     def _call(self, _: Any) -> None:
         self.pending_timers -= 1
+        self._idle_calls += 1
+        if self._idle_calls > MOST_IDLE_CALLS:
+            switching = self.power is not None and self.power.pending
+            if not (self._submitting or self._events_pending or switching or any(self.registry.running())):
+                raise self._deadlock(f"{MOST_IDLE_CALLS} calls of the scheduler in a row changed nothing")
+            self._idle_calls = 0
         self.tell("REQUESTED_CALL", {})
 
     def _tell_submitted(self, job: LiveJob) -> None:
@@ -331,7 +340,7 @@ class Simulation:
             return 0.0
         return self._network.latency(self._hosts[job.alloc.intervals[0][0]], self._master)
 
-    def _deadlock(self) -> SimulationDeadlock:
+    def _deadlock(self, what: str) -> SimulationDeadlock:
         waiting = tuple(job.job.id for job in self.registry.with_state(SUBMITTED))
         running = tuple(job.job.id for job in self.registry.with_state(RUNNING))
         parts = []
@@ -344,7 +353,7 @@ class Simulation:
         if not self.registration_finished:
             parts.append("the scheduler has not sent registration_finished")
         return SimulationDeadlock(
-            f"at {self.agenda.now:g} s nothing can happen any more: " + " and ".join(parts),
+            f"at {self.agenda.now:g} s {what}: " + " and ".join(parts),
             waiting + running,
             remedy="mend the scheduler",
         )
