@@ -5,6 +5,7 @@ deciding.
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -188,6 +189,30 @@ def test_calls_while_something_is_to_come_are_not_limited(monkeypatch) -> None:
 
     jobs = [{"profile": "d5"}, {"profile": "d5", "subtime": 300}]
     assert run(decide, jobs, DELAYS).times() == {"w0!0": (0, 5), "w0!1": (300, 305)}
+
+
+@pytest.mark.parametrize(
+    ("submission", "seconds", "too_short"),
+    [(1e12, 1e-7, 2), (1e12, 1.0, 0), (1e9, 1e-4, 2), (1e9, 1.0, 0), (0, 1e-10, 2), (0, 1e-7, 0)],
+)
+def test_jobs_that_are_too_short_for_their_dates_are_named(caplog, submission, seconds, too_short) -> None:
+    profiles = {"p": {"type": "delay", "delay": seconds}, "free": DELAYS["free"] | {"cpu": 0}}
+    jobs = [{"profile": name, "subtime": submission} for name in ("p", "p", "free")]
+    run(starting({"w0!0": "0", "w0!1": "1", "w0!2": "2"}), jobs, profiles)
+    warnings = [record.getMessage() for record in caplog.records]
+    assert [re.findall(r"\d+ jobs|w0!\d+", text) for text in warnings] == [["2 jobs", "w0!0"]] * (too_short > 0)
+
+
+def test_a_kill_at_the_start_makes_no_job_too_short(caplog) -> None:
+    decide = starting({"w0!0": "0-1", "w0!1": "2"}, {0.0: [], 3.0: []})
+
+    def kill(message: dict[str, Any]) -> list[dict[str, Any]]:
+        started = [said for said in message["events"] if said["type"] == "JOB_SUBMITTED"]
+        doomed = [event(message, "KILL_JOB", {"job_ids": ["w0!0"]})] if started else []
+        return decide(message) + doomed
+
+    done = run(kill, TWO, DELAYS)
+    assert done.times()["w0!0"] == (0, 0) and not caplog.records
 
 
 def test_no_jobs_at_all() -> None:

@@ -89,6 +89,21 @@ def test_what_it_writes(tmp_path, capsys, caplog):
     assert "run_jobs.csv" in caplog.text
 
 
+def test_the_means_are_over_the_jobs_that_ran(tmp_path, capsys):
+    decide = "job.allocation = '0'; (self.bs.execute_jobs if job.id == 'w0!1' else self.bs.reject_jobs)([job])"
+    half = own_scheduler(tmp_path, decide)
+    jobs = [{"id": number, "subtime": 9 * number, "res": 1, "profile": "p"} for number in range(4)]
+    file = tmp_path / "delays.json"
+    file.write_text(json.dumps({"nb_res": 4, "jobs": jobs, "profiles": {"p": {"type": "delay", "delay": 5}}}))
+    place = ["-p", str(DELAYS / "platform.xml"), "-w", str(file), "--export", str(tmp_path / "run")]
+    assert main(["sim", "run", *place, "--scheduler", str(half)]) == 0
+    printed = dict(line.split(": ") for line in capsys.readouterr().out.splitlines())
+    means = [float(printed[f"mean_{name}"]) for name in ("waiting_time", "turnaround_time", "slowdown")]
+    assert means == [0, 5, 1] and printed["rejected"] == "3"
+    written = read_output(tmp_path / "run", "schedule")  # as Batsim's: a rejected job counts as 0
+    assert (written["mean_slowdown"][0], written["mean_turnaround_time"][0]) == (0.25, 1.25)
+
+
 def test_two_runs_give_the_same_bytes(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

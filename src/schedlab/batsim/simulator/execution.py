@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,6 +21,7 @@ from schedlab.batsim.simulator.records import Records
 from schedlab.batsim.simulator.task_building import TaskBuilder, is_void
 from schedlab.batsim.simulator.tasks import Task, TaskPool
 
+COARSE = 1000 * sys.float_info.epsilon  # of a date: differences below this have fewer than three digits
 _KILLED_TASK, _STOPPED = -2, -1  # Batsim's return codes
 
 
@@ -74,6 +76,8 @@ class Execution:
     def end_quietly(self, job: LiveJob, state: str, return_code: int) -> None:
         """End a running job in a final state."""
         now = self._agenda.now
+        if job.token and now - job.start < 1e-9 + COARSE * now and state != KILLED:
+            self._records.job_too_short(job, now)
         job.token += 1
         self._drop_task(job)
         for rank in job.ranks or ():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +15,7 @@ from schedlab.batsim.simulator.live_job import KILLED, SUCCESS, WALLTIME_REACHED
 from schedlab.batsim.simulator.machines import Machines, State
 
 BATSIM_VERSION = "embedded-4.2"
+_log = logging.getLogger(__name__)
 
 
 class Summary:
@@ -83,6 +86,7 @@ class Records:
         self._first_energy: float | None = None
         self._last_energy = 0.0
         self._last_row: tuple[float, float] | None = None
+        self._too_short: list[tuple[str, float]] = []
         if outputs is not None:
             outputs.open(meter is not None, [host.name for host in machines.hosts])
             if meter is not None:
@@ -120,6 +124,10 @@ class Records:
         self.summary.add(job)
         self._job_row(job)
 
+    def job_too_short(self, job: LiveJob, now: float) -> None:
+        """Note a job that took less time than dates near `now` tell apart."""
+        self._too_short.append((job.job.id, now))
+
     def job_rejected(self, job: LiveJob) -> None:
         """Note a job that never ran."""
         self.summary.rejected += 1
@@ -150,7 +158,14 @@ class Records:
         return self.summary.values(len(self._machines.hosts), joules, self._machines.host_seconds())
 
     def commit(self) -> None:
-        """Give the output files their names."""
+        """Give the output files their names. Logs a warning where jobs were too short for their dates."""
+        if self._too_short:
+            (first, date), count = self._too_short[0], len(self._too_short)
+            _log.warning(
+                "warning: %d jobs, the first '%s', are too short for dates such as %g s, which are exact to %.1g s: "
+                "their waiting times and slowdowns are wrong; subtract the first submission from all dates",
+                *(count, first, date, max(1e-9, math.ulp(date))),
+            )
         if self._outputs is not None:
             if self._outputs.trace is not None:
                 self._outputs.trace.finish(self._agenda.now)

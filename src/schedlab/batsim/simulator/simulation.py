@@ -37,6 +37,7 @@ from schedlab.platforms.platform import Host, Platform
 
 MOST_IDLE_CALLS = 1_000_000  # in a row of a scheduler that does nothing, where nothing else can happen
 
+
 class Simulation:
     """One run: `next_message` and `answer` in turn, until `next_message` returns None.
 
