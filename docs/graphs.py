@@ -59,24 +59,14 @@ def rule_graph(folder: str) -> Graph:
     """Workflow rule -> the rules that read what it writes, in a run of everything at scale smoke with the data that we
     ship, planned in a folder.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        "-s",
-        str(REPOSITORY / "Snakefile"),
-        "all",
-        "--rulegraph",
-        "mermaid-js",
-    ]
+    command = [sys.executable, "-m", "snakemake", "-s", str(REPOSITORY / "Snakefile"), "all"]
     shipped_only = {name: value for name, value in os.environ.items() if name != "SCHEDLAB_DATA"}
-    command += ["--config", "scale=smoke"]
+    command += ["--rulegraph", "mermaid-js", "--config", "scale=smoke"]
     done = subprocess.run(command, cwd=folder, env=shipped_only, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = re.findall(r"^\s*(id\d+)\[(\w+)\]", done.stdout, flags=re.M)
-    names = {
-        number: re.sub(r"_\d+_\d+$", "", name) for number, name in found
-    }  # one for the rules of all spans of replicates
+    # one node for the rules of all spans of replicates, and one for those that draw the figures of a study
+    names = {number: re.sub(r"_\d+_\d+$|(?<=^draw)_.*", "", name) for number, name in found}
     graph: dict[str, set[str]] = {name: set() for name in names.values()}
     for here, there in re.findall(r"^\s*(id\d+) --> (id\d+)", done.stdout, flags=re.M):
         graph[names[here]].add(names[there])
@@ -105,12 +95,18 @@ def reduced(graph: Graph) -> Graph:
 
 def mermaid(graph: Graph, direction: str) -> str:
     """The graph as a block that GitHub and most editors draw; direction as Mermaid names it (BT: upwards)."""
-    lines = [f"    {here.replace('/', '_')}[{here}]" for here in sorted(graph)]
-    lines += [
-        f"    {here.replace('/', '_')} --> {there.replace('/', '_')}"
-        for here in sorted(graph)
-        for there in sorted(graph[here])
-    ]
+    named: set[str] = set()
+
+    def node(place: str) -> str:
+        label = f"[{place}]" if "/" in place and place not in named else ""
+        named.add(place)
+        return place.replace("/", "_") + label
+
+    lines = []
+    for here, to in sorted(graph.items()):
+        if to or not any(here in others for others in graph.values()):
+            arrow = f" --> {' & '.join(node(there) for there in sorted(to))}" if to else ""
+            lines.append(f"    {node(here)}{arrow}")
     return "\n".join(["```mermaid", f"graph {direction}", *lines, "```", ""])
 
 
