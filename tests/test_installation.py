@@ -1,5 +1,5 @@
 """`pip install .` alone gives the environments: beside what its dependencies need and nothing else, all are made and
-stepped.
+stepped. `pip install .[hdeeprm]` gives HDeepRM's launcher as well.
 
 Nothing is downloaded: the wheel is built from a copy of the checkout, and the packages that it asks for, with those
 that they ask for, are linked from the interpreter that runs the tests.
@@ -14,9 +14,11 @@ import sys
 import tomllib
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
+from small_launch import options, pair, write_case
 
 from schedlab.environments import ENVIRONMENTS
 
@@ -38,6 +40,11 @@ for name in sys.argv[1:]:
 """
 
 
+OFFLINE = ("--no-deps", "--no-index", "--disable-pip-version-check", "--quiet")
+# to compile every kernel for this place would take most of the tests' time
+PLAIN = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"NUMBA_DISABLE_JIT": "1"}
+
+
 def needed(names: list[str]) -> dict[str, Distribution]:
     """The installed distributions of some requirements and of all that they require here, without extras."""
     found: dict[str, Distribution] = {}
@@ -52,31 +59,45 @@ def needed(names: list[str]) -> dict[str, Distribution]:
 
 
 @pytest.fixture(scope="module")
-def dependencies(repository: Path) -> dict[str, Distribution]:
-    """What pyproject.toml asks for without an extra, and what that asks for."""
-    return needed(tomllib.loads((repository / "pyproject.toml").read_text())["project"]["dependencies"])
+def project(repository: Path) -> dict[str, Any]:
+    """What pyproject.toml says of the package."""
+    return tomllib.loads((repository / "pyproject.toml").read_text())["project"]
 
 
 @pytest.fixture(scope="module")
-def installed(
-    repository: Path, dependencies: dict[str, Distribution], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    """The interpreter of a virtual environment with schedlab and its dependencies alone."""
-    folder = tmp_path_factory.mktemp("installation")
-    source, venv = folder / "source", folder / "venv"
+def dependencies(project: dict[str, Any]) -> dict[str, Distribution]:
+    """What pyproject.toml asks for without an extra, and what that asks for."""
+    return needed(project["dependencies"])
+
+
+@pytest.fixture(scope="module")
+def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
     for name, left_out in (("src", ("__pycache__", "*.egg-info")), ("resources", ("data",))):
         shutil.copytree(repository / name, source / name, ignore=shutil.ignore_patterns(*left_out))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(repository / name, source)
-    offline = ("--no-deps", "--no-index", "--disable-pip-version-check", "--quiet")
-    run(sys.executable, "-m", "pip", "wheel", *offline, "--no-build-isolation", "--wheel-dir", str(folder), str(source))
+    run(sys.executable, "-m", "pip", "wheel", *OFFLINE, "--no-build-isolation", "--wheel-dir", str(folder), str(source))
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, dependencies: dict[str, Distribution], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of a virtual environment with schedlab and its dependencies alone."""
+    return install(tmp_path_factory.mktemp("alone"), wheel, dependencies)
+
+
+def install(venv: Path, wheel: Path, packages: dict[str, Distribution]) -> Path:
+    """Make a virtual environment with the wheel and links to the packages; returns its interpreter."""
     run(sys.executable, "-m", "venv", "--without-pip", str(venv))
     python = venv / "bin/python"
-    run(sys.executable, "-m", "pip", "--python", str(python), "install", *offline, *map(str, folder.glob("*.whl")))
-    packages = next(venv.glob("lib/python*/site-packages"))
-    for package in dependencies.values():
+    run(sys.executable, "-m", "pip", "--python", str(python), "install", *OFFLINE, str(wheel))
+    folder = next(venv.glob("lib/python*/site-packages"))
+    for package in packages.values():
         for top in {file.parts[0] for file in package.files or () if file.parts[0] not in ("..", "__pycache__")}:
-            (packages / top).symlink_to(Path(str(package.locate_file(top))))
+            (folder / top).symlink_to(Path(str(package.locate_file(top))))
     run(sys.executable, "-m", "pip", "--python", str(python), "check")
     return python
 
@@ -97,8 +118,26 @@ def test_the_dependencies_without_extras_hold_neither_torch_nor_snakemake(
 def test_every_environment_is_made_and_stepped_after_an_installation_without_extras(
     installed: Path, tmp_path: Path
 ) -> None:
-    plain = {
-        **os.environ,
-        "NUMBA_DISABLE_JIT": "1",
-    }  # to compile every kernel anew for this place would take most of the test's time
-    run(str(installed), "-I", "-c", MAKE, *ENVIRONMENTS, cwd=tmp_path, env=plain)
+    run(str(installed), "-I", "-c", MAKE, *ENVIRONMENTS, cwd=tmp_path, env=PLAIN)
+
+
+def test_hdeeprm_launch_names_what_an_installation_without_extras_lacks(installed: Path, tmp_path: Path) -> None:
+    write_case(tmp_path, pair("shortest-high_flops"))
+    command = [str(installed.with_name("hdeeprm-launch")), "options.json", "-cw", "custom.json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path, env=PLAIN)
+    assert done.returncode == 2 and "torch" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_extra_hdeeprm_runs_the_options_of_its_versions_and_draws(
+    wheel: Path, dependencies: dict[str, Distribution], project: dict[str, Any], tmp_path: Path
+) -> None:
+    extra = needed(project["optional-dependencies"]["hdeeprm"])
+    bin = install(tmp_path / "venv", wheel, dependencies | extra).parent
+    assert not {"pybatsim", "snakemake", "hydra-core"} & {*dependencies, *extra}
+    launch = [str(bin / "hdeeprm-launch"), "options.json", "-cw", "custom.json"]
+    for values, more in ((pair("shortest-high_flops"), []), (options(), ["-a", "reinforce", "-om", "model.pt"])):
+        folder = tmp_path / str(len(more))
+        write_case(folder, values)
+        assert "makespan" in run(*launch, *more, cwd=folder, env=PLAIN)
+        run(str(bin / "schedlab"), "hetero", "visual", "gantt", "-s", "gantt.png", cwd=folder, env=PLAIN)
+        assert (folder / "gantt.png").stat().st_size and (folder / "model.pt").is_file() == bool(more)

@@ -48,6 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print("\n".join(f"error: {line}" for line in str(error).splitlines()), file=sys.stderr)
         return 2
+    except ModuleNotFoundError as error:
+        if (name := (error.name or "").partition(".")[0]) in ("", "schedlab"):
+            raise
+        print(f"error: {name} is not installed; run: pip install 'schedlab[all]'", file=sys.stderr)
+        return 2
     except BrokenPipeError:  # the reader of our output has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at the end
         return 0

@@ -6,14 +6,11 @@ import contextlib
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-from batsim.batsim import BatsimScheduler, Job
-from procset import ProcSet
 
 from schedlab.batsim.backends.backend import Backend
 from schedlab.batsim.backends.pybatsim_bus import run_pybatsim
@@ -22,6 +19,7 @@ from schedlab.batsim.files.workload import parse_workload
 from schedlab.batsim.running import Inputs, Limits, open_backend, simulate
 from schedlab.batsim.simulator.options import Options
 from schedlab.config.contract import Outcome, Split, Unit
+from schedlab.config.plugins import load_object
 from schedlab.config.seeds import derive_seed
 from schedlab.platforms.batsim_xml import read_platform
 from schedlab.platforms.hierarchy import read_hierarchy
@@ -31,11 +29,12 @@ from schedlab.studies.hetero.outcomes import METRICS, decisions_table, outcome
 from schedlab.studies.hetero.prepare import extract_workload
 from schedlab.studies.hetero.rules import PairRule, SchedulerRule
 from schedlab.studies.hetero.scenario import HeteroScenario, units
-from schedlab.studies.hetero.simulator.decisions import DecisionSystem, intervals
+from schedlab.studies.hetero.simulator.decisions import DecisionSystem
 from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs
 from schedlab.studies.hetero.simulator.managed_cores import ManagedCores
 from schedlab.workloads.batsim_file import BatsimWorkload, batsim_text, job_limits, read_batsim
 
+DECISION_SCHEDULER = "schedlab.studies.hetero.simulator.decision_scheduler:DecisionScheduler"  # needs PyBatsim
 NO_LIMITS = {"max_time": 1.0, "max_core": 1.0, "max_mem": 1.0, "max_mem_bw": 1.0}  # of observations, where nobody looks
 
 
@@ -131,7 +130,8 @@ class HeteroProblem:
         else:
             system = DecisionSystem(self.cluster.hierarchy, self.jobs(unit).limits, settings, seed)
             with open_backend("batsim", inputs, binary=self.scenario.batsim) as backend:
-                run_pybatsim(backend, DecisionScheduler(system, lambda state: _action(policy, state)))
+                scheduler = load_object(DECISION_SCHEDULER)(system, lambda state: _action(policy, state))
+                run_pybatsim(backend, scheduler)
         made = outcome(inputs.prefix, self.scenario.bounded_slowdown_threshold, self.scenario.energy, system)
         if settings.actions > 1:
             details = {**made.details, "decisions": decisions_table(system, settings.names)}
@@ -175,59 +175,3 @@ def _quiet() -> Iterator[None]:
 def _action(policy: Any, system: DecisionSystem) -> int:
     """Ask a policy; a fixed pair needs to see nothing."""
     return 0 if isinstance(policy, PairRule) else int(policy.act(system.observe(), system.masks()))
-
-
-class DecisionScheduler(BatsimScheduler):
-    """Collects a message's events, gives them to the decision system, asks `decide` for actions where due."""
-
-    def __init__(self, system: DecisionSystem, decide: Callable[[DecisionSystem], int]) -> None:
-        super().__init__({})
-        self.system, self._decide = system, decide
-        self._heard: list[dict[str, Any]] = []
-
-    def onSimulationBegins(self) -> None:
-        """Learn hosts and profiles."""
-        machines = self.bs.machines["compute"]
-        self._hear("SIMULATION_BEGINS", {"profiles": self.bs.profiles, "compute_resources": machines})
-
-    def onJobSubmission(self, job: Job) -> None:
-        """Note a job; the decision system sees the profiles that PyBatsim keeps."""
-        self._hear("JOB_SUBMITTED", {"job_id": job.id, "job": job.json_dict})
-
-    def onJobCompletion(self, job: Job) -> None:
-        """Note the end of a job."""
-        self._hear("JOB_COMPLETED", {"job_id": job.id})
-
-    def onNoMoreJobsInWorkloads(self) -> None:
-        """Note that no job will come any more."""
-        self._hear("NOTIFY", {"type": "no_more_static_job_to_submit"})
-
-    def onMachinePStateChanged(self, nodeid: Any, pstate: Any) -> None:
-        """Nothing to note: the model asked for it."""
-
-    def onSimulationEnds(self) -> None:
-        """Note the end, which completes the last reward."""
-        self._hear("SIMULATION_ENDS", {})
-
-    def onNoMoreEvents(self) -> None:
-        """Decide."""
-        self.system.take({"now": self.bs.time(), "events": self._heard})
-        self._heard = []
-        while self.system.due:
-            self.system.act(self._decide(self.system))
-        orders = self.system.orders()
-        if orders.reject:
-            self.bs.reject_jobs([self.bs.jobs[job] for job in orders.reject])
-        for job_id, hosts in orders.start:
-            job = self.bs.jobs[job_id]
-            job.allocation = _hosts(hosts)
-            self.bs.execute_job(job)
-        for pstate, hosts in orders.pstates:
-            self.bs.set_resource_state(_hosts(hosts), pstate)
-
-    def _hear(self, kind: str, data: dict[str, Any]) -> None:
-        self._heard.append({"type": kind, "data": data})
-
-
-def _hosts(numbers: list[int]) -> ProcSet:
-    return ProcSet.from_str(intervals(numbers))

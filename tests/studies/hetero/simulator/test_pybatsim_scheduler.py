@@ -29,7 +29,7 @@ def actions(seed: int):
 )
 def test_both_doors_give_the_same_run(name, settings):
     from schedlab.batsim.backends.pybatsim_bus import run_pybatsim
-    from schedlab.studies.hetero.problem import DecisionScheduler
+    from schedlab.studies.hetero.simulator.decision_scheduler import DecisionScheduler
 
     where = cluster(name)
     alone = episode([job | {"mem": min(job["mem"], 900)} for job in JOBS], where, seed=7, **settings)

@@ -1,0 +1,67 @@
+"""The decision system as a scheduler of PyBatsim, which a real Batsim asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from batsim.batsim import BatsimScheduler, Job
+from procset import ProcSet
+
+from schedlab.studies.hetero.simulator.decisions import DecisionSystem, intervals
+
+
+class DecisionScheduler(BatsimScheduler):
+    """Collects a message's events, gives them to the decision system, asks `decide` for actions where due."""
+
+    def __init__(self, system: DecisionSystem, decide: Callable[[DecisionSystem], int]) -> None:
+        super().__init__({})
+        self.system, self._decide = system, decide
+        self._heard: list[dict[str, Any]] = []
+
+    def onSimulationBegins(self) -> None:
+        """Learn hosts and profiles."""
+        machines = self.bs.machines["compute"]
+        self._hear("SIMULATION_BEGINS", {"profiles": self.bs.profiles, "compute_resources": machines})
+
+    def onJobSubmission(self, job: Job) -> None:
+        """Note a job; the decision system sees the profiles that PyBatsim keeps."""
+        self._hear("JOB_SUBMITTED", {"job_id": job.id, "job": job.json_dict})
+
+    def onJobCompletion(self, job: Job) -> None:
+        """Note the end of a job."""
+        self._hear("JOB_COMPLETED", {"job_id": job.id})
+
+    def onNoMoreJobsInWorkloads(self) -> None:
+        """Note that no job will come any more."""
+        self._hear("NOTIFY", {"type": "no_more_static_job_to_submit"})
+
+    def onMachinePStateChanged(self, nodeid: Any, pstate: Any) -> None:
+        """Nothing to note: the model asked for it."""
+
+    def onSimulationEnds(self) -> None:
+        """Note the end, which completes the last reward."""
+        self._hear("SIMULATION_ENDS", {})
+
+    def onNoMoreEvents(self) -> None:
+        """Decide."""
+        self.system.take({"now": self.bs.time(), "events": self._heard})
+        self._heard = []
+        while self.system.due:
+            self.system.act(self._decide(self.system))
+        orders = self.system.orders()
+        if orders.reject:
+            self.bs.reject_jobs([self.bs.jobs[job] for job in orders.reject])
+        for job_id, hosts in orders.start:
+            job = self.bs.jobs[job_id]
+            job.allocation = _hosts(hosts)
+            self.bs.execute_job(job)
+        for pstate, hosts in orders.pstates:
+            self.bs.set_resource_state(_hosts(hosts), pstate)
+
+    def _hear(self, kind: str, data: dict[str, Any]) -> None:
+        self._heard.append({"type": kind, "data": data})
+
+
+def _hosts(numbers: list[int]) -> ProcSet:
+    return ProcSet.from_str(intervals(numbers))
