@@ -22,6 +22,7 @@ def add_commands(commands: Subcommands) -> None:
     parser.add_argument("--compat", action="store_true", help="as the published program computes it, defects included")
     parser.set_defaults(run="schedlab.studies.cloud.slamorl.case_files:print_answer")
     _add_fit(commands)
+    _add_plan(commands)
     _add_sweep(commands)
     _add_optimize(commands)
 
@@ -40,6 +41,29 @@ def _add_fit(commands: Subcommands) -> None:
     form.add_argument("--json", action="store_true", help="one JSON document (default)")
     form.add_argument("--text", action="store_true", help="lines of text with units instead")
     parser.set_defaults(run=partial(_on_one_thread, "schedlab.studies.cloud.model.fit_report:run_fit"))
+
+
+def _add_plan(commands: Subcommands) -> None:
+    about = "choose the allocation for a training job from its logs: the cheapest that meets the limits"
+    parser = commands.add_parser("plan", help=about, description=about)
+    add = parser.add_argument
+    add("logs", type=Path, nargs="+", metavar="LOG.csv", help="training logs of the job on some allocations")
+    add("--deadline", type=_duration, metavar="SECONDS", help="longest training time, s; or as 90m, 1.5h")
+    add("--budget", type=float, metavar="DOLLARS", help="highest cost; without a deadline the fastest within it")
+    add("--limits", type=Path, metavar="FILE", help="limits in YAML or JSON, as time_max, throughput_min")
+    what = "probability with which limits on time and cost are to hold (default: 0.9)"
+    add("--probability", type=float, default=0.9, metavar="P", help=what)
+    what = "what there is (default: as many GPUs and cores as in the logs)"
+    add("--max", type=_amounts, metavar="GPUS,CORES,GB", help=what)
+    what = "prices of a GPU, a core and a GB, $/h (default: 2.5,0.1,0.02)"
+    add("--prices", type=_amounts, metavar="GPU,CORE,GB", help=what)
+    add("--epochs", type=int, metavar="N", help="length of the training (default: as in the logs)")
+    add("--batch_size", type=int, metavar="N", help="batch size in total (default: as in the logs)")
+    add("--gpus-per-node", type=int, default=4, metavar="G", help="GPUs of a node (default: 4)")
+    add("--seed", type=int, default=0, help="of the resamples that probabilities are counted in (default: 0)")
+    add("--picture", type=Path, metavar="FILE.png", help="also draw time and cost of all allocations")
+    add("--json", action="store_true", help="one JSON document instead of a table")
+    parser.set_defaults(run=partial(_on_one_thread, "schedlab.studies.cloud.optimize.plan:run"))
 
 
 def _add_sweep(commands: Subcommands) -> None:
@@ -100,6 +124,20 @@ def _numbers(text: str) -> list[int]:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is no list of whole numbers, as in 1,2,4") from None
+
+
+def _duration(text: str) -> float:
+    return load_object("schedlab.studies.cloud.optimize.plan:seconds_of")(text)
+
+
+def _amounts(text: str) -> tuple[float, ...]:
+    try:
+        found = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        found = ()
+    if len(found) != 3 or not all(0 <= value < 1e9 for value in found):
+        raise argparse.ArgumentTypeError(f"'{text}' is no list of three amounts, as in 8,64,256")
+    return found
 
 
 def _on_one_thread(function: str, arguments: argparse.Namespace) -> int:

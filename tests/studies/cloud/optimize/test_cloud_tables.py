@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from schedlab.studies.cloud.model.allocation import Allocation
-from schedlab.studies.cloud.optimize.tables import allocation_changes, undominated
+from schedlab.studies.cloud.model.plan import undominated
+from schedlab.studies.cloud.optimize.tables import allocation_changes
 
 
 def test_what_was_done_is_told_of_allocations():

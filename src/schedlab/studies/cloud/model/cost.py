@@ -20,6 +20,11 @@ def percent(change: float, base: float) -> float:
     return change / (base if base > 0 else OF_NOTHING) * 100
 
 
+def money(value: float) -> str:
+    """Return an amount in dollars, with as many digits as a small one needs."""
+    return f"${value:.{2 if value >= 1 else 3 if value >= 0.1 else 5}f}"
+
+
 class ResourceCostCalculator:
     """Compares allocations at prices in $/h of a GPU, a core, a GB. Raises UserErrors for negative prices."""
 

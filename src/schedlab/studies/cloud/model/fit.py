@@ -56,8 +56,9 @@ class LeftOut:
 
 def fit(rows: pd.DataFrame) -> Fit:
     """Fit the model to rows of logs.read_step_times (columns nodes, gpus, batch, step_time, sync_time). Raises
-    UserError without rows. Where what is told of synchronisation leaves the step time far off (CONTRADICTED), as the
-    utilisation that a probe reports may, the step time is fitted alone, by its absolute error, if that is nearer.
+    UserError without rows. Where the synchronisation that the rows report leaves the step time far off (CONTRADICTED),
+    as the utilisation that a probe reports may, the step time is fitted alone, by its absolute error, if that is
+    nearer.
     """
     if not len(rows):
         raise UserError("no row with a GPU", where="step times", expected="at least one measured step on a GPU")
@@ -69,15 +70,21 @@ def fit(rows: pd.DataFrame) -> Fit:
     return found
 
 
-def _fitted(data: _Data, rows: pd.DataFrame) -> Fit:
-    """The best of the fits from all starts."""
+def fit_again(rows: pd.DataFrame, near: Fit) -> StepParameters:
+    """Return the parameters for other step times of the same settings, searched from those of an earlier fit alone."""
+    data = _Data(rows.assign(sync_time=np.nan) if near.alone else rows, absolute=near.alone)
+    return _fitted(data, rows, [np.array(list(near.parameters.values().values()))]).parameters
+
+
+def _fitted(data: _Data, rows: pd.DataFrame, starts: list[np.ndarray] | None = None) -> Fit:
+    """The best of the fits from some starts, by default factors of the first guess."""
     from scipy.optimize import minimize
 
     bounds, first = data.bounds(), data.first_guess()
+    usual = [np.array([*first[:2], *(value * factor for value in first[2:]), overlap]) for factor, overlap in STARTS]
+    low, high = np.array(bounds).T
     best: Any = None
-    for factor, overlap in STARTS:
-        start = np.array([*first[:2], *(value * factor for value in first[2:]), overlap])
-        low, high = np.array(bounds).T
+    for start in starts or usual:
         found = minimize(
             data.loss,
             np.log(np.clip(start, low, high)),

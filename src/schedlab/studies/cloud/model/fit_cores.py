@@ -8,6 +8,7 @@ all three are free. Source: specification of the study cloud, B1 and B3 ("vary c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,9 +73,9 @@ def iteration_time(step: StepParameters, core_seconds: float, rows: pd.DataFrame
     return (on_gpu**OVERLAP + on_cores**OVERLAP) ** (1.0 / OVERLAP)
 
 
-def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None) -> CoreFit:
+def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None, shares: Sequence[float] = STARTS) -> CoreFit:
     """Fit the work of a core on a sample; without `step`, to rows without GPUs, also the part that cores do not speed
-    up. Raises UserError without rows.
+    up. shares: starts of the search (STARTS). Raises UserError without rows.
     """
     from scipy.optimize import minimize
 
@@ -97,7 +98,7 @@ def fit_cores(rows: pd.DataFrame, step: StepParameters | None = None) -> CoreFit
     each = float((measured / rows["batch"]).min())
     cores = float(rows["cores"].mean()) ** CORE_EXPONENT
     best: Any = None
-    for share in STARTS:
+    for share in shares:
         start = np.log([each * share * cores, max(LEAST, 0.1 * measured.min()), each * (1 - share)][: 1 if step else 3])
         bounds = np.log([(LEAST, MOST)] * len(start))
         found = minimize(loss, start, method="L-BFGS-B", bounds=bounds)

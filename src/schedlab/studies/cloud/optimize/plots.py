@@ -15,9 +15,9 @@ from schedlab.config.settings import ThemeSettings
 from schedlab.figures.save import save_as
 from schedlab.figures.theme import INK, MUTED, applied, colour, new_figure
 from schedlab.studies.cloud.live.model import constant_totals
+from schedlab.studies.cloud.model.cost import money
+from schedlab.studies.cloud.model.plan import undominated
 from schedlab.studies.cloud.optimize.flow import Optimization, optimized_values
-from schedlab.studies.cloud.optimize.report import money
-from schedlab.studies.cloud.optimize.tables import undominated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

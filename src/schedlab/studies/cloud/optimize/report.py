@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.figures.html import render
 from schedlab.studies.cloud.model.allocation import Allocation, held_in
-from schedlab.studies.cloud.model.cost import check_batch, diagnose_idle_gpus
+from schedlab.studies.cloud.model.cost import check_batch, diagnose_idle_gpus, money
 from schedlab.studies.cloud.model.fit_cores import CoreFit
 from schedlab.studies.cloud.optimize.flow import Optimization, optimized_values, percent_change
 from schedlab.studies.cloud.optimize.recommend import COMPARED, baseline_row, best_constants, by_model, recommendations
@@ -201,11 +201,6 @@ def idle_text(values: Mapping[str, Any]) -> Iterator[str]:
 def change(value: float | None) -> str:
     """Return a percentage with its sign, or that there is none."""
     return "no base" if value is None else f"{value:+.1f} %"
-
-
-def money(value: float) -> str:
-    """Return an amount in dollars, with as many digits as a small one needs."""
-    return f"${value:.2f}" if value >= 1 else f"${value:.5f}"
 
 
 def report_text(values: Mapping[str, Any]) -> str:

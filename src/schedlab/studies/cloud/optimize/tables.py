@@ -18,6 +18,7 @@ from schedlab.studies.cloud.live.learn import EpisodeStep
 from schedlab.studies.cloud.live.model import constant_objectives, constant_totals
 from schedlab.studies.cloud.model.allocation import Allocation, held_in, whole
 from schedlab.studies.cloud.model.logs import read_table
+from schedlab.studies.cloud.model.plan import undominated
 from schedlab.studies.cloud.optimize.flow import optimized_values, percent_change
 from schedlab.studies.cloud.optimize.report import verdicts
 from schedlab.studies.cloud.replay.env import weights_of
@@ -100,18 +101,6 @@ def pareto_table(replay: Replay, preference: str) -> pd.DataFrame:
         best_for = " ".join(name for name, chosen in best.items() if chosen == number)
         rows.append((0, 0, 0, best_for, cost[number], time[number], int(gpus), int(cores), whole(memory)))
     return pd.DataFrame(rows, columns=[*KEY, "preference", "estimated_cost", "estimated_time", *Allocation._fields])
-
-
-def undominated(time: np.ndarray, cost: np.ndarray) -> list[int]:
-    """Return the numbers of the finite points that no other point dominates, fastest first."""
-    order = np.lexsort((cost, time))
-    found: list[int] = []
-    least = np.inf
-    for number in order:
-        if np.isfinite(time[number]) and cost[number] < least:
-            least = cost[number]
-            found.append(int(number))
-    return found
 
 
 def metrics_row(outcome: Optimization, now: str) -> dict[str, Any]:

@@ -1,0 +1,225 @@
+"""`schedlab cloud plan`: what is chosen from logs of a job whose times are known everywhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from schedlab.cli.main import main
+from schedlab.config.errors import UserError
+from schedlab.studies.cloud.model.allocation import ResourceConfig
+from schedlab.studies.cloud.model.fit_cores import iteration_time
+from schedlab.studies.cloud.model.logs import check_training_log
+from schedlab.studies.cloud.model.plan import Forecast, Measured, forecast, job_of
+from schedlab.studies.cloud.model.step_time import StepParameters
+from schedlab.studies.cloud.optimize.plan import Plan, plan, seconds_of
+from schedlab.studies.cloud.optimize.settings import LimitSettings
+
+STEP, WORK = StepParameters(0.01, 1e-3, 0.1, 1e-2, 0.02, 3e-3, 2.0), 2e-3
+EPOCHS, SAMPLES, BATCH = 20, 50_000, 64  # samples of a batch on each GPU
+GRID = tuple((gpus, cores) for gpus in (1, 2, 4, 8) for cores in (2, 4, 8, 16, 32))
+LIMITS = ResourceConfig(gpu_count_max=8, cpu_count_max=32, memory_max=64, memory_min=1)
+
+
+def epoch_seconds(gpus, cores, step: StepParameters = STEP, work: float = WORK) -> np.ndarray:
+    """s of an epoch by the true model."""
+    gpus = np.asarray(gpus, float)
+    at = pd.DataFrame({"nodes": 1, "gpus": gpus.astype(int), "cores": cores, "batch": gpus * BATCH})
+    return SAMPLES / (gpus * BATCH) * iteration_time(step, work, at)
+
+
+def training_log(noise: float = 0.0, seed: int = 0, grid=GRID, **columns) -> pd.DataFrame:
+    """Three epochs on each allocation; the first of each takes 5 s longer."""
+    rng, rows = np.random.default_rng(seed), []
+    for number, (gpus, cores) in enumerate(grid):
+        for epoch in range(3):
+            took = float(epoch_seconds([gpus], [cores])[0]) * float(np.exp(noise * rng.standard_normal()))
+            took += 5.0 * (epoch == 0)
+            held = {"gpu_count": gpus, "cpu_count": cores, "batch_size": gpus * BATCH, "sample": number}
+            row = {"epoch": epoch + 1, "total_epochs": EPOCHS, "model_name": "net", "data_count": SAMPLES, **held}
+            rows.append(
+                {**row, "epoch_time": took, "throughput": SAMPLES / took, "memory_used_gb": 9.0 + gpus / 8, **columns}
+            )
+    return pd.DataFrame(rows)
+
+
+def measured(**given) -> Measured:
+    return job_of(check_training_log(training_log(**given), Path("log.csv")), "log.csv", 8)
+
+
+@pytest.fixture(scope="module")
+def exact() -> Forecast:
+    return forecast(measured(), LIMITS, resamples=20)
+
+
+def chosen(found: Plan) -> int:
+    assert found.chosen is not None
+    return found.chosen
+
+
+def test_a_job_is_what_its_log_says():
+    job = measured().job
+    assert (job.model, job.epochs, job.samples, job.batch, job.per_gpu) == ("net", EPOCHS, SAMPLES, BATCH, True)
+    assert job.start == pytest.approx(5.0) and job.memory == 10.0 and job.cores_per_gpu is None
+
+
+def test_times_and_costs_are_those_of_the_job(exact):
+    gpus, cores, memory = exact.allocations.T
+    time = 5.0 + EPOCHS * epoch_seconds(gpus, cores)
+    assert set(memory) == {12.0}  # a fifth above the largest use
+    assert exact.time == pytest.approx(time, rel=0.05)
+    assert exact.cost == pytest.approx(exact.time / 3600 * (2.5 * gpus + 0.1 * cores + 0.02 * memory))
+    assert len(exact.time) == 8 * 32 and exact.measured.sum() == len(GRID)
+
+
+@pytest.mark.parametrize(
+    ("limits", "sought"),
+    [
+        ({"time_max": 600.0}, "cost"),
+        ({"cost_max": 1.1}, "time"),
+        ({"time_max": 500.0, "cost_max": 2.0}, "cost"),
+        ({}, "cost"),
+    ],
+)
+def test_the_plan_is_the_best_that_meets_the_limits(exact, limits, sought):
+    found = plan(exact, LimitSettings(**limits), probability=0.5)
+    meets = (exact.time <= limits.get("time_max", np.inf)) & (exact.cost <= limits.get("cost_max", np.inf))
+    values = np.where(meets & (found.likely >= 0.5), getattr(exact, sought), np.inf)
+    assert np.isfinite(values).any() and getattr(exact, sought)[chosen(found)] == values.min()
+    assert found.likely[chosen(found)] >= 0.5
+
+
+def test_the_front_is_not_dominated_and_ends_at_the_fastest_and_the_cheapest(exact):
+    found = plan(exact, LimitSettings())
+    time, cost = exact.time[found.front], exact.cost[found.front]
+    assert (np.diff(time) > 0).all() and (np.diff(cost) < 0).all()
+    assert found.front[0] == found.fastest and found.front[-1] == found.cheapest
+    beaten = (exact.time[:, None] >= time) & (exact.cost[:, None] >= cost)
+    assert beaten.any(axis=1).all()
+
+
+def test_limits_on_throughput_memory_and_use_hold(exact):
+    found = plan(exact, LimitSettings(throughput_min=5000.0, gpu_util_min=60.0, cpu_util_min=50.0))
+    number = chosen(found)
+    assert EPOCHS * SAMPLES / (exact.time[number] - 5.0) >= 5000.0
+    assert exact.gpu_util[number] >= 0.6 and exact.cpu_util[number] >= 0.5
+    assert plan(exact, LimitSettings(memory_max=11.0)).chosen is None
+
+
+def test_intervals_hold_the_time_of_a_coming_run_as_often_as_they_say():
+    inside = []
+    for seed in range(8):
+        found = forecast(measured(noise=0.05, seed=seed), LIMITS, seed, resamples=60)
+        gpus, cores, _ = found.allocations.T
+        ahead = np.exp(np.random.default_rng(seed).normal(0.0, 0.05 / EPOCHS**0.5, len(gpus)))
+        low, high = np.quantile(found.times, (0.05, 0.95), axis=0)
+        time = found.job.start + EPOCHS * epoch_seconds(gpus, cores) * ahead
+        inside.append(((low <= time) & (time <= high)).mean())
+    assert 0.75 <= np.mean(inside) <= 0.99  # nominal 0.9; the allocations of a seed share their errors
+
+
+def test_a_surer_plan_costs_no_less():
+    found = forecast(measured(noise=0.1, seed=3), LIMITS, resamples=100)
+    means = []
+    for probability in (0.5, 0.9, 0.99):
+        plans = [plan(found, LimitSettings(time_max=limit), probability) for limit in (220.0, 230.0, 240.0, 260.0)]
+        means.append(np.mean([found.cost[chosen(each)] for each in plans]))
+    assert means == sorted(means) and means[0] < means[-1]
+
+
+def test_what_is_measured_next_is_unmeasured_and_a_rival(exact):
+    noisy = forecast(measured(noise=0.1, seed=1, grid=((1, 2), (1, 8), (2, 8), (4, 32), (8, 32))), LIMITS, resamples=50)
+    found = plan(noisy, LimitSettings(time_max=1500.0))
+    assert found.next_one is not None and not noisy.measured[found.next_one]
+    assert plan(exact, LimitSettings()).next_one is None  # nothing to learn where every resample says the same
+
+
+def test_cores_that_vary_with_the_gpus_alone_are_not_free():
+    job = measured(grid=((1, 8), (2, 16), (4, 32))).job
+    assert job.cores_per_gpu == 8
+    found = forecast(measured(grid=((1, 8), (2, 16), (4, 32))), LIMITS, resamples=5)
+    assert sorted(map(tuple, found.allocations[:, :2])) == [(1, 8), (2, 16), (3, 24), (4, 32)]
+    assert not found.determined
+    with pytest.raises(UserError) as error:
+        plan(found, LimitSettings(cpu_util_min=10.0))
+    assert "cpu_util_min" in error.value.where
+
+
+def test_a_job_on_cores_alone_is_planned_without_gpus():
+    log = training_log(grid=((1, 2), (1, 4), (1, 8), (1, 16))).assign(gpu_count=0)
+    found = forecast(
+        job_of(check_training_log(log, Path("x")), "x", 8),
+        LIMITS.model_copy(update={"gpu_count_max": 0, "gpu_count_min": 0}),
+        resamples=5,
+    )
+    assert set(found.allocations[:, 0]) == {0.0} and len(found.time) == 32
+
+
+@pytest.fixture
+def log(tmp_path) -> Path:
+    training_log(noise=0.01).to_csv(tmp_path / "log.csv", index=False)
+    return tmp_path / "log.csv"
+
+
+def answer(capsys, *words: object) -> tuple[int, dict]:
+    status = main(["cloud", "plan", *map(str, words), "--json"])
+    return status, json.loads(capsys.readouterr().out)
+
+
+def test_the_command_prints_one_document_and_the_same_again(log, capsys, tmp_path):
+    status, found = answer(capsys, log, "--deadline", "600", "--max", "4,16,64")
+    assert status == 0 and found["feasible"] and found["reason"] is None
+    keys = {"gpus", "cpu_cores", "memory_gb", "batch_size", "time_s", "cost", "probability"}
+    for row in (found["plan"], found["fastest"], found["cheapest"], *found["front"]):
+        assert keys <= set(row) and row["gpus"] <= 4 and row["cpu_cores"] <= 16
+    assert found["plan"]["time_s"] <= 600 and found["plan"]["probability"] >= 0.9
+    assert found["plan"]["batch_size"] == BATCH * found["plan"]["gpus"]
+    assert (status, found) == answer(capsys, log, "--deadline", "10m", "--max", "4,16,64")
+    limits = tmp_path / "limits.yaml"
+    limits.write_text("time_max: 600\n")
+    assert (status, found) == answer(capsys, log, "--limits", limits, "--max", "4,16,64")
+
+
+def test_limits_that_nothing_meets_end_with_the_fastest_and_the_cheapest(log, capsys):
+    status, found = answer(capsys, log, "--deadline", "10", "--budget", "0.01")
+    assert status == 1 and not found["feasible"] and found["plan"] is None
+    assert found["reason"] and found["fastest"]["time_s"] > 10 and found["cheapest"]["cost"] > 0.01
+
+
+def test_the_table_and_the_picture(log, capsys, tmp_path):
+    assert main(["cloud", "plan", str(log), "--budget", "2", "--picture", str(tmp_path / "plan.png")]) == 0
+    assert "plan" in capsys.readouterr().out
+    assert (tmp_path / "plan.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("words", "where"),
+    [
+        (["--probability", "0"], "--probability"),
+        (["--max", "0,1,1"], "--max"),
+        (["--max", "8,32,4"], "--max"),
+        (["--budget", "-1"], "--budget"),
+        (["--epochs", "0"], "--epochs"),
+        (["--picture", "plan.bmp"], "--picture"),
+    ],
+)
+def test_wrong_options_are_named(log, words, where, capsys):
+    assert main(["cloud", "plan", str(log), *words]) == 2
+    assert where in capsys.readouterr().err
+
+
+def test_logs_of_two_models_are_refused(log, tmp_path, capsys):
+    training_log().assign(model_name="other").to_csv(tmp_path / "other.csv", index=False)
+    assert main(["cloud", "plan", str(log), str(tmp_path / "other.csv")]) == 2
+    assert "other" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90.0), ("90s", 90.0), ("1.5h", 5400.0), ("2d", 172800.0), ("3M", 180.0)]
+)
+def test_durations(text, seconds):
+    assert seconds_of(text) == seconds
