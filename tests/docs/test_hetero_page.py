@@ -1,4 +1,4 @@
-"""The examples of docs/studies/hetero.md work as printed: platform, workload, scenario, a user's scheduler."""
+"""The examples of docs/reference/hetero_scenarios.md work: platform, workload, scenario, a user's scheduler."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def test_the_examples_are_valid_and_the_own_scheduler_is_scored(repository, tmp_
     shutil.copy(SHIPPED / "scenario/hetero/_decisions.yaml", conf / "scenario/hetero")
     shutil.copytree(SHIPPED / "learner/hetero", conf / "learner/hetero")
     blocks = re.findall(
-        r"```(?:yaml|python)\n(# (\S+)\n.*?)```", (repository / "docs/studies/hetero.md").read_text(), flags=re.S
+        r"```(?:yaml|python)\n(# (\S+)\n.*?)```",
+        (repository / "docs/reference/hetero_scenarios.md").read_text(),
+        flags=re.S,
     )
     assert blocks
     for text, name in blocks:
