@@ -15,8 +15,10 @@ SEED ?= 0
 PROCESSES ?= 1
 READER ?=
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt Makefile pyproject.toml | sha256sum | cut -c1-16)
+DOCS_STAMP := $(VENV)/.docs-$(shell cat requirements.txt requirements-docs.txt | sha256sum | cut -c1-16)
+export NO_MKDOCS_2_WARNING := 1
 .DEFAULT_GOAL := figures
-.PHONY: setup figures report test test-all lint check fuzz faults mutants verify bench clean
+.PHONY: setup setup-docs figures report test test-all lint check docs docs-version fuzz faults mutants verify bench clean
 
 setup: $(STAMP)
 
@@ -52,6 +54,21 @@ test-all: setup
 lint: setup
 	source $(BIN)/activate && ruff check . && ruff format --check . && snakefmt --check Snakefile workflow/rules && snakemake --lint && mypy
 
+# The site of the documentation, in site/: open site/index.html. Needs no network once its packages are installed.
+docs: setup-docs
+	source $(BIN)/activate && mkdocs build --strict
+
+# The site of this version, as one commit on the branch gh-pages, beside those of other versions
+docs-version: setup-docs
+	source $(BIN)/activate && mike deploy --update-aliases "$$(python -c 'import schedlab; print(schedlab.__version__)')" latest && mike set-default latest
+
+setup-docs: $(DOCS_STAMP)
+
+$(DOCS_STAMP): | setup
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.txt --requirement requirements-docs.txt
+	rm -f $(VENV)/.docs-*
+	touch $@
+
 check: setup
 	source $(BIN)/activate && schedlab check
 
@@ -76,4 +93,4 @@ bench: setup
 	source $(BIN)/activate && python benchmarks/suite.py $(if $(QUICK),--quick)
 
 clean:
-	rm -rf results/smoke results/small plots/smoke plots/small .schedlab .snakemake
+	rm -rf site results/smoke results/small plots/smoke plots/small .schedlab .snakemake

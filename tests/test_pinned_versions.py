@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import yaml
@@ -18,6 +19,22 @@ def test_conda_and_pip_name_the_same_versions(repository: Path) -> None:
     assert all(PIN.fullmatch(pin) for pin in pins), "versions only: no hosts, no local builds, no hashes"
     assert "pip install --no-deps pybatsim==3.2.1" in (repository / "environment.yaml").read_text()
     assert "--no-deps pybatsim==3.2.1" in (repository / "Makefile").read_text()
+
+
+def test_what_the_site_needs_beside_the_rest_is_pinned_too(repository: Path) -> None:
+    pins = (repository / "requirements-docs.txt").read_text().split()
+    assert pins and all(PIN.fullmatch(pin) for pin in pins)
+    names, others = (
+        {name_of(pin) for pin in (repository / file).read_text().split()}
+        for file in ("requirements-docs.txt", "requirements.txt")
+    )
+    assert len(names) == len(pins) and not names & others
+    wanted = tomllib.loads((repository / "pyproject.toml").read_text())["project"]["optional-dependencies"]["docs"]
+    assert {name_of(name) for name in wanted} <= names
+
+
+def name_of(pin: str) -> str:
+    return re.sub(r"[-_.]+", "-", pin.partition("==")[0]).lower()
 
 
 def test_the_images_are_built_by_the_steps_of_the_makefile(repository: Path) -> None:

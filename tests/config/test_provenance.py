@@ -124,6 +124,22 @@ def test_packages_that_are_needed_by_others_are_told_as_the_requirements_pin_the
     }
 
 
+def test_packages_of_tools_of_other_systems_and_of_extras_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {
+        "schedlab": ["numpy", 'site-maker; extra == "docs"', "linter>=2; extra == 'dev'", 'torch; extra == "learn"'],
+        "numpy": [
+            'colorama; platform_system == "Windows"',
+            'threads; sys_platform != "win32"',
+            "plots; extra == 'all'",
+        ],
+        "torch": ['greenlet; platform_machine == "x86_64" or platform_machine == "win32"'],
+    }
+    monkeypatch.setattr(provenance.metadata, "requires", lambda name: asked.get(name))
+    monkeypatch.setattr(provenance.metadata, "version", lambda _name: "1.0")
+    found = provenance.package_versions.__wrapped__()
+    assert list(found) == ["greenlet", "numpy", "threads", "torch"]
+
+
 def test_the_origin_of_a_job_names_what_it_read_and_made(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     files = {

@@ -24,6 +24,9 @@ from schedlab.config.runtime.code import Code
 from schedlab.config.runtime.instructions import PINS
 from schedlab.config.runtime.parts import MADE_BY, configuration_hash, read_part
 
+# A package that another one asks for with an extra, or on Windows alone.
+OPTIONAL = r"""extra\s*==|;\s*(platform_system|sys_platform|os_name)\s*==\s*["'](Windows|win32|nt)["']$"""
+
 PLANNED_SOURCE = ".schedlab/source"  # the hash of all sources when the parts were frozen
 
 # Files and folders of a checkout that decide results.
@@ -262,7 +265,7 @@ def package_versions() -> dict[str, str]:
     These are what requirements.txt pins, without what only work on the code itself needs; no result depends on that.
     """
     versions: dict[str, str] = {}
-    open_names = _required("schedlab", without=r"""extra\s*==\s*["']dev["']""")
+    open_names = _required("schedlab", without=r"""extra\s*==\s*["'](dev|docs)["']""")
     while open_names:
         name = open_names.pop()
         if name in versions or name == "schedlab":
@@ -271,7 +274,7 @@ def package_versions() -> dict[str, str]:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:  # an extra that is not there, or meant for another system
             continue
-        open_names |= _required(name, without=r"extra\s*==")
+        open_names |= _required(name, without=OPTIONAL)
     return dict(sorted(versions.items()))
 
 
