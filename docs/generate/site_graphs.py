@@ -53,7 +53,7 @@ def picture(text: str, *, upwards: bool) -> str:
         arrow.view = _Line()
     for part in Graph(list(boxes.values()), arrows).C:
         layout = SugiyamaLayout(part)
-        layout.xspace, layout.yspace = COLUMNS, LAYERS
+        layout.xspace, layout.yspace, layout.dw = COLUMNS, LAYERS, 1
         layout.init_all(optimize=True)
         layout.draw(10)
     drawn = [vertex.view for vertex in boxes.values()]

@@ -25,4 +25,5 @@ def test_every_page_is_in_the_menu_once(repository: Path) -> None:
     named = list(pages_of(yaml.load((repository / "mkdocs.yml").read_text(), yaml.BaseLoader)["nav"]))
     docs = repository / "docs"
     written = {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")}
-    assert sorted(named) == sorted(written - NOT_ON_THE_SITE), "add the page to nav: in mkdocs.yml"
+    assert sorted(written - NOT_ON_THE_SITE - set(named)) == [], "add these to nav: in mkdocs.yml"
+    assert sorted(set(named) - written) == [] and len(set(named)) == len(named)
