@@ -22,7 +22,7 @@ def scores_of(checkout: Path, study: str, scenario: str, *names: str) -> pd.Data
 
 def test_another_load_of_ramp(repository: Path, tmp_path: Path) -> None:
     checkout = checkout_with(repository, tmp_path, "ramp")
-    page = Page(repository / "docs/studies/ramp.md")
+    page = Page(repository / "docs/reference/ramp_model.md")
     page.commands = [command for command in page.commands if "interarrival_900" in command[-1]]
     page.follow(checkout)
     scores = scores_of(checkout, "ramp", "interarrival_900", "rules")

@@ -17,14 +17,14 @@ from ramp_traced_graphs import line  # isort: skip  (page_parts adds its folder)
 
 
 def test_the_programs_of_the_page_run(repository: Path, monkeypatch, capsys) -> None:
-    programs = blocks((repository / "docs/studies/ramp.md").read_text(), "python")
+    programs = blocks((repository / "docs/reference/ramp_model.md").read_text(), "python")
     monkeypatch.chdir(repository)
     names: dict = {}
     for program in programs[:2]:
-        exec(compile(program, "docs/studies/ramp.md", "exec"), names)
+        exec(compile(program, "docs/reference/ramp_model.md", "exec"), names)
     assert 0 <= float(capsys.readouterr().out) <= 1
     assert names["reward"] in (-1.0, 1.0)
-    exec(compile(programs[2], "docs/studies/ramp.md", "exec"), names)  # goes on from the one before
+    exec(compile(programs[2], "docs/reference/ramp_model.md", "exec"), names)  # goes on from the one before
     cluster = names["simulation"].cluster
     accepted = [*(done.running for done in cluster.record.completed), *cluster.running]
     assert {running.plan.split.max_degree for running in accepted} == {4}

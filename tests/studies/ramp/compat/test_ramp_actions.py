@@ -146,7 +146,7 @@ def test_actions_that_cannot_be_are_refused(change, named):
 
 
 def test_deps_may_be_scheduled_under_none_whatever_channel_they_take():
-    """So does the example of docs/studies/ramp.md, whose priorities do not differ."""
+    """So does the example of docs/reference/ramp_model.md, whose priorities do not differ."""
     cluster, _, action = planned()
     listed = DepSchedule({None: {0: dict.fromkeys(action.dep_placement.channels[0], 0)}})
     cluster.step(replace(action, dep_schedule=listed).decisions(cluster))
