@@ -40,7 +40,7 @@ def here(page, tmp_path, monkeypatch) -> Path:
 
 
 @pytest.mark.slow
-def test_the_commands_work_as_printed_and_the_agent_of_the_page_learns(here, page, capsys):
+def test_the_commands_work_as_printed_and_the_agent_learns(here, page, capsys):
     commands = [line for block in re.findall(r"```console\n(.*?)```", page, flags=re.S) for line in block.splitlines()]
     assert commands
     for command in commands:
@@ -48,14 +48,10 @@ def test_the_commands_work_as_printed_and_the_agent_of_the_page_learns(here, pag
         assert program == "schedlab"
         assert main(arguments) == 0, command
         assert capsys.readouterr().out, command
-    assert {"model.pt", "undecided.pt", "action_preferences.svg", "rewards.pdf", "gantt.png", "metrics.svg"} <= set(
-        contents(here)
-    )
+    assert {"model.pt", "action_preferences.svg", "rewards.pdf", "gantt.png", "metrics.svg"} <= set(contents(here))
     rows = json.loads(Path("probs.json").read_text())
-    assert len(rows) == 700
-    for last in (rows[299], rows[699]):
-        assert sum(last[action] for action in BEST) > 0.95
-    assert sum(rows[300][action] for action in BEST) < 0.6
+    assert len(rows) == 300
+    assert sum(rows[299][action] for action in BEST) > 0.95
 
 
 def test_the_rule_of_the_page_runs(here):

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from small_launch import options, pair, run_launch, schedule, write_case
+from small_launch import LEARN, options, pair, run_launch, schedule, write_case
 
 from schedlab.cli.main import main
 from schedlab.platforms.generate import find_hierarchy
@@ -157,16 +157,30 @@ def test_the_published_options_run_on_a_trace_of_that_name(published, tmp_path, 
         assert schedule()["nb_jobs_success"] == 50
 
 
-def test_the_first_examples_of_the_readme(tmp_path, monkeypatch):
-    """Without `type`, as the first versions had it, and with it; the platform by HDeepRM's node types."""
+CLASSIC = {"policy_pair": "shortest-high_flops"}
+README = {  # agent, env: 0.1 gave no type
+    "0.1": (CLASSIC, {"objective": "avg_utilization"}),
+    "0.2": ({"type": "CLASSIC", **CLASSIC}, {"objective": "avg_utilization"}),
+    "0.2 learning": ({**LEARN, "hidden": 128, "lr": 0.001}, {"queue_sensitivity": 0.01}),
+    "0.1 learning": ({key: value for key, value in LEARN.items() if key != "type"}, {"queue_sensitivity": 0.01}),
+}
+
+
+@pytest.mark.parametrize("example", README)
+def test_the_examples_of_the_readme(tmp_path, monkeypatch, example):
+    """A classic agent, and one that learns with all 37 actions; the platform by HDeepRM's node types."""
     monkeypatch.chdir(tmp_path)
     links = {"type": "InfiniBand QDR", "latency": "0us"}
     nodes = [{"type": "Bullx B500-0", "number": 2}, {"type": "Dell R720", "number": 1}]
     write("my_platform.json", {"clusters": [{"id": "c", "nodes": nodes, "local_links": links}], "global_links": links})
     Path("my.swf").write_text("".join(f"{n} {n} -1 -1 4 -1 -1 4 600 1024 1 1 1 1 1 1 -1 -1\n" for n in range(20)))
-    files = {"workload_file_path": "my.swf", "platform_file_path": "my_platform.json", "nb_jobs": 10000}
-    for agent in ({"policy_pair": "shortest-high_flops"}, {"type": "CLASSIC", "policy_pair": "shortest-high_flops"}):
-        values = options(agent, actions=None, objective="avg_utilization", observation=None) | files
-        write("options.json", {**values, "nb_resources": 40})
-        assert main(["hetero", "launch", "options.json"]) == 0
-        assert schedule()["nb_jobs_success"] == 20
+    agent, env = README[example]
+    values = options(agent, **({"actions": None, "observation": None} | env))
+    files = {"workload_file_path": "my.swf", "platform_file_path": "my_platform.json"}
+    write("options.json", values | files | {"nb_jobs": 10000, "nb_resources": 40})
+    learns = "run" in agent
+    arguments = ["-a", "reinforce", "-om", "model.pt"] if learns else []
+    assert main(["hetero", "launch", "options.json", *arguments]) == 0
+    assert schedule()["nb_jobs_success"] == 20
+    assert len(json.loads(Path("actions.json").read_text())["actions"]) == (37 if learns else 1)
+    assert Path("losses.log").is_file() == learns
