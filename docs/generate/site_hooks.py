@@ -20,7 +20,7 @@ import site_graphs
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"\[([^][]+)\]\(([^)\s#]+)(#[^)\s]*)?\)")
-COMMANDS = "<!-- the help of every command -->"
+COMMANDS, ANSWERS = "<!-- the help of every command -->", "<!-- the answers of README.md -->"  # where these go
 LISTED = re.compile(r"^    ?([a-z][\w-]*)(?:  |$)", flags=re.M)
 
 
@@ -32,7 +32,9 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Fill in the help of commands, draw graphs, and name a file that is outside of docs/ instead of linking to it."""
+    """Fill in answers and the help of commands, draw graphs, and name files outside of docs/ instead of linking to
+    them.
+    """
     folder = (REPOSITORY / "docs" / page.file.src_uri).parent
 
     def plain(link: re.Match) -> str:
@@ -44,7 +46,15 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         return f"`{name}`" if link[1].strip("`") == name else f"{link[1]} (`{name}`)"
 
     drawn = site_graphs.with_pictures(LINK.sub(plain, markdown))
-    return drawn.replace(COMMANDS, help_of_commands()) if COMMANDS in drawn else drawn
+    for place, text in ((COMMANDS, help_of_commands), (ANSWERS, answers)):
+        drawn = drawn.replace(place, text()) if place in drawn else drawn
+    return drawn
+
+
+def answers() -> str:
+    """Return the section of README.md with the answers and a picture of each study."""
+    section = (REPOSITORY / "README.md").read_text().partition("## The answers\n")[2].partition("\n## ")[0]
+    return f"## The answers\n{section}".replace("](docs/", "](")
 
 
 def help_of_commands() -> str:
