@@ -307,6 +307,18 @@ def test_the_console_script_is_the_same_command(here, monkeypatch):
     assert schedule()["makespan"] == pytest.approx(7.0)
 
 
+def test_the_agent_may_stand_before_the_options_as_in_version_0_2_0(here, monkeypatch, capsys):
+    pytest.importorskip("torch")
+    write_case(here, options())
+    words = ["hdeeprm-launch", "reinforce", "options.json", "--outmodel", "model.pt", "-cw", "custom.json"]
+    monkeypatch.setattr(sys, "argv", words)
+    assert hdeeprm_launch() == 0
+    assert Path("model.pt").stat().st_size
+    monkeypatch.setattr(sys, "argv", [*words, "-a", "actor_critic"])
+    assert hdeeprm_launch() == 2
+    assert "-a" in capsys.readouterr().err
+
+
 def test_a_log_that_cannot_grow_stays_as_it_was(tmp_path, monkeypatch):
     path = tmp_path / "rewards.log"
     append_lines(path, [1.5])

@@ -15,6 +15,8 @@ def add_commands(commands: Subcommands) -> None:
     """Add launch, metrics, visual and jobstat; each sets `run` to the name of a function (arguments) -> exit status."""
     about = "run HDeepRM's options.json on the embedded simulator; what comes out is written into the working directory"
     launch = commands.add_parser("launch", help=about, description=about)
+    about = "the same as -a, in the place where HDeepRM 0.2.0 had it"
+    launch.add_argument("agent_first", nargs="?", metavar="AGENT.py", help=about)
     launch.add_argument("options", type=Path, metavar="options.json", help="in the form of HDeepRM 0.3 or 0.2")
     about = "file of a LEARNING agent, or an example: reinforce, actor_critic"
     launch.add_argument("-a", "--agent", metavar="AGENT.py", help=about)

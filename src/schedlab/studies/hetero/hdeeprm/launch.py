@@ -124,9 +124,12 @@ def launch(given: Launch, folder: Path) -> Iterator[Finished]:
 
 def run_launch(arguments: argparse.Namespace) -> int:
     """Launch in the working directory and print a line for each episode."""
+    if arguments.agent and arguments.agent_first:
+        what = f"excludes {arguments.agent_first}, the agent before the options"
+        raise UserError(what, where="-a", expected="one agent")
     given = Launch(
         options=arguments.options,
-        agent=arguments.agent,
+        agent=arguments.agent or arguments.agent_first,
         input_model=arguments.inmodel,
         output_model=arguments.outmodel,
         custom_workload=arguments.customworkload,
