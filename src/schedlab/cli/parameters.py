@@ -14,6 +14,7 @@ from schedlab.config.settings import (
     PolicySettings,
     RootSettings,
     RuleSettings,
+    ScenarioSettings,
     ThemeSettings,
 )
 from schedlab.learning.prioritised_dqn.settings import PrioritisedDQNSettings
@@ -22,12 +23,12 @@ from schedlab.stages import studies
 
 INTRODUCTION = """# Parameters
 
-Every key that a file under `conf/` may hold, generated from the typed sections of the code by
-`schedlab parameters > docs/reference/parameters.md`. A key that is not listed is refused. `required` keys have no
-default.
+Every key that a file under `conf/` may have. A key that is not listed is refused. A key marked `required` has no
+default. A section that refers to others repeats only the keys that differ; of several sections, the first one with a
+key applies. (`schedlab parameters > docs/reference/parameters.md` generates this page.)
 """
 STOCK_LEARNERS = (
-    "learners that know no study: those of Stable-Baselines3 and sb3-contrib, and our own DQN "
+    "learners for every study: those of Stable-Baselines3 and sb3-contrib, and our own DQN "
     "([learners.md](learners.md))."
 )
 
@@ -42,7 +43,8 @@ def page(folder: Path) -> Iterator[str]:
     """Yield the lines of the page, for the studies of a configuration folder."""
     yield INTRODUCTION
     written: set[type[Settings]] = set()
-    common = (RootSettings, StudyFile, ScaleFile, PolicySettings, RuleSettings, FigureSettings, ThemeSettings)
+    named = (ScenarioSettings, PolicySettings, RuleSettings, FigureSettings, ThemeSettings)
+    common = (RootSettings, StudyFile, ScaleFile, *named)
     yield from _chapter("Every study", "", written, *common)
     yield from _chapter("Stock learners", STOCK_LEARNERS, written, *ALGORITHM_SETTINGS.values(), PrioritisedDQNSettings)
     for name in option_names(folder / "study"):
@@ -60,13 +62,25 @@ def _chapter(title: str, text: str, written: set[type[Settings]], *kinds: type[S
         kind = queue.pop(0)
         if kind in written:
             continue
+        bases = [base for base in kind.__bases__ if issubclass(base, Settings) and base is not Settings]
+        if missing := [base for base in bases if base not in written]:
+            queue = [*missing, kind, *queue]
+            continue
         written.add(kind)
         yield f"### {kind.__name__}\n\n{inspect.cleandoc(kind.__doc__ or '')}\n"
-        yield "| key | type | default | unit | meaning |\n|---|---|---|---|---|"
-        for key, type_name, default, unit, doc in parameter_rows(kind):
-            yield f"| `{key}` | {type_name} | {_cell(default)} | {unit} | {doc.replace('|', '/')} |"
-        yield ""
+        if bases:
+            links = ", ".join(f"[{base.__name__}](#{base.__name__.lower()})" for base in bases)
+            yield f"Further keys as in {links}.\n"
+        inherited = {row for base in bases for row in parameter_rows(base)}
+        if rows := [row for row in parameter_rows(kind) if row not in inherited]:
+            yield "| key | type | default | unit | meaning |\n|---|---|---|---|---|"
+            yield from (_line(*row) for row in rows)
+            yield ""
         queue = [*sections_within(kind), *queue]
+
+
+def _line(key: str, type_name: str, default: str, unit: str, doc: str) -> str:
+    return f"| `{key}` | {type_name} | {_cell(default)} | {unit} | {doc.replace('|', '/')} |"
 
 
 def _cell(default: str) -> str:

@@ -318,7 +318,7 @@ class ScaleFile(Settings):
 
     name: Scale = setting(doc="equal to the file's name")
     resources: dict[str, Resources] = setting(
-        {}, doc="by workflow rule: learn, evaluate, summarise, draw; `default` for all others"
+        {}, doc="for each workflow rule: learn, evaluate, summarise, draw; `default` applies to all others"
     )
 
 
@@ -326,10 +326,10 @@ class StudyFile(StudySettings):
     """How a study takes part in the workflow, and how large it is at each scale (conf/study/<name>.yaml)."""
 
     sizes: dict[Scale, dict[str, Any]] = setting(
-        {}, doc="by scale, typed by the study; its files refer to those of the run as `${scale.studies.<name>.<key>}`"
+        {}, doc="sizes at each scale, typed by the study; its files read them as `${scale.studies.<name>.<key>}`"
     )
     resources: dict[Scale, dict[str, Resources]] = setting(
-        {}, doc="by scale and workflow rule: learn, evaluate, summarise, or a prepare rule of the study"
+        {}, doc="for each scale and workflow rule: learn, evaluate, summarise, or a prepare rule of the study"
     )
 
 

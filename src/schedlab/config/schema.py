@@ -77,7 +77,7 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class NoSettings(Settings):
-    """A learner, rule or figure without values of its own."""
+    """A learner, rule or figure without settings."""
 
 
 def names_within(settings: Settings, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str, str]]:

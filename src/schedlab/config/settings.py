@@ -51,39 +51,41 @@ PolicyName = Annotated[str, "policy"]  # a learned policy or a rule
 
 
 class RootSettings(Settings):
-    """What every composition starts from (conf/config.yaml)."""
+    """Root of every composition (conf/config.yaml)."""
 
     seed: int = setting(doc="root seed, from which every random stream of the pipeline is derived by name", ge=0)
     defaults: list[Any] = setting([], doc="Hydra's defaults list, with the default scale")
 
 
 class RuleSettings(Settings):
-    """A fixed heuristic that a scenario compares, where its bare name does not say enough."""
+    """A rule that a scenario compares, where its bare name is not enough."""
 
     name: str = setting(doc="name in tables and figures", pattern=NAME)
-    target: str = setting("", doc="rule of the study, or FILE.py:CLASS; empty: the name")
-    kind: Kind | Literal[""] = setting(
-        "", doc="group of rivals that it belongs to; empty: as the study says of the rule, or `rule`"
+    target: str = setting(
+        "", doc="rule of the study, or a user's class as FILE.py:CLASS; empty: the rule called `name`"
     )
-    params: dict[str, Any] = setting({}, doc="the rule's own values")
-    seeds: Seeds = setting((0,), doc="repetitions; more than one only for a rule that draws", min_length=1)
+    kind: Kind | Literal[""] = setting(
+        "", doc="group of rivals; empty: the group that the study gives the rule, else `rule`"
+    )
+    params: dict[str, Any] = setting({}, doc="settings of the rule")
+    seeds: Seeds = setting((0,), doc="seeds; more than one only for a rule that draws random numbers", min_length=1)
 
 
 class ScenarioSettings(Settings):
-    """What every scenario says: its name, its mode, and the policies and rules that it compares."""
+    """Keys of every scenario: its name, its mode, and the policies and rules that it compares."""
 
     name: str = setting(doc="equal to the file's name", pattern=NAME)
     mode: Literal["default", "reference"] = setting("default", doc="`reference` applies the values under `reference:`")
     reference: dict[str, Any] = setting(
-        {}, doc="the published system's values, by the keys they replace in mode reference"
+        {}, doc="values of the published system; in mode `reference` they replace the values of the same keys"
     )
     seed: int = setting(doc="root seed from which every random stream is derived by name", ge=0)
     scales: Scales = setting(SCALES, doc="scales at which `all` includes the scenario")
     in_figures: Literal["all", "named"] = setting(
-        "all", doc="`all`: shown by figures that name no scenarios; `named`: only where named"
+        "all", doc="`all`: figures that list no scenarios show it; `named`: only figures that list it"
     )
-    rules: tuple[str | RuleSettings, ...] = setting((), doc="rules compared here")
-    policies: tuple[str, ...] = setting((), doc="learned policies compared here (files of conf/policy/<study>/)")
+    rules: tuple[str | RuleSettings, ...] = setting((), doc="rules to compare")
+    policies: tuple[str, ...] = setting((), doc="learned policies to compare (files of conf/policy/<study>/)")
 
     def rule_settings(self) -> tuple[RuleSettings, ...]:
         """Return the compared rules, bare names spelled out."""
@@ -91,31 +93,33 @@ class ScenarioSettings(Settings):
 
 
 class PhaseSettings(Settings):
-    """One stretch of learning on one or several scenarios."""
+    """One training phase on one or several scenarios."""
 
-    scenarios: Names = setting(doc="scenarios learned on together", min_length=1)
-    steps: int = setting(doc="length of the phase in the learner's own steps", gt=0, le=LONGEST)
-    params: dict[str, Any] = setting({}, doc="values of the learner that differ in this phase")
+    scenarios: Names = setting(doc="training scenarios of the phase", min_length=1)
+    steps: int = setting(doc="length of the phase, in the steps that the learner counts", gt=0, le=LONGEST)
+    params: dict[str, Any] = setting({}, doc="settings of the learner that differ in this phase")
 
 
 class PolicySettings(Settings):
-    """A learned policy: what makes it, what it is trained on, what it starts from, how often it is repeated."""
+    """A learned policy: its learner, training phases, parent and seeds."""
 
     name: str = setting(doc="equal to the file's name", pattern=NAME)
-    recipe: str = setting("", doc="what the tables call all policies made in this way; empty: the file's name")
+    recipe: str = setting("", doc="name in the tables of all policies made with this recipe; empty: the file's name")
     kind: Kind | Literal[""] = setting(
-        "", doc="group of rivals that it belongs to; empty: as the study says of the learner, or `learned`"
+        "", doc="group of rivals; empty: the group that the study gives the learner, else `learned`"
     )
     mode: Literal["default", "reference"] = setting("default", doc="`reference` applies the values under `reference:`")
     reference: dict[str, Any] = setting(
-        {}, doc="the published system's values, by the keys they replace in mode reference"
+        {}, doc="values of the published system; in mode `reference` they replace the values of the same keys"
     )
     learner: dict[str, Any] = setting(
-        doc="an option of conf/learner/<study>/, or `_target_: FILE.py:CLASS` with values of its own"
+        doc="a learner of conf/learner/<study>/, or a user's class as `_target_: FILE.py:CLASS` with its settings"
     )
-    train_on: tuple[PhaseSettings, ...] = setting(doc="phases, in order", min_length=1)
-    parent: str | None = setting(None, doc="policy whose final parameters this one starts from, seed by seed")
-    seeds: Seeds = setting(doc="repetitions", min_length=1)
+    train_on: tuple[PhaseSettings, ...] = setting(doc="training phases, in order", min_length=1)
+    parent: str | None = setting(
+        None, doc="policy whose final parameters are this policy's initial ones, for the same seed"
+    )
+    seeds: Seeds = setting(doc="seeds", min_length=1)
     scales: Scales = setting(SCALES, doc="scales at which the policy is learned")
 
 
@@ -129,28 +133,31 @@ class StatisticsSettings(Settings):
         2000, doc="resamples of the two-level bootstrap over seeds and blocks", ge=100, le=1_000_000
     )
     confidence: float = setting(0.95, doc="coverage of the intervals", unit="fraction", gt=0, lt=1)
-    baseline: str = setting("", doc="policy that paired differences are taken against; empty: none")
+    baseline: str = setting("", doc="policy that all others are paired with; empty: none")
 
 
 class HeadlineSettings(Settings):
     """A question of a study and the comparison that answers it: a policy against the best of each group of rivals."""
 
-    question: str = setting(doc="what is asked, in plain words", min_length=1)
-    metric: str = setting(doc="score that decides")
-    scenarios: Names = setting(doc="scenarios in which it is asked; of several their mean answers", min_length=1)
+    question: str = setting(doc="the question, in plain words", min_length=1)
+    metric: str = setting(doc="score that answers it")
+    scenarios: Names = setting(doc="scenarios in which it is asked; several are also averaged", min_length=1)
     recipe: str = setting(
-        doc="recipe of the policy in question; in each scenario the policy that was trained on it, else the only one"
+        doc="recipe of the policy in question; in each scenario, the policy of this recipe that was "
+        "trained there, else the only one"
     )
     groups: Annotated[tuple[Group, ...], AfterValidator(distinct)] = setting(
-        ("rules", "planners", "search", "published"), doc="kinds of rivals", min_length=1
+        ("rules", "planners", "search", "published"), doc="groups of rivals", min_length=1
     )
-    budget: Literal["decisions", "episodes", "trainings"] = setting("decisions", doc="what learning costs")
-    published: Names = setting((), doc="ids of claims of conf/claims/ that the report shows beside the answer")
-    note: str = setting("", doc="how these published values differ from the run's in what they measure")
+    budget: Literal["decisions", "episodes", "trainings"] = setting(
+        "decisions", doc="unit in which the learning budget is reported"
+    )
+    published: Names = setting((), doc="ids of claims (conf/claims/) that the report shows with the answer")
+    note: str = setting("", doc="how what the published values measure differs from what the run measures")
 
 
 class ThemeSettings(Settings):
-    """How figures look, for every study (conf/figure/theme.yaml)."""
+    """The style of all figures (conf/figure/theme.yaml)."""
 
     width_mm: float = setting(170.0, doc="width of a full-width figure", unit="mm", gt=20, le=2000)
     font_size: float = setting(8.0, doc="size of labels", unit="pt", gt=3, le=72)
@@ -161,47 +168,49 @@ class ThemeSettings(Settings):
 
 
 class FigureSettings(Settings):
-    """One figure: its drawing function, what it shows and the words around it (conf/figure/<study>/<name>.yaml)."""
+    """One figure: its drawing, content, title and caption (conf/figure/<study>/<name>.yaml)."""
 
     name: str = setting(doc="equal to the file's name", pattern=NAME)
-    kind: str = setting(doc="a drawing of the study")
+    kind: str = setting(doc="drawing of the study")
     title: str = setting(doc="heading in the index and the report")
-    caption: str = setting(doc="what is shown, with values of the drawing in braces; the drawing adds what is seen")
-    published: str = setting("", doc="the published figure or table that this one answers to")
-    scenarios: Names = setting((), doc="scenarios shown; empty: all at this scale whose `in_figures` is `all`")
+    caption: str = setting(doc="caption, with values of the drawing in braces")
+    published: str = setting("", doc="published figure or table that this figure corresponds to")
+    scenarios: Names = setting((), doc="scenarios shown; empty: all of the scale with `in_figures: all`")
     policies: Names = setting((), doc="policies and rules shown; empty: all")
     scales: Scales = setting(SCALES, doc="scales at which the figure is drawn")
-    params: dict[str, Any] = setting({}, doc="values of the drawing")
+    params: dict[str, Any] = setting({}, doc="settings of the drawing")
 
 
 class StudySettings(Settings):
     """How a study takes part in the workflow (conf/study/<name>.yaml)."""
 
     name: str = setting(doc="equal to the file's name", pattern=NAME)
-    module: str = setting("", doc="module that holds STUDY; empty: schedlab.studies.<name>.study")
-    path: str = setting("", doc="folder to import the module from, relative to the working directory")
-    prepare: str = setting("", doc="file with its prepare rules; empty: they lie in workflow/rules/prepare/")
+    module: str = setting("", doc="module that defines STUDY; empty: schedlab.studies.<name>.study")
+    path: str = setting("", doc="folder from which the module is imported, relative to the working directory")
+    prepare: str = setting("", doc="file with its prepare rules; empty: workflow/rules/prepare/<name>.smk")
     evaluate: Literal["together", "per_policy"] = setting(
-        "per_policy", doc="one job for all learned policies of a scenario (cheap evaluations), or one for each"
+        "per_policy",
+        doc="`together`: one evaluation job for all learned policies of a scenario (cheap evaluations); "
+        "`per_policy`: one for each",
     )
-    statistics: StatisticsSettings = section(StatisticsSettings, doc="from scores to the summary")
-    headline: tuple[HeadlineSettings, ...] = setting(
-        (), doc="what the study asks; each answered by the table `headline`"
-    )
+    statistics: StatisticsSettings = section(StatisticsSettings, doc="statistics of the summary")
+    headline: tuple[HeadlineSettings, ...] = setting((), doc="questions that the table `headline` answers")
 
 
 class Resources(Settings):
-    """What the jobs of a workflow rule may take; Snakemake passes it on to the cluster. What is not said is as for
-    `default`.
+    """What the jobs of a workflow rule may take; Snakemake passes the values on to the
+    cluster. Missing values are those of `default`.
     """
 
     mem_mb: int | None = setting(
-        None, doc="memory; null: as for `default`, and there 2000", unit="MB", gt=0, le=100_000_000
+        None, doc="memory; null: the value of `default`, or 2000 if that has none", unit="MB", gt=0, le=100_000_000
     )
     runtime: int | None = setting(
-        None, doc="run time; null: as for `default`, and there 60", unit="min", gt=0, le=100_000
+        None, doc="run time; null: the value of `default`, or 60 if that has none", unit="min", gt=0, le=100_000
     )
-    threads: int | None = setting(None, doc="processor cores; null: as for `default`, and there 1", gt=0, le=1024)
+    threads: int | None = setting(
+        None, doc="processor cores; null: the value of `default`, or 1 if that has none", gt=0, le=1024
+    )
 
 
 WHERE_NOTHING_IS_SAID = {"mem_mb": 2000, "runtime": 60, "threads": 1}
@@ -220,6 +229,8 @@ class ScaleSettings(Settings):
 
     name: Literal["smoke", "small", "full", "paper"] = setting(doc="equal to the file's name")
     resources: dict[str, Resources] = setting(
-        {}, doc="by workflow rule, or `<study>/<rule>` of learn, evaluate and summarise; `default` for the others"
+        {},
+        doc="for each workflow rule, or `<study>/<rule>` of learn, evaluate and summarise; `default` "
+        "applies to the others",
     )
     studies: dict[str, dict[str, Any]] = Field(default_factory=dict, description="study -> its own section")

@@ -30,53 +30,53 @@ RANGE = re.compile(r"([\d.e+-]+) to ([\d.e+-]+)")
 class PublishedClaim(Settings):
     """One published number or statement. A value is a number, a short text such as `011`, or null: not (yet) known."""
 
-    id: str = setting(doc="short name, one of its kind in the ledger of the study", pattern=NAME)
-    paper: str = setting(doc="where it was published", min_length=1)
+    id: str = setting(doc="short name, unique in the study's ledger", pattern=NAME)
+    paper: str = setting(doc="publication", min_length=1)
     table: str = setting("", doc="table, figure or section of the paper")
-    quantity: str = setting(doc="what is claimed, with its unit where it has one", min_length=1)
-    published: Value = setting(None, doc="the published value; a range as the text '0.01 to 0.15'")
+    quantity: str = setting(doc="claimed quantity, with its unit", min_length=1)
+    published: Value = setting(None, doc="published value; a range is the text '0.01 to 0.15'")
     tolerance: float | None = setting(
-        None, doc="largest difference at which numbers agree; none: they have to be equal", ge=0
+        None, doc="largest difference at which two numbers agree; none: they must be equal", ge=0
     )
-    note: str = setting("", doc="what has to be known to read the values")
-    command: str = setting("", doc="what measures ours; default: the command in the row of `computed_in`")
-    closes_with: str = setting("", doc="of a claim without a value of ours: what would give one")
+    note: str = setting("", doc="note for the reader of the values")
+    command: str = setting("", doc="command that measures our value; default: the command in the row of `computed_in`")
+    closes_with: str = setting("", doc="for a claim without our value: the data or command that would give one")
 
 
 class ClaimSettings(PublishedClaim):
     """A claim with the places of our values: cells of recorded tables."""
 
     ours_reference: RecordedSettings | None = setting(
-        None, doc="ours in reference mode, which follows the published system"
+        None, doc="our value in mode reference, which repeats the published system"
     )
     ours_repaired: RecordedSettings | None = setting(
-        None, doc="ours in default mode, with the published system's defects repaired"
+        None, doc="our value in mode default, with the published defects repaired"
     )
     computed_in: str = setting(
-        "", doc="table whose row `claim: <id>` has, in columns of these names, what neither of both keys gives"
+        "", doc="table whose row `claim: <id>` has our values in columns of these names, where the two keys give none"
     )
 
 
 class Claim(PublishedClaim):
     """A claim with its values read and its status worked out."""
 
-    ours_reference: Value = setting(None, doc="ours in reference mode")
-    ours_repaired: Value = setting(None, doc="ours in default mode")
-    status: Status = setting(doc="how the values stand to each other: status_of")
+    ours_reference: Value = setting(None, doc="our value in mode reference")
+    ours_repaired: Value = setting(None, doc="our value in mode default")
+    status: Status = setting(doc="status that follows from the values (status_of)")
 
 
 class ClaimsSettings(Settings):
     """The ledger of one study."""
 
-    name: str = setting(doc="the study; equal to the file's name", pattern=NAME)
-    claims: tuple[ClaimSettings, ...] = setting((), doc="its claims in the order of printing")
+    name: str = setting(doc="name of the study, equal to the file's name", pattern=NAME)
+    claims: tuple[ClaimSettings, ...] = setting((), doc="claims, in the order of printing")
 
 
 class Ledger(Settings):
     """The ledger of one study with its values read."""
 
-    name: str = setting(doc="the study", pattern=NAME)
-    claims: tuple[Claim, ...] = setting((), doc="its claims in the order of printing")
+    name: str = setting(doc="name of the study", pattern=NAME)
+    claims: tuple[Claim, ...] = setting((), doc="claims, in the order of printing")
 
 
 def agree(published: Value, ours: Value, tolerance: float | None) -> bool:

@@ -39,20 +39,18 @@ NOT_MADE = (*NOT_OUTPUTS, "config.yaml")  # frozen parts lie beside what was mad
 class EnvironmentEntry(Settings):
     """Code and packages that steps were made with; on which machine is left out."""
 
-    code: str = setting(
-        doc="hash over the Python files of schedlab; 'one to another' where they were edited while a job ran"
-    )
-    commit: str | None = setting(None, doc="commit of the repository that holds them")
-    modified: bool | None = setting(
-        None, doc="whether tracked files of the repository differed from it; null: in no repository"
-    )
+    code: str = setting(doc="hash of the Python files of schedlab; 'one to another' if they were edited during the job")
+    commit: str | None = setting(None, doc="commit of their repository")
+    modified: bool | None = setting(None, doc="whether tracked files differed from the commit; null: no repository")
     version: str = setting("", doc="version of schedlab")
     python: str = setting("", doc="version of Python")
-    packages: dict[str, str] = setting(doc="version of each installed package that schedlab needs, or one of those")
-    instructions: dict[str, str] = setting(
-        {}, doc="variables that held libraries to instructions of the processor; none: they chose themselves"
+    packages: dict[str, str] = setting(
+        doc="version of each installed package that schedlab needs, directly or indirectly"
     )
-    c_library: str = setting("", doc="C library and its version, which computes exponentials and the like")
+    instructions: dict[str, str] = setting(
+        {}, doc="environment variables that restricted the processor instructions of libraries; none: no restriction"
+    )
+    c_library: str = setting("", doc="C library and its version (it computes functions such as exp)")
 
     def held(self) -> dict[str, str]:
         """Under what equal code makes the same bytes on another processor; empty where libraries chose themselves."""
@@ -63,15 +61,17 @@ class EnvironmentEntry(Settings):
 class StepEntry(Settings):
     """What one job made, and from what."""
 
-    promise: str = setting(EXACT, doc="how far the same step on another machine agrees (schedlab.evaluation.promises)")
+    promise: str = setting(
+        EXACT, doc="promised agreement with the same step on another machine (schedlab.evaluation.promises)"
+    )
     configuration: dict[str, str] = setting(doc="frozen part -> hash of its values")
     files: dict[str, str | None] = setting({}, doc="file outside the results -> SHA-256; null: missing")
-    inputs: dict[str, str] = setting({}, doc="what the job read of the results, by path or name -> SHA-256")
+    inputs: dict[str, str] = setting({}, doc="results that the job read: path or name -> SHA-256")
     other_code: bool = setting(False, doc=OTHER_CODE)
     seeds: tuple[int, ...] = setting((), doc="seeds of the policies")
-    environment: str | None = setting(None, doc="which entry of `environments` made it; null: not recorded")
+    environment: str | None = setting(None, doc="entry of `environments` that made it; null: not recorded")
     outputs: dict[str, str] = setting(doc="file -> SHA-256")
-    rests_on: tuple[str, ...] = setting((), doc="steps whose outputs it reads")
+    rests_on: tuple[str, ...] = setting((), doc="steps whose outputs this step reads")
 
 
 class AcceptedEntry(AcceptedBy):
@@ -84,30 +84,30 @@ class FigureEntry(Settings):
     """One figure of a study."""
 
     configuration: dict[str, str] = setting(doc="frozen part -> hash of its values")
-    scenarios: tuple[str, ...] = setting(doc="scenarios that it shows")
-    policies: tuple[str, ...] = setting(doc="policies that it shows")
-    seeds: tuple[int, ...] = setting(doc="seeds of the policies that it shows")
+    scenarios: tuple[str, ...] = setting(doc="scenarios that the figure shows")
+    policies: tuple[str, ...] = setting(doc="policies that the figure shows")
+    seeds: tuple[int, ...] = setting(doc="seeds of the policies that the figure shows")
     files: dict[str, str | None] = setting({}, doc="file outside the results -> SHA-256; null: missing")
-    inputs: dict[str, str] = setting({}, doc="what it was drawn from, by path -> SHA-256")
+    inputs: dict[str, str] = setting({}, doc="files that the figure was drawn from: path -> SHA-256")
     other_code: bool = setting(False, doc=OTHER_CODE)
-    environment: str | None = setting(None, doc="which entry of `environments` drew it; null: not recorded")
+    environment: str | None = setting(None, doc="entry of `environments` that drew it; null: not recorded")
     outputs: dict[str, str] = setting(doc="file -> SHA-256")
-    rests_on: tuple[str, ...] = setting(doc="steps whose outputs it shows")
-    failed: bool = setting(False, doc="it could not be drawn; words stand in its place")
+    rests_on: tuple[str, ...] = setting(doc="steps whose outputs the figure shows")
+    failed: bool = setting(False, doc="the figure could not be drawn, and contains the error message")
 
 
 class Manifest(Settings):
     """Everything that is in a manifest."""
 
-    form: int = setting(2, doc="of this file", ge=2, le=2)
+    form: int = setting(2, doc="version of this file's format", ge=2, le=2)
     scale: str = setting(doc="scale of the results")
     seeds: dict[str, int] = setting(doc="study -> root seed of its streams")
     studies: dict[str, int] = setting(doc="study -> version of its results")
-    environment: str = setting(doc="which entry of `environments` wrote this file")
-    environments: dict[str, EnvironmentEntry] = setting(doc="code and packages by a hash of them")
-    figures: dict[str, FigureEntry] = setting(doc="'study/figure' -> what it rests on")
-    steps: dict[str, StepEntry] = setting(doc="step -> what it was made from and what it made")
-    accepted: tuple[AcceptedEntry, ...] = setting((), doc="what counts as made by later code, in order")
+    environment: str = setting(doc="entry of `environments` that wrote this file")
+    environments: dict[str, EnvironmentEntry] = setting(doc="hash -> code and packages")
+    figures: dict[str, FigureEntry] = setting(doc="'study/figure' -> what the figure was made from")
+    steps: dict[str, StepEntry] = setting(doc="step -> its inputs and outputs")
+    accepted: tuple[AcceptedEntry, ...] = setting((), doc="acceptances of results for later code, in order")
 
 
 def write_manifest(root: Path | str, scale: str) -> Path:

@@ -29,26 +29,30 @@ class Made(Settings):
     """What made some results."""
 
     config_hash: str = setting(doc="hash of the frozen configuration")
-    code_hash: str = setting(doc="hash of the code that read it, and of the packages that it computes with")
+    code_hash: str = setting(doc="hash of the code that read the configuration, and of the packages it uses")
 
 
 class StudyRecord(Made):
     """What is known of the recorded tables of one study."""
 
-    form: int = setting(1, doc="form of this file", ge=1, le=1)
+    form: int = setting(1, doc="version of this file's format", ge=1, le=1)
     study: str = setting(doc="name of the study")
     scale: str = setting(doc="scale of the run")
-    run: str = setting(doc="name of the run: the scale, and the variant where there is one")
-    options: str = setting(doc="what --config makes this run of")
+    run: str = setting(doc="name of the run: the scale, with the variant if there is one")
+    options: str = setting(doc="options of --config")
     results_version: int = setting(doc="version of the study's results")
-    scenarios: dict[str, Made] = setting(doc="scenario -> what made its scores")
-    packages: dict[str, str] = setting(doc="versions of the packages that decide numbers")
+    scenarios: dict[str, Made] = setting(doc="scenario -> hashes of the configuration and code behind its scores")
+    packages: dict[str, str] = setting(doc="versions of the packages that affect numbers")
     python: str = setting(doc="version of Python")
-    instructions: dict[str, str] = setting({}, doc="variables that held libraries to instructions of the processor")
+    instructions: dict[str, str] = setting(
+        {}, doc="environment variables that restricted the processor instructions of libraries"
+    )
     commit: str | None = setting(None, doc="commit of the code; null: not under version control")
     uncommitted: tuple[str, ...] = setting((), doc="files that differ from the commit")
     date: str = setting(doc="day of recording, in UTC")
-    machine: dict[str, int | str | None] = setting(doc="processor, cores and system that summarised the run")
+    machine: dict[str, int | str | None] = setting(
+        doc="processor, cores and operating system of the machine that summarised the run"
+    )
     cpu_seconds: dict[str, float] = setting(doc="workflow rule -> CPU time of its jobs")
     tables: dict[str, str] = setting(doc="file -> SHA-256")
 

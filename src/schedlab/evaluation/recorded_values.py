@@ -25,23 +25,23 @@ class CellSettings(Settings):
     added to that of what is divided.
     """
 
-    table: str | None = setting(None, doc="a study's table as cloud/summary, or a file of docs/results")
-    row: dict[str, str | float] = setting({}, doc="column -> value that the rows have")
+    table: str | None = setting(None, doc="table of a study, such as cloud/summary, or a file in docs/results")
+    row: dict[str, str | float] = setting({}, doc="column -> value of the selected rows")
     column: str | None = setting(None, doc="column of the number")
     take: Literal["one", "mean", "min", "max", "median"] | None = setting(
-        None, doc="what is taken of the rows; one (default): a single row has these values"
+        None, doc="how several rows become one number; default: exactly one row must match"
     )
 
 
 class RecordedSettings(CellSettings):
     """A value worked out from recorded tables: times * (number / over - less), in the mean over `each`."""
 
-    table: str = setting(doc="a study's table as cloud/summary, or a file of docs/results")
+    table: str = setting(doc="table of a study, such as cloud/summary, or a file in docs/results")
     column: str = setting(doc="column of the number")
-    over: CellSettings | None = setting(None, doc="number that it is divided by")
-    each: str | None = setting(None, doc="column: worked out for each of its values, then averaged")
-    less: float = setting(0.0, doc="what is subtracted")
-    times: float = setting(1.0, doc="what all is multiplied by")
+    over: CellSettings | None = setting(None, doc="divisor")
+    each: str | None = setting(None, doc="column over whose values the number is computed and then averaged")
+    less: float = setting(0.0, doc="number subtracted from the result")
+    times: float = setting(1.0, doc="factor on the result")
 
 
 def recorded_value(asked: RecordedSettings, results: Path, where: str) -> float | str:

@@ -29,24 +29,24 @@ EXPECTED = "a record as `schedlab manifest record` writes it"
 class RecordedFile(Settings):
     """One file of a run."""
 
-    promise: str = setting(doc="exact, fitted or learned; drawn: pictures and captions")
+    promise: str = setting(doc="promised agreement: exact, fitted or learned; drawn: pictures and captions")
     sha256: str | None = setting(
         None,
-        doc="of a file that promises the same bytes; where libraries were held to "
-        "instructions of the processor, of all but headlines and what is drawn",
+        doc="SHA-256 of a file with the promise exact; with restricted processor instructions, of all "
+        "files except headlines and drawings",
     )
 
 
 class Record(Settings):
     """What is kept of a run."""
 
-    record: int = setting(1, doc="form of this file", ge=1, le=1)
+    record: int = setting(1, doc="version of this file's format", ge=1, le=1)
     scale: str = setting(doc="scale of the results")
-    held: dict[str, str] = setting({}, doc="under which all but what is drawn has the same bytes on another processor")
-    files: dict[str, RecordedFile] = setting(doc="path -> what is known of it")
-    summaries: dict[str, dict[str, float]] = setting(
-        doc="path of a summary or headline -> its values, by the key of each row"
+    held: dict[str, str] = setting(
+        {}, doc="environment variables under which all files except drawings have the same bytes on another processor"
     )
+    files: dict[str, RecordedFile] = setting(doc="path -> promise and hash of the file")
+    summaries: dict[str, dict[str, float]] = setting(doc="path of a summary or headline -> values of each row")
 
 
 @dataclass

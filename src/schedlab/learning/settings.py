@@ -12,18 +12,18 @@ from schedlab.config.settings import LONGEST, PhaseSettings
 
 
 class ValidationSettings(Settings):
-    """Scores while a policy is learned, by which its best parameters are kept."""
+    """Validation during learning, which chooses the parameters of the policy."""
 
     validate_every: int = setting(
         0,
-        doc="steps between two scorings on validation units; the best parameters of the last phase are kept. 0: the "
-        "last ones are kept",
+        doc="steps between validations; the policy keeps the best parameters of the last phase. 0: no "
+        "validation, the final parameters are kept",
         unit="steps",
         ge=0,
         le=LONGEST,
     )
     validation_units: int = setting(
-        0, doc="validation units of each scenario that are scored, spread evenly over them; 0: all", ge=0, le=LONGEST
+        0, doc="number of validation units scored per scenario, evenly spaced; 0: all", ge=0, le=LONGEST
     )
 
 

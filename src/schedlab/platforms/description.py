@@ -28,17 +28,17 @@ MOST = 1_000_000
 class NetworkType(Settings):
     """A kind of network."""
 
-    bandwidth: str = setting(doc="of one link, as SimGrid writes it (10.0Gbps)", pattern=BANDWIDTH)
+    bandwidth: str = setting(doc="bandwidth of one link, in SimGrid's notation (10.0Gbps)", pattern=BANDWIDTH)
 
 
 class ProcessorType(Settings):
     """A kind of processor; all its cores are alike."""
 
-    id: str = setting("", doc="name for people")
+    id: str = setting("", doc="name for readers; not used")
     uarch: str = setting("", doc="microarchitecture; not used")
     type: str = setting("CPU", doc="not used")
-    cores: int = setting(doc="cores", ge=1, le=MOST)
-    clock_rate: float = setting(doc="clock", unit="GHz", gt=0)
+    cores: int = setting(doc="number of cores", ge=1, le=MOST)
+    clock_rate: float = setting(doc="clock rate", unit="GHz", gt=0)
     mem_bw: float = setting(doc="memory bandwidth, shared by the cores", unit="GB/s", gt=0)
     llc_size: float = setting(0.0, doc="last-level cache; not used", unit="MB", ge=0)
     power: float = setting(doc="power of the whole processor at full load", unit="W", ge=0)
@@ -59,36 +59,36 @@ class ProcessorGroup(Settings):
     """Like processors of a node."""
 
     type: str = setting(doc="a processor type")
-    number: int = setting(1, doc="how many", ge=1, le=MOST)
+    number: int = setting(1, doc="number of these", ge=1, le=MOST)
 
 
 class Memory(Settings):
     """The memory of a node."""
 
-    type: str = setting("", doc="kind of memory; not used")
+    type: str = setting("", doc="kind of memory, not used")
     capacity: float = setting(doc="size", unit="GB", gt=0)
 
 
 class NodeType(Settings):
     """A kind of node."""
 
-    id: str = setting("", doc="name for people")
-    processors: tuple[ProcessorGroup, ...] = setting(doc="its processors, in order", min_length=1)
-    memory: Memory = setting(doc="its memory")
+    id: str = setting("", doc="name for readers; not used")
+    processors: tuple[ProcessorGroup, ...] = setting(doc="processors, in order", min_length=1)
+    memory: Memory = setting(doc="memory")
 
 
 class NodeGroup(Settings):
     """Like nodes of a cluster."""
 
     type: str = setting(doc="a node type")
-    number: int = setting(1, doc="how many", ge=1, le=MOST)
+    number: int = setting(1, doc="number of these", ge=1, le=MOST)
 
 
 class Links(Settings):
     """Links of one kind."""
 
     type: str = setting(doc="a network type")
-    latency: str = setting("0us", doc="of one link, as SimGrid writes it", pattern=LATENCY)
+    latency: str = setting("0us", doc="latency of one link, in SimGrid's notation", pattern=LATENCY)
 
 
 class ClusterDescription(Settings):
@@ -96,14 +96,14 @@ class ClusterDescription(Settings):
 
     id: str = setting(doc="name", pattern=IDENTIFIER)
     nodes: tuple[NodeGroup, ...] = setting(doc="nodes by type, in order", min_length=1)
-    local_links: Links = setting(doc="the link of a node, shared by its cores")
+    local_links: Links = setting(doc="link of a node, shared by its cores")
 
 
 class PlatformDescription(Settings):
     """A platform: its clusters, in order, and the link that each of them has."""
 
     clusters: tuple[ClusterDescription, ...] = setting(doc="clusters, in order", min_length=1)
-    global_links: Links = setting(doc="the link of a cluster to the others")
+    global_links: Links = setting(doc="link of a cluster to the others")
 
     @field_validator("clusters")
     @classmethod

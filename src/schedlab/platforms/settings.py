@@ -29,22 +29,24 @@ class PstateSettings(Settings):
 
     managed: bool = setting(
         True,
-        doc="four pstates, which the scheduler sets by what a core does; false: full speed alone, for schedulers that "
-        "set none",
+        doc="true: four pstates, which the scheduler must set; false: one pstate at full speed, for "
+        "schedulers that set none",
     )
-    initial: int = setting(
-        3, doc="pstate in which the simulation begins; 0 for schedulers that know nothing of pstates", ge=0, le=3
-    )
+    initial: int = setting(3, doc="initial pstate; use 0 for schedulers that set no pstates", ge=0, le=3)
     oversubscribed_speed: float = setting(
-        0.75, doc="share of full speed while memory bandwidth does not suffice", gt=0, le=1
+        0.75, doc="share of full speed while memory bandwidth is insufficient", gt=0, le=1
     )
-    busy_power: float = setting(1.0, doc="a core that runs a job, over-subscribed or not", ge=0)
-    neighbour_busy_power: float = setting(0.25, doc="a free core while another one of its processor runs a job", ge=0)
+    busy_power: float = setting(1.0, doc="power of a core that runs a job", ge=0)
+    neighbour_busy_power: float = setting(
+        0.25, doc="power of a free core while another core of its processor runs a job", ge=0
+    )
     neighbour_busy_model_power: float | None = setting(
-        None, doc="the same as the resource model counts it; null: as the simulator does (published: 0.15)", ge=0
+        None,
+        doc="`neighbour_busy_power` in the resource model; null: the same as in the simulator (published: 0.15)",
+        ge=0,
     )
     idle_power: float = setting(
-        0.05, doc="a core whose whole processor is free; where managed is false, any free core", ge=0
+        0.05, doc="power of a core whose whole processor is free; with `managed: false`, of any free core", ge=0
     )
 
     def states(self) -> tuple[PowerState, ...]:
@@ -61,27 +63,32 @@ class PstateSettings(Settings):
 
 
 class SyntheticSettings(Settings):
-    """A made-up platform, drawn from ranges; equal bounds give equal machines."""
+    """A random platform, drawn from ranges; equal bounds give equal machines."""
 
-    seed: int = setting(0, doc="seed of all that is drawn", ge=0)
-    clusters: int = setting(1, doc="clusters", ge=1, le=10_000)
-    nodes: tuple[int, int] = setting((8, 8), doc="nodes of a cluster, smallest and largest")
-    kinds: int = setting(1, doc="kinds of node in a cluster, in turn", ge=1, le=1000)
-    processors: tuple[int, int] = setting((2, 2), doc="processors of a node")
-    cores: tuple[int, int] = setting((4, 4), doc="cores of a processor")
-    clock_rate: tuple[float, float] = setting((2.0, 3.0), doc="clock", unit="GHz")
+    seed: int = setting(0, doc="seed of all random draws", ge=0)
+    clusters: int = setting(1, doc="number of clusters", ge=1, le=10_000)
+    nodes: tuple[int, int] = setting((8, 8), doc="smallest and largest number of nodes of a cluster")
+    kinds: int = setting(1, doc="number of kinds of node in a cluster, which alternate", ge=1, le=1000)
+    processors: tuple[int, int] = setting((2, 2), doc="smallest and largest number of processors of a node")
+    cores: tuple[int, int] = setting((4, 4), doc="smallest and largest number of cores of a processor")
+    clock_rate: tuple[float, float] = setting((2.0, 3.0), doc="clock rate", unit="GHz")
     flops_per_cycle: tuple[int, ...] = setting(
-        (4, 8, 16), doc="double-precision operations per cycle and core, one of", unit="flop", min_length=1
+        (4, 8, 16),
+        doc="double-precision operations per cycle and core, drawn from this list",
+        unit="flop",
+        min_length=1,
     )
-    mem_bw: tuple[float, float] = setting((32.0, 64.0), doc="memory bandwidth of a processor", unit="GB/s")
-    power: tuple[float, float] = setting((8.0, 16.0), doc="power of a core at full load", unit="W")
+    mem_bw: tuple[float, float] = setting(
+        (32.0, 64.0), doc="smallest and largest memory bandwidth of a processor", unit="GB/s"
+    )
+    power: tuple[float, float] = setting((8.0, 16.0), doc="smallest and largest power of a core at full load", unit="W")
     memory: tuple[float, ...] = setting(
-        (2.0, 4.0, 8.0), doc="memory of a node for each of its cores, one of", unit="GB", min_length=1
+        (2.0, 4.0, 8.0), doc="memory of a node per core, drawn from this list", unit="GB", min_length=1
     )
     bandwidth: tuple[float, float] = setting(
-        (10.0, 10.0), doc="of the nodes' links, one value a cluster", unit="Gbit/s"
+        (10.0, 10.0), doc="bandwidth of the nodes' links, drawn once for each cluster", unit="Gbit/s"
     )
-    latency: str = setting("0us", doc="of the nodes' links", pattern=LATENCY)
+    latency: str = setting("0us", doc="latency of the nodes' links", pattern=LATENCY)
     global_bandwidth: str = setting("10Gbps", doc="of the clusters' links", pattern=BANDWIDTH)
     global_latency: str = setting("0us", doc="of the clusters' links", pattern=LATENCY)
 
@@ -99,24 +106,26 @@ class SyntheticSettings(Settings):
 
 
 class PlatformSettings(Settings):
-    """A platform, and how it is written for the simulator."""
+    """A platform and its file for the simulator."""
 
     name: str = setting("platform", doc="name of the platform")
-    file: str = setting("", doc="a platform description (JSON), or the name of a shipped one; empty: synthetic")
-    libraries: LibraryFiles = section(LibraryFiles, doc="type libraries of your own")
-    synthetic: SyntheticSettings | None = setting(None, doc="a made-up platform (where file is empty)")
-    pstates: PstateSettings = section(PstateSettings, doc="speed and power of a core by what it does")
+    file: str = setting(
+        "", doc="platform description (JSON), or the name of a shipped platform; empty: use `synthetic`"
+    )
+    libraries: LibraryFiles = section(LibraryFiles, doc="further type libraries")
+    synthetic: SyntheticSettings | None = setting(None, doc="random platform, used if `file` is empty")
+    pstates: PstateSettings = section(PstateSettings, doc="speed and power of a core in each state")
     names: Literal["padded", "bare"] = setting(
-        "padded", doc="host names; with bare ones (published) Batsim numbers cor_10 before cor_2"
+        "padded", doc="host names; with bare numbers (published), Batsim orders cor_10 before cor_2"
     )
     power_property: Literal["wattage_per_state", "watt_per_state"] = setting(
-        "wattage_per_state", doc="the other one (published) is what SimGrid before 3.28 reads"
+        "wattage_per_state", doc="property that holds the power; SimGrid before 3.28 reads watt_per_state (published)"
     )
     master_routing: Literal["Full", "None"] = setting(
-        "Full", doc="of the master's zone; None (published) is refused by current SimGrid"
+        "Full", doc="routing of the master's zone; current SimGrid refuses None (published)"
     )
-    core_routes: bool = setting(True, doc="routes between cores, which jobs that communicate need; published: none")
-    energy: bool = setting(True, doc="write the power of the hosts")
+    core_routes: bool = setting(True, doc="write routes between cores, which communicating jobs need; published: none")
+    energy: bool = setting(True, doc="write the power of hosts into the platform")
 
     @model_validator(mode="after")
     def _check(self) -> PlatformSettings:

@@ -77,36 +77,32 @@ class CleaningSettings(Settings):
     """What is done to the jobs of a trace, rule by rule, in this order; null: as the profile says."""
 
     profile: Literal["default", "rlscheduler", "none"] = setting(
-        "default", doc="rules as a whole; the keys below change single ones"
+        "default", doc="set of cleaning rules; the other keys override single rules"
     )
     processors: Literal["largest", "requested", "allocated", "keep"] | None = setting(
         None,
-        doc="which count becomes both the requested and the allocated one; jobs that have both, and different ones, "
-        "are counted",
+        doc="which count to use for jobs whose requested and allocated processors differ",
     )
-    duplicate: Literal["drop", "keep"] | None = setting(None, doc="jobs whose number an earlier line has")
+    duplicate: Literal["drop", "keep"] | None = setting(None, doc="jobs whose number occurred on an earlier line")
     negative_submit: Literal["drop", "keep"] | None = setting(None, doc="jobs submitted before 0")
-    no_processors: Literal["drop", "keep"] | None = setting(None, doc="jobs of no processors")
-    too_large: Literal["drop", "clip", "keep"] | None = setting(
-        None, doc="jobs of more processors than the machine has"
-    )
-    no_time: Literal["drop", "keep"] | None = setting(None, doc="jobs without run time and without requested time")
+    no_processors: Literal["drop", "keep"] | None = setting(None, doc="jobs without processors")
+    too_large: Literal["drop", "clip", "keep"] | None = setting(None, doc="jobs larger than the machine")
+    no_time: Literal["drop", "keep"] | None = setting(None, doc="jobs with neither run time nor requested time")
     missing_request: Literal["run", "drop", "keep"] | None = setting(
-        None, doc="jobs without requested time; run: it is the run time"
+        None, doc="jobs without requested time; `run`: use the run time"
     )
-    negative_run: Literal["ten_seconds", "drop", "keep"] | None = setting(None, doc="jobs of a run time below 0")
-    zero_run: Literal["drop", "keep"] | None = setting(None, doc="jobs of run time 0")
+    negative_run: Literal["ten_seconds", "drop", "keep"] | None = setting(None, doc="jobs with a negative run time")
+    zero_run: Literal["drop", "keep"] | None = setting(None, doc="jobs with run time 0")
     overrun: Literal["keep", "kill", "extend"] | None = setting(
         None,
-        doc="jobs that ran longer than requested; kill: they end at the requested time; extend: they had asked for "
-        "enough",
+        doc="jobs that ran longer than requested; `kill`: cut the run time; `extend`: raise the requested time",
     )
     order: Literal["submit", "job_id", "keep"] | None = setting(
-        None, doc="order of the jobs (submit: ties by job number)"
+        None, doc="order of the jobs (`submit`: ties by job number)"
     )
-    shift: bool = setting(False, doc="move submit times so that the first job comes at 0")
+    shift: bool = setting(False, doc="shift submit times so that the first job arrives at 0")
     machine_processors: int | None = setting(
-        None, doc="size of the machine; null: as the header says", unit="processors", ge=1
+        None, doc="size of the machine; null: from the header", unit="processors", ge=1
     )
 
     def action(self, rule: str) -> str:

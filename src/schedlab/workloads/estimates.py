@@ -31,14 +31,15 @@ class EstimateSettings(Settings):
 
     model: Literal["perfect", "factor", "menu", "none"] = setting(
         "perfect",
-        doc="the run time; it times a factor drawn from U(1, factor); that, rounded up to a value of the menu; or none",
+        doc="requested time: `perfect`: the run time; `factor`: run time times U(1, factor); `menu`: "
+        "that, rounded up to a value of `menu`; or none",
     )
     factor: float = setting(5.0, doc="largest factor (factor, menu)", ge=1, le=1000)
     round_to: float = setting(
-        MINUTE, doc="requests are rounded up to a multiple (factor); 0: not rounded", unit="s", ge=0
+        MINUTE, doc="requests are rounded up to a multiple of this (factor); 0: no rounding", unit="s", ge=0
     )
     menu: tuple[float, ...] = setting(
-        POPULAR, doc="values asked for, rising; beyond the last one whole hours (menu)", unit="s", min_length=1
+        POPULAR, doc="requested values in increasing order, continued by whole hours (menu)", unit="s", min_length=1
     )
 
     @field_validator("menu")

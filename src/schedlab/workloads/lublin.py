@@ -106,25 +106,21 @@ TYPES = {
 class LublinSettings(Settings):
     """A trace drawn from the model of Lublin and Feitelson."""
 
-    jobs: int = setting(10_000, doc="jobs drawn", unit="jobs", ge=1, le=50_000_000)
-    processors: int = setting(
-        128, doc="size of the machine; the largest job takes all of it", unit="processors", ge=2, le=2**30
-    )
+    jobs: int = setting(10_000, doc="number of jobs", unit="jobs", ge=1, le=50_000_000)
+    processors: int = setting(128, doc="size of the machine, and of the largest job", unit="processors", ge=2, le=2**30)
     types: Literal["typeless", "typed"] = setting(
-        "typeless", doc="one kind of jobs, or batch and interactive ones (queues 1 and 0)"
+        "typeless", doc="job types: `typeless`, or batch and interactive jobs (queues 1 and 0)"
     )
     load: float | None = setting(
-        None, doc="offered load, reached by one factor on all arrival times; null: what the model gives", gt=0
+        None, doc="offered load, reached by scaling all arrival times; null: the model's load", gt=0
     )
     umed: float | None = setting(
-        None, doc="log2 of the end of the first stage of sizes; null: 2.5 (batch 2) below uhi", gt=0
+        None, doc="log2 of the boundary between small and large sizes; null: 2.5 (batch: 2) below `uhi`", gt=0
     )
-    uhi: float | None = setting(
-        None, doc="log2 of the largest size; null: of the machine (interactive 1.5 below)", gt=0
-    )
-    estimates: EstimateSettings = section(EstimateSettings, doc="requested times, which the model does not have")
+    uhi: float | None = setting(None, doc="log2 of the largest size; null: the machine (interactive: 1.5 below)", gt=0)
+    estimates: EstimateSettings = section(EstimateSettings, doc="requested times, which the model does not define")
     users: int = setting(
-        0, doc="users among whom jobs are spread, low numbers more often; 0: none, as in the model", ge=0, le=1_000_000
+        0, doc="number of users, of whom low numbers submit more jobs; 0: no users, as in the model", ge=0, le=1_000_000
     )
 
     def bounds(self, kind: str) -> tuple[float, float]:

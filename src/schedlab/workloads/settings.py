@@ -22,22 +22,22 @@ class WorkloadSettings(Settings):
 
     name: str = setting("workload", doc="name of the workload")
     source: Literal["lublin", "swf", "batsim"] = setting(
-        "lublin", doc="drawn from the model, a trace, or a workload file of Batsim"
+        "lublin", doc="source of the jobs: the Lublin-Feitelson model, a trace (swf), or a workload file of Batsim"
     )
     file: str = setting(
-        "", doc="the trace or workload file (swf, batsim): absolute, or below SCHEDLAB_DATA, resources/data or here"
+        "",
+        doc="trace or workload file (swf, batsim): absolute, or relative to SCHEDLAB_DATA, "
+        "resources/data or the working directory",
     )
-    seed: int = setting(0, doc="seed of all that is drawn", ge=0)
-    lublin: LublinSettings = section(LublinSettings, doc="the model's settings (lublin)")
+    seed: int = setting(0, doc="seed of all random draws", ge=0)
+    lublin: LublinSettings = section(LublinSettings, doc="settings of the model (lublin)")
     cleaning: CleaningSettings = section(CleaningSettings, doc="cleaning of a trace (swf)")
-    trim: TrimSettings | None = setting(
-        None, doc="the piece of the trace that is kept; null: all of it, submit times as they are"
-    )
+    trim: TrimSettings | None = setting(None, doc="part of the trace to use; null: all, with unchanged submit times")
     load: float | None = setting(
-        None, doc="offered load, reached by one factor on all arrival times after trimming; null: as it is", gt=0
+        None, doc="offered load, reached by scaling all arrival times after trimming; null: unchanged", gt=0
     )
-    estimates: EstimateSettings | None = setting(None, doc="requested times drawn anew; null: as they are")
-    batsim: BatsimSettings = section(BatsimSettings, doc="how jobs become jobs of Batsim (lublin, swf)")
+    estimates: EstimateSettings | None = setting(None, doc="model of new requested times; null: unchanged")
+    batsim: BatsimSettings = section(BatsimSettings, doc="conversion to a Batsim workload (lublin, swf)")
 
     @model_validator(mode="after")
     def _check(self) -> WorkloadSettings:

@@ -46,42 +46,43 @@ REFERENCE: dict[str, Any] = {
 class BatsimSettings(Settings):
     """How the jobs of a trace become jobs of Batsim."""
 
-    jobs: int | None = setting(None, doc="most jobs taken; null: all", unit="jobs", ge=1)
+    jobs: int | None = setting(None, doc="maximum number of jobs; null: all", unit="jobs", ge=1)
     nb_res: int | None = setting(
-        None, doc="resources that the file names; null: the cores of the platform", unit="cores", ge=1
+        None, doc="number of resources in the file; null: the cores of the platform", unit="cores", ge=1
     )
     first_submit: float = setting(
         0.0,
-        doc="when the first job comes; schedulers on PyBatsim's high-level API can start none at 0",
+        doc="submit time of the first job; schedulers on PyBatsim's high-level API need a value above 0",
         unit="s",
         ge=0,
         le=1e9,
     )
     runtime: Literal["drawn", "requested", "trace"] = setting(
         "drawn",
-        doc="run time on a core of mean speed: a drawn share of the requested time, the requested time, or that of "
-        "the trace",
+        doc="run time on a core of mean speed: a random share of the requested time (`drawn`), the "
+        "requested time, or the run time in the trace",
     )
     walltime: Literal["none", "requested", "slowest_core"] = setting(
         "none",
-        doc="none: no job is killed; requested: at its requested time; slowest_core: at what that takes there at "
-        "worst, rounded up",
+        doc="time limit of a job; `none`: no limit; `requested`: requested time; `slowest_core`: time "
+        "of the requested work on the slowest core, rounded up",
     )
     memory_bandwidth: tuple[float, ...] = setting(
-        MEMORY_BANDWIDTHS, doc="demand of each core of a job, one of", unit="GB/s", min_length=1
+        MEMORY_BANDWIDTHS, doc="memory bandwidth per core of a job, drawn from this list", unit="GB/s", min_length=1
     )
     missing_memory: tuple[int, ...] = setting(
-        (), doc="memory per core of jobs without any, one of; empty: such jobs are skipped", unit="MB"
+        (), doc="memory per core of jobs without a value, drawn from this list; empty: such jobs are skipped", unit="MB"
     )
     infeasible: Literal["skip", "clip", "refuse", "keep"] = setting(
         "skip",
-        doc="jobs that the empty platform cannot run, and jobs of no core or time; keep (published): one blocks the "
-        "queue for ever",
+        doc="jobs that cannot run on the empty platform; `keep` (published): such a job blocks the queue",
     )
-    legacy_draws: bool = setting(False, doc="published: one global generator, f and bandwidth in turn")
-    legacy_profile_sharing: bool = setting(False, doc="published: jobs of like requests share the first one's run time")
-    legacy_submit_shift: bool = setting(False, doc="published: a first submit time of 0 counts as not set")
-    legacy_zero_limits: bool = setting(False, doc="published: job limits may be 0, by which observations are divided")
+    legacy_draws: bool = setting(False, doc="published: one global random generator for all quantities")
+    legacy_profile_sharing: bool = setting(
+        False, doc="published: jobs with the same request share the first one's run time"
+    )
+    legacy_submit_shift: bool = setting(False, doc="published: a first submit time of 0 is treated as missing")
+    legacy_zero_limits: bool = setting(False, doc="published: job limits, by which observations are divided, may be 0")
 
     @field_validator("memory_bandwidth", "missing_memory")
     @classmethod

@@ -18,19 +18,17 @@ if TYPE_CHECKING:
 
 
 class TrimSettings(Settings):
-    """The piece of a trace that is kept; the keys apply in this order. Jobs are taken in the order of the trace."""
+    """The part of a trace that is used; the keys apply in this order. Jobs are taken in the order of the trace."""
 
-    users: tuple[int, ...] = setting((), doc="users whose jobs are kept; empty: all")
-    start: float | None = setting(
-        None, doc="jobs submitted at or after this time of the trace; null: from its beginning", unit="s"
-    )
-    end: float | None = setting(None, doc="jobs submitted before this time; null: to its end", unit="s")
-    first: int = setting(0, doc="jobs left out at the beginning of what is left", unit="jobs", ge=0)
-    count: int | None = setting(None, doc="jobs kept then; null: all", unit="jobs", ge=1)
+    users: tuple[int, ...] = setting((), doc="users whose jobs are used; empty: all")
+    start: float | None = setting(None, doc="first submit time of the part; null: the trace's start", unit="s")
+    end: float | None = setting(None, doc="submit time before which the part ends; null: the trace's end", unit="s")
+    first: int = setting(0, doc="number of jobs to skip at the start of the part", unit="jobs", ge=0)
+    count: int | None = setting(None, doc="number of jobs after that; null: all", unit="jobs", ge=1)
     load: float | None = setting(
-        None, doc="of all pieces of `count` jobs, keep the one whose load is nearest to this", gt=0
+        None, doc="choose the sequence of `count` jobs whose load is nearest to this; null: the first one", gt=0
     )
-    shift: bool = setting(True, doc="move submit times so that the first job comes at 0")
+    shift: bool = setting(True, doc="shift submit times so that the first job arrives at 0")
 
     @model_validator(mode="after")
     def _check(self) -> TrimSettings:

@@ -22,7 +22,7 @@ class AcceptedBy(Settings):
     by: str = setting(doc="who accepted it")
     when: str = setting(doc="date and time, UTC")
     made_by: str = setting(doc="commit whose code made the results")
-    accepted_for: str = setting(doc="hash of the sources that they were accepted for; not used")
+    accepted_for: str = setting(doc="hash of the sources for which they were accepted; not used")
     commit: str | None = setting(None, doc="commit of these sources; null: they were not committed")
 
 
@@ -30,8 +30,8 @@ class Acceptance(AcceptedBy):
     """An entry of the file: with what it rests on."""
 
     modules: tuple[str, ...] = setting(doc="modules that differ")
-    files: int = setting(doc="files of scale smoke that were made by both and have the same bytes", ge=1)
-    codes: dict[str, str] = setting(doc="hash of later code in a frozen part -> that of the earlier code")
+    files: int = setting(doc="files of scale smoke that both codes made with the same bytes", ge=1)
+    codes: dict[str, str] = setting(doc="hash of the later code in a frozen part -> hash of the earlier code")
 
 
 def read_accepted(results: Path | str) -> list[Acceptance]:

@@ -24,65 +24,70 @@ class PrioritisedDQNSettings(ValidationSettings):
 
     PHASE_KEYS: ClassVar[frozenset[str]] = frozenset()  # of the values that a study adds, those that a phase may change
 
-    learning_rate: float = setting(1e-4, doc="of the optimiser (Adam), at the start of a phase", gt=0, le=10)
-    learning_rate_schedule: Schedule = setting("constant", doc="`linear`: down to 0 at the end of the phase")
-    gamma: float = setting(0.99, doc="discount of a reward for each decision that lies between", ge=0, le=1)
+    learning_rate: float = setting(1e-4, doc="learning rate of Adam at the start of a phase", gt=0, le=10)
+    learning_rate_schedule: Schedule = setting("constant", doc="`linear`: falls to 0 at the end of the phase")
+    gamma: float = setting(0.99, doc="discount factor per decision", ge=0, le=1)
     reward_scale: float = setting(
-        1.0, doc="factor on rewards while learning; curves show them without it", gt=0, le=LONGEST
+        1.0, doc="factor on the rewards that the learner sees; curves show unscaled rewards", gt=0, le=LONGEST
     )
     n_steps: int = setting(
-        3, doc="rewards summed before the network is asked for the rest", unit="steps", ge=1, le=MOST
+        3, doc="rewards of an n-step return before the target network's value is added", unit="steps", ge=1, le=MOST
     )
     double: bool = setting(
-        True, doc="the learning network chooses the action that the target network values (van Hasselt et al. 2016)"
+        True,
+        doc="double DQN: the online network chooses the action, the target network gives its value (van "
+        "Hasselt et al. 2016)",
     )
-    net_arch: Layers = setting((256,), doc="hidden layers behind the reader of observations", unit="units")
+    net_arch: Layers = setting((256,), doc="hidden layers after the features extractor", unit="units")
     head_arch: Layers = setting((), doc="hidden layers of each head", unit="units")
     dueling: bool = setting(
-        True, doc="a head for the value and one for advantages, their mean taken off (Wang et al. 2016)"
+        True, doc="dueling network: one head for the value, one for centred advantages (Wang et al. 2016)"
     )
-    activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting("relu", doc="after every hidden layer")
+    activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting(
+        "relu", doc="activation function of every hidden layer"
+    )
     keep_to_masks: bool = setting(
-        True, doc="only valid actions are taken and count in targets; false: the environment deals with others"
+        True, doc="restrict exploration and targets to valid actions; false: the environment handles invalid ones"
     )
 
-    buffer_size: int = setting(100_000, doc="decisions kept, with both observations", ge=1, le=LARGEST_BUFFER)
-    alpha: float = setting(0.6, doc="exponent of errors in priorities; 0: all decisions are drawn alike", ge=0, le=1)
+    buffer_size: int = setting(100_000, doc="capacity of the replay buffer, in decisions", ge=1, le=LARGEST_BUFFER)
+    alpha: float = setting(0.6, doc="exponent of the error in a priority; 0: uniform sampling", ge=0, le=1)
     beta: float = setting(0.4, doc="exponent of importance weights at the start of a phase", ge=0, le=1)
-    final_beta: float = setting(1.0, doc="exponent of importance weights at its end", ge=0, le=1)
-    eps: float = setting(1e-6, doc="added to errors, so that every decision can be drawn", gt=0, le=LONGEST)
+    final_beta: float = setting(1.0, doc="exponent of importance weights at the end of a phase", ge=0, le=1)
+    eps: float = setting(1e-6, doc="added to errors, so that every decision can be sampled", gt=0, le=LONGEST)
 
     learning_starts: int = setting(1000, doc="decisions before the first gradient step", unit="steps", ge=0, le=LONGEST)
-    train_freq: int = setting(8, doc="decisions of each actor in a round", unit="steps", ge=1, le=LONGEST)
-    gradient_steps: int = setting(8, doc="gradient steps in a round", ge=1, le=LONGEST)
-    batch_size: int = setting(128, doc="decisions of a gradient step", ge=1, le=10_000_000)
+    train_freq: int = setting(8, doc="decisions per actor and round", unit="steps", ge=1, le=LONGEST)
+    gradient_steps: int = setting(8, doc="gradient steps per round", ge=1, le=LONGEST)
+    batch_size: int = setting(128, doc="mini-batch size of a gradient step, in decisions", ge=1, le=10_000_000)
     target_update_interval: int = setting(
-        5000, doc="decisions between two updates of the target network", unit="steps", ge=1, le=LONGEST
+        5000, doc="decisions between updates of the target network", unit="steps", ge=1, le=LONGEST
     )
-    max_grad_norm: float = setting(40.0, doc="gradients are cut to this norm", gt=0, le=LONGEST)
+    max_grad_norm: float = setting(40.0, doc="maximum norm of gradients, which are clipped", gt=0, le=LONGEST)
 
-    actors: int = setting(8, doc="episodes side by side; each actor has its own stream of them", ge=1, le=MOST)
+    actors: int = setting(8, doc="actors, each of which plays its own episodes", ge=1, le=MOST)
     processes: int = setting(
-        1, doc="that actors are spread over; 1: they act within the learner's. Changes no result", ge=1, le=MOST
+        1, doc="processes that the actors share; 1: the learner's process. Does not affect results", ge=1, le=MOST
     )
     exploration: Literal["linear", "by_actor"] = setting(
         "linear",
-        doc="share of random actions: falls from `initial_epsilon` to `final_epsilon`, or is constant, actor i of N "
-        "(from 0) at "
-        "`base_epsilon` to the power of 1 + `epsilon_alpha` i / (N - 1)",
+        doc="share of random actions. `linear`: falls from `initial_epsilon` to `final_epsilon`; "
+        "`by_actor`: constant `base_epsilon` ^ (1 + `epsilon_alpha` i / (N - 1)) for actor i of N",
     )
     initial_epsilon: float = setting(1.0, doc="linear: share at the start of a phase", ge=0, le=1)
-    final_epsilon: float = setting(0.05, doc="linear: share that it falls to", ge=0, le=1)
+    final_epsilon: float = setting(0.05, doc="linear: share at the end of `exploration_steps`", ge=0, le=1)
     exploration_steps: int = setting(
-        20_000, doc="linear: decisions over which it falls", unit="steps", ge=1, le=LONGEST
+        20_000, doc="linear: decisions during which the share falls", unit="steps", ge=1, le=LONGEST
     )
     base_epsilon: float = setting(0.4, doc="by_actor: share of the first actor", gt=0, le=1)
-    epsilon_alpha: float = setting(7.0, doc="by_actor: how much less the last actor explores", ge=0, le=1000)
+    epsilon_alpha: float = setting(7.0, doc="by_actor: larger values make later actors explore less", ge=0, le=1000)
 
-    record_every: int = setting(2000, doc="least distance of two points of the curves", unit="steps", ge=1, le=LONGEST)
+    record_every: int = setting(
+        2000, doc="minimum distance between points of the curves", unit="steps", ge=1, le=LONGEST
+    )
     save_every: int = setting(
         50_000,
-        doc="least distance of two states that an interrupted job can go on from",
+        doc="minimum distance between saved states from which an interrupted job resumes",
         unit="steps",
         ge=1,
         le=LONGEST,

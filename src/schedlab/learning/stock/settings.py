@@ -24,33 +24,34 @@ Schedule = Literal["constant", "linear"]
 
 
 class StockSettings(ValidationSettings):
-    """What every algorithm shares. A phase's steps are decisions, of all environments together, rounded up to whole
+    """Settings of every algorithm. A phase's steps are decisions of all environments together, rounded up to whole
     rollouts.
     """
 
     PHASE_KEYS: ClassVar[frozenset[str]] = frozenset()  # of the values that a study adds, those that a phase may change
 
-    learning_rate: float = setting(3e-4, doc="of the optimiser, at the start of a phase", gt=0, le=10)
-    learning_rate_schedule: Schedule = setting("constant", doc="`linear`: down to 0 at the end of the phase")
-    gamma: float = setting(0.99, doc="discount of a reward for each decision that lies between", ge=0, le=1)
-    net_arch: Layers = setting((64, 64), doc="hidden layers; without any the network is linear", unit="units")
-    activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting("tanh", doc="after every hidden layer")
-    reward_scale: float = setting(
-        1.0, doc="factor on rewards while learning; curves show them without it", gt=0, le=LONGEST
+    learning_rate: float = setting(3e-4, doc="learning rate at the start of a phase", gt=0, le=10)
+    learning_rate_schedule: Schedule = setting("constant", doc="`linear`: falls to 0 at the end of the phase")
+    gamma: float = setting(0.99, doc="discount factor per decision", ge=0, le=1)
+    net_arch: Layers = setting((64, 64), doc="hidden layers; an empty list gives a linear network", unit="units")
+    activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting(
+        "tanh", doc="activation function of every hidden layer"
     )
-    environments: int = setting(1, doc="episodes that one process runs side by side", ge=1, le=MOST)
+    reward_scale: float = setting(
+        1.0, doc="factor on the rewards that the learner sees; curves show unscaled rewards", gt=0, le=LONGEST
+    )
+    environments: int = setting(1, doc="environments that one process steps in parallel", ge=1, le=MOST)
     device: Literal["auto", "cpu", "cuda"] = setting(
         "cpu",
-        doc="what the networks learn on; without a CUDA device the processor, told in the log (auto: which is as "
-        "well). Only the processor "
-        "promises the same bytes",
+        doc="device for training. `cuda`: GPU, with a warning in the log and the CPU if there is none; "
+        "`auto`: GPU if there is one. Only the CPU gives reproducible bytes",
         exclude_if=lambda device: (
             device == "cpu"
         ),  # so that the policies that there are keep the hash of their configuration
     )
     stop_after: int | None = setting(
         None,
-        doc="a phase ends after so many validations in a row without a new best; null: where its steps do",
+        doc="a phase ends after this many consecutive validations without improvement; null: never early",
         unit="validations",
         ge=1,
         le=LONGEST,
@@ -58,14 +59,14 @@ class StockSettings(ValidationSettings):
     )
     record_every: int = setting(
         1,
-        doc="least distance of two points of the curves; they lie at the end of updates",
+        doc="minimum distance between points of the curves, which lie at the end of updates",
         unit="steps",
         ge=1,
         le=LONGEST,
     )
     save_every: int = setting(
         20_000,
-        doc="least distance of two states that an interrupted job can go on from",
+        doc="minimum distance between saved states from which an interrupted job resumes",
         unit="steps",
         ge=1,
         le=LONGEST,
@@ -79,18 +80,24 @@ class StockSettings(ValidationSettings):
 
 
 class OnPolicySettings(StockSettings):
-    """What PPO and A2C share: they learn from the decisions of the last rollout alone."""
+    """Settings of PPO and A2C, which learn from the last rollout."""
 
-    n_steps: int = setting(2048, doc="decisions of each environment in a rollout", unit="steps", ge=1, le=10_000_000)
-    gae_lambda: float = setting(0.95, doc="weight of long returns in advantages (Schulman et al. 2016)", ge=0, le=1)
-    ent_coef: float = setting(0.0, doc="weight of the policy's entropy in the loss", unit="1/nat", ge=0, le=1000)
-    vf_coef: float = setting(0.5, doc="weight of the critic in the loss", ge=0, le=1000)
-    max_grad_norm: float = setting(0.5, doc="gradients are cut to this norm", gt=0, le=LONGEST)
-    normalize_advantage: bool = setting(True, doc="advantages of a gradient step get mean 0 and deviation 1")
-    critic_net_arch: Layers | None = setting(None, doc="hidden layers of the critic; null: as `net_arch`", unit="units")
-    ortho_init: bool = setting(True, doc="orthogonal first parameters, the last layer's small")
+    n_steps: int = setting(2048, doc="decisions per environment in a rollout", unit="steps", ge=1, le=10_000_000)
+    gae_lambda: float = setting(
+        0.95, doc="lambda of generalised advantage estimation (Schulman et al. 2016)", ge=0, le=1
+    )
+    ent_coef: float = setting(0.0, doc="weight of the entropy bonus in the loss", unit="1/nat", ge=0, le=1000)
+    vf_coef: float = setting(0.5, doc="weight of the value loss", ge=0, le=1000)
+    max_grad_norm: float = setting(0.5, doc="maximum norm of gradients, which are clipped", gt=0, le=LONGEST)
+    normalize_advantage: bool = setting(
+        True, doc="normalise the advantages of a mini-batch to mean 0 and standard deviation 1"
+    )
+    critic_net_arch: Layers | None = setting(
+        None, doc="hidden layers of the critic; null: the same as `net_arch`", unit="units"
+    )
+    ortho_init: bool = setting(True, doc="orthogonal initialisation, with a small gain in the last layer")
     acting: Literal["greedy", "sample"] = setting(
-        "greedy", doc="the learned policy takes the most probable action, or draws"
+        "greedy", doc="`greedy`: the learned policy takes the most probable action; `sample`: it draws one"
     )
 
     @model_validator(mode="after")
@@ -106,19 +113,17 @@ class PPOSettings(OnPolicySettings):
     """Proximal policy optimisation (Schulman et al. 2017)."""
 
     batch_size: int = setting(
-        64, doc="decisions of a gradient step; divides n_steps x environments", ge=2, le=10_000_000
+        64, doc="mini-batch size in decisions; must divide n_steps x environments", ge=2, le=10_000_000
     )
-    n_epochs: int = setting(10, doc="passes over a rollout", ge=1, le=MOST)
-    clip_range: float = setting(
-        0.2, doc="change of an action's probability, as a share, beyond which it is not pushed", gt=0, le=1000
-    )
-    clip_range_schedule: Schedule = setting("constant", doc="`linear`: down to 0 at the end of the phase")
+    n_epochs: int = setting(10, doc="passes (epochs) over each rollout", ge=1, le=MOST)
+    clip_range: float = setting(0.2, doc="clipping range of the probability ratio", gt=0, le=1000)
+    clip_range_schedule: Schedule = setting("constant", doc="`linear`: falls to 0 at the end of the phase")
     clip_range_vf: float | None = setting(
-        None, doc="change of the critic beyond which it is not pushed; null: none", gt=0, le=LONGEST
+        None, doc="clipping range of the value function; null: no clipping", gt=0, le=LONGEST
     )
     target_kl: float | None = setting(
         None,
-        doc="passes over a rollout end where the policy has moved by 1.5 times this; null: never",
+        doc="stop the passes over a rollout when the KL divergence exceeds 1.5 times this; null: never",
         unit="nat",
         gt=0,
         le=1000,
@@ -133,21 +138,25 @@ class PPOSettings(OnPolicySettings):
 
 
 class MaskablePPOSettings(PPOSettings):
-    """PPO that leaves out invalid actions (Huang and Ontañón 2022); environments tell them by `action_masks()`."""
+    """PPO with masks of invalid actions (Huang and Ontañón 2022), which the environment's `action_masks()` returns."""
 
 
 class A2CSettings(OnPolicySettings):
-    """Advantage actor-critic (Mnih et al. 2016), synchronous: one gradient step a rollout."""
+    """Advantage actor-critic (Mnih et al. 2016), synchronous: one gradient step per rollout."""
 
-    learning_rate: float = setting(7e-4, doc="of the optimiser, at the start of a phase", gt=0, le=10)
-    n_steps: int = setting(5, doc="decisions of each environment in a rollout", unit="steps", ge=1, le=10_000_000)
-    gae_lambda: float = setting(1.0, doc="weight of long returns in advantages (Schulman et al. 2016)", ge=0, le=1)
-    normalize_advantage: bool = setting(False, doc="advantages of a gradient step get mean 0 and deviation 1")
-    use_rms_prop: bool = setting(True, doc="RMSprop, as published; otherwise Adam")
+    learning_rate: float = setting(7e-4, doc="learning rate at the start of a phase", gt=0, le=10)
+    n_steps: int = setting(5, doc="decisions per environment in a rollout", unit="steps", ge=1, le=10_000_000)
+    gae_lambda: float = setting(
+        1.0, doc="lambda of generalised advantage estimation (Schulman et al. 2016)", ge=0, le=1
+    )
+    normalize_advantage: bool = setting(
+        False, doc="normalise the advantages of a mini-batch to mean 0 and standard deviation 1"
+    )
+    use_rms_prop: bool = setting(True, doc="use RMSprop, as in the A2C paper; false: Adam")
     rms_prop_eps: float = setting(1e-5, doc="added to RMSprop's denominator", gt=0, le=1)
     record_every: int = setting(
         500,
-        doc="least distance of two points of the curves; they lie at the end of updates",
+        doc="minimum distance between points of the curves, which lie at the end of updates",
         unit="steps",
         ge=1,
         le=LONGEST,
@@ -155,24 +164,27 @@ class A2CSettings(OnPolicySettings):
 
 
 class OffPolicySettings(StockSettings):
-    """What DQN and DDPG share: they learn from decisions drawn from a buffer, and act greedily once learned."""
+    """Settings of DQN and DDPG, which learn from a replay buffer; the learned policy acts greedily."""
 
     buffer_size: int = setting(
-        50_000, doc="decisions kept, with both observations (theirs: 1,000,000)", ge=1, le=LARGEST_BUFFER
+        50_000,
+        doc="capacity of the replay buffer, in decisions (Stable-Baselines3: 1,000,000)",
+        ge=1,
+        le=LARGEST_BUFFER,
     )
     learning_starts: int = setting(
-        100, doc="steps by random actions before the first gradient step", unit="steps", ge=0, le=LONGEST
+        100, doc="steps with random actions before the first gradient step", unit="steps", ge=0, le=LONGEST
     )
-    tau: float = setting(1.0, doc="share of the parameters that the target network takes over at a time", gt=0, le=1)
-    train_freq: int = setting(
-        4, doc="decisions of each environment between gradient steps", unit="steps", ge=1, le=LONGEST
+    tau: float = setting(1.0, doc="soft-update coefficient of the target network; 1: a copy", gt=0, le=1)
+    train_freq: int = setting(4, doc="decisions per environment between gradient steps", unit="steps", ge=1, le=LONGEST)
+    gradient_steps: int = setting(1, doc="gradient steps each time; -1: one for each decision taken", ge=-1, le=LONGEST)
+    batch_size: int = setting(32, doc="mini-batch size of a gradient step, in decisions", ge=1, le=10_000_000)
+    n_steps: int = setting(
+        1, doc="rewards of an n-step return before the critic's value is added", unit="steps", ge=1, le=MOST
     )
-    gradient_steps: int = setting(1, doc="gradient steps then; -1: as many as decisions were taken", ge=-1, le=LONGEST)
-    batch_size: int = setting(32, doc="decisions of a gradient step", ge=1, le=10_000_000)
-    n_steps: int = setting(1, doc="rewards summed before the critic is asked", unit="steps", ge=1, le=MOST)
     record_every: int = setting(
         500,
-        doc="least distance of two points of the curves; they lie at the end of updates",
+        doc="minimum distance between points of the curves, which lie at the end of updates",
         unit="steps",
         ge=1,
         le=LONGEST,
@@ -191,17 +203,19 @@ class OffPolicySettings(StockSettings):
 
 
 class DQNSettings(OffPolicySettings):
-    """Deep Q-network (Mnih et al. 2015). It does not know masks while it learns; the learned policy keeps to them."""
+    """Deep Q-network (Mnih et al. 2015). It ignores masks while it learns; the learned policy respects them."""
 
-    learning_rate: float = setting(1e-4, doc="of the optimiser, at the start of a phase", gt=0, le=10)
-    activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting("relu", doc="after every hidden layer")
+    learning_rate: float = setting(1e-4, doc="learning rate at the start of a phase", gt=0, le=10)
+    activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting(
+        "relu", doc="activation function of every hidden layer"
+    )
     target_update_interval: int = setting(
-        10_000, doc="steps between two updates of the target network", unit="steps", ge=1, le=LONGEST
+        10_000, doc="decisions between updates of the target network", unit="steps", ge=1, le=LONGEST
     )
     exploration_initial_eps: float = setting(1.0, doc="share of random actions at the start of a phase", ge=0, le=1)
-    exploration_final_eps: float = setting(0.05, doc="share of random actions it falls to", ge=0, le=1)
-    exploration_fraction: float = setting(0.1, doc="share of the phase over which it falls", gt=0, le=1)
-    max_grad_norm: float = setting(10.0, doc="gradients are cut to this norm", gt=0, le=LONGEST)
+    exploration_final_eps: float = setting(0.05, doc="share of random actions after it has fallen", ge=0, le=1)
+    exploration_fraction: float = setting(0.1, doc="share of the phase during which exploration falls", gt=0, le=1)
+    max_grad_norm: float = setting(10.0, doc="maximum norm of gradients, which are clipped", gt=0, le=LONGEST)
 
     @model_validator(mode="after")
     def _check_target(self) -> DQNSettings:
@@ -216,18 +230,21 @@ class DQNSettings(OffPolicySettings):
 class DDPGSettings(OffPolicySettings):
     """Deep deterministic policy gradient (Lillicrap et al. 2016), for actions that are vectors."""
 
-    learning_rate: float = setting(1e-3, doc="of both optimisers, at the start of a phase", gt=0, le=10)
+    learning_rate: float = setting(1e-3, doc="learning rate of actor and critic at the start of a phase", gt=0, le=10)
     net_arch: Layers = setting(
-        (400, 300), doc="hidden layers of actor and critic; without any they are linear", unit="units"
+        (400, 300), doc="hidden layers of actor and critic; an empty list makes them linear", unit="units"
     )
-    activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting("relu", doc="after every hidden layer")
-    tau: float = setting(0.005, doc="share of the parameters that the target networks take over at a time", gt=0, le=1)
-    train_freq: int = setting(
-        1, doc="decisions of each environment between gradient steps", unit="steps", ge=1, le=LONGEST
+    activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting(
+        "relu", doc="activation function of every hidden layer"
     )
-    batch_size: int = setting(256, doc="decisions of a gradient step", ge=1, le=10_000_000)
+    tau: float = setting(0.005, doc="soft-update coefficient of the target networks", gt=0, le=1)
+    train_freq: int = setting(1, doc="decisions per environment between gradient steps", unit="steps", ge=1, le=LONGEST)
+    batch_size: int = setting(256, doc="mini-batch size of a gradient step, in decisions", ge=1, le=10_000_000)
     action_noise: float = setting(
-        0.1, doc="deviation of the noise on actions while learning, in half ranges (theirs: none)", ge=0, le=10
+        0.1,
+        doc="standard deviation of the exploration noise, in half ranges of the action (Stable-Baselines3: none)",
+        ge=0,
+        le=10,
     )
 
 

@@ -18,7 +18,7 @@ from schedlab.studies.adaptation.simulator.table import DIGITS
 class AlwaysSettings(Settings):
     """The rule that takes the same action at every decision."""
 
-    action: int = setting(doc="number of the action, from 0; the last does nothing", ge=0)
+    action: int = setting(doc="number of the action, from 0; the last action does nothing", ge=0)
 
 
 class SequenceSettings(Settings):

@@ -31,16 +31,16 @@ class TrainingSettings(Settings):
     decay: float = setting(
         0.95, doc="factor on the learning rate after each epoch (0.9 in the published system)", gt=0, le=1
     )
-    minimum_learning_rate: float = setting(1e-8, doc="the learning rate falls while it is above this", ge=0)
+    minimum_learning_rate: float = setting(1e-8, doc="lower limit of the learning rate", ge=0)
     batch_size: int = setting(
         64,
-        doc="images of a mini-batch; the last may be smaller, or larger by one left over",
+        doc="mini-batch size; the last one may be smaller, or larger by one image",
         unit="images",
         gt=0,
         le=1_000_000,
     )
     device: Literal["auto", "cpu", "cuda"] = setting(
-        "cpu", doc="where to train; auto: on CUDA where the machine has it; results of the two differ in rounding"
+        "cpu", doc="device for training; `auto`: CUDA if the machine has it. CPU and CUDA results differ by rounding"
     )
 
 
@@ -49,30 +49,31 @@ class GrowthSettings(Settings):
 
     bn_init: Literal["calibrated", "default", "none"] = setting(
         "calibrated",
-        doc="inserted batch norm: set to the statistics of training images, torch's default [published], or left out",
+        doc="inserted batch norm: `calibrated` with the statistics of training images, torch's "
+        "`default` [published], or `none`",
     )
     symmetry_noise: float = setting(
-        0.0, doc="relative Gaussian noise on the weights that growth writes; widening needs some", ge=0
+        0.0, doc="relative Gaussian noise on weights written by growth; widening needs a value above 0", ge=0
     )
     optimizer: Literal["keep", "fresh", "fresh_every_decision"] = setting(
         "keep",
-        doc="Adam's moments: kept for surviving tensors, or empty at each growth, "
-        "or in each epoch of plenty [published]",
+        doc="Adam's moments: kept for surviving tensors, reset at each growth, or reset in each epoch "
+        "after `adapt_at` [published]",
     )
     lr_on_growth: Literal["continue", "restart"] = setting(
-        "continue", doc="learning rate: goes on, or starts again [published]"
+        "continue", doc="learning rate after growth: continues, or restarts [published]"
     )
     noop: Literal["continue", "reset"] = setting(
-        "continue", doc="doing nothing has no side effect, or resets as growth does [published]"
+        "continue", doc="doing nothing: no side effect, or the same reset as growth [published]"
     )
-    widen_factor: float = setting(2.0, doc="channels after widening over channels before it", gt=1, le=64)
+    widen_factor: float = setting(2.0, doc="ratio of channels after and before widening", gt=1, le=64)
     soft_target_weight: float = setting(
         0.75,
-        doc="weight of the larger network's soft targets after the way back; 0: they are not used [published]",
+        doc="weight of the larger network's soft targets after shrinking; 0: not used [published]",
         ge=0,
         le=1,
     )
-    soft_target_decay: float = setting(0.25, doc="factor on that weight after each epoch", ge=0, le=1)
+    soft_target_decay: float = setting(0.25, doc="factor on the weight of soft targets after each epoch", ge=0, le=1)
     soft_target_temperature: float = setting(2.0, doc="temperature of the soft targets", gt=0)
 
     @model_validator(mode="after")
@@ -85,30 +86,30 @@ class GrowthSettings(Settings):
 
 
 class ChangeSettings(Settings):
-    """A change of the job's resources after the first one, which is always up."""
+    """A change of the job's resources after `adapt_at`, where resources are added."""
 
-    time: float = setting(doc="when, from the start of training", unit="s", gt=0)
+    time: float = setting(doc="time since the start of training", unit="s", gt=0)
     change: Literal["up", "down"] = setting(
-        doc="down: back to the network before the last up; up: growth is possible again"
+        doc="`down`: return to the network before the last `up`; `up`: growth is possible again"
     )
 
 
 class RewardSettings(Settings):
     """What a sequence of decisions is judged by."""
 
-    split: Literal["validation", "test"] = setting("validation", doc="images that the metric is taken on")
-    metric: Literal["log_loss", "accuracy"] = setting("log_loss", doc="log loss (nats, lower is better) or accuracy")
-    window: int = setting(2, doc="mean over the last epochs of a run", unit="epochs", ge=1, le=LONGEST)
+    split: Literal["validation", "test"] = setting("validation", doc="images on which the metric is computed")
+    metric: Literal["log_loss", "accuracy"] = setting("log_loss", doc="log loss (nats; lower is better) or accuracy")
+    window: int = setting(2, doc="number of last epochs of a run that are averaged", unit="epochs", ge=1, le=LONGEST)
 
 
 class TableSettings(Settings):
     """Where the table of all sequences comes from."""
 
     source: Literal["simulate", "published"] = setting(
-        "simulate", doc="trained here, or read from the published record"
+        "simulate", doc="`simulate`: train here; `published`: read the published record"
     )
-    file: str | None = setting(None, doc="the published record (published only)")
-    experiment: str | None = setting(None, doc="experiment of the record (published only)")
+    file: str | None = setting(None, doc="file of the published record (`published` only)")
+    experiment: str | None = setting(None, doc="experiment in the record (`published` only)")
 
     @model_validator(mode="after")
     def _check(self) -> TableSettings:
@@ -120,46 +121,47 @@ class TableSettings(Settings):
 class AdaptationScenario(ScenarioSettings):
     """One training job under a budget: from `adapt_at` on, its network may grow at each of the next decisions."""
 
-    model: ModelSettings = setting(doc="the network at the start")
-    data: DataSettings = setting(doc="what it learns")
-    timing: TimingSettings = setting(doc="pinned seconds of an epoch, which are charged to the budget")
+    model: ModelSettings = setting(doc="initial network")
+    data: DataSettings = setting(doc="data set")
+    timing: TimingSettings = setting(doc="pinned seconds per epoch, which are charged to the budget")
     budget: float = setting(240.0, doc="length of the training job", unit="s", gt=0, le=LONGEST_JOB)
-    adapt_at: float = setting(doc="when more resources come and growth becomes possible", unit="s", ge=0)
-    changes: tuple[ChangeSettings, ...] = setting((), doc="later changes of the resources, down and up in turn")
-    decisions: int = setting(3, doc="decisions of a run", ge=1, le=MOST_DECISIONS)
-    decision_every: int = setting(1, doc="epochs from one decision to the next", unit="epochs", ge=1, le=LONGEST)
+    adapt_at: float = setting(doc="time at which resources are added and growth becomes possible", unit="s", ge=0)
+    changes: tuple[ChangeSettings, ...] = setting((), doc="later changes of the resources, alternating `down` and `up`")
+    decisions: int = setting(3, doc="decisions in a run", ge=1, le=MOST_DECISIONS)
+    decision_every: int = setting(1, doc="epochs between decisions", unit="epochs", ge=1, le=LONGEST)
     actions: tuple[str, ...] = setting(
         (),
-        doc="growth actions (deepen-BLOCK, widen-BLOCK); empty: deepen each block; "
-        "doing nothing is always the last action",
+        doc="growth actions (deepen-BLOCK, widen-BLOCK); empty: deepen each block. Doing nothing is "
+        "added as the last action",
     )
     jobs: tuple[int, ...] = setting(
         (0,),
-        doc="initialisations, each with a trunk of its own: they measure generality",
+        doc="initialisations, each with its own trunk; more of them show how general a result is",
         min_length=1,
         max_length=MOST,
     )
     replicates: int = setting(
-        3, doc="shuffle streams of each job after the adaptation point: they measure noise", ge=1, le=MOST
+        3,
+        doc="replicates of each job, which differ in the shuffling after `adapt_at`; more of them reduce noise",
+        ge=1,
+        le=MOST,
     )
     validation_replicates: int = setting(
-        0, doc="how many of them, before those for testing, rivals are chosen on; never learned on", ge=0, le=MOST
+        0, doc="replicates on which rivals are chosen, not used for learning", ge=0, le=MOST
     )
-    test_replicates: int = setting(
-        1, doc="how many of them, the last ones, are for testing; never learned or chosen on", ge=0, le=MOST
-    )
+    test_replicates: int = setting(1, doc="replicates for testing, not used for learning or choosing", ge=0, le=MOST)
     replicates_per_job: int = setting(
-        1, doc="replicates that one process simulates, one after the other; changes no result", ge=1, le=MOST
+        1, doc="replicates that one job simulates; does not affect results", ge=1, le=MOST
     )
-    training: TrainingSettings = section(TrainingSettings, doc="how the network is trained")
-    growth: GrowthSettings = section(GrowthSettings, doc="how it grows")
-    reward: RewardSettings = section(RewardSettings, doc="what a run is judged by")
-    table: TableSettings = section(TableSettings, doc="where the table of all sequences comes from")
+    training: TrainingSettings = section(TrainingSettings, doc="training of the network")
+    growth: GrowthSettings = section(GrowthSettings, doc="growth of the network")
+    reward: RewardSettings = section(RewardSettings, doc="objective of a run")
+    table: TableSettings = section(TableSettings, doc="source of the table of all sequences")
     keep: Literal["frontier", "leaves", "all"] = setting(
         "frontier",
-        doc="stored states: those of the end and those that one more decision starts from, those of the end, or all",
+        doc="stored states: final ones and those from which one more decision starts, final ones only, or all",
     )
-    curves: bool = setting(False, doc="evaluate each epoch, not only those of the reward's window")
+    curves: bool = setting(False, doc="evaluate after each epoch, not only in the window of the reward")
 
     @field_validator("adapt_at")
     @classmethod

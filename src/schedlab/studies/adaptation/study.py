@@ -44,22 +44,20 @@ PUBLISHED_SOURCE = "the published system's simulations, as one CSV; set SCHEDLAB
 class AdaptationScale(Settings):
     """Sizes of this study at one scale: `sizes` of its file in conf/study/."""
 
-    budget: float = setting(240.0, doc="length of a training job", unit="s", gt=0, le=LONGEST_JOB)
-    decisions: int = setting(3, doc="growth decisions of a run", ge=1, le=MOST_DECISIONS)
+    budget: float = setting(240.0, doc="budget of a training job", unit="s", gt=0, le=LONGEST_JOB)
+    decisions: int = setting(3, doc="growth decisions in a run", ge=1, le=MOST_DECISIONS)
     jobs: Seeds = setting((0,), doc="initialisations", min_length=1)
-    replicates: int = setting(3, doc="shuffle streams of each job, to learn, choose and test on", ge=1, le=MOST)
-    validation_replicates: int = setting(0, doc="replicates that rivals are chosen on", ge=0, le=MOST)
-    test_replicates: int = setting(1, doc="replicates that nothing is learned or chosen on", ge=0, le=MOST)
-    replicates_per_job: int = setting(
-        1, doc="replicates that one process simulates, one after the other", ge=1, le=MOST
-    )
-    seeds: Seeds = setting((0, 1, 2), doc="repetitions of learned policies", min_length=1)
-    exact_updates: int = setting(300, doc="most updates of the exact learner", ge=1, le=LONGEST)
-    episodes: int = setting(6000, doc="episodes of a phase of the sampling learners", ge=1, le=LONGEST)
+    replicates: int = setting(3, doc="replicates of each job, for learning, choosing and testing", ge=1, le=MOST)
+    validation_replicates: int = setting(0, doc="replicates on which rivals are chosen", ge=0, le=MOST)
+    test_replicates: int = setting(1, doc="replicates for testing", ge=0, le=MOST)
+    replicates_per_job: int = setting(1, doc="replicates that one job simulates", ge=1, le=MOST)
+    seeds: Seeds = setting((0, 1, 2), doc="seeds of learned policies", min_length=1)
+    exact_updates: int = setting(300, doc="maximum number of updates of the exact learner", ge=1, le=LONGEST)
+    episodes: int = setting(6000, doc="episodes per phase of learners that sample", ge=1, le=LONGEST)
     published_episodes: int = setting(
-        2000, doc="episodes of the published learner, which takes one an update", ge=1, le=LONGEST
+        2000, doc="episodes of the published learner, which makes one update per episode", ge=1, le=LONGEST
     )
-    published_seeds: Seeds = setting((0, 1, 2), doc="repetitions of the published learning runs", min_length=1)
+    published_seeds: Seeds = setting((0, 1, 2), doc="seeds of the published learners", min_length=1)
 
 
 def published(scenario: AdaptationScenario) -> bool:

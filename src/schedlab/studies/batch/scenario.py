@@ -30,20 +30,22 @@ class WindowSettings(Settings):
     starts are those of a published protocol: all are test windows, may overlap each other and what was learned from.
     """
 
-    length: int = setting(256, doc="jobs of a window", unit="jobs", ge=1)
+    length: int = setting(256, doc="jobs per window", unit="jobs", ge=1)
     train_share: float = setting(
-        0.5, doc="share of the jobs that policies learn on, from the first job on", unit="fraction", ge=0, lt=1
+        0.5, doc="share of the trace, from its start, for learning", unit="fraction", ge=0, lt=1
     )
     validation_share: float = setting(
-        0.1, doc="share after that, on which the best rule is chosen", unit="fraction", ge=0, lt=1
+        0.1, doc="share of the trace after that, for choosing the best rule", unit="fraction", ge=0, lt=1
     )
-    most: int = setting(MOST, doc="most windows of each part, the first ones", unit="windows", ge=1)
+    most: int = setting(
+        MOST, doc="maximum number of windows of each part; the first ones are used", unit="windows", ge=1
+    )
     starts: tuple[Start, ...] = setting(
-        (), doc="first jobs of a published protocol's windows, counted from 0; empty: cut by position"
+        (), doc="first jobs (from 0) of the windows of a published protocol; empty: consecutive windows"
     )
 
     weights: tuple[Weight, ...] = setting(
-        (), doc="of the windows at `starts` in means, such as 2 for a window that a protocol counts twice; empty: all 1"
+        (), doc="weights in means of the windows at `starts`, such as 2 for a window counted twice; empty: all 1"
     )
 
     @model_validator(mode="after")
@@ -58,22 +60,24 @@ class WindowSettings(Settings):
 class BatchScenario(ScenarioSettings):
     """A cluster and its batch queue."""
 
-    workload: WorkloadSettings = setting(doc="the jobs and the machine")
-    windows: WindowSettings = section(WindowSettings, doc="what is simulated apart")
+    workload: WorkloadSettings = setting(doc="jobs and machine")
+    windows: WindowSettings = section(WindowSettings, doc="windows that are simulated separately")
     backfill: Backfill = setting(
         "none",
-        doc="none: the chosen job blocks everything; legacy: the published simulator's; easy, conservative: the "
-        "textbook's",
+        doc="backfilling; `none`: the chosen job blocks all others; `legacy`: as in the published "
+        "simulator; `easy`, `conservative`: as in the literature",
     )
     backfill_order: BackfillOrder = setting(
         "default",
-        doc="which jobs are looked at first when they are backfilled (legacy, easy): by submission, by requested "
-        "time times nodes, or by the policy; default: by submission (legacy), by the policy (easy)",
+        doc="order in which jobs are backfilled (legacy, easy): by submission, by requested time times "
+        "nodes, or by the policy; `default`: by submission (legacy), by the policy (easy)",
     )
-    kill: bool = setting(False, doc="jobs end at their requested time")
-    warm_start: bool = setting(False, doc="a window begins on a machine that runs the jobs before it")
+    kill: bool = setting(False, doc="kill jobs at their requested time")
+    warm_start: bool = setting(
+        False, doc="start each window on a machine that runs the jobs before it, not on an empty one"
+    )
     environment: EnvironmentSettings = section(
-        EnvironmentSettings, doc="what policies that decide job by job see and are rewarded with"
+        EnvironmentSettings, doc="observation and reward of policies that decide job by job"
     )
 
 
@@ -90,21 +94,21 @@ def require_order(backfill: Backfill, backfill_order: BackfillOrder, where: str 
 class BatchScale(Settings):
     """Sizes of this study at one scale: `sizes` of its file in conf/study/."""
 
-    jobs: int = setting(10000, doc="jobs of a drawn workload", unit="jobs", ge=1)
-    length: int = setting(256, doc="jobs of a window", unit="jobs", ge=1)
-    windows: int = setting(MOST, doc="most windows of each part", unit="windows", ge=1)
-    seeds: Seeds = setting((0, 1, 2), doc="repetitions of learned policies", min_length=1)
-    published_seeds: Seeds = setting((0,), doc="repetitions of the published learners", min_length=1)
-    population: int = setting(14, doc="points of a generation of the evolution strategy", ge=4, le=MOST)
-    training_windows: int = setting(32, doc="training windows of a generation", unit="windows", ge=1)
+    jobs: int = setting(10000, doc="jobs of a generated workload", unit="jobs", ge=1)
+    length: int = setting(256, doc="jobs per window", unit="jobs", ge=1)
+    windows: int = setting(MOST, doc="maximum number of windows of each part", unit="windows", ge=1)
+    seeds: Seeds = setting((0, 1, 2), doc="seeds of learned policies", min_length=1)
+    published_seeds: Seeds = setting((0,), doc="seeds of the published learners", min_length=1)
+    population: int = setting(14, doc="population of the evolution strategy", ge=4, le=MOST)
+    training_windows: int = setting(32, doc="training windows per generation", unit="windows", ge=1)
     candidate_windows: int = setting(
         40,
-        doc="windows of each part that choose among rollouts, which take most of their learning",
+        doc="windows of each part on which rollouts are chosen; they take most of the learning time",
         unit="windows",
         ge=1,
     )
-    generations: int = setting(25, doc="generations of each search of the evolution strategy", ge=1)
-    decisions: int = setting(24_576, doc="decisions that stock learners learn from", unit="steps", ge=1)
+    generations: int = setting(25, doc="generations per search of the evolution strategy", ge=1)
+    decisions: int = setting(24_576, doc="training decisions of stock learners", unit="steps", ge=1)
 
 
 TERMS = {

@@ -8,13 +8,13 @@ from schedlab.config.schema import Settings, setting
 class LegacySettings(Settings):
     """Defects of the published program that change numbers; all off by default, all on in mode reference."""
 
-    reward: bool = setting(False, doc="the published reward, whose price term drowns the rest, in place of the scalar")
-    keep_severities: bool = setting(False, doc="the severity of an item stays when the item is met again")
+    reward: bool = setting(False, doc="use the published reward, which its price term dominates")
+    keep_severities: bool = setting(False, doc="keep the severity of an item that is met again")
     memory_used_only: bool = setting(
-        False, doc="the state knows the memory in use alone, whose utilisation is then always 1"
+        False, doc="divide the memory in use by itself, so that its utilisation is always 1"
     )
-    whole_epochs: bool = setting(False, doc="epochs are cut to whole numbers")
-    empty_components: bool = setting(False, doc="the last four components of the state are 0")
+    whole_epochs: bool = setting(False, doc="truncate epochs to whole numbers")
+    empty_components: bool = setting(False, doc="set the last four components of the state to 0")
 
     @property
     def in_state(self) -> bool:

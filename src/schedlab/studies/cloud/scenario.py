@@ -59,34 +59,37 @@ class ScalingSettings(Settings):
 
 
 class TrainingJobSettings(Settings):
-    """A training job: how much there is to train, in which batches, and how long a step takes (pinned, or fitted to
-    logs).
-    """
+    """A training job: its length, its batches, and the model of its step time (pinned, or fitted to logs)."""
 
     name: str = setting(doc="equal to the file's name")
     model: Literal["goodput", "amdahl", "power", "table"] = setting(
         "goodput",
-        doc="of the step time: fitted; Amdahl's law or a power of the GPUs (`scaling`); or the logs' "
-        "measurements, interpolated",
+        doc="model of the step time: `goodput` fitted to logs; `amdahl` or `power` (see `scaling`); or "
+        "interpolated measurements",
     )
     step: StepSettings | None = setting(None, doc="parameters of the step time; null: fitted to the logs")
-    scaling: ScalingSettings | None = setting(None, doc="for the models `amdahl` and `power`")
+    scaling: ScalingSettings | None = setting(None, doc="parameters of the models `amdahl` and `power`")
     logs: tuple[str, ...] = setting(
-        (), doc="training logs or tables of measured placements to fit (resources/..., or of data)"
+        (), doc="training logs or tables of placements for the fit (in resources/ or the data folder)"
     )
-    parameters: int = setting(11_000_000, doc="weights of the network; the published predictor goes by them", ge=1)
-    pipeline: PipelineSettings = section(PipelineSettings, doc="the input pipeline")
-    gpus_per_node: int = setting(4, doc="GPUs of a node; more are spread over as few nodes as possible", ge=1)
+    parameters: int = setting(11_000_000, doc="number of weights of the network, used by the published predictor", ge=1)
+    pipeline: PipelineSettings = section(PipelineSettings, doc="input pipeline")
+    gpus_per_node: int = setting(4, doc="GPUs per node; more GPUs use as few nodes as possible", ge=1)
     epochs: float = setting(20.0, doc="length of the training, in epochs at the base batch", unit="epochs", gt=0)
-    samples: int = setting(50_000, doc="samples of an epoch", ge=1)
-    base_batch: int = setting(128, doc="total batch at which progress is counted", unit="samples", ge=1)
-    batch: int = setting(128, doc="batch: on each GPU (`per_gpu`), or in total (`fixed_global`)", unit="samples", ge=1)
+    samples: int = setting(50_000, doc="samples per epoch", ge=1)
+    base_batch: int = setting(128, doc="total batch size that defines an epoch of progress", unit="samples", ge=1)
+    batch: int = setting(
+        128, doc="batch size on each GPU (`per_gpu`) or in total (`fixed_global`)", unit="samples", ge=1
+    )
     batching: Literal["per_gpu", "fixed_global"] = setting(
-        "per_gpu", doc="what stays when GPUs are added; with `fixed_global` all samples count alike, whatever the batch"
+        "per_gpu",
+        doc="what stays constant when GPUs are added: batch per GPU or total batch; with `fixed_global` "
+        "all samples count alike",
     )
     gradient_noise: tuple[Noise, ...] = setting(
         (1000.0,),
-        doc="variance over squared norm of the gradient at the base batch, at even distances over the training",
+        doc="gradient noise scale (variance over squared norm) at the base batch, at evenly spaced "
+        "points of the training",
         min_length=1,
     )
 
@@ -108,7 +111,7 @@ class TrainingJobSettings(Settings):
 class AllocationSettings(Settings):
     """What the job holds when it is submitted."""
 
-    gpu_count: int = setting(2, doc="GPUs", unit="GPUs", ge=0)
+    gpu_count: int = setting(2, doc="number of GPUs", unit="GPUs", ge=0)
     cpu_count: int = setting(8, doc="CPU cores", unit="cores", ge=1)
     memory_gb: int = setting(32, doc="memory", unit="GB", ge=1)
 
@@ -117,61 +120,64 @@ class EnvironmentSettings(Settings):
     """How a job and its learner meet: how often, at what price of a change, how noisily, for what reward."""
 
     space: Literal["full27", "paper9"] = setting(
-        "full27", doc="27 actions and 26 components; or the paper's 9 and 21, where the memory stays"
+        "full27", doc="27 actions and 26 state components; or the paper's 9 and 21, with fixed memory"
     )
-    interval: float = setting(1.0, doc="training between two decisions", unit="epochs", gt=0)
+    interval: float = setting(1.0, doc="training between decisions", unit="epochs", gt=0)
     interval_seconds: float | None = setting(
-        None, doc="time between two decisions, a restart included, in place of `interval`; null: none", unit="s", gt=0
+        None,
+        doc="time between decisions including restarts, instead of `interval`; null: use `interval`",
+        unit="s",
+        gt=0,
     )
-    restart: float = setting(30.0, doc="paid time that a change of the allocation costs", unit="s", ge=0)
-    out_of_memory: float = setting(
-        60.0, doc="paid time that is lost in an allocation whose memory does not suffice", unit="s", gt=0
-    )
+    restart: float = setting(30.0, doc="paid time lost by a change of the allocation", unit="s", ge=0)
+    out_of_memory: float = setting(60.0, doc="paid time lost in an allocation with too little memory", unit="s", gt=0)
     time_noise: float = setting(0.0, doc="standard deviation of the logarithm of an interval's time", ge=0, le=2)
     price_walk: float = setting(
         0.0, doc="standard deviation of the logarithm of the price's change in an interval", ge=0, le=2
     )
     interference: float = setting(
-        1.0, doc="speed of synchronisation between nodes beside other jobs", unit="fraction", gt=0, le=1
+        1.0,
+        doc="relative speed of synchronisation between nodes under interference; 1: none",
+        unit="fraction",
+        gt=0,
+        le=1,
     )
     slots: tuple[int, ...] = setting(
         (),
-        doc="GPUs to be had in equal stretches of the training; what the job holds beyond is taken, a restart; "
+        doc="available GPUs in equal parts of the training; GPUs beyond are taken away with a restart; "
         "empty: all, always",
     )
-    adaptive: float = setting(
-        0.0, doc="how strongly weights lean towards what is violated; 0: not at all", ge=0, le=100
-    )
+    adaptive: float = setting(0.0, doc="how strongly weights shift to violated items; 0: not at all", ge=0, le=100)
 
 
 class ReplicateSettings(Settings):
     """Runs of each preference and split. Without noise one run says all."""
 
-    train: int = setting(1, doc="runs to learn on", ge=0, le=MOST)
-    validation: int = setting(1, doc="runs that settings are chosen on", ge=0, le=MOST)
-    test: int = setting(1, doc="runs that are reported", ge=1, le=MOST)
+    train: int = setting(1, doc="training runs", ge=0, le=MOST)
+    validation: int = setting(1, doc="validation runs", ge=0, le=MOST)
+    test: int = setting(1, doc="test runs", ge=1, le=MOST)
 
 
 class CloudScenario(ScenarioSettings):
     """A training job on resources that can be bought by the hour."""
 
     job: TrainingJobSettings = setting(doc="the training job")
-    resource: ResourceConfig = section(ResourceConfig, doc="what can be allocated, and prices")
-    start: AllocationSettings = section(AllocationSettings, doc="what the job holds when it is submitted")
+    resource: ResourceConfig = section(ResourceConfig, doc="limits of the allocation, and prices")
+    start: AllocationSettings = section(AllocationSettings, doc="initial allocation")
     sla: SLAConfig = section(SLAConfig, doc="service levels")
     sla_from: Literal["forecast", "configuration"] = setting(
-        "forecast", doc="time, cost and throughput: 10 % beyond those of the start allocation, or as `sla` says"
+        "forecast",
+        doc="limits of time, cost and throughput: `forecast`: 10 % beyond the start allocation; otherwise from `sla`",
     )
-    environment: EnvironmentSettings = section(EnvironmentSettings, doc="what learners act in")
-    legacy: LegacySettings = section(LegacySettings, doc="defects of the published program, by name")
+    environment: EnvironmentSettings = section(EnvironmentSettings, doc="settings of the environment")
+    legacy: LegacySettings = section(LegacySettings, doc="switches for defects of the published program")
     preferences: tuple[Preference, ...] = setting(
         ("balanced", "cost", "time", "resource"),
-        doc="what the user prefers; each is scored apart; a name, or weights of cost, time and resource as in "
-        "`0.1:0.1:0.8`",
+        doc="preferences, each scored separately: a name, or weights of cost, time and resource as in `0.1:0.1:0.8`",
         min_length=1,
     )
-    replicates: ReplicateSettings = section(ReplicateSettings, doc="runs of each preference")
-    random_episodes: int = setting(30, doc="episodes of random actions that the regret is normalised by", ge=1, le=MOST)
+    replicates: ReplicateSettings = section(ReplicateSettings, doc="runs per preference")
+    random_episodes: int = setting(30, doc="random episodes that normalise the regret", ge=1, le=MOST)
 
     @model_validator(mode="after")
     def _each_once(self) -> CloudScenario:
@@ -187,14 +193,14 @@ class CloudScenario(ScenarioSettings):
 class CloudScale(Settings):
     """Sizes of this study at one scale: `sizes` of its file in conf/study/."""
 
-    random_episodes: int = setting(30, doc="episodes of random actions that the regret is normalised by", ge=1, le=MOST)
-    seeds: Seeds = setting((0, 1, 2), doc="repetitions of rules and policies that draw", min_length=1)
-    episodes: int = setting(4800, doc="episodes of each preference that a policy learns on", ge=1, le=LONGEST)
+    random_episodes: int = setting(30, doc="random episodes that normalise the regret", ge=1, le=MOST)
+    seeds: Seeds = setting((0, 1, 2), doc="seeds of rules and policies that draw random numbers", min_length=1)
+    episodes: int = setting(4800, doc="training episodes per preference", ge=1, le=LONGEST)
     actor_critic_episodes: int = setting(
-        1200, doc="episodes of each preference that an actor-critic learns on", ge=1, le=LONGEST
+        1200, doc="training episodes per preference of the actor-critic", ge=1, le=LONGEST
     )
-    search_trainings: int = setting(30, doc="trainings of each preference that a Bayesian search makes", ge=1, le=1000)
-    decisions: int = setting(64_000, doc="decisions that a stock policy learns on", ge=1, le=LONGEST)
+    search_trainings: int = setting(30, doc="trainings per preference in a Bayesian search", ge=1, le=1000)
+    decisions: int = setting(64_000, doc="training decisions of stock learners", ge=1, le=LONGEST)
 
 
 def check(scenario: CloudScenario) -> Iterator[UserError]:

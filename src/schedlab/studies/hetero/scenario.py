@@ -37,9 +37,9 @@ class ReplicateSettings(Settings):
       published system.
     """
 
-    train: int = setting(0, doc="workloads that policies learn on", ge=0, le=MOST)
-    validation: int = setting(0, doc="workloads that the best rule is chosen on", ge=0, le=MOST)
-    test: int = setting(1, doc="workloads that nothing is learned or chosen on", ge=1, le=MOST)
+    train: int = setting(0, doc="training workloads", ge=0, le=MOST)
+    validation: int = setting(0, doc="validation workloads, on which the best rule is chosen", ge=0, le=MOST)
+    test: int = setting(1, doc="test workloads", ge=1, le=MOST)
 
     @property
     def total(self) -> int:
@@ -50,57 +50,51 @@ class ReplicateSettings(Settings):
 class HeteroScenario(ScenarioSettings):
     """A heterogeneous cluster under a workload of batch jobs."""
 
-    platform: PlatformSettings = setting(doc="the cluster")
+    platform: PlatformSettings = setting(doc="cluster")
     workload: WorkloadSettings = setting(doc="the jobs")
-    replicates: ReplicateSettings = section(ReplicateSettings, doc="workloads of each split")
-    decisions: DecisionSettings = section(
-        DecisionSettings, doc="what policies of the decision system decide, see and are rewarded for"
-    )
-    simulator: Literal["embedded", "batsim"] = setting("embedded", doc="the simulator inside, or a real Batsim")
-    batsim: str = setting("batsim", doc="binary of the real Batsim: a name on the PATH, or a file")
-    energy: bool = setting(True, doc="account for energy; without it, energy and energy-delay product are not scored")
+    replicates: ReplicateSettings = section(ReplicateSettings, doc="number of workloads in each split")
+    decisions: DecisionSettings = section(DecisionSettings, doc="actions, observation and reward of policies")
+    simulator: Literal["embedded", "batsim"] = setting("embedded", doc="simulator: embedded, or a real Batsim")
+    batsim: str = setting("batsim", doc="binary of the real Batsim: a name on PATH, or a file")
+    energy: bool = setting(True, doc="simulate energy; otherwise energy and energy-delay product are not scored")
     scheduler_limit: float = setting(
-        60.0, doc="wall-clock time of a scheduler for one answer; 0: no limit", unit="s", ge=0, le=1e6
+        60.0, doc="wall-clock limit for one answer of the scheduler; 0: none", unit="s", ge=0, le=1e6
     )
-    network: Literal["simulate", "ignore"] = setting("simulate", doc="ignore: communications take no time")
+    network: Literal["simulate", "ignore"] = setting("simulate", doc="`ignore`: communication takes no time")
     bounded_slowdown_threshold: float = setting(
-        10.0, doc="a job that ran shorter counts as one of this length in the bounded slowdown", unit="s", gt=0
+        10.0, doc="lower bound on run times in the bounded slowdown", unit="s", gt=0
     )
 
 
 class HeteroScale(Settings):
     """Sizes of this study at one scale: `sizes` of its file in conf/study/."""
 
-    jobs: int = setting(100, doc="jobs of a workload", unit="jobs", ge=1)
-    replicates: ReplicateSettings = section(ReplicateSettings, doc="workloads of each split")
-    thesis_replicates: int = setting(1, doc="test workloads of the thesis' scenarios", ge=1, le=MOST)
-    learning_jobs: int = setting(
-        50, doc="jobs of a workload of the scenarios that policies learn on", unit="jobs", ge=1
-    )
+    jobs: int = setting(100, doc="jobs per workload", unit="jobs", ge=1)
+    replicates: ReplicateSettings = section(ReplicateSettings, doc="number of workloads in each split")
+    thesis_replicates: int = setting(1, doc="test workloads of the scenarios of the thesis", ge=1, le=MOST)
+    learning_jobs: int = setting(50, doc="jobs per workload in scenarios with learning", unit="jobs", ge=1)
     learning_replicates: ReplicateSettings = section(
-        ReplicateSettings, doc="workloads of each split of these scenarios"
+        ReplicateSettings, doc="number of workloads in each split of scenarios with learning"
     )
-    case_episodes: int = setting(
-        1600, doc="episodes that a policy learns on in the thesis' case of two jobs", ge=1, le=LONGEST
-    )
+    case_episodes: int = setting(1600, doc="training episodes in the thesis' case of two jobs", ge=1, le=LONGEST)
     case_steps: int = setting(
         2048,
-        doc="the same for learners of Stable-Baselines3, in decisions; an episode has one",
+        doc="training decisions of stock learners in that case, whose episodes have one decision",
         unit="steps",
         ge=1,
         le=LONGEST,
     )
     episodes: int = setting(
-        200, doc="episodes that a policy learns on, and that the search for a fixed pair takes", ge=1, le=LONGEST
+        200, doc="training episodes of a policy, and episodes of the search for a fixed pair", ge=1, le=LONGEST
     )
-    seeds: Seeds = setting((0, 1, 2), doc="repetitions of learned policies", min_length=1)
+    seeds: Seeds = setting((0, 1, 2), doc="seeds of learned policies", min_length=1)
 
 
 class SchedulerSettings(Settings):
-    """A scheduler of ours. It says when a job starts; on managed pstates the cores are chosen beneath it."""
+    """A scheduler of ours, which decides when a job starts; with managed pstates, a core policy chooses the cores."""
 
     cores: Literal[tuple(ALL_CORE_POLICIES)] = setting(  # type: ignore[valid-type]
-        "lowest", doc="core policy by which its jobs get their cores (with platform.pstates.managed)"
+        "lowest", doc="core policy that places its jobs (with platform.pstates.managed)"
     )
 
 
@@ -115,33 +109,31 @@ class PyBatsimSettings(Settings):
 
     cores: Literal["own", *ALL_CORE_POLICIES] = setting(  # type: ignore[valid-type]
         "own",
-        doc="core policy by which its jobs get their cores (with platform.pstates.managed); own: it names them itself",
+        doc="core policy that places its jobs (with platform.pstates.managed); `own`: the scheduler chooses the cores",
     )
-    scheduler: str = setting(doc="module of the package `schedulers`, such as easyBackfill")
-    options: dict[str, Any] = setting({}, doc="the object that it gets as its options")
+    scheduler: str = setting(doc="module of PyBatsim's package `schedulers`, such as easyBackfill")
+    options: dict[str, Any] = setting({}, doc="options of the scheduler, a JSON object")
 
 
 class TriedPairsSettings(Settings):
-    """The rule `tried_pairs`, an oracle: the best pair at each decision, found by trying on a copy of the run."""
+    """The rule `tried_pairs`, an oracle: the best pair at each decision, by trying each on a copy of the run."""
 
-    base: str = setting("shortest-low_power", doc="pair that a copy goes on with to the end")
+    base: str = setting("shortest-low_power", doc="pair that plays each simulated copy to its end")
     vary: Literal["both", "job", "core"] = setting(
-        "both", doc="try all pairs, those of the base's core policy, or those of its job policy"
+        "both", doc="pairs to try: all, those with the core policy of `base`, or those with its job policy"
     )
 
 
 class BestFixedPairSettings(Settings):
-    """The rule `best_fixed_pair`: the pair of the scenario's actions that did best on other workloads, whatever the
-    state.
-    """
+    """The rule `best_fixed_pair`: the scenario's pair that was best on other workloads."""
 
     metric: Literal[CHOSEN_BY] = setting(  # type: ignore[valid-type]
-        "mean_bounded_slowdown", doc="by whose mean the best pair is chosen"
+        "mean_bounded_slowdown", doc="metric whose mean decides which pair is best"
     )
-    split: Literal["train", "validation"] = setting("validation", doc="workloads that it is chosen on")
+    split: Literal["train", "validation"] = setting("validation", doc="split on which the pair is chosen")
     episodes: int | None = setting(
         None,
-        doc="most episodes of the search, workload after workload; null: each pair on each workload",
+        doc="maximum number of episodes of the search; null: each pair on each workload",
         ge=1,
         le=LONGEST,
     )

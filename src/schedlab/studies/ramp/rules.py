@@ -152,13 +152,13 @@ def rule_named(name: str, where: str = "policy") -> Rule:
 class CapSettings(Settings):
     """The rule `sip_ml`."""
 
-    cap: int = setting(16, doc="most shards of an op", ge=1, le=LARGEST_DEGREE)
+    cap: int = setting(16, doc="maximum number of shards of an op", ge=1, le=LARGEST_DEGREE)
 
 
 class FixedSettings(Settings):
     """The rule `fixed`."""
 
-    degree: int = setting(doc="shards of an op, or as far below as is valid", ge=1, le=LARGEST_DEGREE)
+    degree: int = setting(doc="number of shards of an op, or the largest valid number below", ge=1, le=LARGEST_DEGREE)
 
 
 @dataclass

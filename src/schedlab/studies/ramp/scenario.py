@@ -41,37 +41,34 @@ class ClusterSettings(Settings):
     """A cluster: RAMP, or a torus whose three axes have the sizes of groups, racks and servers."""
 
     topology: Literal["ramp", "torus"] = setting(
-        "ramp", doc="network, and with it the blocks of servers that a job may take"
+        "ramp", doc="network topology, which determines the blocks of servers that a job may use"
     )
     groups: int = setting(4, doc="communication groups", ge=1, le=256)
-    racks: int = setting(4, doc="racks per group, at most as many as groups (ramp)", ge=1, le=256)
+    racks: int = setting(4, doc="racks per group, at most the number of groups (ramp)", ge=1, le=256)
     servers: int = setting(2, doc="servers per rack", ge=1, le=256)
     workers: int = setting(
         1,
-        doc="workers of a server, a device each; jobs may share it, each with channels of its own, and nothing is "
-        "sent within it",
+        doc="workers per server, one device each; jobs that share a server have separate channels, and "
+        "messages within a server take no time",
         ge=1,
         le=64,
     )
-    channels: int = setting(1, doc="channels between two servers, each way", ge=1, le=256)
+    channels: int = setting(1, doc="channels between two servers in each direction", ge=1, le=256)
     node_bandwidth: float = setting(1.6e12, doc="bandwidth of a server, over all its channels", unit="bytes/s", gt=0)
-    propagation_latency: float = setting(
-        50e-9, doc="time of light between servers (torus: of each hop)", unit="s", ge=0
-    )
+    propagation_latency: float = setting(50e-9, doc="propagation time between servers (torus: per hop)", unit="s", ge=0)
     io_latency: float = setting(100e-9, doc="time of a server's input or output", unit="s", ge=0)
     memory: float = setting(80e9, doc="memory of a device", unit="bytes", gt=0)
     speeds: tuple[float, ...] = setting(
         (),
-        doc="how much faster each worker computes than the device of the graphs' times, repeated over the workers; "
-        "empty: all the same",
+        doc="speed of each worker relative to the device of the graphs' times, repeated cyclically; empty: all 1",
     )
     memories: tuple[float, ...] = setting(
-        (), doc="memory of each worker, repeated over the workers; empty: `memory` of all", unit="bytes"
+        (), doc="memory of each worker, repeated cyclically; empty: `memory` for all", unit="bytes"
     )
     contending_racks: Literal["one", "racks"] = setting(
         "one",
-        doc="racks that share the wavelengths of a collective's steps (ramp): one, as published, or those of a group "
-        "that take part in it",
+        doc="racks that contend for the wavelengths of a collective (ramp): one, as published, or all "
+        "participating racks of a group",
     )
 
 
@@ -80,78 +77,81 @@ class JobSettings(Settings):
 
     steps: int = setting(50, doc="training steps of a job", unit="steps", ge=1)
     time_unit: Literal["s", "ms"] = setting(
-        "s", doc="what a 1 in a graph's times is; PipeDream measured ms, published runs took it for s"
+        "s", doc="unit of the times in graph files; PipeDream measured ms, the published runs read them as s"
     )
     beta: DistributionSettings = section(
-        HUNDREDTHS, doc="share of its sequential time that a job may take, above 0 and at most 1"
+        HUNDREDTHS, doc="acceptable completion time as a share of the sequential time, above 0 and at most 1"
     )
-    interarrival: DistributionSettings = section(THOUSAND, doc="time from one arrival to the next, s")
+    interarrival: DistributionSettings = section(THOUSAND, doc="time between arrivals, s")
     replication: int = setting(201, doc="jobs of each graph in the pool", ge=1, le=1_000_000)
     sampling: Literal["replace", "remove", "remove_and_repeat"] = setting(
         "remove_and_repeat",
-        doc="what becomes of a drawn job: back into the pool, gone, or gone until the pool is filled anew",
+        doc="drawn job: returned to the pool, removed, or removed until the pool is empty and refilled",
     )
 
 
 class ManagementSettings(Settings):
     """How a job is split and placed once a policy has said how far it may be split."""
 
-    most: int = setting(16, doc="most shards of an op, the largest action", ge=1, le=LARGEST_DEGREE)
+    most: int = setting(16, doc="maximum number of shards of an op, the largest action", ge=1, le=LARGEST_DEGREE)
     partitioner: Literal["quantum", "random"] = setting(
-        "quantum", doc="how many shards an op has: its run time over `quantum`, or any number that the action allows"
+        "quantum", doc="number of shards of an op: its run time over `quantum`, or random within the action's limit"
     )
-    quantum: float = setting(0.01, doc="aimed run time of a forward shard", unit="s", gt=0)
+    quantum: float = setting(0.01, doc="target run time of a forward shard", unit="s", gt=0)
     illegal_degrees: Literal["keep", "round_down"] = setting(
         "keep",
-        doc="degrees of the quantum that no block of servers has: kept, so that the job cannot be placed, or the next "
-        "below",
+        doc="degrees from the quantum without a block of that size: `keep` (the job cannot be placed), "
+        "or use the next smaller one",
     )
     placer: Literal["first_fit", "random"] = setting(
-        "first_fit", doc="blocks in order, or any free servers, whatever their links"
+        "first_fit", doc="placement: blocks in order, or random free servers"
     )
     shaper: Literal["none", "first_fit", "random"] = setting(
-        "none", doc="the block that a job stays in is chosen first: none, the first free one, any free one"
+        "none", doc="choose the block of a job first: no, the first free one, or a random free one"
     )
-    contention: bool = setting(False, doc="single messages of a job on one link wait for each other")
+    contention: bool = setting(False, doc="messages of a job on one link wait for each other")
     mask: Literal["degrees", "blocks"] = setting(
-        "degrees", doc="valid actions: degrees with a legal block and enough free workers, or those with a free block"
+        "degrees",
+        doc="valid actions: degrees with a legal block and enough free workers (`degrees`), or with a free block",
     )
 
 
 class EpisodeSettings(Settings):
     """How long and how often is simulated."""
 
-    end: float = setting(1e6, doc="when an episode ends", unit="s", gt=0)
-    queue_capacity: int = setting(10, doc="jobs that may wait; what arrives then is blocked", ge=0)
-    train: int = setting(0, doc="episodes that policies learn on", unit="episodes", ge=0, le=MOST)
-    validation: int = setting(0, doc="episodes that the best rule is chosen on", unit="episodes", ge=0, le=MOST)
-    test: int = setting(3, doc="episodes that nothing is learned or chosen on", unit="episodes", ge=1, le=MOST)
+    end: float = setting(1e6, doc="end of an episode", unit="s", gt=0)
+    queue_capacity: int = setting(10, doc="capacity of the queue, in jobs; further arrivals are blocked", ge=0)
+    train: int = setting(0, doc="training episodes", unit="episodes", ge=0, le=MOST)
+    validation: int = setting(
+        0, doc="validation episodes, on which the best rule is chosen", unit="episodes", ge=0, le=MOST
+    )
+    test: int = setting(3, doc="test episodes", unit="episodes", ge=1, le=MOST)
 
 
 class RampScenario(ScenarioSettings):
-    """A RAMP cluster to which jobs of distributed training come."""
+    """A RAMP cluster with arriving jobs of distributed training."""
 
-    graphs: GraphSettings = setting(doc="the graphs of the jobs")
-    cluster: ClusterSettings = section(ClusterSettings, doc="the cluster")
+    graphs: GraphSettings = setting(doc="graphs of the jobs")
+    cluster: ClusterSettings = section(ClusterSettings, doc="cluster")
     jobs: JobSettings = section(JobSettings, doc="the jobs")
-    management: ManagementSettings = section(ManagementSettings, doc="how jobs are split and placed")
-    episodes: EpisodeSettings = section(EpisodeSettings, doc="what is simulated apart")
-    legacy: LegacySettings = section(LegacySettings, doc="defects of the original, by name")
+    management: ManagementSettings = section(ManagementSettings, doc="partitioning and placement")
+    episodes: EpisodeSettings = section(EpisodeSettings, doc="windows that are simulated separately")
+    legacy: LegacySettings = section(LegacySettings, doc="switches for defects of the original")
 
 
 class RampScale(Settings):
     """Sizes of this study at one scale: `sizes` of its file in conf/study/."""
 
-    end: float = setting(1e6, doc="when an episode ends", unit="s", gt=0)
+    end: float = setting(1e6, doc="end of an episode", unit="s", gt=0)
     test: int = setting(20, doc="test episodes", unit="episodes", ge=1, le=MOST)
     validation: int = setting(3, doc="validation episodes", unit="episodes", ge=0, le=MOST)
-    seeds: Seeds = setting((0, 1, 2), doc="repetitions of learned policies", min_length=1)
-    bases: int = setting(1, doc="bases of rollouts that values are fitted on", ge=1, le=MOST)
+    seeds: Seeds = setting((0, 1, 2), doc="seeds of learned policies", min_length=1)
+    bases: int = setting(1, doc="number of base policies to whose rollouts values are fitted", ge=1, le=MOST)
     training_episodes: int = setting(
-        4, doc="episodes that rollouts decide, for values to be fitted to", unit="episodes", ge=1, le=MOST
+        4, doc="training episodes decided by rollouts, to which values are fitted", unit="episodes", ge=1, le=MOST
     )
-    samples: int = setting(32, doc="samples of a rollout", ge=1, le=MOST)
-    generations: int = setting(40, doc="generations of the evolution strategy over linear values", ge=0, le=MOST)
+    samples: int = setting(32, doc="samples per rollout", ge=1, le=MOST)
+    generations: int = setting(40, doc="generations of the evolution strategy over the linear weights", ge=0, le=MOST)
 
 
 TERMS = {

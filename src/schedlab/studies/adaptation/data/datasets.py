@@ -32,22 +32,24 @@ class DataSettings(Settings):
     """
 
     name: str = setting(doc="name of the data set in tables and figures")
-    format: Format = setting(doc="kind of files")
-    root: str | None = setting(None, doc="folder of the files; none: the copy that scikit-learn bundles (digits only)")
-    split_seed: int = setting(0, doc="seed of the order that the split cuts", ge=0)
-    train_size: int | None = setting(None, doc="training pictures; none: all that are left", unit="pictures", ge=1)
+    format: Format = setting(doc="file format")
+    root: str | None = setting(None, doc="folder of the files; none: the copy in scikit-learn (digits only)")
+    split_seed: int = setting(0, doc="seed of the shuffle before the split", ge=0)
+    train_size: int | None = setting(None, doc="training pictures; none: all remaining ones", unit="pictures", ge=1)
     validation_size: int = setting(0, doc="validation pictures", unit="pictures", ge=0)
     test_size: int | None = setting(None, doc="test pictures; none: all", unit="pictures", ge=1)
     expected_train: int | None = setting(
-        None, doc="pictures that the training files hold when whole; none: any", unit="pictures", ge=1
+        None, doc="number of pictures in complete training files; none: not checked", unit="pictures", ge=1
     )
     expected_test: int | None = setting(
-        None, doc="pictures that the test files hold when whole; none: any", unit="pictures", ge=1
+        None, doc="number of pictures in complete test files; none: not checked", unit="pictures", ge=1
     )
     mean: tuple[float, ...] = setting(
-        (0.0,), doc="taken from each value in [0, 1], by channel (or one for all)", min_length=1
+        (0.0,), doc="mean subtracted from values in [0, 1], for each channel or for all", min_length=1
     )
-    std: tuple[float, ...] = setting((1.0,), doc="divides the result, by channel (or one for all)", min_length=1)
+    std: tuple[float, ...] = setting(
+        (1.0,), doc="standard deviation that divides the result, for each channel or for all", min_length=1
+    )
 
     @model_validator(mode="after")
     def _check(self) -> DataSettings:

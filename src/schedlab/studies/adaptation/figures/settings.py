@@ -34,22 +34,22 @@ class VersusSettings(Settings):
 class FinalSettings(Settings):
     """The figure `final`."""
 
-    metrics: tuple[Score, ...] = setting(("test_accuracy",), doc="scores, a panel each", min_length=1)
-    range: Range = setting((), doc="limits of the accuracy axes; empty: what is needed")
+    metrics: tuple[Score, ...] = setting(("test_accuracy",), doc="scores, one panel each", min_length=1)
+    range: Range = setting((), doc="limits of the accuracy axes; empty: automatic")
 
 
 class RankingSettings(Settings):
     """The figure `ranking`."""
 
     columns: tuple[Column, ...] = setting(
-        (), doc="columns of the simulation table, a panel each; empty: what is rewarded"
+        (), doc="columns of the simulation table, one panel each; empty: the rewarded metric"
     )
 
 
 class TrunkSettings(Settings):
     """The figure `trunk`."""
 
-    columns: tuple[Column, ...] = setting((), doc="columns of the tables, a panel each; empty: what is rewarded")
+    columns: tuple[Column, ...] = setting((), doc="columns of the tables, one panel each; empty: the rewarded metric")
 
 
 class ReliabilitySettings(Settings):
@@ -58,45 +58,43 @@ class ReliabilitySettings(Settings):
     columns: tuple[Column, ...] = setting(
         ("validation_loss", "validation_accuracy"), doc="columns of the simulation table", min_length=1
     )
-    replicates: int = setting(10, doc="how far the lines go on", unit="replicates", ge=1, le=MOST)
+    replicates: int = setting(10, doc="largest number of replicates on the axis", unit="replicates", ge=1, le=MOST)
 
 
 class LearningSettings(Settings):
     """The figure `learning`."""
 
-    metrics: tuple[CurveName, ...] = setting(("objective",), doc="curves, a row each", min_length=1)
-    window: int = setting(75, doc="of the running mean", unit="episodes", ge=1, le=LONGEST)
+    metrics: tuple[CurveName, ...] = setting(("objective",), doc="curves, one row each", min_length=1)
+    window: int = setting(75, doc="window of the running mean", unit="episodes", ge=1, le=LONGEST)
 
 
 class GroupSettings(Settings):
     """A panel of the figure `transfer`: runs on one scenario."""
 
-    title: str = setting("", doc="heading; empty: the scenario")
-    scenario: ScenarioName = setting(doc="scenario learned on")
-    policies: tuple[PolicyName, ...] = setting(doc="what is drawn, among the figure's policies", min_length=1)
+    title: str = setting("", doc="heading; empty: the scenario's name")
+    scenario: ScenarioName = setting(doc="training scenario")
+    policies: tuple[PolicyName, ...] = setting(doc="policies drawn, out of the figure's policies", min_length=1)
     jumpstart: tuple[PolicyName, ...] = setting(
-        (), doc="from scratch and with transfer: an arrow from the first to the second"
+        (), doc="pair of policies, without and with transfer; an arrow marks the difference"
     )
 
 
 class TransferSettings(Settings):
     """The figure `transfer`."""
 
-    metrics: tuple[CurveName, ...] = setting(("reward",), doc="curves, a panel each in every group", min_length=1)
-    window: int = setting(50, doc="of the running mean", unit="episodes", ge=1, le=LONGEST)
-    range: Range = setting((), doc="limits of the vertical axes; empty: what is needed")
+    metrics: tuple[CurveName, ...] = setting(("reward",), doc="curves, one panel each in every group", min_length=1)
+    window: int = setting(50, doc="window of the running mean", unit="episodes", ge=1, le=LONGEST)
+    range: Range = setting((), doc="limits of the vertical axes; empty: automatic")
     first: int = setting(0, doc="episodes shown; 0: all", unit="episodes", ge=0, le=LONGEST)
-    groups: tuple[GroupSettings, ...] = setting(
-        (), doc="panels; empty: all policies of the figure on its first scenario"
-    )
+    groups: tuple[GroupSettings, ...] = setting((), doc="panels; empty: one, with all policies on the first scenario")
 
 
 class MovesSettings(Settings):
     """The figure `moves`."""
 
-    widen: ScenarioName = setting("widen", doc="scenario of two moves that may widen")
-    down: ScenarioName = setting(doc="scenario whose resources are taken away")
-    stay: ScenarioName = setting(doc="scenario that starts like it and keeps them")
+    widen: ScenarioName = setting("widen", doc="scenario with two decisions whose actions include widening")
+    down: ScenarioName = setting(doc="scenario in which resources are taken away")
+    stay: ScenarioName = setting(doc="scenario with the same start that keeps its resources")
 
 
 FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that draws it, and its values

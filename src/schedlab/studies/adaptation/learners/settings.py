@@ -16,67 +16,73 @@ WIDEST = 4096  # numbers of a layer of the policy network
 
 
 class NetworkSettings(Settings):
-    """What the policy network reads, and its size (published: vocab, fixed, sine; 16, 50, 16, 128)."""
+    """Input and size of the policy network (published: vocab, fixed, sine; 16, 50, 16, 128)."""
 
     encoder: Literal["features", "vocab"] = setting(
-        "features", doc="layers as features, or as words with a frozen random embedding"
+        "features",
+        doc="input of the policy network: `features` of each layer, or `vocab`: words with a frozen random embedding",
     )
     head: Literal["blocks", "fixed"] = setting(
-        "blocks", doc="a score for each growth action and one for nothing, or a fixed number"
+        "blocks",
+        doc="output: `blocks` scores each growth action and doing nothing; otherwise a fixed number of actions",
     )
     time_code: Literal["sine_cosine", "sine"] = setting(
-        "sine_cosine", doc="code of time left / total time; `sine` is the published one"
+        "sine_cosine", doc="code of the share of time left; `sine` is the published one"
     )
-    frequencies: int = setting(4, doc="angles of the time code", gt=0, le=64)
+    frequencies: int = setting(4, doc="number of frequencies of the time code", gt=0, le=64)
     slope: bool = setting(
-        False, doc="read the slope of the validation accuracy as well; scenarios then need curves: true"
+        False, doc="also observe the slope of the validation accuracy; scenarios then need `curves: true`"
     )
     vocabulary: str = setting(SHIPPED_VOCABULARY, doc="file of the vocabulary (encoder: vocab)")
     embedding: int = setting(16, doc="numbers of an embedded layer (encoder: vocab)", gt=0, le=WIDEST)
     recurrent: int = setting(50, doc="cells of the layer reader in each direction (encoder: vocab)", gt=0, le=WIDEST)
-    code: int = setting(24, doc="numbers of the code of a model", gt=0, le=WIDEST)
+    code: int = setting(24, doc="size of the code of a model", gt=0, le=WIDEST)
     linear: int = setting(64, doc="units of each of the two layers of the head", gt=0, le=WIDEST)
 
 
 class ExactSettings(NetworkSettings):
-    """The exact learner; a phase's steps are the most updates that it takes."""
+    """The exact learner; a phase's steps are its maximum number of updates."""
 
     learning_rate: float = setting(0.01, doc="Adam's learning rate", gt=0, le=10)
     entropy: float = setting(
-        1.0, doc="weight of the entropy at the start, in spreads of the reward; keeps branches open", ge=0
+        1.0, doc="initial weight of the entropy, in units of the reward's spread; larger values explore longer", ge=0
     )
-    entropy_decay: float = setting(0.97, doc="factor on that weight after each update", ge=0, le=1)
-    settle: float = setting(0.02, doc="entropy weight below which the best sequence itself is made more probable", ge=0)
+    entropy_decay: float = setting(0.97, doc="factor on the entropy weight after each update", ge=0, le=1)
+    settle: float = setting(
+        0.02, doc="entropy weight below which the probability of the best sequence is increased directly", ge=0
+    )
     confidence: float = setting(
-        0.9, doc="stop when every best sequence is chosen and has at least this probability", gt=0, le=1
+        0.9, doc="learning stops when each best sequence is chosen with at least this probability", gt=0, le=1
     )
-    record_every: int = setting(5, doc="updates between two points of the curves", gt=0, le=LONGEST)
+    record_every: int = setting(5, doc="updates between points of the curves", gt=0, le=LONGEST)
 
 
 class ReinforceSettings(NetworkSettings):
-    """The sampling learner; a phase's steps are episodes. The published form stands in brackets."""
+    """The sampling learner; a phase's steps are episodes. Published values are in brackets."""
 
     returns: Literal["plain", "tangent"] = setting(
-        "plain", doc="reward of an episode: as the table has it, or 100 tan(accuracy pi / 2) [published]"
+        "plain", doc="reward of an episode: the table's value, or 100 tan(accuracy pi / 2) [published]"
     )
     baseline: Literal["moving", "none"] = setting(
-        "moving", doc="subtract the scenario's moving mean reward, or nothing [published]"
+        "moving", doc="baseline subtracted from rewards: the scenario's moving mean, or none [published]"
     )
     normalise: bool = setting(True, doc="divide the advantages of an update by their root mean square [no]")
     entropy: float = setting(0.1, doc="weight of the entropy bonus [0]", ge=0)
     temperature: float = setting(1.0, doc="temperature at the start of a phase", ge=1, le=1e9)
     temperature_on: Literal["logits", "probabilities"] = setting(
-        "logits", doc="what it divides; on probabilities it all but levels them [published]"
+        "logits", doc="what the temperature divides: logits, or probabilities [published], which become nearly uniform"
     )
-    temperature_factor: float = setting(0.9, doc="factor on the temperature, down to 1", gt=0, le=1)
-    temperature_every: int = setting(500, doc="episodes between two factors [1]", unit="episodes", gt=0, le=LONGEST)
-    episodes_per_update: int = setting(64, doc="episodes of one gradient step [1]", unit="episodes", gt=0, le=LONGEST)
+    temperature_factor: float = setting(0.9, doc="factor on the temperature, which falls to 1", gt=0, le=1)
+    temperature_every: int = setting(
+        500, doc="episodes between two reductions of the temperature [1]", unit="episodes", gt=0, le=LONGEST
+    )
+    episodes_per_update: int = setting(64, doc="episodes per gradient step [1]", unit="episodes", gt=0, le=LONGEST)
     learning_rate: float = setting(3e-3, doc="Adam's learning rate at the start of a phase [1e-4]", gt=0, le=10)
     learning_rate_factor: float = setting(0.99, doc="factor on the learning rate", gt=0, le=1)
-    learning_rate_every: int = setting(500, doc="episodes between two factors", unit="episodes", gt=0, le=LONGEST)
-    minimum_learning_rate: float = setting(1e-9, doc="where the learning rate stops to fall", ge=0)
+    learning_rate_every: int = setting(500, doc="episodes between two reductions", unit="episodes", gt=0, le=LONGEST)
+    minimum_learning_rate: float = setting(1e-9, doc="lower limit of the learning rate", ge=0)
     record_every: int = setting(
-        64, doc="episodes of a scenario whose mean is one point of the curves", unit="episodes", gt=0, le=LONGEST
+        64, doc="episodes of a scenario averaged into one point of the curves", unit="episodes", gt=0, le=LONGEST
     )
     save_every: int = setting(
         2000, doc="episodes between two checkpoints of the progress", unit="episodes", gt=0, le=LONGEST
@@ -93,9 +99,11 @@ class BanditSettings(Settings):
     """UCB1 (Auer et al. 2002) with one arm for each sequence; a phase's steps are pulls."""
 
     exploration: float = setting(
-        1.0, doc="factor on the width of the confidence bound, in spreads of the rewards seen", ge=0
+        1.0,
+        doc="width of the confidence bound, in standard deviations of the rewards seen; larger values explore more",
+        ge=0,
     )
-    record_every: int = setting(16, doc="pulls whose mean is one point of the curves", unit="pulls", gt=0, le=LONGEST)
+    record_every: int = setting(16, doc="pulls averaged into one point of the curves", unit="pulls", gt=0, le=LONGEST)
 
 
 LEARNER_SETTINGS: dict[str, type[Settings]] = {

@@ -45,30 +45,31 @@ class BlockSettings(Settings):
     """
 
     kind: Literal["conv", "linear", "avg_pool", "max_pool", "global_average_pool", "flatten", "insertion_point"] = (
-        setting(doc="what it is")
+        setting(doc="kind of block")
     )
     out: int | None = setting(None, doc="output channels or features of a conv or linear block", gt=0)
     kernel: int | None = setting(None, doc="side of the square kernel of a conv or pool block", unit="pixel", gt=0)
     stride: int | None = setting(
         None, doc="step of the kernel; none: 1 for a conv, the kernel for a pool", unit="pixel", gt=0
     )
-    padding: int = setting(0, doc="zeros put around the image by a conv block", unit="pixel", ge=0)
-    batch_norm: bool = setting(False, doc="normalise the batch between the layer and its activation")
+    padding: int = setting(0, doc="zero padding of a conv block", unit="pixel", ge=0)
+    batch_norm: bool = setting(False, doc="batch normalisation between the layer and its activation")
     bias: bool = setting(True, doc="add a bias to each output")
     activation: Literal["relu", "tanh", "sigmoid", "none"] = setting(
-        "relu", doc="what follows; the last block's falls unless head_relu"
+        "relu", doc="activation; that of the last block is left out unless `head_relu` is set"
     )
-    deepen: bool = setting(True, doc="layers may be inserted behind this conv or linear block")
+    deepen: bool = setting(True, doc="growth may insert layers behind this conv or linear block")
 
 
 class ModelSettings(Settings):
-    """A sequential network as a list of blocks; the last one, linear, is the head that gives one logit a class."""
+    """A sequential network as a list of blocks; the last one, linear, is the head with one logit per class."""
 
-    name: str = setting(doc="the model's name, which timings and tables refer to")
-    input: InputSettings = setting(doc="the images that it takes")
-    blocks: tuple[BlockSettings, ...] = setting(doc="its blocks in order", min_length=1)
+    name: str = setting(doc="name of the model in timings and tables")
+    input: InputSettings = setting(doc="input images")
+    blocks: tuple[BlockSettings, ...] = setting(doc="blocks, in order", min_length=1)
     head_relu: bool = setting(
-        False, doc="leave the activation behind the last block, as the published models do (it starves classes)"
+        False,
+        doc="keep the activation of the last block, as in the published models (some classes then get no gradient)",
     )
 
 

@@ -35,9 +35,9 @@ Measure = Callable[["Architecture"], tuple[float, float]]  # seconds of one epoc
 class CalibrateSettings(Settings):
     """How a machine is measured."""
 
-    epochs: int = setting(5, doc="measured epochs of each architecture; their median counts", unit="epochs", ge=1)
-    warm_up: int = setting(1, doc="epochs of each architecture before, not counted", unit="epochs", ge=0)
-    batch_size: int = setting(64, doc="pictures of a training step", unit="pictures", ge=1)
+    epochs: int = setting(5, doc="measured epochs of each architecture; the median is used", unit="epochs", ge=1)
+    warm_up: int = setting(1, doc="epochs of each architecture before the measurement", unit="epochs", ge=0)
+    batch_size: int = setting(64, doc="batch size", unit="pictures", ge=1)
 
 
 def calibrate(

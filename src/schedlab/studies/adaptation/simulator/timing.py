@@ -26,8 +26,10 @@ MICROSECONDS = 1_000_000
 class LinearCost(Settings):
     """Seconds = base + sum of per_insertion[i] times the number of layers inserted behind block i."""
 
-    base: float = setting(doc="seconds of the model as it is", unit="s", gt=0)
-    per_insertion: tuple[float, ...] = setting(doc="more seconds for each insertion, by deepenable block", unit="s")
+    base: float = setting(doc="seconds of the initial model", unit="s", gt=0)
+    per_insertion: tuple[float, ...] = setting(
+        doc="additional seconds of each insertion, by deepenable block", unit="s"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> LinearCost:
@@ -51,8 +53,8 @@ class ExactTiming(Settings):
 class Residual(Settings):
     """The largest distance of a measured architecture from the linear formula."""
 
-    train_s: float = setting(doc="of training", unit="s", ge=0)
-    eval_s: float = setting(doc="of evaluation", unit="s", ge=0)
+    train_s: float = setting(doc="seconds of training", unit="s", ge=0)
+    eval_s: float = setting(doc="seconds of evaluation", unit="s", ge=0)
 
 
 class ModelTiming(Settings):
@@ -60,11 +62,13 @@ class ModelTiming(Settings):
 
     train: LinearCost = setting(doc="one epoch of training")
     evaluation: LinearCost = setting(doc="one evaluation")
-    exact: tuple[ExactTiming, ...] = setting((), doc="measured architectures, used before the formula where use_exact")
-    own_macs: int | None = setting(
-        None, doc="multiply-accumulates of the model's own layers for one picture; none: not checked", gt=0
+    exact: tuple[ExactTiming, ...] = setting(
+        (), doc="measured architectures, which replace the formula if `use_exact` is set"
     )
-    residual: Residual | None = setting(None, doc="how well the formula fits what was measured; none: unknown")
+    own_macs: int | None = setting(
+        None, doc="multiply-accumulates of the initial layers for one picture; none: not checked", gt=0
+    )
+    residual: Residual | None = setting(None, doc="residual of the formula's fit; none: unknown")
 
     @model_validator(mode="after")
     def _check(self) -> ModelTiming:
@@ -85,27 +89,29 @@ class FlopsCost(Settings):
 
     train_base_s: float = setting(doc="overhead of one epoch of training", unit="s", gt=0)
     evaluation_base_s: float = setting(doc="overhead of one evaluation", unit="s", ge=0)
-    seconds_per_mac: float = setting(doc="one multiply-accumulate", unit="s", gt=0)
-    training_factor: float = setting(3.0, doc="passes that a training step counts for: forward, and two backward", ge=1)
+    seconds_per_mac: float = setting(doc="time of one multiply-accumulate", unit="s", gt=0)
+    training_factor: float = setting(
+        3.0,
+        doc="cost of a training step in forward passes; 3 for one forward pass and a backward pass of twice its cost",
+        ge=1,
+    )
 
 
 class TimingSettings(Settings):
     """A timing: the epoch seconds of a GPU, named and pinned."""
 
     name: str = setting(doc="name of the timing; the file is conf/gpu/<name>.yaml", pattern=NAME)
-    gpu: str = setting(doc="the device that the seconds stand for")
-    source: str = setting("", doc="where the numbers come from")
+    gpu: str = setting(doc="device that was timed")
+    source: str = setting("", doc="source of the numbers")
     batch_size: int | None = setting(None, doc="batch size of the measurement; none: any", unit="pictures", ge=1)
     kind: Literal["linear", "flops"] = setting(
-        "linear", doc="linear: seconds by model and insertions; flops: seconds by arithmetic"
+        "linear", doc="`linear`: seconds by model and insertions; `flops`: seconds by arithmetic operations"
     )
-    use_exact: bool = setting(
-        True, doc="take the measured seconds of an architecture where there are any, else the formula alone"
-    )
+    use_exact: bool = setting(True, doc="prefer the measured seconds of an architecture to the formula")
     models: dict[str, ModelTiming] = setting(
         {}, doc=f"seconds by model; '{ANY_MODEL}' covers those not named (linear only)"
     )
-    flops: FlopsCost | None = setting(None, doc="seconds by arithmetic (flops only)")
+    flops: FlopsCost | None = setting(None, doc="seconds by arithmetic operations (`flops` only)")
 
     @model_validator(mode="after")
     def _check(self) -> TimingSettings:

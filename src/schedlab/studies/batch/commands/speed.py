@@ -46,13 +46,13 @@ EVALUATE_EVERY, EVALUATION_EPISODES = 2000, 3
 class SpeedSettings(Settings):
     """What one measurement runs."""
 
-    device: str = setting("cpu", doc="torch's name of the device: cpu, cuda, mps")
-    threads: int = setting(1, doc="threads of torch", unit="threads", ge=1, le=1024)
-    batch_size: int = setting(64, doc="transitions of an update", unit="transitions", ge=1, le=100_000)
-    steps: int = setting(2000, doc="timed steps of each repeat", unit="steps", ge=1, le=400_000)
-    warm_up: int = setting(500, doc="steps with updates before, not timed", unit="steps", ge=0, le=400_000)
-    repeats: int = setting(3, doc="timed stretches; their median counts", ge=1, le=1000)
-    seed: int = setting(0, doc="root of all random draws", ge=0)
+    device: str = setting("cpu", doc="device, as torch names it: cpu, cuda, mps")
+    threads: int = setting(1, doc="number of threads of torch", unit="threads", ge=1, le=1024)
+    batch_size: int = setting(64, doc="batch size of an update, in transitions", unit="transitions", ge=1, le=100_000)
+    steps: int = setting(2000, doc="timed steps per repeat", unit="steps", ge=1, le=400_000)
+    warm_up: int = setting(500, doc="untimed steps with updates before the measurement", unit="steps", ge=0, le=400_000)
+    repeats: int = setting(3, doc="number of timed repeats; the median is reported", ge=1, le=1000)
+    seed: int = setting(0, doc="root seed of all random draws", ge=0)
 
 
 @dataclass(frozen=True)

@@ -29,59 +29,65 @@ class EnvironmentSettings(Settings):
 
     layout: Literal["features", "rlscheduler", "dissertation"] = setting(
         "features",
-        doc="numbers of a job and of the machine: ours, RLScheduler's, or those of the dissertation that builds on it",
+        doc="observation of jobs and machine: `features` (ours), that of RLScheduler, or that of the "
+        "dissertation that builds on it",
     )
     scales: Literal["training", "whole"] = setting(
         "training",
-        doc="jobs whose largest values the published layouts divide by; whole: all of the trace as read (as published)",
+        doc="jobs whose largest values scale the published layouts; `whole`: the whole trace (published)",
     )
     oracle_runtime: bool = setting(
-        False, doc="show real run times, which a scheduler does not know (not in the layout rlscheduler)"
+        False, doc="show true run times, which a scheduler cannot know (not in the layout rlscheduler)"
     )
     plan: bool = setting(
         False,
-        doc="show what planning the present queue says of each job, as the planner and the linear priority see it "
-        "(layout features)",
+        doc="add the plan features that the planner and the linear priority use (layout features)",
     )
     quantiles: int = setting(
-        5, doc="points in time at which the layout features tells the free nodes to come", ge=1, le=MOST_QUANTILES
+        5,
+        doc="future points in time for which the layout `features` shows the number of free nodes",
+        ge=1,
+        le=MOST_QUANTILES,
     )
     visible: Literal["layout", "mixed", "rlscheduler", "dissertation"] = setting(
         "layout",
-        doc="which jobs of a queue of more than 128 are seen; layout: those of the layout's author, mixed for the "
-        "layout features",
+        doc="which jobs of a queue longer than 128 are observed; `layout`: the choice of the layout's "
+        "authors, and a mixture for `features`",
     )
     noop: bool | None = setting(
-        None, doc="offer to wait in the row behind the last job; null: in the layout dissertation"
+        None, doc="offer waiting as an action, in the row behind the last job; null: only in the layout dissertation"
     )
     noop_seconds: float | None = setting(
-        None, doc="how long that is; null: 360 in the layout rlscheduler, else 60", unit="s", gt=0
+        None, doc="duration of waiting; null: 360 in the layout rlscheduler, else 60", unit="s", gt=0
     )
     noop_ends: bool = setting(
         False,
-        doc="published defect: to wait where nothing runs or is to come ends the window, even with jobs still waiting",
+        doc="published defect: waiting while nothing runs or arrives ends the window, even if jobs wait",
     )
     empty_row: Literal["layout", "replace", "noop", "error"] = setting(
         "layout",
-        doc="a chosen row that holds no job is replaced by the first that may be chosen (and counted), waits, or is "
-        "an error; layout: waits in the layout dissertation where waiting is offered, else is replaced",
+        doc="action on a row without a job: take the first valid row (counted), wait, or fail; "
+        "`layout`: wait in the layout dissertation if waiting is offered, else take the first valid "
+        "row",
     )
-    reward: Reward = setting("episodic", doc="reward, see studies/batch/env/rewards.py")
-    measure: Measure = setting("bsld", doc="what is rewarded")
-    users: Users = setting("none", doc="take the measure of each user, and the mean, max or min of the users")
-    sigmoid_scale: float = setting(100.0, doc="k of the reward sigmoid", gt=0)
+    reward: Reward = setting("episodic", doc="reward function (studies/batch/env/rewards.py)")
+    measure: Measure = setting("bsld", doc="measure that is rewarded")
+    users: Users = setting(
+        "none", doc="aggregate the measure by user, then take the mean, maximum or minimum over users"
+    )
+    sigmoid_scale: float = setting(100.0, doc="k of the reward `sigmoid`", gt=0)
     baseline: str | Several = setting(
-        "sjf", doc="rule to improve on, for the reward improvement; of several the one that is best on the window"
+        "sjf", doc="rule that the reward `improvement` compares with; of several, the best on the window"
     )
     compare: bool = setting(
         False,
-        doc="tell at the end of an episode what `baseline` comes to on its window (`score_<rule>`, `improvement` of "
-        "`info`), whatever is rewarded; it takes simulating each rule",
+        doc="report the score of `baseline` on the window at the end of an episode (`score_<rule>` and "
+        "`improvement` in `info`), for any reward; simulates each rule",
         exclude_if=lambda compare: (
             not compare
         ),  # so that the scenarios and policies that there are keep the hash of their configuration
     )
-    track_nodes: bool = setting(False, doc="give every job concrete nodes (always in the layout dissertation)")
+    track_nodes: bool = setting(False, doc="assign concrete nodes to each job (always in the layout dissertation)")
 
     @property
     def visible_rules(self) -> tuple[str, ...]:

@@ -27,9 +27,9 @@ Score = Literal[
 class DeviceSpeedSettings(Settings):
     """The figure `device_speed`."""
 
-    published: dict[str, float] = setting({}, doc="device -> its published rate", unit="steps/s")
+    published: dict[str, float] = setting({}, doc="device -> published rate", unit="steps/s")
     records: tuple[str, ...] = setting(
-        (), doc="what `schedlab batch speed --out` recorded, from the checkout or the working directory on"
+        (), doc="records of `schedlab batch speed --out`, relative to the checkout or the working directory"
     )
 
 
@@ -37,19 +37,17 @@ class DecisionLatencySettings(Settings):
     """The figure `decision_latency`."""
 
     records: tuple[str, ...] = setting(
-        doc="what `schedlab batch latency --out` recorded, from the checkout or the working directory on"
+        doc="records of `schedlab batch latency --out`, relative to the checkout or the working directory"
     )
 
 
 class WindowsSettings(Settings):
     """The figure `windows`."""
 
-    metric: Score = setting("avg_bsld", doc="score of a window")
-    titles: dict[ScenarioName, str] = setting(
-        {}, doc="scenario -> heading of its panel; where none is given, the scenario's name"
-    )
+    metric: Score = setting("avg_bsld", doc="score of windows")
+    titles: dict[ScenarioName, str] = setting({}, doc="scenario -> heading of its panel; default: the scenario's name")
     learned: dict[ScenarioName, tuple[float, ...]] = setting(
-        {}, doc="scenario -> published means of learned policies on its windows, in the unit of the score; a line each"
+        {}, doc="scenario -> published means of learned policies on its windows, one line each"
     )
 
 
@@ -57,10 +55,10 @@ class TraceSettings(Settings):
     """The figure `trace`."""
 
     rule: PolicyName = setting(
-        "fcfs", doc="rule whose waits on the test windows stand for those that a log does not hold"
+        "fcfs", doc="rule whose waiting times on the test windows replace those missing from a log"
     )
     window: int = setting(
-        500, doc="of the moving averages; at most a tenth of the trace", unit="jobs", ge=1, le=LONGEST
+        500, doc="window of the moving averages; at most a tenth of the trace", unit="jobs", ge=1, le=LONGEST
     )
 
 
@@ -68,14 +66,14 @@ class CurveShown(Settings):
     """A panel of the figure `learning`: a curve that learners record."""
 
     metric: str = setting(doc="name of the curve", min_length=1)
-    split: Literal["train", "validation", "test"] = setting("validation", doc="part that it was measured on")
+    split: Literal["train", "validation", "test"] = setting("validation", doc="split on which the curve was measured")
     title: str = setting(doc="heading", min_length=1)
-    log: bool = setting(False, doc="a logarithmic axis")
-    line: float | None = setting(None, doc="value of a dashed line across; null: none")
-    line_label: str = setting("", doc="what the dashed line is, for the legend", max_length=60)
+    log: bool = setting(False, doc="logarithmic axis")
+    line: float | None = setting(None, doc="value of a horizontal dashed line; null: none")
+    line_label: str = setting("", doc="legend entry of the dashed line", max_length=60)
     smoothing: float | None = setting(
         None,
-        doc="of an exponential mean: the weight of a point over that of the next; null: the running mean",
+        doc="decay of an exponential mean, the ratio of the weights of successive points; null: running mean",
         ge=0,
         lt=1,
     )
@@ -84,36 +82,36 @@ class CurveShown(Settings):
 class LearningSettings(Settings):
     """The figure `learning`."""
 
-    curves: tuple[CurveShown, ...] = setting(doc="what is shown, a panel each", min_length=1)
-    counted: str = setting("step", doc="what a learner's steps are")
-    window: int = setting(1, doc="of the running mean", unit="points", ge=1, le=LONGEST)
-    shared: bool = setting(False, doc="one vertical axis for all panels")
+    curves: tuple[CurveShown, ...] = setting(doc="curves, one panel each", min_length=1)
+    counted: str = setting("step", doc="unit of the learner's steps, the label of the horizontal axis")
+    window: int = setting(1, doc="window of the running mean", unit="points", ge=1, le=LONGEST)
+    shared: bool = setting(False, doc="share the vertical axis among all panels")
 
 
 class SweepSettings(Settings):
     """The figure `sweep`."""
 
-    x: str = setting("load", doc="fact of the scenarios, a number, that they differ in")
-    label: str = setting(doc="what is swept", min_length=1)
-    metric: Score = setting("avg_bsld", doc="score of a window")
+    x: str = setting("load", doc="numeric fact in which the scenarios differ")
+    label: str = setting(doc="name of the swept quantity", min_length=1)
+    metric: Score = setting("avg_bsld", doc="score of windows")
 
 
 class PublishedPanel(Settings):
     """A panel of the figure `published`: one trace of a published table."""
 
     title: str = setting(doc="heading", min_length=1)
-    scenario: ScenarioName = setting(doc="scenario of the published windows")
-    published: dict[str, float] = setting({}, doc="rule -> its published value")
-    learned: float | None = setting(None, doc="that of the published learned policy; null: none")
+    scenario: ScenarioName = setting(doc="scenario with the published windows")
+    published: dict[str, float] = setting({}, doc="rule -> published value")
+    learned: float | None = setting(None, doc="published value of the learned policy; null: none")
 
 
 class PublishedSettings(Settings):
     """The figure `published`."""
 
-    panels: tuple[PublishedPanel, ...] = setting(doc="traces", min_length=1)
-    order: tuple[PolicyName, ...] = setting((), doc="rules from top to bottom; those not named follow by name")
-    metric: Score = setting("avg_bsld", doc="score of a window; the table shows the means")
-    decimals: int = setting(2, doc="decimals of the published values", ge=0, le=6)
+    panels: tuple[PublishedPanel, ...] = setting(doc="traces, one panel each", min_length=1)
+    order: tuple[PolicyName, ...] = setting((), doc="order of the rules; others follow by name")
+    metric: Score = setting("avg_bsld", doc="score of windows, of which the table shows means")
+    decimals: int = setting(2, doc="number of decimals of the published values", ge=0, le=6)
 
 
 FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that draws it, and its values

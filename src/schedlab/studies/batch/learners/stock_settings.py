@@ -23,7 +23,7 @@ Slowdown = Annotated[float, Field(ge=0)]
 
 
 class TrainingWindows(Settings):
-    """What a stock learner sees, and which windows of the training part it learns on."""
+    """Observations, rewards and training windows of a stock learner."""
 
     PHASE_KEYS: ClassVar[frozenset[str]] = frozenset(
         {"training_starts", "longest_window", "keep_windows", "keep_range", "keep_rule"}
@@ -31,15 +31,15 @@ class TrainingWindows(Settings):
 
     environment: EnvironmentSettings = section(
         EnvironmentSettings,
-        doc="what the policy sees and is rewarded with, whatever the scenarios it learns and runs on say",
+        doc="observation and reward of the policy; overrides those of its scenarios",
     )
     training_starts: Literal["any", "apart"] = setting(
-        "any", doc="an episode begins at any job of the training part, or at one of the windows that share no job"
+        "any", doc="start of an episode: at `any` training job, or at one of the disjoint windows"
     )
     longest_window: int | None = setting(
         None,
-        doc="most jobs of a window to learn on: their number is drawn evenly, from the scenario's `windows.length` "
-        "up to this; null: always the scenario's",
+        doc="maximum length of training windows, drawn uniformly from `windows.length` of the scenario "
+        "up to this; null: always `windows.length`",
         unit="jobs",
         ge=1,
         exclude_if=lambda longest: (
@@ -48,16 +48,17 @@ class TrainingWindows(Settings):
     )
     keep_windows: Literal["all", "range", "median"] = setting(
         "all",
-        doc="windows to learn on, by their mean bounded slowdown under keep_rule: within keep_range, as "
-        "RLScheduler's code has it, or, as its paper has it, above the median of all and at most twice their mean",
+        doc="training windows by their mean bounded slowdown under `keep_rule`: all; `range`: within "
+        "`keep_range` (RLScheduler's code); `median`: above the median and at most twice the mean "
+        "(its paper)",
     )
-    keep_range: tuple[Slowdown, Slowdown] = setting((10.0, 150.0), doc="bounds of keep_windows: range, both excluded")
+    keep_range: tuple[Slowdown, Slowdown] = setting((10.0, 150.0), doc="exclusive bounds of `keep_windows: range`")
     validate_by: Literal["reward", "bsld", "log_bsld"] = setting(
         "bsld",
-        doc="what validation windows are scored by: their rewards, or, whatever is rewarded in training, the mean "
-        "bounded slowdown or its mean logarithm, negated",
+        doc="score on validation windows: the reward, or the negated mean bounded slowdown, or its "
+        "negated mean logarithm",
     )
-    keep_rule: str = setting("sjf", doc="rule of keep_windows")
+    keep_rule: str = setting("sjf", doc="rule of `keep_windows`")
 
     @model_validator(mode="after")
     def _windows_apart_have_one_length(self) -> TrainingWindows:
@@ -71,12 +72,14 @@ class NetworkSettings(TrainingWindows):
 
     network: Network = setting(
         "kernel",
-        doc="policy: RLScheduler's kernel or its layered variants, the dissertation's kernel that sees the machine, "
-        "attention over the queue; layers: net_arch and critic_net_arch on the whole observation",
+        doc="policy network: RLScheduler's kernel or its layered variants, the dissertation's kernel "
+        "that also sees the machine, or attention over the queue; `layers`: `net_arch` and "
+        "`critic_net_arch`",
     )
     value: Value = setting(
         "pooled",
-        doc="value network: rows is RLScheduler's; small, large, deep the dissertation's; not for network: layers",
+        doc="value network: `rows` is RLScheduler's; `small`, `large`, `deep` are the dissertation's; "
+        "ignored for `network: layers`",
     )
 
     @model_validator(mode="after")
@@ -89,44 +92,41 @@ class NetworkSettings(TrainingWindows):
 
 
 class CloneSettings(Settings):
-    """A start that chooses as a rule does."""
+    """Initial imitation of a rule."""
 
-    clone_rule: str | None = setting(
-        None, doc="rule whose choices the first parameters repeat; null: those that the seed gives"
-    )
-    clone_windows: int = setting(20, doc="training windows whose choices are shown", unit="windows", ge=1, le=100_000)
-    clone_passes: int = setting(10, doc="passes over these choices", ge=1, le=10_000)
-    clone_rate: float = setting(3e-3, doc="learning rate of these passes", gt=0, le=10)
+    clone_rule: str | None = setting(None, doc="rule that the initial policy imitates; null: random initial parameters")
+    clone_windows: int = setting(20, doc="training windows that are imitated", unit="windows", ge=1, le=100_000)
+    clone_passes: int = setting(10, doc="passes over the imitated decisions", ge=1, le=10_000)
+    clone_rate: float = setting(3e-3, doc="learning rate of the imitation", gt=0, le=10)
 
 
 class AdversarySettings(Settings):
     """Part of the reward from a discriminator of an expert's decisions (studies/batch/learners/adversary.py)."""
 
     expert_share: float = setting(
-        0.0, doc="part of the reward that a discriminator of an expert's decisions gives at first", ge=0, le=1
+        0.0, doc="initial share of the reward from a discriminator trained on an expert's decisions", ge=0, le=1
     )
     expert_steps: int = setting(
-        24_576, doc="decisions after which that part has fallen to 0, evenly", unit="steps", ge=1
+        24_576, doc="decisions during which `expert_share` falls linearly to 0", unit="steps", ge=1
     )
     expert_rules: tuple[str, ...] = setting(
-        ("sjf", "f1"), doc="the expert of a window is the best of these rules on it", min_length=1
+        ("sjf", "f1"), doc="rules of which the best on a window is its expert", min_length=1
     )
-    expert_windows: int = setting(
-        20, doc="training windows whose expert decisions are shown", unit="windows", ge=1, le=100_000
-    )
+    expert_windows: int = setting(20, doc="training windows with expert decisions", unit="windows", ge=1, le=100_000)
     expert_rate: float = setting(1e-3, doc="learning rate of the discriminator", gt=0, le=10)
 
 
 class BatchPPOSettings(NetworkSettings, PPOSettings):
-    """Proximal policy optimisation that keeps to rows with a job."""
+    """Proximal policy optimisation over rows with a job."""
 
 
 class BatchMaskablePPOSettings(NetworkSettings, CloneSettings, AdversarySettings, MaskablePPOSettings):
-    """Proximal policy optimisation that keeps to the rows that the environment allows."""
+    """Proximal policy optimisation over the rows that the environment allows."""
 
     value_learning_rate: float | None = setting(
         None,
-        doc="of the value network, at the start of a phase; null: as learning_rate; not for network: layers",
+        doc="learning rate of the value network at the start of a phase; null: `learning_rate`; ignored "
+        "for `network: layers`",
         gt=0,
         le=10,
     )
@@ -139,7 +139,7 @@ class BatchMaskablePPOSettings(NetworkSettings, CloneSettings, AdversarySettings
 
 
 class BatchA2CSettings(NetworkSettings, A2CSettings):
-    """Advantage actor-critic that keeps to rows with a job."""
+    """Advantage actor-critic over rows with a job."""
 
 
 class BatchDQNSettings(TrainingWindows, DQNSettings):

@@ -9,15 +9,15 @@ from schedlab.config.settings import Names, PolicyName
 class ShownSettings(Settings):
     """Policies and preferences that a figure shows."""
 
-    learned: str = setting("reinforce", doc="learned policy: its recipe, or its name")
-    baseline: str = setting("static_start", doc="rule that stands for an allocation that nobody adapts")
+    learned: str = setting("reinforce", doc="learned policy, by recipe or name")
+    baseline: str = setting("static_start", doc="rule that represents a fixed allocation")
     preferences: Names = setting(("balanced", "cost", "time", "resource"), doc="preferences shown", min_length=1)
 
 
 class OutcomesSettings(ShownSettings):
     """The figure `outcomes` and the table `headline`."""
 
-    published: dict[str, float] = setting({}, doc="what the paper claims, %: time, cost, sla")
+    published: dict[str, float] = setting({}, doc="claims of the paper in %: time, cost, sla")
 
 
 class EpisodeSettings(ShownSettings):
@@ -27,10 +27,10 @@ class EpisodeSettings(ShownSettings):
 
 
 class VariantsSettings(Settings):
-    """The table `ablations` and the figures `weights` and `beginnings`: learned policies that differ in one thing."""
+    """The table `ablations` and the figures `weights` and `beginnings`: learned policies that differ in one setting."""
 
     variants: dict[str, PolicyName] = setting(
-        doc="what stands in the figure -> the policy; the first is what others are compared with", min_length=1
+        doc="label in the figure -> policy; the others are compared with the first", min_length=1
     )
     preferences: Names = setting(("balanced", "cost", "time", "resource"), doc="preferences shown", min_length=1)
 

@@ -10,129 +10,133 @@ from schedlab.learning.stock.settings import ALGORITHM_SETTINGS
 
 
 class ReinforceSettings(Settings):
-    """REINFORCE (Williams 1992), a network for each preference. A phase's steps are episodes of each preference."""
+    """REINFORCE (Williams 1992) with one network per preference. A phase's steps are episodes per preference."""
 
-    hidden: int = setting(64, doc="units of both hidden layers (published: 256)", ge=1, le=4096)
-    learning_rate: float = setting(3e-3, doc="of Adam, falling to 0 over a phase (published: 3e-4)", gt=0, le=1)
-    episodes_per_update: int = setting(64, doc="episodes of a gradient step, run side by side", ge=2, le=100_000)
+    hidden: int = setting(64, doc="units of each of the two hidden layers (published: 256)", ge=1, le=4096)
+    learning_rate: float = setting(
+        3e-3, doc="learning rate of Adam, which falls to 0 during a phase (published: 3e-4)", gt=0, le=1
+    )
+    episodes_per_update: int = setting(64, doc="episodes per gradient step, run in parallel", ge=2, le=100_000)
     gamma: float = setting(
         1.0,
-        doc="discount of an interval's reward; 1: what the objective adds up (published: .99); distances have none",
+        doc="discount factor per interval; 1: the objective itself (published: .99); not used with `chebyshev`",
         ge=0,
         le=1,
     )
     scalarisation: Literal["sum", "chebyshev"] = setting(
         "sum",
-        doc="what is learned for a preference: its weighted sum; or the larger of its weighted distances in time "
-        "and in cost from the "
-        "policies for each alone, which are learned first (weights of time and cost only)",
+        doc="objective of a preference: `sum`: weighted sum; `chebyshev`: the larger of the weighted "
+        "distances in time and in cost from the policies for each alone, which are learned first "
+        "(weights of time and cost only)",
     )
     entropy: float = setting(
-        0.3, doc="weight of the policy's entropy, falling to 0 over a phase", unit="1/nat", ge=0, le=100
+        0.3, doc="weight of the entropy bonus, which falls to 0 during a phase", unit="1/nat", ge=0, le=100
     )
     committed: float = setting(
         0.25,
-        doc="share of the episodes side by side that explore: they go to an allocation drawn from the limits, and stay",
+        doc="share of parallel episodes that explore: they go to a random allocation within the limits and stay there",
         ge=0,
         lt=1,
     )
     initialisation: Literal["cold", "similar", "historical", "baseline"] = setting(
         "cold",
-        doc="where half of the committed episodes go: anywhere; what the published predictor takes from logs; "
-        "the best by a model of logs, "
-        "or of short probes",
+        doc="target of half of the exploring episodes: random; the published predictor's choice from "
+        "logs; or the best by a model fitted to logs or to short probes",
     )
     warm_start: int = setting(
         100,
-        doc="gradient steps that imitate an episode to where `initialisation` points, before anything else is learned",
+        doc="initial gradient steps that imitate an episode to the target of `initialisation`",
         ge=0,
         le=MOST,
     )
     imitated: int = setting(
-        4, doc="best episodes seen that are imitated where the policy's own reach less; 0: none", ge=0, le=MOST
+        4,
+        doc="number of best episodes seen that are imitated if the policy's episodes are worse; 0: none",
+        ge=0,
+        le=MOST,
     )
-    imitations: int = setting(4, doc="gradient steps of imitation after each of REINFORCE", ge=0, le=MOST)
+    imitations: int = setting(4, doc="gradient steps of imitation after each step of REINFORCE", ge=0, le=MOST)
     distilled: int = setting(
         0,
-        doc="most gradient steps at the end of a phase that imitate the best episode seen alone, until the "
-        "policy takes its actions "
-        "(where noise is luck, leave it 0)",
+        doc="maximum gradient steps at the end of a phase that imitate the best episode seen, until the "
+        "policy repeats it; keep 0 in noisy environments",
         ge=0,
         le=100_000,
     )
-    shared: bool = setting(True, doc="`chebyshev`: episodes of one preference are offered to the others")
+    shared: bool = setting(True, doc="`chebyshev`: preferences share their episodes")
     branches: bool = setting(
         True,
-        doc="`chebyshev`: half of the committed episodes follow one of the best seen and leave it in a drawn interval",
+        doc="`chebyshev`: half of the exploring episodes follow one of the best episodes seen and leave "
+        "it in a random interval",
     )
-    record_every: int = setting(10, doc="updates between two points of the curves", ge=1, le=MOST)
-    save_every: int = setting(100, doc="updates between two states that an interrupted job can go on from", ge=1)
+    record_every: int = setting(10, doc="updates between points of the curves", ge=1, le=MOST)
+    save_every: int = setting(100, doc="updates between saved states from which an interrupted job resumes", ge=1)
 
 
 class ConstantSearchSettings(Settings):
-    """A search for the best constant allocation of each preference by whole trainings of the job, no model given. A
+    """A search for the best constant allocation of each preference by whole trainings of the job, without a model. A
     phase's steps are trainings (episodes) of each preference.
     """
 
     method: Literal["random", "bayesian"] = setting(
         "random",
-        doc="which allocation is tried next: a drawn one; or that of the largest expected improvement by a Gaussian "
-        "process of all that were tried",
+        doc="next allocation to try: `random`; or `bayesian`: the largest expected improvement under a "
+        "Gaussian process fitted to all trials",
     )
-    first: int = setting(5, doc="`bayesian`: drawn allocations before the first model", unit="trainings", ge=1, le=1000)
+    first: int = setting(
+        5, doc="`bayesian`: random allocations before the first model", unit="trainings", ge=1, le=1000
+    )
     side_by_side: int = setting(
-        64, doc="`random`: trainings that run side by side, between two points of the curve", ge=1, le=100_000
+        64, doc="`random`: trainings that run in parallel between points of the curve", ge=1, le=100_000
     )
 
 
 class MultiPolicySettings(Settings):
     """The multi-policy actor-critic (SLA-MORL). A phase's steps are episodes of each preference."""
 
-    hidden: int = setting(64, doc="units of both hidden layers (published: 256)", ge=1, le=4096)
+    hidden: int = setting(64, doc="units of each of the two hidden layers (published: 256)", ge=1, le=4096)
     gamma: float = setting(
         1.0, doc="discount of an interval's reward; 1: what the objective adds up (published: .99)", ge=0, le=1
     )
-    tau: float = setting(
-        0.1, doc="share of the networks that the targets take over at a gradient step (published: .005)", gt=0, le=1
-    )
+    tau: float = setting(0.1, doc="soft-update coefficient of the target networks (published: .005)", gt=0, le=1)
     lr_actor: float = setting(
-        1e-3, doc="learning rate of the actor, falling to 0 over a phase (published: 3e-4)", gt=0, le=1
+        1e-3, doc="learning rate of the actor, which falls to 0 during a phase (published: 3e-4)", gt=0, le=1
     )
     lr_critic: float = setting(3e-3, doc="learning rate of the critic (published: 3e-4)", gt=0, le=1)
-    batch: int = setting(64, doc="decisions of a gradient step", ge=1, le=100_000)
-    buffer: int = setting(20_000, doc="decisions that an agent remembers (published: 100000)", ge=1, le=1_000_000)
+    batch: int = setting(64, doc="mini-batch size of a gradient step, in decisions", ge=1, le=100_000)
+    buffer: int = setting(20_000, doc="replay buffer of an agent, in decisions (published: 100000)", ge=1, le=1_000_000)
     entropy: float = setting(
-        0.03, doc="weight of an actor's entropy, falling to 0 over a phase (published: 0)", unit="1/nat", ge=0, le=100
+        0.03,
+        doc="weight of the entropy bonus, which falls to 0 during a phase (published: 0)",
+        unit="1/nat",
+        ge=0,
+        le=100,
     )
     settle: int = setting(
-        200, doc="gradient steps that a new critic learns before its actor follows it (published: 0)", ge=0, le=MOST
+        200, doc="gradient steps of a new critic before its actor uses it (published: 0)", ge=0, le=MOST
     )
     exploration_noise: float = setting(
-        0.1, doc="standard deviation of the noise on probabilities when actions are chosen", ge=0, le=10
+        0.1, doc="standard deviation of the exploration noise on probabilities", ge=0, le=10
     )
-    committed: float = setting(
-        0.25, doc="share of the episodes side by side that explore, as of `reinforce`", ge=0, lt=1
-    )
-    episodes_per_round: int = setting(16, doc="episodes side by side before gradient steps", ge=1, le=100_000)
-    gradient_steps: int = setting(10, doc="gradient steps after each round", ge=1, le=MOST)
-    reset_interval: int = setting(
-        1000, doc="gradient steps between two chances of a critic to be drawn anew (published: 200)", ge=1
-    )
+    committed: float = setting(0.25, doc="share of parallel episodes that explore, as for `reinforce`", ge=0, lt=1)
+    episodes_per_round: int = setting(16, doc="parallel episodes per round", ge=1, le=100_000)
+    gradient_steps: int = setting(10, doc="gradient steps per round", ge=1, le=MOST)
+    reset_interval: int = setting(1000, doc="gradient steps between possible resets of a critic (published: 200)", ge=1)
     reset_probability: float = setting(
-        0.3, doc="of a reset, times 1 + 0.2 for each severely violated item; 0: never", ge=0, le=1
+        0.3, doc="probability of a reset, multiplied by 1 + 0.2 per severely violated item; 0: never", ge=0, le=1
     )
     policy_value: Literal["expected", "mixed"] = setting(
         "expected",
-        doc="value of an actor's choice: mean of the actions' values, or of the probabilities fed as an action "
-        "(published)",
+        doc="value of an actor's policy: expected action value, or the critic's value of the "
+        "probabilities as an action (published)",
     )
     choice: Literal["preference", "violations", "sla_first", "balanced"] = setting(
         "preference",
-        doc="who acts: the user's agent; balanced where over 2 items are violated (published); what is violated "
-        "first; or balanced",
+        doc="agent that acts: that of the user's preference; `balanced` if more than two items are "
+        "violated (published); that of the first violated item; or always `balanced`",
     )
-    record_every: int = setting(2, doc="rounds between two points of the curves", ge=1, le=MOST)
-    save_every: int = setting(50, doc="rounds between two states that an interrupted job can go on from", ge=1)
+    record_every: int = setting(2, doc="rounds between points of the curves", ge=1, le=MOST)
+    save_every: int = setting(50, doc="rounds between saved states from which an interrupted job resumes", ge=1)
 
 
 PASSES, DROPOUT = 20, 0.1  # of Monte-Carlo dropout (specification, A9)

@@ -37,12 +37,12 @@ class Allocation(NamedTuple):
 class ResourceConfig(Settings):
     """What can be allocated, and what it costs."""
 
-    gpu_count_max: int = setting(8, doc="most GPUs", unit="GPUs", ge=0, le=4096)
-    gpu_count_min: int = setting(1, doc="fewest GPUs", unit="GPUs", ge=0)
-    cpu_count_max: int = setting(64, doc="most CPU cores", unit="cores", ge=1, le=65536)
-    cpu_count_min: int = setting(1, doc="fewest CPU cores", unit="cores", ge=1)
-    memory_max: float = setting(256, doc="most memory", unit="GB", gt=0, le=1e6)
-    memory_min: float = setting(4, doc="least memory", unit="GB", gt=0)
+    gpu_count_max: int = setting(8, doc="maximum number of GPUs", unit="GPUs", ge=0, le=4096)
+    gpu_count_min: int = setting(1, doc="minimum number of GPUs", unit="GPUs", ge=0)
+    cpu_count_max: int = setting(64, doc="maximum number of CPU cores", unit="cores", ge=1, le=65536)
+    cpu_count_min: int = setting(1, doc="minimum number of CPU cores", unit="cores", ge=1)
+    memory_max: float = setting(256, doc="maximum memory", unit="GB", gt=0, le=1e6)
+    memory_min: float = setting(4, doc="minimum memory", unit="GB", gt=0)
     cost_per_gpu_hour: float = setting(PRICES["cost_per_gpu_hour"], doc="price of a GPU", unit="$/h", ge=0)
     cost_per_cpu_hour: float = setting(PRICES["cost_per_cpu_hour"], doc="price of a CPU core", unit="$/h", ge=0)
     cost_per_gb_hour: float = setting(PRICES["cost_per_gb_hour"], doc="price of a gigabyte of memory", unit="$/h", ge=0)

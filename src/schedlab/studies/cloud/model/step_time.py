@@ -58,13 +58,13 @@ class PipelineSettings(Settings):
     """
 
     core_seconds: float = setting(
-        3e-4, doc="work of one core on a sample; logs on several numbers of cores tell it instead", unit="s", gt=0
+        3e-4, doc="CPU time per sample; logs with several numbers of cores override it", unit="s", gt=0
     )
     sample_bytes: float = setting(3072.0, doc="size of a sample", unit="bytes", gt=0)
     dataset_gb: float = setting(0.6, doc="size of the data", unit="GB", gt=0)
-    disk_mb_per_s: float = setting(500.0, doc="what the disk reads", unit="MB/s", gt=0)
-    workers: int = setting(4, doc="processes that load data", ge=0)
-    prefetch: int = setting(2, doc="batches that are loaded ahead", ge=0)
+    disk_mb_per_s: float = setting(500.0, doc="read rate of the disk", unit="MB/s", gt=0)
+    workers: int = setting(4, doc="data-loading processes", ge=0)
+    prefetch: int = setting(2, doc="batches loaded in advance", ge=0)
 
 
 def gradient_time(p: StepParameters, batch: Number) -> Number:

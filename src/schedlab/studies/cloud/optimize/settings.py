@@ -21,23 +21,25 @@ OPTIONS = {"batch": "batch_size"}  # setting -> option, where their names differ
 class LimitSettings(Settings):
     """Service levels; null: forecast from logs or the baseline, or the default."""
 
-    time_max: float | None = setting(None, doc="longest training time", unit="s", ge=0)
-    cost_max: float | None = setting(None, doc="highest cost", unit="$", ge=0)
-    throughput_min: float | None = setting(None, doc="lowest throughput", unit="samples/s", ge=0)
-    memory_max: float | None = setting(None, doc="most memory used; null: half of the machine's", unit="GB", ge=0)
-    gpu_util_min: float | None = setting(None, doc="lowest mean utilisation of the GPUs", unit="%", ge=0, le=100)
-    cpu_util_min: float | None = setting(None, doc="lowest utilisation of the cores", unit="%", ge=0, le=100)
+    time_max: float | None = setting(None, doc="maximum training time", unit="s", ge=0)
+    cost_max: float | None = setting(None, doc="maximum cost", unit="$", ge=0)
+    throughput_min: float | None = setting(None, doc="minimum throughput", unit="samples/s", ge=0)
+    memory_max: float | None = setting(
+        None, doc="maximum memory used; null: half of the machine's memory", unit="GB", ge=0
+    )
+    gpu_util_min: float | None = setting(None, doc="minimum mean utilisation of the GPUs", unit="%", ge=0, le=100)
+    cpu_util_min: float | None = setting(None, doc="minimum utilisation of the cores", unit="%", ge=0, le=100)
 
 
 class MachineSettings(Settings):
     """What may be allocated; null: all of this machine. And prices."""
 
-    gpu_count_max: int | None = setting(None, doc="most GPUs", unit="GPUs", ge=0)
-    gpu_count_min: int | None = setting(None, doc="fewest GPUs", unit="GPUs", ge=0)
-    cpu_count_max: int | None = setting(None, doc="most CPU cores", unit="cores", ge=1)
-    cpu_count_min: int | None = setting(None, doc="fewest CPU cores", unit="cores", ge=1)
-    memory_max: float | None = setting(None, doc="most memory", unit="GB", gt=0)
-    memory_min: float | None = setting(None, doc="least memory", unit="GB", gt=0)
+    gpu_count_max: int | None = setting(None, doc="maximum number of GPUs", unit="GPUs", ge=0)
+    gpu_count_min: int | None = setting(None, doc="minimum number of GPUs", unit="GPUs", ge=0)
+    cpu_count_max: int | None = setting(None, doc="maximum number of CPU cores", unit="cores", ge=1)
+    cpu_count_min: int | None = setting(None, doc="minimum number of CPU cores", unit="cores", ge=1)
+    memory_max: float | None = setting(None, doc="maximum memory", unit="GB", gt=0)
+    memory_min: float | None = setting(None, doc="minimum memory", unit="GB", gt=0)
     cost_per_gpu_hour: float = setting(PRICES["cost_per_gpu_hour"], doc="price of a GPU", unit="$/h", ge=0)
     cost_per_cpu_hour: float = setting(PRICES["cost_per_cpu_hour"], doc="price of a CPU core", unit="$/h", ge=0)
     cost_per_gb_hour: float = setting(PRICES["cost_per_gb_hour"], doc="price of a gigabyte of memory", unit="$/h", ge=0)
@@ -60,8 +62,8 @@ class MachineSettings(Settings):
 class LearnSettings(Settings):
     """How the policy is learned on the model of the job."""
 
-    learner: str = setting("reinforce", doc="a learner of the study")
-    episodes: int = setting(3200, doc="episodes on the model", ge=64, le=LONGEST)
+    learner: str = setting("reinforce", doc="learner of the study")
+    episodes: int = setting(3200, doc="training episodes on the performance model", ge=64, le=LONGEST)
     params: dict[str, Any] = setting({}, doc="settings of the learner")
 
 
@@ -69,28 +71,30 @@ class OptimizeSettings(Settings):
     """`schedlab cloud optimize`."""
 
     preference: Preference = setting(
-        "balanced", doc="what matters most: a name, or weights of cost, time and resource as in `0.1:0.1:0.8`"
+        "balanced", doc="preference: a name, or weights of cost, time and resource as in `0.1:0.1:0.8`"
     )
     epochs: int | None = setting(
-        None, doc="length of the training; has to be given here or by `--epochs`", unit="epochs", ge=1
+        None, doc="length of the training; required here or as `--epochs`", unit="epochs", ge=1
     )
     interval: int | None = setting(
-        None, doc="epochs between two decisions; null: a quarter of the training", unit="epochs", ge=1
+        None, doc="epochs between decisions; null: a quarter of the training", unit="epochs", ge=1
     )
-    batch: int | None = setting(None, doc="batch size; null: the script's own", unit="samples", ge=1)
+    batch: int | None = setting(None, doc="batch size; null: the script's default", unit="samples", ge=1)
     batching: Literal["fixed_global", "per_gpu"] = setting(
-        "per_gpu", doc="what stays when GPUs are added: the batch, or its part on each"
+        "per_gpu", doc="what stays constant when GPUs are added: the total batch, or the batch per GPU"
     )
-    baseline_samples: int = setting(4, doc="short runs on the whole machine", ge=1, le=100)
-    baseline_ratio: float = setting(0.2, doc="their length as a share of the training", unit="fraction", gt=0, le=1)
+    baseline_samples: int = setting(4, doc="number of short runs on the whole machine", ge=1, le=100)
+    baseline_ratio: float = setting(
+        0.2, doc="length of the short runs, as a share of the training", unit="fraction", gt=0, le=1
+    )
     skip_baseline: bool = setting(
-        False, doc="measure no baseline; the model's estimate for the whole machine takes its place"
+        False, doc="do not measure a baseline; use the model's estimate for the whole machine"
     )
     time_limit: float = setting(3600.0, doc="wall-clock limit of one run of the script", unit="s", gt=0)
-    gpus_per_node: int = setting(8, doc="GPUs that talk without a network", ge=1)
-    seed: int = setting(0, doc="of script and learner", ge=0)
+    gpus_per_node: int = setting(8, doc="GPUs per node", ge=1)
+    seed: int = setting(0, doc="seed of the script and the learner", ge=0)
     sla: LimitSettings = section(LimitSettings, doc="service levels")
-    resource: MachineSettings = section(MachineSettings, doc="what may be allocated")
+    resource: MachineSettings = section(MachineSettings, doc="limits of the allocation")
     rl: LearnSettings = section(LearnSettings, doc="learning")
 
 

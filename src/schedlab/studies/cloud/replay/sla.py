@@ -54,12 +54,12 @@ FORECAST = {"time_max": "time_so_far", "cost_max": "cost_so_far", "throughput_mi
 class SLAConfig(Settings):
     """The limits of a job. A limit that nothing can meet is no mistake: its severity then tells how far away it is."""
 
-    time_max: float = setting(600.0, doc="longest training time", unit="s", ge=0)
-    cost_max: float = setting(0.30, doc="highest cost", unit="$", ge=0)
-    throughput_min: float = setting(1800.0, doc="lowest throughput", unit="samples/s", ge=0)
-    memory_max: float = setting(64.0, doc="most memory used", unit="GB", ge=0)
-    gpu_util_min: float = setting(80.0, doc="lowest mean utilisation of the GPUs", unit="%", ge=0, le=100)
-    cpu_util_min: float = setting(70.0, doc="lowest utilisation of the cores", unit="%", ge=0, le=100)
+    time_max: float = setting(600.0, doc="maximum training time", unit="s", ge=0)
+    cost_max: float = setting(0.30, doc="maximum cost", unit="$", ge=0)
+    throughput_min: float = setting(1800.0, doc="minimum throughput", unit="samples/s", ge=0)
+    memory_max: float = setting(64.0, doc="maximum memory used", unit="GB", ge=0)
+    gpu_util_min: float = setting(80.0, doc="minimum mean utilisation of the GPUs", unit="%", ge=0, le=100)
+    cpu_util_min: float = setting(70.0, doc="minimum utilisation of the cores", unit="%", ge=0, le=100)
 
     @model_validator(mode="before")
     @classmethod

@@ -31,18 +31,24 @@ class BayesianSettings(Settings):
     """The rule `bayesian`: Bayesian optimisation of a constant allocation (CherryPick, NSDI 2017)."""
 
     first: int = setting(
-        3, doc="probes before the first model: the start, then allocations that are drawn", unit="probes", ge=1, le=100
+        3, doc="probes before the first model: the start allocation, then random ones", unit="probes", ge=1, le=100
     )
-    probes: int = setting(6, doc="most probes; then the job goes to the best one", unit="probes", ge=1, le=1000)
+    probes: int = setting(
+        6, doc="maximum number of probes; then the job moves to the best one", unit="probes", ge=1, le=1000
+    )
     improvement: float = setting(
         0.1,
-        doc="probing ends where the expected improvement is a smaller share of the best seen",
+        doc="probing ends when the expected improvement is below this share of the best value",
         unit="fraction",
         ge=0,
         le=1,
     )
     share: float = setting(
-        0.3, doc="most of the job's intervals that go to probes and the ways to them", unit="fraction", gt=0, le=1
+        0.3,
+        doc="maximum share of the job's intervals spent on probes and on moves to them",
+        unit="fraction",
+        gt=0,
+        le=1,
     )
 
 

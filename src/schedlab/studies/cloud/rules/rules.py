@@ -31,39 +31,39 @@ if TYPE_CHECKING:
 
 
 class FixedSettings(Settings):
-    """The rule `fixed`: goes to an allocation and stays there."""
+    """The rule `fixed`: one constant allocation."""
 
-    gpu_count: int = setting(doc="GPUs", unit="GPUs", ge=1)
+    gpu_count: int = setting(doc="number of GPUs", unit="GPUs", ge=1)
     cpu_count: int = setting(doc="CPU cores", unit="cores", ge=1)
     memory_gb: int = setting(doc="memory", unit="GB", ge=1)
 
 
 class ThresholdSettings(Settings):
-    """The rule `threshold`: the autoscaler of clouds, which follows the utilisation of the GPUs."""
+    """The rule `threshold`: a cloud autoscaler that follows the utilisation of the GPUs."""
 
     high: float = setting(
-        90.0, doc="utilisation above which a GPU is added, if the time limit is at risk", unit="%", gt=0, le=100
+        90.0, doc="utilisation above which a GPU is added if the time limit is at risk", unit="%", gt=0, le=100
     )
-    low: float = setting(40.0, doc="utilisation below which a GPU is given back", unit="%", ge=0, le=100)
-    cooldown: int = setting(2, doc="intervals between two changes", unit="intervals", ge=0)
+    low: float = setting(40.0, doc="utilisation below which a GPU is released", unit="%", ge=0, le=100)
+    cooldown: int = setting(2, doc="minimum intervals between changes", unit="intervals", ge=0)
 
 
 class HorizontalSettings(Settings):
-    """The rule `horizontal`: as many GPUs as bring their utilisation to a target, as Kubernetes' horizontal autoscaler
-    reckons.
+    """The rule `horizontal`: the number of GPUs that reaches a target utilisation (formula of Kubernetes' horizontal
+    autoscaler).
     """
 
-    target: float = setting(80.0, doc="utilisation to reach", unit="%", gt=0, le=100)
-    cooldown: int = setting(2, doc="intervals between two changes", unit="intervals", ge=0)
+    target: float = setting(80.0, doc="target utilisation", unit="%", gt=0, le=100)
+    cooldown: int = setting(2, doc="minimum intervals between changes", unit="intervals", ge=0)
 
 
 class FittedSettings(Settings):
-    """The rule `fitted_constant`: goes to what a model of a few measurements holds for best, and stays."""
+    """The rule `fitted_constant`: the best constant allocation by a model fitted to a few measurements."""
 
     source: Source = setting(
         "historical",
-        doc="what is measured: logs of three earlier runs (`historical`); short probes on 1 to 8 GPUs, an interval "
-        "each (`baseline`); or the logs as the published predictor reads them (`similar`)",
+        doc="measurements: `historical`: logs of three earlier runs; `baseline`: probes of one interval "
+        "on 1 to 8 GPUs; `similar`: the logs as the published predictor reads them",
     )
 
 

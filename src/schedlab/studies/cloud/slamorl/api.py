@@ -80,7 +80,7 @@ class MultiObjectiveConfig(Settings):
     """Policies by name, each with the weights of cost, time and resource; any number of them."""
 
     preferences: dict[str, tuple[float, float, float]] = setting(
-        dict(PREFERENCES), doc="weights of cost, time, resource", min_length=1
+        dict(PREFERENCES), doc="weights of cost, time and resource", min_length=1
     )
 
     @model_validator(mode="after")

@@ -22,25 +22,23 @@ class LegacySettings(Settings):
     Three more lie elsewhere: the power of pstate 2 (platform, pstates), the drawn workload and limits of 0 (workload).
     """
 
-    high_cores_packs: bool = setting(False, doc="high_cores takes the fullest processor first (our pack_cores)")
-    hosts_by_creation: bool = setting(False, doc="the n-th core is taken for Batsim's host n, whatever its name")
+    high_cores_packs: bool = setting(False, doc="high_cores takes the fullest processor first (like our pack_cores)")
+    hosts_by_creation: bool = setting(False, doc="the n-th core is taken for Batsim's host n, regardless of its name")
     silent_begin: bool = setting(
-        False, doc="pstates are not sent at the begin: Batsim counts full power for cores that no job ever comes near"
+        False, doc="initial pstates are not sent, so Batsim counts full power for cores on processors that run no job"
     )
     remaining_in_gigaflop: bool = setting(
-        False, doc="done work is counted in Gflop and asked work in flop: the rest never moves"
+        False, doc="completed work is counted in Gflop and requested work in flop, so the remaining work never changes"
     )
     late_reward: bool = setting(
-        False, doc="an action is rewarded by the state at the next message, which later events have changed already"
+        False, doc="the reward of an action is computed at the next message, after later events"
     )
-    last_action_is_void: bool = setting(
-        False, doc="the last action counts as void in the flow of control though void is not offered"
-    )
+    last_action_is_void: bool = setting(False, doc="the last action is treated as void even if void is not offered")
     void_asks_again: bool = setting(
-        False, doc="after the last submission a void is followed by a decision at once, whatever still runs"
+        False, doc="after the last submission, a void action is followed by another decision immediately"
     )
-    keep_infeasible: bool = setting(False, doc="jobs that never fit are not rejected: they block the queue for ever")
-    unclipped_observation: bool = setting(False, doc="shares of waiting jobs above the 99th percentile exceed 1")
+    keep_infeasible: bool = setting(False, doc="jobs that never fit are not rejected and block the queue")
+    unclipped_observation: bool = setting(False, doc="features of waiting jobs above the 99th percentile exceed 1")
 
 
 REFERENCE: dict[str, Any] = dict.fromkeys(LegacySettings.model_fields, True)
@@ -50,27 +48,27 @@ class DecisionSettings(Settings):
     """What is decided, what is seen, and what is rewarded."""
 
     selection: tuple[str, ...] = setting(
-        ALL_PAIRS, doc="job policy - core policy of each action, by its number", min_length=1
+        ALL_PAIRS, doc='pair "job policy - core policy" of each action, in the order of their numbers', min_length=1
     )
-    void: bool = setting(True, doc="a last action that does nothing")
+    void: bool = setting(True, doc="offer a last action that does nothing")
     observation: Literal["normal", "small", "minimal", "heads"] = setting(
         "normal",
-        doc="cores, processors and nodes with the queue; without cores; the queue alone; "
-        "the first job of each job policy",
+        doc="`normal`: cores, processors, nodes and queue; `small`: without cores; `minimal`: only the "
+        "queue; `heads`: the first job of each job policy",
     )
     queue_sensitivity: float = setting(
-        0.05, doc="growth of the queue, as a share, at which its variation shows 0 or 1", gt=0
+        0.05, doc="relative growth of the queue at which its variation saturates at 0 or 1", gt=0
     )
     objective: Literal[tuple(OBJECTIVES)] = setting(  # type: ignore[valid-type]
-        "avg_job_slowdown", doc="what the reward adds up to"
+        "avg_job_slowdown", doc="objective, the sum of the rewards"
     )
     time_weighted: bool = setting(
-        False, doc="the reward is the objective's integral until the next decision, not its value now"
+        False, doc="the reward is the integral of the objective until the next decision, not its current value"
     )
     void_limit: int = setting(
-        100, doc="voids in a row where nothing else can happen; then the first action is taken", ge=1
+        100, doc="consecutive voids while nothing else can happen, after which the first action is taken", ge=1
     )
-    legacy: LegacySettings = section(LegacySettings, doc="defects of the original, by name")
+    legacy: LegacySettings = section(LegacySettings, doc="switches for defects of the original")
 
     @model_validator(mode="after")
     def _check(self) -> DecisionSettings:

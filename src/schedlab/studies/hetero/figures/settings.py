@@ -24,11 +24,11 @@ Score = Literal[
 class MetricsSettings(Settings):
     """The figure `metrics`."""
 
-    metrics: tuple[Score, ...] = setting((), doc="scores, a panel each; empty: all that are not 0 everywhere")
+    metrics: tuple[Score, ...] = setting((), doc="scores, one panel each; empty: all that are not 0 everywhere")
     against: PolicyName | None = setting(
         None,
-        doc="scheduler to which differences on the same workloads are shown, in percent of its mean; "
-        "null: the scores themselves",
+        doc="scheduler to compare with: show differences on the same workloads in percent of its mean; "
+        "null: show the scores",
     )
 
 
@@ -41,7 +41,7 @@ class WorkloadShownSettings(Settings):
 class GanttSettings(WorkloadShownSettings):
     """The figure `gantt`."""
 
-    labels: bool = setting(False, doc="write the jobs' numbers where they fit")
+    labels: bool = setting(False, doc="write job numbers where they fit")
 
 
 class LearningSettings(Settings):
@@ -49,7 +49,7 @@ class LearningSettings(Settings):
 
     window: int = setting(
         0,
-        doc="points of the running mean, as a turn of workloads that differ; 0: a twentieth of all",
+        doc="window of the running mean; 0: a twentieth of all points",
         unit="points",
         ge=0,
     )
@@ -60,7 +60,7 @@ class PreferencesSettings(Settings):
 
     by: tuple[Literal["pair", "job", "core"], ...] = setting(
         ("job", "core"),
-        doc="what actions are put together by, a row each: not at all, by job policy, by core policy",
+        doc="grouping of actions, one row each: none, by job policy, by core policy",
         min_length=1,
     )
 

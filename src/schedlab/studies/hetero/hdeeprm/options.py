@@ -27,34 +27,40 @@ class ActionOptions(Settings):
     """`env.actions`: which pairs an agent chooses from, in the order of their numbers."""
 
     selection: tuple[dict[str, tuple[str, ...]], ...] = setting(
-        doc="one {job policy: [core policy, ...]} after the other, in the order of the actions' numbers", min_length=1
+        doc="list of {job policy: [core policy, ...]}, in the order of the action numbers", min_length=1
     )
-    void: bool = setting(True, doc="a last action that does nothing")
+    void: bool = setting(True, doc="offer a last action that does nothing")
 
 
 class EnvironmentOptions(Settings):
     """`env`: what is decided, what is seen, and what is rewarded."""
 
-    objective: Literal[tuple(OBJECTIVES)] = setting(doc="what the reward adds up to")  # type: ignore[valid-type]
-    actions: ActionOptions | None = setting(None, doc="pairs to choose from; without it all 36 and void")
-    observation: Literal["normal", "small", "minimal"] = setting("normal", doc="what the agent sees")
-    queue_sensitivity: float = setting(0.05, doc="share of growth at which the queue's variation shows 0 or 1", gt=0)
-    time_weighted: bool = setting(False, doc="the reward is the objective's integral (not in HDeepRM)")
-    void_limit: int = setting(100, doc="voids in a row where nothing else can happen (not in HDeepRM)", ge=1)
+    objective: Literal[tuple(OBJECTIVES)] = setting(doc="objective, the sum of the rewards")  # type: ignore[valid-type]
+    actions: ActionOptions | None = setting(None, doc="pairs to choose from; default: all 36 and void")
+    observation: Literal["normal", "small", "minimal"] = setting("normal", doc="observation of the agent")
+    queue_sensitivity: float = setting(
+        0.05, doc="relative growth of the queue at which its variation saturates at 0 or 1", gt=0
+    )
+    time_weighted: bool = setting(False, doc="the reward is the integral of the objective (not in HDeepRM)")
+    void_limit: int = setting(100, doc="consecutive voids while nothing else can happen (not in HDeepRM)", ge=1)
 
 
 class AgentOptions(Settings):
     """`agent`: who decides."""
 
     type: Literal["CLASSIC", "LEARNING"] | None = setting(
-        None, doc="always the first action, or a class in a file (-a); null: by policy_pair or run"
+        None,
+        doc="kind of agent: always the first action, or a class in a file (-a); null: decided by "
+        "`policy_pair` or `run`",
     )
     policy_pair: str | None = setting(None, doc="version 0.2: the pair of a CLASSIC agent")
-    run: Literal["train", "test"] | None = setting(None, doc="LEARNING: learn, or act as learned")
+    run: Literal["train", "test"] | None = setting(None, doc="LEARNING: train, or act with the trained model")
     hidden: int | None = setting(None, doc="LEARNING: units of a hidden layer", ge=1)
     lr: float | None = setting(None, doc="LEARNING, train: learning rate of Adam", gt=0)
-    gamma: float | None = setting(None, doc="LEARNING: discount of a reward for each decision", ge=0, le=1)
-    acting: Literal["greedy", "sample"] | None = setting(None, doc="LEARNING, test: how it acts (not in HDeepRM)")
+    gamma: float | None = setting(None, doc="LEARNING: discount factor per decision", ge=0, le=1)
+    acting: Literal["greedy", "sample"] | None = setting(
+        None, doc="LEARNING, test: greedy or sampled actions (not in HDeepRM)"
+    )
 
     @property
     def learning(self) -> bool:
@@ -73,20 +79,24 @@ class AgentOptions(Settings):
 class ProgramOptions(Settings):
     """`pybatsim`: the decision system."""
 
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = setting("WARNING", doc="of insights.log")
-    env: EnvironmentOptions = setting(doc="what is decided, seen and rewarded")
-    agent: AgentOptions = setting(doc="who decides")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = setting(
+        "WARNING", doc="log level of insights.log"
+    )
+    env: EnvironmentOptions = setting(doc="actions, observation and reward")
+    agent: AgentOptions = setting(doc="agent")
 
 
 class LaunchOptions(Settings):
     """The whole file."""
 
-    seed: int = setting(doc="seed of all that is drawn", ge=0)
-    nb_resources: int | None = setting(None, doc="cores that the workload names; null: all", unit="cores", ge=1)
-    nb_jobs: int | None = setting(None, doc="most jobs taken from the trace; null: all", unit="jobs", ge=1)
+    seed: int = setting(doc="seed of all random draws", ge=0)
+    nb_resources: int | None = setting(
+        None, doc="number of cores that the workload uses; null: all", unit="cores", ge=1
+    )
+    nb_jobs: int | None = setting(None, doc="maximum number of jobs from the trace; null: all", unit="jobs", ge=1)
     workload_file_path: str = setting("", doc="a trace in the Standard Workload Format; not needed with -cw")
     platform_file_path: str = setting(doc="a platform description (JSON), or the name of a shipped platform")
-    pybatsim: ProgramOptions = setting(doc="the decision system")
+    pybatsim: ProgramOptions = setting(doc="decision system")
 
 
 def read_options(path: Path | str) -> LaunchOptions:

@@ -43,12 +43,12 @@ class _Section(Settings):
 
 
 class _Topology(_Section):
-    communication_groups: int = setting(doc="a whole number")
-    racks_per_group: int = setting(doc="a whole number")
-    servers_per_rack: int = setting(doc="a whole number")
-    channels: int = setting(1, doc="a whole number")
+    communication_groups: int = setting(doc="whole number")
+    racks_per_group: int = setting(doc="whole number")
+    servers_per_rack: int = setting(doc="whole number")
+    channels: int = setting(1, doc="whole number")
     node_bandwidth: Number = setting(1.6e12, doc="bandwidth of a server", unit="bytes/s")
-    propagation_latency: Number = setting(1.25e-6, doc="time of light between servers", unit="s")
+    propagation_latency: Number = setting(1.25e-6, doc="propagation time between servers", unit="s")
     io_latency: Number = setting(100e-9, doc="time of a server's input or output", unit="s")
 
 
@@ -64,42 +64,44 @@ class _Graph(_Section):
 
 
 class _Arrival(_Section):
-    model: str = setting(doc="the name of a graph")
+    model: str = setting(doc="name of a graph")
     time: Number = setting(doc="time of the arrival", unit="s")
-    max_acceptable_jct_frac: Number = setting(doc="share of the sequential time that the job accepts")
+    max_acceptable_jct_frac: Number = setting(doc="acceptable completion time as a share of the sequential time")
     job_id: int | str = setting("", doc="number in the pool")
 
 
 class _Decided(_Section):
-    action: int | None = setting(None, doc="0 or a number of shards", ge=0)
-    job_idx: int | None = setting(None, doc="the job's index; its place in the list where it has none")
+    action: int | None = setting(None, doc="0 (reject) or a number of shards", ge=0)
+    job_idx: int | None = setting(None, doc="index of the job; default: its place in the list")
 
 
 class _Inputs(_Section):
-    graphs: dict[str, _Graph] = setting(doc="the graphs by name", min_length=1)
-    topology: _Topology = setting(doc="the cluster")
-    device: _Device = setting(doc="a device of the cluster")
+    graphs: dict[str, _Graph] = setting(doc="graphs by name", min_length=1)
+    topology: _Topology = setting(doc="cluster")
+    device: _Device = setting(doc="device of the cluster")
     training_steps: int = setting(doc="training steps of a job")
-    arrivals: tuple[_Arrival, ...] = setting(doc="the jobs that arrived", min_length=1)
-    decisions: tuple[_Decided, ...] = setting((), doc="what was decided")
-    min_op_run_time_quantum: Number = setting(doc="aimed run time of a forward shard", unit="s", gt=0)
-    max_partitions_per_op: int = setting(doc="most shards of an op", ge=1)
-    max_acceptable_jct_frac: Share | tuple[Share, ...] | str = setting((), doc="betas of the pool; words say nothing")
-    interarrival: Any = setting(None, doc="seconds between arrivals, where that is a number")
+    arrivals: tuple[_Arrival, ...] = setting(doc="jobs that arrived", min_length=1)
+    decisions: tuple[_Decided, ...] = setting((), doc="decisions")
+    min_op_run_time_quantum: Number = setting(doc="target run time of a forward shard", unit="s", gt=0)
+    max_partitions_per_op: int = setting(doc="maximum number of shards of an op", ge=1)
+    max_acceptable_jct_frac: Share | tuple[Share, ...] | str = setting(
+        (), doc="values of beta in the pool; text is ignored"
+    )
+    interarrival: Any = setting(None, doc="seconds between arrivals, if a number")
     replication: int = setting(1, doc="jobs of each graph in the pool")
-    sampling: Any = setting("remove", doc="what becomes of a drawn job")
-    max_simulation_time: Number | Literal["inf"] = setting("inf", doc="when the simulation ends", unit="s")
-    queue_capacity: int = setting(10, doc="jobs that may wait")
-    cache: bool = setting(True, doc="whether look-aheads are reused")
-    seed: int = setting(0, doc="seed of the run's generators", ge=0, le=LARGEST_ID)
-    apply_action_mask: bool = setting(False, doc="whether an action that is not valid is an error; else it rejects")
+    sampling: Any = setting("remove", doc="what happens to a drawn job; `remove`: it leaves the pool")
+    max_simulation_time: Number | Literal["inf"] = setting("inf", doc="end of the simulation", unit="s")
+    queue_capacity: int = setting(10, doc="capacity of the queue, in jobs")
+    cache: bool = setting(True, doc="reuse look-aheads")
+    seed: int = setting(0, doc="seed of the generators", ge=0, le=LARGEST_ID)
+    apply_action_mask: bool = setting(False, doc="true: an invalid action is an error; false: it rejects the job")
     agent: str = setting("", doc="name of the policy")
-    agent_kwargs: dict[str, Any] = setting({}, doc="the policy's parameters")
-    op_partitioner: str = setting("", doc="a name with sip_ml or random", pattern="^$|sip_ml|random")
-    op_placer: str = setting("ramp_first_fit", doc="a name with first_fit or random", pattern="first_fit|random")
-    op_scheduler: str = setting("srpt", doc="a name with srpt; checked, not used", pattern="srpt")
-    dep_placer: str = setting("first_fit", doc="a name with first_fit; checked, not used", pattern="first_fit")
-    dep_scheduler: str = setting("srpt", doc="a name with srpt; checked, not used", pattern="srpt")
+    agent_kwargs: dict[str, Any] = setting({}, doc="parameters of the policy")
+    op_partitioner: str = setting("", doc="name that contains sip_ml or random", pattern="^$|sip_ml|random")
+    op_placer: str = setting("ramp_first_fit", doc="name that contains first_fit or random", pattern="first_fit|random")
+    op_scheduler: str = setting("srpt", doc="name that contains srpt; checked, not used", pattern="srpt")
+    dep_placer: str = setting("first_fit", doc="name that contains first_fit; checked, not used", pattern="first_fit")
+    dep_scheduler: str = setting("srpt", doc="name that contains srpt; checked, not used", pattern="srpt")
 
     @property
     def end(self) -> float:
@@ -109,12 +111,12 @@ class _Inputs(_Section):
 
 class _Drawn(_Section):
     partition_degrees: dict[str, int] = setting({}, doc='degrees by op id, such as {"1": 2, "8": 2}')
-    max_partition_degree: int | None = setting(None, doc="the largest degree")
+    max_partition_degree: int | None = setting(None, doc="largest degree")
     placement: dict[str, Any] = setting({}, doc="servers by shard")
 
 
 class _Expected(_Section):
-    jobs: dict[str, _Drawn] = setting(doc="what became of the jobs, by their index")
+    jobs: dict[str, _Drawn] = setting(doc="outcomes of the jobs, by index")
 
 
 @dataclass(frozen=True)

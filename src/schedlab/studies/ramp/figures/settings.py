@@ -11,55 +11,59 @@ from schedlab.config.settings import LONGEST, Names
 class GraphTableSettings(Settings):
     """The figure `graph_table`."""
 
-    training_steps: int = setting(1, doc="steps of the sequential completion time", ge=1, le=LONGEST)
+    training_steps: int = setting(1, doc="training steps of the sequential completion time", ge=1, le=LONGEST)
 
 
 class BetasSettings(Settings):
     """The figure `betas`."""
 
-    labels: dict[str, str] = setting({}, doc="scenario -> what it is called in the figure; else its name")
+    labels: dict[str, str] = setting({}, doc="scenario -> label in the figure; default: its name")
 
 
 class ValidationSettings(BetasSettings):
     """The figure `validation`."""
 
-    policy: str = setting("afterstate", doc="learned policy: its recipe, or its name")
-    baselines: Names = setting(("para_max", "para_min"), doc="rules whose means on validation episodes are lines")
+    policy: str = setting("afterstate", doc="learned policy, by recipe or name")
+    baselines: Names = setting(("para_max", "para_min"), doc="rules whose validation means are drawn as lines")
 
 
 class ScoresSettings(BetasSettings):
     """The figure `scores`."""
 
-    policies: Names = setting(doc="rules, and learned policies by their recipe", min_length=1)
-    metrics: Names = setting(("blocking_rate", "demand_throughput"), doc="measures, a row of panels each", min_length=1)
+    policies: Names = setting(doc="rules, and recipes of learned policies", min_length=1)
+    metrics: Names = setting(
+        ("blocking_rate", "demand_throughput"), doc="measures, one row of panels each", min_length=1
+    )
 
 
 class SweepSettings(Settings):
     """The figure `sweep`."""
 
     x: Literal["interarrival", "arrival_rate", "workers"] = setting(
-        "interarrival", doc="value in which the scenarios differ"
+        "interarrival", doc="fact in which the scenarios differ"
     )
-    policies: Names = setting(doc="rules, and learned policies by their recipe", min_length=1)
-    metrics: Names = setting(("demand_throughput", "blocking_rate", "jct"), doc="measures, a panel each", min_length=1)
+    policies: Names = setting(doc="rules, and recipes of learned policies", min_length=1)
+    metrics: Names = setting(
+        ("demand_throughput", "blocking_rate", "jct"), doc="measures, one panel each", min_length=1
+    )
 
 
 class OverheadsSettings(Settings):
     """The figure `overheads`."""
 
-    policy: str = setting("para_max", doc="rule that says how far jobs are split")
+    policy: str = setting("para_max", doc="rule that chooses the number of shards")
 
 
 class CausesSettings(BetasSettings):
     """The figure `causes`."""
 
-    policies: Names = setting(doc="rules, and learned policies by their recipe", min_length=1)
+    policies: Names = setting(doc="rules, and recipes of learned policies", min_length=1)
 
 
 class JobsSettings(Settings):
     """The figures `characteristics` and `attributes`, of the first scenario."""
 
-    policies: Names = setting(doc="rules, and learned policies by their recipe", min_length=1)
+    policies: Names = setting(doc="rules, and recipes of learned policies", min_length=1)
 
 
 class PairsSettings(BetasSettings):
@@ -71,9 +75,9 @@ class PairsSettings(BetasSettings):
 class TuningSettings(Settings):
     """The figure `tuning`."""
 
-    record: str = setting(doc="recorded curves of a search, from the checkout or the working directory on")
-    named: int = setting(3, doc="configurations, from the best on, that have a colour and a name", ge=1, le=20)
-    most: float = setting(1.0, doc="upper end of the shares shown", gt=0, le=1)
+    record: str = setting(doc="recorded curves of a search, relative to the checkout or the working directory")
+    named: int = setting(3, doc="number of best configurations with a colour and a label", ge=1, le=20)
+    most: float = setting(1.0, doc="upper limit of the share axis", gt=0, le=1)
 
 
 FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that draws it, and its values

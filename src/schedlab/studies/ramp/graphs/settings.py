@@ -14,11 +14,11 @@ LARGEST = 1e15  # bytes or ms; more is a slip of the hand
 
 
 class DeviceSettings(Settings):
-    """A device that a traced op takes its time on."""
+    """A device whose rates determine the times of traced ops."""
 
     name: str = setting(doc="name of the device; the file is conf/gpu/<name>.yaml", pattern=NAME)
-    gpu: str = setting(doc="the device in words")
-    source: str = setting("", doc="where the numbers come from")
+    gpu: str = setting(doc="description of the device")
+    source: str = setting("", doc="source of the numbers")
     peak_flops: float = setting(doc="rate of matrix products in the precision of training", unit="FLOP/s", gt=0)
     memory_bandwidth: float = setting(doc="rate at which memory is read and written", unit="bytes/s", gt=0)
 
@@ -26,17 +26,15 @@ class DeviceSettings(Settings):
 class TracedModelSettings(Settings):
     """A model that is traced into a graph."""
 
-    model: ModelName = setting(doc="which one")
-    batch: int | None = setting(
-        None, doc="size of its batches; null: as in PipeDream's file of the model", ge=1, le=1_000_000
-    )
+    model: ModelName = setting(doc="name of the model")
+    batch: int | None = setting(None, doc="batch size; null: that of PipeDream's file of the model", ge=1, le=1_000_000)
 
 
 class ScaleRange(Settings):
     """A range that the scale of a graph is drawn from, evenly in its logarithm."""
 
-    low: float = setting(doc="smallest", gt=0, le=LARGEST)
-    high: float = setting(doc="largest", gt=0, le=LARGEST)
+    low: float = setting(doc="smallest value", gt=0, le=LARGEST)
+    high: float = setting(doc="largest value", gt=0, le=LARGEST)
 
     @model_validator(mode="after")
     def _check(self) -> ScaleRange:
@@ -48,43 +46,43 @@ class ScaleRange(Settings):
 class ComputeScale(ScaleRange):
     """Range of the compute scale."""
 
-    low: float = setting(0.1, doc="smallest", unit="ms", gt=0, le=LARGEST)
-    high: float = setting(100.0, doc="largest", unit="ms", gt=0, le=LARGEST)
+    low: float = setting(0.1, doc="smallest value", unit="ms", gt=0, le=LARGEST)
+    high: float = setting(100.0, doc="largest value", unit="ms", gt=0, le=LARGEST)
 
 
 class ActivationScale(ScaleRange):
     """Range of the activation scale."""
 
-    low: float = setting(1e6, doc="smallest", unit="bytes", gt=0, le=LARGEST)
-    high: float = setting(1e9, doc="largest", unit="bytes", gt=0, le=LARGEST)
+    low: float = setting(1e6, doc="smallest value", unit="bytes", gt=0, le=LARGEST)
+    high: float = setting(1e9, doc="largest value", unit="bytes", gt=0, le=LARGEST)
 
 
 class ParameterScale(ScaleRange):
     """Range of the parameter scale."""
 
-    low: float = setting(1e4, doc="smallest", unit="bytes", gt=0, le=LARGEST)
-    high: float = setting(1e8, doc="largest", unit="bytes", gt=0, le=LARGEST)
+    low: float = setting(1e4, doc="smallest value", unit="bytes", gt=0, le=LARGEST)
+    high: float = setting(1e8, doc="largest value", unit="bytes", gt=0, le=LARGEST)
 
 
 class GeneratorSettings(Settings):
     """Graphs drawn at random, in which sequential time does not tell how well a job can be split."""
 
-    count: int = setting(16, doc="graphs", ge=1, le=MOST)
+    count: int = setting(16, doc="number of graphs", ge=1, le=MOST)
     first: int = setting(
-        0, doc="number of the first graph; each number is a graph of its own, whatever the count", ge=0, le=1_000_000
+        0, doc="number of the first graph; a graph depends only on its number and the seed", ge=0, le=1_000_000
     )
     forms: tuple[Literal["chain", "residual", "branching", "mixed"], ...] = setting(
         ("chain", "residual", "branching", "mixed"),
-        doc="what blocks look like, one form a graph: layers in a row, around a shortcut, side by side, or another "
-        "form each block",
+        doc="forms of blocks, one for each graph: layers in a chain, around a residual connection, in "
+        "branches, or a mixture",
         min_length=1,
     )
-    least_blocks: int = setting(3, doc="fewest blocks of a graph", ge=1, le=200)
-    most_blocks: int = setting(8, doc="most blocks of a graph", ge=1, le=200)
+    least_blocks: int = setting(3, doc="minimum number of blocks of a graph", ge=1, le=200)
+    most_blocks: int = setting(8, doc="maximum number of blocks of a graph", ge=1, le=200)
     compute: ComputeScale = section(ComputeScale, doc="forward time of a layer with parameters")
     activation: ActivationScale = section(ActivationScale, doc="output of a layer")
     parameter: ParameterScale = section(ParameterScale, doc="parameters of a layer")
-    spread: float = setting(3.0, doc="layers of a graph lie within this factor of its scales", ge=1, le=1000)
+    spread: float = setting(3.0, doc="factor within which the layers of a graph vary around its scales", ge=1, le=1000)
 
     @model_validator(mode="after")
     def _check(self) -> GeneratorSettings:
@@ -97,22 +95,24 @@ class GraphSettings(Settings):
     """The graphs of a scenario's jobs: traced models, graphs drawn at random, or files."""
 
     name: str = setting("graphs", doc="name of the set of graphs", pattern=NAME)
-    source: Literal["traced", "generated", "files"] = setting("traced", doc="where they come from")
-    models: tuple[TracedModelSettings, ...] = setting((), doc="models (traced)")
-    device: DeviceSettings | None = setting(None, doc="device whose rates give the times of ops (traced)")
+    source: Literal["traced", "generated", "files"] = setting("traced", doc="source of the graphs")
+    models: tuple[TracedModelSettings, ...] = setting((), doc="models to trace (traced)")
+    device: DeviceSettings | None = setting(None, doc="device whose rates determine the times of ops (traced)")
     reading_rate: float | None = setting(
         None,
-        doc="rate at which batches come from storage, which is the time of inputs (traced); null: they take no time",
+        doc="read rate of storage, which determines the time of inputs (traced); null: inputs take no time",
         unit="bytes/s",
         gt=0,
     )
-    generator: GeneratorSettings = section(GeneratorSettings, doc="graphs drawn at random (generated)")
-    seed: int = setting(0, doc="root seed of what is drawn (generated)", ge=0)
+    generator: GeneratorSettings = section(GeneratorSettings, doc="random graphs (generated)")
+    seed: int = setting(0, doc="root seed of random graphs (generated)", ge=0)
     path: str = setting(
-        "", doc="folder or file of graphs: absolute, or below SCHEDLAB_DATA, resources/data or here (files)"
+        "",
+        doc="folder or file of graphs: absolute, or relative to SCHEDLAB_DATA, resources/data or the "
+        "working directory (files)",
     )
-    max_files: int | None = setting(None, doc="only the first files of the folder; null: all", ge=1, le=MOST)
-    only: Names = setting((), doc="names of the graphs that are taken; empty: all")
+    max_files: int | None = setting(None, doc="maximum number of files of the folder; null: all", ge=1, le=MOST)
+    only: Names = setting((), doc="names of the graphs to use; empty: all")
 
     @model_validator(mode="after")
     def _check(self) -> GraphSettings:

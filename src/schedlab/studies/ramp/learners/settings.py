@@ -17,61 +17,71 @@ Candidate = Literal["fixed", "table", "rollouts", "linear", "linear_rollouts", "
 
 
 class AfterstateSettings(Settings):
-    """Scores a decision by the cluster's value after it. A phase's steps are episodes that rollouts decide.
+    """Chooses the action with the highest value of its afterstate. A phase's steps are episodes decided by rollouts.
 
-    Rollouts go on with a base, the degree or table that blocks least; values are fitted to what they return.
+    Rollouts continue with a base policy, the degree or table that blocks the fewest jobs; values are fitted to their
+    returns.
     """
 
     candidates: tuple[Candidate, ...] = setting(
         ("linear", "network"),
-        doc="what is kept is the best of these on validation: fixed degrees; table: tuned; rollouts: at decision "
-        "time, of a base; linear, network: values fitted to rollouts; linear_rollouts: rollouts at decision time, of "
-        "the linear values",
+        doc="candidates, the best of which on validation is kept: fixed degrees; `table`: tuned table; "
+        "`rollouts` of a base policy at decision time; `linear`, `network`: values fitted to "
+        "rollouts; `linear_rollouts`: rollouts of the linear values at decision time",
         min_length=1,
     )
     degrees: tuple[int, ...] = setting(
-        (2, 4, 6, 8, 16), doc="fixed degrees that are tried as base, where they are legal", min_length=1
+        (2, 4, 6, 8, 16), doc="fixed degrees to try as base policies, if legal", min_length=1
     )
-    tables: bool = setting(True, doc="tuned tables are tried as base as well")
-    tuning_episodes: int = setting(24, doc="episodes that tables are tuned on", unit="episodes", ge=1, le=MOST)
-    validation_episodes: int = setting(20, doc="episodes that candidates are chosen on", unit="episodes", ge=1, le=MOST)
-    bases: int = setting(1, doc="bases, those that block least on trial, that values are fitted on", ge=1, le=MOST)
-    trial_samples: int = setting(16, doc="samples of a rollout where bases are compared", ge=1, le=MOST)
-    trial_episodes: int = setting(1, doc="episodes on which bases are compared", unit="episodes", ge=1, le=MOST)
-    samples: int = setting(64, doc="samples of a rollout, the same for all actions", ge=1, le=MOST)
-    horizon: int = setting(48, doc="arrivals that a rollout sees", unit="arrivals", ge=1, le=LARGEST_DEGREE)
+    tables: bool = setting(True, doc="also try tuned tables as base policies")
+    tuning_episodes: int = setting(24, doc="training episodes for tuning tables", unit="episodes", ge=1, le=MOST)
+    validation_episodes: int = setting(
+        20, doc="validation episodes on which candidates are chosen", unit="episodes", ge=1, le=MOST
+    )
+    bases: int = setting(
+        1,
+        doc="number of base policies, those with the fewest blocked jobs on trial, to whose rollouts values are fitted",
+        ge=1,
+        le=MOST,
+    )
+    trial_samples: int = setting(16, doc="samples per rollout when base policies are compared", ge=1, le=MOST)
+    trial_episodes: int = setting(1, doc="episodes on which base policies are compared", unit="episodes", ge=1, le=MOST)
+    samples: int = setting(64, doc="samples per rollout, the same for all actions", ge=1, le=MOST)
+    horizon: int = setting(48, doc="arrivals in a rollout", unit="arrivals", ge=1, le=LARGEST_DEGREE)
     second_episodes: int = setting(
         0,
-        doc="training episodes that rollouts of the linear values decide; further networks are fitted to what these "
-        "return, alone and with the rollouts of the base",
+        doc="training episodes decided by rollouts of the linear values; further networks are fitted to "
+        "their returns, alone and together with those of the base policy",
         unit="episodes",
         ge=0,
         le=MOST,
     )
-    second_samples: int = setting(24, doc="samples of these rollouts", ge=1, le=MOST)
+    second_samples: int = setting(24, doc="samples per rollout of the linear values", ge=1, le=MOST)
     generations: int = setting(
-        0, doc="generations of the evolution strategy over the linear weights, started at the regression", ge=0
+        0, doc="generations of the evolution strategy over the linear weights, starting from the regression", ge=0
     )
-    population: int = setting(14, doc="points of a generation", ge=4, le=MOST)
-    episodes: int = setting(4, doc="episodes of a generation, the same for all points", unit="episodes", ge=1, le=MOST)
-    check_every: int = setting(10, doc="generations between two validations", unit="generations", ge=1, le=LONGEST)
+    population: int = setting(14, doc="population of a generation", ge=4, le=MOST)
+    episodes: int = setting(
+        4, doc="episodes per generation, the same for the whole population", unit="episodes", ge=1, le=MOST
+    )
+    check_every: int = setting(10, doc="generations between validations", unit="generations", ge=1, le=LONGEST)
     step: float = setting(
-        0.5, doc="first step of the evolution strategy, over the root mean square of the weights", gt=0
+        0.5, doc="initial step size of the evolution strategy, relative to the root mean square of the weights", gt=0
     )
     hidden: int = setting(96, doc="units of each of the two hidden layers", unit="units", ge=1, le=4096)
     epochs: int = setting(40, doc="passes over the decisions", ge=1, le=MOST)
-    batch: int = setting(64, doc="decisions of a gradient step", ge=1, le=MOST)
+    batch: int = setting(64, doc="mini-batch size of a gradient step, in decisions", ge=1, le=MOST)
     regret: float = setting(
         0.0,
-        doc="weight, in a network's loss, of what its softmax choice returns less than the best action, after the "
-        "first three tenths of the steps; squared errors have the rest",
+        doc="weight of the expected regret of the softmax policy in the loss, applied after 30 % of the "
+        "steps; the squared error has weight 1 - regret",
         ge=0,
         le=1,
     )
     fits: int = setting(
-        1, doc="networks that are fitted to the same decisions; validation keeps one", unit="networks", ge=1, le=MOST
+        1, doc="networks fitted to the same decisions; validation chooses one", unit="networks", ge=1, le=MOST
     )
-    temperature: float = setting(0.1, doc="temperature of that choice", unit="accepted jobs", gt=0)
+    temperature: float = setting(0.1, doc="temperature of the softmax policy in the regret", unit="accepted jobs", gt=0)
 
     @model_validator(mode="after")
     def _rolls_out_something(self) -> AfterstateSettings:
@@ -86,24 +96,28 @@ class AfterstateSettings(Settings):
 class GraphNetworkSettings(Settings):
     """The network that reads a job's graph (learners/graph_network.py); sizes and defaults as published."""
 
-    rounds: int = setting(2, doc="rounds of messages", ge=1, le=16)
-    message: int = setting(
-        32, doc="numbers of a message, half of them from the op and half from the dep", ge=2, le=WIDEST
+    rounds: int = setting(2, doc="rounds of message passing", ge=1, le=16)
+    message: int = setting(32, doc="size of a message, half from the op and half from the dep", ge=2, le=WIDEST)
+    hidden: int = setting(64, doc="size of an op's embedding between rounds", ge=1, le=WIDEST)
+    node_out: int = setting(
+        16,
+        doc="size of an op's embedding after the last round; the mean over ops represents the graph",
+        ge=1,
+        le=WIDEST,
     )
-    hidden: int = setting(64, doc="numbers of an op between rounds", ge=1, le=WIDEST)
-    node_out: int = setting(16, doc="numbers of an op after the last round; their mean is the graph's", ge=1, le=WIDEST)
-    graph_out: int = setting(8, doc="numbers that the vector of job and cluster becomes", ge=1, le=WIDEST)
-    depth: int = setting(1, doc="linear maps of each part", ge=1, le=8)
+    graph_out: int = setting(8, doc="size of the embedding of job and cluster", ge=1, le=WIDEST)
+    depth: int = setting(1, doc="linear layers of each module", ge=1, le=8)
     graph_activation: Literal["tanh", "relu", "leaky_relu", "elu", "silu"] = setting(
-        "relu", doc="after each linear map"
+        "relu", doc="activation function after each linear layer"
     )
     norm: Literal["layer", "ops", "none"] = setting(
         "layer",
-        doc="layer: what a part reads is normalised over its features, as published, which leaves of a dep's two "
-        "hardly more than which is larger; ops: the same, but deps are read as they are; none: all is read as it is",
+        doc="`layer`: layer-normalise the input of every module, as published (for a dep's two "
+        "features, this keeps little more than their order); `ops`: only node features; `none`: no "
+        "normalisation",
     )
     zero_sources: bool = setting(
-        False, doc="as published: an op without an incoming dep becomes zeros, and not its own message"
+        False, doc="an op without an incoming dep gets a zero embedding, as published, instead of its own message"
     )
 
     @model_validator(mode="after")
@@ -114,14 +128,15 @@ class GraphNetworkSettings(Settings):
 
 
 class SeenSettings(Settings):
-    """What a network sees and is rewarded with, and what reads it."""
+    """Observation, reward and network of a learner."""
 
-    environment: EnvironmentSettings = section(EnvironmentSettings, doc="what is seen and rewarded")
+    environment: EnvironmentSettings = section(EnvironmentSettings, doc="observation and reward")
     network: Literal["layers", "graph"] = setting(
         "layers",
-        doc="layers: net_arch alone, on a vector; graph: messages over the job's graph first, on graph_id or published",
+        doc="`layers`: only `net_arch`, for vector observations; `graph`: first message passing over "
+        "the job's graph, for the observations `graph_id` and `published`",
     )
-    graph: GraphNetworkSettings = section(GraphNetworkSettings, doc="the network graph")
+    graph: GraphNetworkSettings = section(GraphNetworkSettings, doc="settings of the network `graph`")
 
     @model_validator(mode="after")
     def _reads_what_is_seen(self) -> Self:
@@ -139,24 +154,22 @@ class RampStockSettings(StockSettings, SeenSettings):
 
 
 class RampMaskablePPOSettings(RampStockSettings, MaskablePPOSettings):
-    """Proximal policy optimisation that keeps to valid numbers of shards."""
+    """Proximal policy optimisation over valid numbers of shards."""
 
     clone_episodes: int = setting(
         0,
-        doc="training episodes whose decisions by an expert are shown first; 0: the seed gives the first parameters",
+        doc="training episodes of an expert that the initial policy imitates; 0: random initial parameters",
         ge=0,
         le=MOST,
     )
-    clone_passes: int = setting(20, doc="passes over these decisions", ge=1, le=MOST)
-    clone_rate: float = setting(2e-3, doc="learning rate of these passes, falling to 0", gt=0, le=10)
-    expert_episodes: int = setting(4, doc="training episodes that the expert's rollouts decide", ge=1, le=MOST)
-    expert: AfterstateSettings = section(
-        AfterstateSettings, doc="the expert: a table, rollouts or values of the cluster after a decision"
-    )
+    clone_passes: int = setting(20, doc="passes over the imitated decisions", ge=1, le=MOST)
+    clone_rate: float = setting(2e-3, doc="learning rate of the imitation, which falls to 0", gt=0, le=10)
+    expert_episodes: int = setting(4, doc="training episodes decided by the expert's rollouts", ge=1, le=MOST)
+    expert: AfterstateSettings = section(AfterstateSettings, doc="expert: a table, rollouts, or values of afterstates")
 
 
 class RampA2CSettings(RampStockSettings, A2CSettings):
-    """Advantage actor-critic; it knows no masks while it learns."""
+    """Advantage actor-critic, which ignores masks while it learns."""
 
     @model_validator(mode="after")
     def _rejects(self) -> RampA2CSettings:

@@ -28,42 +28,42 @@ class DistributionSettings(Settings):
     """A distribution: one value, a grid, given probabilities, a skew normal cut to a range, or one of several."""
 
     kind: Literal["fixed", "uniform", "pmf", "skew_normal", "one_of"] = setting(
-        doc="fixed: `value`; uniform: the grid from `low` to `high`; pmf: `probabilities`; skew_normal: `skewness` "
-        "within `low` and `high`; one_of: `choices`, another one each episode"
+        doc="`fixed`: `value`; `uniform`: on a grid from `low` to `high`; `pmf`: `probabilities`; "
+        "`skew_normal`: `skewness` within `low` and `high`; `one_of`: one of `choices` for each "
+        "episode"
     )
-    value: float | None = setting(None, doc="the only value (fixed)")
+    value: float | None = setting(None, doc="value (fixed)")
     low: float | None = setting(None, doc="smallest value (uniform, skew_normal)")
     high: float | None = setting(None, doc="largest value (uniform, skew_normal)")
     decimals: int = setting(
         2,
-        doc="the grid's step is 10 to the power of minus this (uniform); values are rounded so (skew_normal)",
+        doc="number of decimals: of the grid (uniform) or of rounded values (skew_normal)",
         ge=0,
         le=12,
     )
-    skewness: float | None = setting(None, doc="shape of the skew normal; above 0: most values are small")
+    skewness: float | None = setting(None, doc="skewness parameter of the skew normal; above 0: most values are small")
     shape: Literal["exact", "drawn"] = setting(
         "exact",
-        doc="how the skew normal is scaled: by quantiles of its law, or by the extremes of a sample of 50,000 draws "
-        "or more, as published, so that it differs from seed to seed",
+        doc="scaling of the skew normal: `exact`: by quantiles of its distribution; `drawn`: by the "
+        "extremes of a sample of at least 50,000 draws, as published, so that it depends on the "
+        "seed",
     )
     extremes: tuple[float, float] | None = setting(
         None,
-        doc="smallest and largest value of a sample of the skew normal (location 0, scale 1) that the shape `exact` "
-        "is scaled by, in place of quantiles of its law",
+        doc="extremes (location 0, scale 1) by which the shape `exact` is scaled; null: quantiles of its distribution",
     )
     below_low: Literal["low", "redraw"] = setting(
         "low",
-        doc="what becomes of values up to `low` (skew_normal): `low` itself, as published, or drawn anew evenly "
+        doc="values at or below `low` (skew_normal): set to `low`, as published, or redrawn uniformly "
         "between `low` and `high`",
     )
     probabilities: dict[float, Probability] = setting({}, doc="value -> probability (pmf)")
     exact_sum: bool = setting(
         False,
-        doc="refuse probabilities whose sum differs from 1 by rounding alone, as the original does (pmf); else by up "
-        "to 1e-9",
+        doc="require probabilities to sum to exactly 1, as the original does (pmf); false: within 1e-9",
     )
     choices: tuple[DistributionSettings, ...] = setting(
-        (), doc="distributions of which an episode takes one, each as likely (one_of)"
+        (), doc="distributions, one of which is drawn uniformly for each episode (one_of)"
     )
 
     @model_validator(mode="after")
