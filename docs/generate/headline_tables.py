@@ -35,17 +35,19 @@ def _answers(study: str, results: Path) -> Iterator[list[str]]:
 
 
 def study_headline(results: Path, study: str) -> str:
-    """A table for each question of a study: in each scenario the best rival of each group, and what both have used."""
+    """A table for each question of a study: the best rival of each group over all scenarios, then in each of them, and
+    what both have used.
+    """
     used = _used(results, study)
     by_question: dict[str, list[list[str]]] = {}
-    for row in recorded_headline(results, study):
+    for row in sorted(recorded_headline(results, study), key=lambda row: "+" not in row["scenario"]):
         bounds = ["" if row[key] is None else f"{row[key]:.2f}" for key in ("ratio_to_hindsight", "ratio_to_bound")]
         names = [row["scenario"].replace("+", " + "), f"`{row['recipe']}`", row["group"], f"`{row['rival']}`"]
         pair = [used.get((row["scenario"], row[side], row["budget_unit"]), "") for side in ("policy", "rival")]
         found = [ratio(row), row["verdict"], f"{row['share_won']:.0%}", *bounds, " / ".join(filter(None, pair))]
         by_question.setdefault(row["question"], []).append([*names, *found])
     header = ["scenario", "policy", "group", "best rival", "ratio [95 % interval]", "verdict", "units won"]
-    header += ["to the best in hindsight", "to the bound"]
+    header += ["ratio to the best in hindsight", "ratio to the bound"]
     units = {row["question"]: row["budget_unit"] for row in recorded_headline(results, study)}
     asked = [
         f"**{question[0].upper()}{question[1:]}**\n\n{page([*header, f'{units[question]} used / by the rival'], rows)}"

@@ -130,7 +130,7 @@ def test_the_headline_is_the_pooled_row_of_each_recorded_study(recorded):
     of_study = page_tables.TABLES["cloud_headline"](recorded)
     assert of_study.count("\n") == 7
     used = [line.split("|")[-2].strip() for line in of_study.splitlines()[4:]]
-    assert used == ["38,400", "38,400 / 4,800", "", ""]  # a rule uses none; nothing is recorded of the others
+    assert used == ["", "38,400", "38,400 / 4,800", ""]  # all scenarios first; a rule uses none
 
 
 def test_a_page_says_with_what_a_table_was_recorded_and_only_the_generator_whether_that_is_today(recorded):
