@@ -82,8 +82,8 @@ def _place(trace: str, backfill: str) -> str:
 def _with_seeds(row: pd.Series, digits: int = 1) -> str:
     """A mean and, of several seeds, the least and the largest."""
     seeds = seeds_of(row["by_seed"])
-    told = f"{row['mean']:.{digits}f}"
-    return f"{told} ({min(seeds):.{digits}f} to {max(seeds):.{digits}f})" if len(seeds) > 1 else told
+    mean = f"{row['mean']:.{digits}f}"
+    return f"{mean} ({min(seeds):.{digits}f} to {max(seeds):.{digits}f})" if len(seeds) > 1 else mean
 
 
 def batch_evolution(results: Path) -> str:
@@ -116,7 +116,7 @@ def batch_evolution(results: Path) -> str:
         also = [
             between(other),
             between(other, "geometric_ratio"),
-            _told(other["standardised_log_ratio"]),
+            _optional(other["standardised_log_ratio"]),
             percent(other["win_rate"]),
         ]
         rows.append([*cells, *also])
@@ -158,8 +158,8 @@ def batch_settings(results: Path) -> str:
 
 
 def batch_confirmation(results: Path) -> str:
-    """Rollouts and the evolution strategy on logs that nobody had looked at, as they are and with jobs that come
-    faster.
+    """Rollouts and the evolution strategy on logs that were read first after the recipe was fixed, at their own load
+    and with compressed arrivals.
     """
     found = pd.read_csv(results / "batch_confirmation.csv", dtype={"by_seed": str})
     names = {
@@ -173,7 +173,7 @@ def batch_confirmation(results: Path) -> str:
         "learned by",
         "windows that differ",
         "chosen by mean",
-        "in hindsight",
+        "best in hindsight",
         "planner",
         "learned (seeds)",
         "to chosen",
@@ -187,11 +187,11 @@ def batch_confirmation(results: Path) -> str:
             cells += [f"`{row['rule']}` {row['baseline_mean']:.2f}" for row in (chosen, best)]
             cells += [f"{planner['baseline_mean']:.2f}", _with_seeds(chosen, digits=2)]
             cells += [between(row) for row in (chosen, best, planner)]
-            rows.append([*cells, between(chosen, "geometric_ratio"), _told(chosen["standardised_log_ratio"])])
+            rows.append([*cells, between(chosen, "geometric_ratio"), _optional(chosen["standardised_log_ratio"])])
     return page([*header, "to hindsight", "to planner", "geometric", "effect"], rows, "ll" + 10 * "r")
 
 
-def _told(value: float) -> str:
+def _optional(value: float) -> str:
     """A number of two digits, or nothing where there is none."""
     return "" if pd.isna(value) else f"{value:.2f}"
 
@@ -220,7 +220,15 @@ def batch_learners(results: Path) -> str:
 
 
 def _variant_columns(first: str) -> list[str]:
-    return ["CPU seconds", "seeds' means", "to the chosen rule", "won", f"to {first}, same seeds", "geometric", "won"]
+    return [
+        "CPU seconds",
+        "seeds' means",
+        "ratio to the chosen rule",
+        "won",
+        f"ratio to {first}, same seeds",
+        "geometric",
+        "won",
+    ]
 
 
 def _variants(found: pd.DataFrame, first: str, ending: str = "") -> list[list[str]]:
@@ -278,7 +286,7 @@ EPOCHS = {
     ("ppo_published", 80): "the same",
     ("ppo_published under load", 14): "under a load of 6 on two cores",
     ("ppo_published under load", 80): "the same",
-    ("ppo_published whole", 14): "observations held whole, side by side with the fourth row",
+    ("ppo_published whole", 14): "whole observations stored, measured together with the fourth row",
 }
 
 
@@ -302,7 +310,7 @@ def batch_backfill_order(results: Path) -> str:
     means = {f"by the {how}": [f"{mean:.1f}" for mean in found[f"mean_by_{how}"]] for how in ("rule", "area")}
     rows = [[name, *cells] for name, cells in means.items()]
     rows.append(["ratio", *(between(row) for _, row in found.iterrows())])
-    return page(["jobs looked at", *(f"`{rule}`" for rule in found["rule"])], rows, "l" + len(found) * "r")
+    return page(["order of backfilling", *(f"`{rule}`" for rule in found["rule"])], rows, "l" + len(found) * "r")
 
 
 def batch_rule_speed(results: Path) -> str:

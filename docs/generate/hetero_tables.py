@@ -43,12 +43,12 @@ def hetero_learning(results: Path) -> str:
     rows = []
     for variant, own in found[found["learning_cpu_s"].notna()].groupby("variant", sort=False):
         scores = own["mean_bounded_slowdown"]
-        told = f"{', '.join(f'{value:.1f}' for value in scores)}" + (
+        means = f"{', '.join(f'{value:.1f}' for value in scores)}" + (
             f"; mean {scores.mean():.1f}" if len(own) > 1 else ""
         )
         seconds = own["learning_cpu_s"].mean()
         rows.append(
-            [variant, told, ", ".join(map(str, own["place"])), f"{seconds:.0f}" if seconds >= 1 else f"{seconds:.1f}"]
+            [variant, means, ", ".join(map(str, own["place"])), f"{seconds:.0f}" if seconds >= 1 else f"{seconds:.1f}"]
         )
     return page(
         ["", "bounded slowdown, by seed", "place among the 36 pairs", "CPU seconds of learning a seed"], rows, "lllr"
@@ -122,7 +122,7 @@ def hetero_thesis(results: Path) -> str:
 
 
 def hetero_objectives(results: Path) -> str:
-    """What each objective favours when its time-weighted sum is taken."""
+    """The pair with the largest time-weighted sum of each objective."""
     rows = [
         [
             f"`{row.objective}`",
@@ -140,7 +140,7 @@ def hetero_objectives(results: Path) -> str:
 
 
 def hetero_sensitivity(results: Path) -> str:
-    """What the queue's variation tells by its sensitivity."""
+    """Values of the queue's variation by its sensitivity."""
     found = pd.read_csv(results / "hetero_sensitivity.csv")
     rows = [
         ["decisions at which v is 0.5", *(f"{value:g} %" for value in found["percent_at_half"])],

@@ -230,7 +230,7 @@ def ramp_dqn(results: Path) -> str:
         rows.append(
             [row.values, row.seeds.replace(" ", ", "), *spent, blocked, f"{row.episodes} {row.split} episodes, {said}"]
         )
-    return page(["values", "seeds", "decisions", "CPU s", "DQN", "on"], rows)
+    return page(["settings", "seeds", "decisions", "CPU s", "blocking rate", "scored on"], rows)
 
 
 def ramp_defects(results: Path) -> str:
