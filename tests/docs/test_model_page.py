@@ -10,7 +10,7 @@ from small_clusters import workload
 from schedlab.studies.hetero.env.objectives import OBJECTIVES
 from schedlab.studies.hetero.env.settings import LegacySettings
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
-from schedlab.studies.hetero.simulator.resources import JOB_POLICIES
+from schedlab.studies.hetero.simulator.resources import ALL_JOB_POLICIES
 from schedlab.workloads.batsim_file import write_batsim
 
 
@@ -36,5 +36,5 @@ def test_the_example_runs(page, tmp_path, monkeypatch):
 
 
 def test_tables_name_everything(page):
-    names = [*LegacySettings.model_fields, *OBJECTIVES, *JOB_POLICIES, *ALL_CORE_POLICIES]
+    names = [*LegacySettings.model_fields, *OBJECTIVES, *ALL_JOB_POLICIES, *ALL_CORE_POLICIES]
     assert [name for name in names if f"`{name}`" not in page] == []

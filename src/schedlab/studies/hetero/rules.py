@@ -20,10 +20,10 @@ from schedlab.studies.hetero.scenario import (
 )
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
 from schedlab.studies.hetero.simulator.managed_cores import OWN_CHOICE
-from schedlab.studies.hetero.simulator.resources import JOB_POLICIES
+from schedlab.studies.hetero.simulator.resources import ALL_JOB_POLICIES
 
 NEED_WALLTIMES = ("easy", "conservative")
-PAIRS = tuple(f"{job}{PAIR_SEPARATOR}{core}" for job in JOB_POLICIES for core in ALL_CORE_POLICIES)
+PAIRS = tuple(f"{job}{PAIR_SEPARATOR}{core}" for job in ALL_JOB_POLICIES for core in ALL_CORE_POLICIES)
 BEST_FIXED_PAIR, TRIED_PAIRS = "best_fixed_pair", "tried_pairs"
 
 

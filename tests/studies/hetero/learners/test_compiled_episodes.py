@@ -18,6 +18,7 @@ from schedlab.studies.hetero.simulator.episode import make_jobs
 
 HEADS = {"observation": "heads", "objective": "avg_job_slowdown", "time_weighted": True, "void": False}
 DRAWN_NOWHERE = tuple(pair for pair in ALL_PAIRS if "random" not in pair)
+SMALLEST_AREA = ("saf-low_power", "saf-high_mem_bw")
 JOBS = [
     {"res": 1 + number % 4, "subtime": number // 3, "bw": 4 * (number % 6), "mem": 1000 * (number % 4)}
     for number in range(30)
@@ -51,15 +52,16 @@ def check_alike(env: HeteroEnv, net, episodes: int) -> None:
 
 @pytest.mark.parametrize("head", ["parts", "actions"])
 def test_the_same_episodes_on_a_small_platform(head):
-    env = small(selection=(*DRAWN_NOWHERE, "shortest-lowest"))
+    env = small(selection=(*DRAWN_NOWHERE, "shortest-lowest", *SMALLEST_AREA))
     check_alike(env, network(env.action_names, head, critic=True), 4)
 
 
 def test_the_same_episodes_on_the_contended_platform(tmp_path):
-    settings = managed_scenario(40, replicates={"train": 2, "test": 1}, decisions={**HEADS, "selection": DRAWN_NOWHERE})
+    pairs = (*SMALLEST_AREA, *DRAWN_NOWHERE)
+    settings = managed_scenario(40, replicates={"train": 2, "test": 1}, decisions={**HEADS, "selection": pairs})
     problem = prepared(settings, tmp_path)
     for number, unit in enumerate(problem.units("train")):
-        check_alike(problem.env(unit, 0), network(DRAWN_NOWHERE, seed=number), 2)
+        check_alike(problem.env(unit, 0), network(pairs, seed=number), 2)
 
 
 def test_random_policies_draw_as_in_the_environment():

@@ -27,7 +27,7 @@ from schedlab.studies.hetero.rules import PAIRS, PairRule
 from schedlab.studies.hetero.scenario import HeteroScenario
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
 from schedlab.studies.hetero.simulator.episode import learning_workload
-from schedlab.studies.hetero.simulator.resources import JOB_POLICIES
+from schedlab.studies.hetero.simulator.resources import ALL_JOB_POLICIES
 from schedlab.studies.hetero.study import STUDY
 from schedlab.workloads.batsim_file import batsim_text
 from schedlab.workloads.to_batsim import REFERENCE as WORKLOAD_REFERENCE
@@ -119,7 +119,7 @@ def test_learning_case_through_the_stages_learn_and_evaluate(tmp_path):
 
 
 def test_every_pair_is_a_rule_and_random_ones_draw_by_the_seed(tmp_path):
-    assert set(PAIRS) == {f"{job}-{core}" for job in JOB_POLICIES for core in ALL_CORE_POLICIES} >= set(ALL_PAIRS)
+    assert set(PAIRS) == {f"{job}-{core}" for job in ALL_JOB_POLICIES for core in ALL_CORE_POLICIES} >= set(ALL_PAIRS)
     assert set(PAIRS) <= STUDY.rules.keys() and len(ALL_PAIRS) == 36
     problem = prepared(managed_scenario(), tmp_path)
     makespans = [

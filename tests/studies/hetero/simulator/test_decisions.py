@@ -90,6 +90,17 @@ def test_the_first_job_that_does_not_fit_blocks():
     assert run.history.waiting == [1, 1, 2, 2]
 
 
+def test_smallest_area_first():
+    """Areas of 20, 18, 16 and 17 s: neither the order of requested times nor that of cores, on 4 cores."""
+    jobs = [{"res": 4}, {"res": 2, "time": 9.0}, {"res": 4, "time": 4.0}, {"res": 1, "time": 17.0}]
+    run = episode([QUIET | job for job in jobs], selection=("saf-high_gflops",), void=False)
+    started = []
+    while run.advance():
+        run.decide(0)
+        started.append([job.partition("!")[2] for job in run.system.model.running])
+    assert started == [["2"], ["3", "1"], ["3"], ["0"]]
+
+
 def test_memory_is_a_hard_limit():
     run = episode([QUIET | {"mem": 20_000}, QUIET | {"mem": 20_000}], **ONE)
     assert play(run)["makespan"] == pytest.approx(2 * 2.1e10 / 4.4e9, abs=1e-5)

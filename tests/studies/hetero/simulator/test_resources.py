@@ -15,7 +15,7 @@ from schedlab.platforms.settings import PlatformSettings, SyntheticSettings
 from schedlab.studies.hetero.env.observation import Observer
 from schedlab.studies.hetero.simulator import resources
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES, CORE_POLICIES
-from schedlab.studies.hetero.simulator.resources import COLUMNS, ORDERS, JobQueue, JobRequest, ResourceModel
+from schedlab.studies.hetero.simulator.resources import ALL_ORDERS, COLUMNS, JobQueue, JobRequest, ResourceModel
 
 LIMITS = {"max_time": 100.0, "max_core": 8.0, "max_mem": 4000.0, "max_mem_bw": 24.0}
 
@@ -264,7 +264,7 @@ def test_job_policies_take_the_smallest_and_keep_the_order_of_equals(waiting):
     queue, jobs = JobQueue(), [request(*wanted, order=number) for number, wanted in enumerate(waiting)]
     for job in jobs:
         queue.add(job)
-    for policy, column in ORDERS.items():
+    for policy, column in ALL_ORDERS.items():
         assert queue.first(policy, np.random.default_rng(0)) is min(jobs, key=lambda job: getattr(job, column))
     assert queue.first("random", np.random.default_rng(0)) in jobs
 

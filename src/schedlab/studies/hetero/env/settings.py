@@ -10,7 +10,7 @@ from schedlab.config.errors import did_you_mean
 from schedlab.config.schema import Settings, section, setting
 from schedlab.studies.hetero.env.objectives import OBJECTIVES
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES, CORE_POLICIES
-from schedlab.studies.hetero.simulator.resources import JOB_POLICIES
+from schedlab.studies.hetero.simulator.resources import ALL_JOB_POLICIES, JOB_POLICIES
 
 PAIR_SEPARATOR = "-"
 ALL_PAIRS = tuple(f"{job}{PAIR_SEPARATOR}{core}" for job in JOB_POLICIES for core in CORE_POLICIES)
@@ -74,7 +74,7 @@ class DecisionSettings(Settings):
     def _check(self) -> DecisionSettings:
         for number, pair in enumerate(self.selection):
             job, _, core = pair.partition(PAIR_SEPARATOR)
-            for kind, name, known in (("job", job, JOB_POLICIES), ("core", core, ALL_CORE_POLICIES)):
+            for kind, name, known in (("job", job, ALL_JOB_POLICIES), ("core", core, ALL_CORE_POLICIES)):
                 if name not in known:
                     remedy = did_you_mean(name, known)
                     raise ValueError(f"selection.{number}: '{pair}' has no {kind} policy; {remedy}")

@@ -22,7 +22,7 @@ from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR
 from schedlab.studies.hetero.figures import data
 from schedlab.studies.hetero.figures.settings import LearningSettings, PreferencesSettings
 from schedlab.studies.hetero.simulator.core_policies import CORE_POLICIES
-from schedlab.studies.hetero.simulator.resources import JOB_POLICIES
+from schedlab.studies.hetero.simulator.resources import ALL_JOB_POLICIES
 
 NAMED = 6  # actions with a line and a label
 PALE = "#c8c8c8"
@@ -34,7 +34,7 @@ GROUPS = {"pair": "pair", "job": "job policy", "core": "core policy"}
 LINES = "[Lines are means, bands the range of {seeds} seeds.]"
 
 # place of a job policy or core policy among its kind, so that it has one colour everywhere; pairs come after
-_ORDER = {name: number for names in (JOB_POLICIES, CORE_POLICIES) for number, name in enumerate(names)}
+_ORDER = {name: number for names in (ALL_JOB_POLICIES, CORE_POLICIES) for number, name in enumerate(names)}
 
 
 def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:

@@ -17,7 +17,7 @@ from schedlab.config.schema import Settings, setting, validate
 from schedlab.studies.hetero.env.objectives import OBJECTIVES
 from schedlab.studies.hetero.env.settings import ALL_PAIRS, PAIR_SEPARATOR, REFERENCE, DecisionSettings, LegacySettings
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
-from schedlab.studies.hetero.simulator.resources import JOB_POLICIES
+from schedlab.studies.hetero.simulator.resources import ALL_JOB_POLICIES
 
 NEEDED_BY_LEARNING = ("hidden", "gamma")
 OLDER_CORE_POLICIES = {"high_flops": "high_gflops", "low_energy": "low_power"}  # names of version 0.2
@@ -167,8 +167,8 @@ def _selection_mistakes(actions: ActionOptions, where: str) -> Iterator[UserErro
 
 
 def _unknown(job: str, core: str, where: str) -> Iterator[UserError]:
-    if job not in JOB_POLICIES:
-        yield UserError(f"unknown job policy '{job}'", where=where, remedy=did_you_mean(job, JOB_POLICIES))
+    if job not in ALL_JOB_POLICIES:
+        yield UserError(f"unknown job policy '{job}'", where=where, remedy=did_you_mean(job, ALL_JOB_POLICIES))
     if core not in ALL_CORE_POLICIES:
         yield UserError(f"unknown core policy '{core}'", where=where, remedy=did_you_mean(core, ALL_CORE_POLICIES))
 

@@ -81,7 +81,7 @@ def _jobs(jobs: Jobs, model: ResourceModel, where: str) -> kernel.KernelJobs:
     memory = np.array([round(one["mem"] * KB_PER_MB) for one in asked])
     bandwidth = np.array([round(one["mem_bw"] * KB_PER_GB) for one in asked])
     limits = np.array([log1p(jobs.limits["max_time"]), jobs.limits["max_mem_bw"] * KB_PER_GB])
-    keys = np.stack([np.arange(len(asked)), time, cores, memory, bandwidth]).astype(float)
+    keys = np.stack([np.arange(len(asked)), time, cores, memory, bandwidth, time * cores]).astype(float)
     return kernel.KernelJobs(submitted, time, cores, memory, bandwidth, work, np.array(flops), keys, limits)
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
-from schedlab.studies.hetero.simulator.resources import ORDERS
+from schedlab.studies.hetero.simulator.resources import ALL_ORDERS, ORDERS
 
 CORES = ("random", "high_gflops", "low_power", "lowest", "high_cores", "high_mem_bw", "high_mem")
 CORE_CODES = {name: number for number, name in enumerate(CORES)}
@@ -101,8 +101,9 @@ def by_level(
         missing -= 1
 
 
-JOB_CODES = {name: number for number, name in enumerate((*ORDERS, "random"))}
-RANDOM, SHORTEST = 5, 1
+JOB_CODES = {name: number for number, name in enumerate((*ALL_ORDERS, "random"))}
+RANDOM, SHORTEST = JOB_CODES["random"], JOB_CODES["shortest"]
+HEADS = len(ORDERS)  # job policies whose first job is observed
 WAITING, RUNNING, SUBMITTED = range(3)  # places of KernelState.counts
 PER_HEAD = 6
 SLOPE = 0.01  # of the leaky rectifier below 0
@@ -112,7 +113,7 @@ DONE = 1e-9  # s of work left that count as none: dates are sums of floats
 class KernelJobs(NamedTuple):
     """Jobs by date of submission (s): requested times (s), cores; memory (kB), bandwidth (kB/s) and flop a core.
 
-    keys    (5, jobs): what each job policy sorts by
+    keys    (job policies, jobs): what each job policy other than `random` sorts by
     limits  log(1 + requested time in s) and bandwidth (kB/s) that count as 1 in observations
     """
 
@@ -327,7 +328,7 @@ def observe(vector: np.ndarray, state: KernelState, jobs: KernelJobs, cluster: K
     total, waiting = cluster.size.sum(), state.counts[WAITING]
     shortest = head(state, jobs, SHORTEST)
     delay = expected_wait(state, jobs, jobs.cores[shortest])
-    for policy in range(RANDOM):
+    for policy in range(HEADS):
         job, at = head(state, jobs, policy), policy * PER_HEAD
         time, waited = jobs.time[job], now - jobs.submitted[job]
         can_start = fits(state, cluster, jobs.cores[job], jobs.memory[job])
@@ -340,7 +341,7 @@ def observe(vector: np.ndarray, state: KernelState, jobs: KernelJobs, cluster: K
     free = 0.0
     for processor in range(len(cluster.size)):
         free += max(state.bandwidth[processor], 0) / max(cluster.bandwidth[processor], 1)
-    at = RANDOM * PER_HEAD
+    at = HEADS * PER_HEAD
     vector[at] = state.cores.sum() / total
     vector[at + 1] = free / len(cluster.size)
     vector[at + 2] = waiting / (waiting + len(cluster.size))

@@ -36,6 +36,11 @@ class JobRequest:
     bandwidth: int
     flops: float
 
+    @property
+    def area(self) -> float:
+        """Requested time x cores, s."""
+        return self.time * self.cores
+
 
 @dataclass(slots=True)
 class Placement:
@@ -280,6 +285,9 @@ class ResourceModel:
 # job policy -> the attribute of a job by which it takes the smallest; ties keep the order of submission
 ORDERS = {"first": "submitted", "shortest": "time", "smallest": "cores", "low_mem": "memory", "low_mem_bw": "bandwidth"}
 JOB_POLICIES = ("random", *ORDERS)
+MORE_ORDERS = {"saf": "area"}  # smallest area first; no action of HDeepRM
+ALL_ORDERS = {**ORDERS, **MORE_ORDERS}
+ALL_JOB_POLICIES = (*JOB_POLICIES, *MORE_ORDERS)
 COLUMNS = ("time", "cores", "memory", "bandwidth")  # of the observation
 QUARTERS = 4
 
@@ -289,7 +297,7 @@ class JobQueue:
 
     def __init__(self) -> None:
         self._jobs: dict[int, JobRequest] = {}
-        self._sorted: dict[str, list[tuple[float, int]]] = {column: [] for column in ORDERS.values()}
+        self._sorted: dict[str, list[tuple[float, int]]] = {column: [] for column in ALL_ORDERS.values()}
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -315,11 +323,11 @@ class JobQueue:
         if policy == "random":
             entries = self._sorted["submitted"]
             return self._jobs[entries[int(rng.integers(len(entries)))][1]]
-        return self._jobs[self._sorted[ORDERS[policy]][0][1]]
+        return self._jobs[self._sorted[ALL_ORDERS[policy]][0][1]]
 
     def head(self, policy: str) -> JobRequest | None:
         """Return the job that a policy other than `random` puts first, None where no job waits."""
-        entries = self._sorted[ORDERS[policy]]
+        entries = self._sorted[ALL_ORDERS[policy]]
         return self._jobs[entries[0][1]] if entries else None
 
     def quartiles(self, column: str) -> list[float]:
