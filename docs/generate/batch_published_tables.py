@@ -51,7 +51,7 @@ def _rollouts(results: Path, backfill: str) -> str:
 def batch_published_rules(results: Path) -> str:
     """Rules on the ten windows, without and with the published backfilling; in brackets two of them as published."""
     rules = {"fcfs": "FCFS", "sjf": "SJF", "f1": "F1", "f2": "F2", "f3": "F3", "f4": "F4", "smallest": "smallest"}
-    mended = {"wfp3": "WFP3 (as published)", "unicep": "UNICEP (as published)"}
+    mended = {"wfp3": "WFP3 (RLScheduler's)", "unicep": "UNICEP (RLScheduler's)"}
     rows = []
     for trace, name in TRACES.items():
         both = [_of(results, backfill, trace) for backfill in ("none", "legacy")]
