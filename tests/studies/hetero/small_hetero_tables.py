@@ -11,9 +11,8 @@ import pandas as pd
 from schedlab.config.contract import StudyTables
 from schedlab.evaluation import tables
 from schedlab.evaluation.facts import Facts
-from schedlab.platforms.description import find_platform, read_description, read_libraries
-from schedlab.platforms.hierarchy import build, write_hierarchy
-from schedlab.platforms.settings import PstateSettings
+from schedlab.platforms.generate import find_hierarchy
+from schedlab.platforms.hierarchy import write_hierarchy
 from schedlab.studies.hetero.figures.data import BY_NAME
 
 
@@ -91,10 +90,7 @@ def overused(
     spans: Mapping[str, Sequence[tuple[int, float, float]]], finish: float, folder: Path, scenario: str = "case"
 ) -> StudyTables:
     """Tables of over-subscribed bandwidth on `learning`: policy -> spans (processor, start, length) until `finish`."""
-    platform = build(
-        "learning", read_description(find_platform("learning")), read_libraries(), PstateSettings().states(), True
-    )
-    write_hierarchy(folder / "resources.json", platform)
+    write_hierarchy(folder / "resources.json", find_hierarchy("learning"))
     key = {"scenario": scenario, "policy_seed": 0, "split": "test", "unit": "w"}
     overuse = [
         {**key, "policy": policy, "processor": number, "start": start, "duration": length}
