@@ -106,6 +106,11 @@ class ManagementSettings(Settings):
     placer: Literal["first_fit", "random"] = setting(
         "first_fit", doc="placement: blocks in order, or random free servers"
     )
+    whole_ops: Literal["first_free", "inside"] = setting(
+        "first_free",
+        doc="servers of whole ops, and of ops of fewer shards than the job's largest degree (first fit): the first "
+        "free ones of the cluster, as published, so that a job often holds more than that degree; or inside its block",
+    )
     shaper: Literal["none", "first_fit", "random"] = setting(
         "none", doc="choose the block of a job first: no, the first free one, or a random free one"
     )

@@ -56,6 +56,7 @@ def check(scenario: RampScenario) -> Iterable[UserError]:
     least = min(_extremes(gaps))
     strict = scenario.mode == "reference" and scenario.legacy.model_dump() != REFERENCE
     shards = f"{most} shards of an op"
+    drawn = scenario.management.placer == "random" and scenario.management.whole_ops == "inside"
     for wrong, what, where, expected in (
         (most > workers, f"{shards} on {workers} workers", "management.most", f"at most {workers}"),
         (most > 1 and most % 2, shards, "management.most", "1 or an even number: no action is another"),
@@ -66,6 +67,7 @@ def check(scenario: RampScenario) -> Iterable[UserError]:
             "cluster.contending_racks",
             "one in a torus",
         ),
+        (drawn, "servers at random", "management.placer", "first_fit where whole_ops is inside"),
         (least < 0, "a negative gap between arrivals", "jobs.interarrival", "times of 0 or more"),
         (least >= 0 and _is_always_0(gaps), "gaps that are all 0", "jobs.interarrival", "times above 0 among them"),
         (strict, "not every defect is switched on in mode reference", "reference.legacy", "all true, or mode default"),

@@ -109,10 +109,23 @@ def test_whole_episodes_take_the_same_servers(simulation, tables, seed):
     )  # the table's are those on an empty cluster; other blocks have other shapes
 
 
-@pytest.fixture(scope="module", params="AD")
+@pytest.mark.parametrize("seed", range(2))
+def test_whole_ops_inside_hold_the_block_of_the_largest_degree_alone(seed):
+    simulation = simulation_of(management={"illegal_degrees": "round_down", "whole_ops": "inside"})
+    tables = compiled_tables(simulation.twin())
+    compiled, exact, accepted, _ = both_masks(simulation, tables, seed)
+    assert compiled == exact
+    assert accepted == np.count_nonzero(exact) > 30
+    record = simulation.cluster.record
+    held = [(done.running.plan.split.max_degree, done.running.plan.placement.mask) for done in record.completed]
+    assert all(mask in {block.mask for block in simulation.rules.blocks(degree)} for degree, mask in held)
+
+
+@pytest.fixture(scope="module", params=["A", "D", "D inside"])
 def published(request, shared_data):
     """The setting of the published experiment with its defects, three tenths of an episode."""
-    scenario = published_scenario(request.param, compat=True, episodes={"end": 3e5, "test": 2})
+    inside = {"whole_ops": "inside" if request.param[1:] else "first_free"}
+    scenario = published_scenario(request.param[0], compat=True, episodes={"end": 3e5, "test": 2}, management=inside)
     return RampProblem(scenario, read_graphs(shared_data / "graphs"))
 
 

@@ -8,7 +8,7 @@ from small_graphs import chain, random_graph
 
 from schedlab.studies.ramp.graphs.graph import training_graph
 from schedlab.studies.ramp.network.topology import Ramp
-from schedlab.studies.ramp.placement.blocks import RampPlacement, make_block
+from schedlab.studies.ramp.placement.blocks import InnerBlocks, RampPlacement, make_block
 from schedlab.studies.ramp.placement.partitioning import partition
 from schedlab.studies.ramp.placement.placers import (
     Room,
@@ -30,22 +30,25 @@ def split_of(forward, degree):
     return partition(step, np.full(step.num_ops, degree))
 
 
+@pytest.mark.parametrize("inside", [False, True])
 @pytest.mark.parametrize("seed", range(12))
-def test_the_short_cut_by_degree_is_first_fit_where_memory_never_decides(seed):
+def test_the_short_cut_by_degree_is_first_fit_where_memory_never_decides(seed, inside):
     draws = np.random.default_rng(seed)
     step = training_graph(random_graph(seed, ops=12))
     split = partition(step, np.tile(draws.choice([1, 2, 4, 6, 8], step.num_forward), 2))
     taken = sum(1 << int(server) for server in draws.choice(32, 12, replace=False))
     room = Room(taken, PLENTY)
+    inner = InnerBlocks(RULES) if inside else None
     short, long = (
-        _first_fit_by_degree(split, RULES, room),
-        _first_fit_with_memory(split, RULES, room, forward_only=False),
+        _first_fit_by_degree(split, RULES, room, inner),
+        _first_fit_with_memory(split, RULES, room, forward_only=False, inner=inner),
     )
     assert (short is None) == (long is None)
     if short is not None:
         assert short.blocks == long.blocks
         assert short.mask == long.mask
         assert not short.mask & taken
+        assert not inside or short.mask.bit_count() == split.max_degree
 
 
 def test_ops_are_visited_as_their_last_parent_was():
@@ -60,6 +63,48 @@ def test_whole_ops_take_the_first_free_server_beside_the_block():
     placement = first_fit(split, RULES, Room(0b1, PLENTY))
     assert placement.blocks[0].servers == (1,)
     assert placement.blocks[1].servers == (1, 3, 9, 11)
+
+
+def test_whole_ops_inside_take_a_server_of_the_block():
+    """Servers 0 and 2 are taken: the block is the first free one of degree 4, and server 1 the first of it."""
+    step = training_graph(chain(0.0, 1.0))
+    split = partition(step, np.array([1, 4, 1, 4]))
+    placement = first_fit(split, RULES, Room(0b101, PLENTY), inner=InnerBlocks(RULES))
+    assert placement.blocks[1].servers == (1, 3, 9, 11)
+    assert placement.blocks[0].servers == placement.blocks[2].servers == (1,)
+    assert placement.mask.bit_count() == 4
+    tight = first_fit(split, RULES, Room(0b101, np.full(32, 1.0)), inner=InnerBlocks(RULES))
+    assert tight is None
+
+
+def test_ops_of_fewer_shards_inside_take_a_legal_block_of_the_largest_or_its_first_servers():
+    """In the block of 2 groups, 2 racks and 2 servers there is one of degree 4 and none of degree 6."""
+    step = training_graph(chain(1.0, 1.0, 1.0))
+    split = partition(step, np.array([4, 6, 8] * 2))
+    four, six, eight = first_fit(split, RULES, Room(0, PLENTY), inner=InnerBlocks(RULES)).blocks[:3]
+    assert eight.servers == (0, 1, 2, 3, 8, 9, 10, 11)
+    assert four.servers == (0, 2, 8, 10)
+    assert four in RULES.blocks(4)
+    assert six.servers == (0, 1, 2, 3, 8, 9)
+
+
+def test_a_whole_job_inside_takes_the_first_free_server():
+    step = training_graph(chain(0.0, 1.0))
+    placement = first_fit(
+        partition(step, np.ones(4, dtype=np.int64)), RULES, Room(0b1, PLENTY), inner=InnerBlocks(RULES)
+    )
+    assert {block.servers for block in placement.blocks} == {(1,)}
+
+
+def test_whole_ops_inside_go_on_to_the_next_server_of_the_block_where_memory_ends():
+    """Whole ops of 20 GB (both passes) beside shards of 20 GB: a server of 50 GB holds one of each, and no third."""
+    forward = chain(0.0, 0.0, 1.0, activation=np.array([10e9, 10e9, 40e9]), parameter=np.zeros(3))
+    split = partition(training_graph(forward), np.array([1, 1, 4, 1, 1, 4]))
+    placement = first_fit(split, RULES, Room(0, np.full(32, 50e9)), inner=InnerBlocks(RULES))
+    assert placement.blocks[2].servers == (0, 2, 8, 10)
+    assert (placement.blocks[0].servers, placement.blocks[1].servers) == ((0,), (2,))
+    beyond = first_fit(split, RULES, Room(0, np.full(32, 35e9)), inner=InnerBlocks(RULES))
+    assert (beyond.blocks[0].servers, beyond.blocks[1].servers) == ((1,), (3,))  # none of the block has room
 
 
 def test_both_passes_reserve_memory():

@@ -81,6 +81,27 @@ class BlockCache:
         return self._blocks[degree]
 
 
+class InnerBlocks:
+    """Where the ops of a job that have fewer shards than its largest degree go, so that it holds no more servers."""
+
+    def __init__(self, rules: PlacementRules) -> None:
+        self._rules = rules
+        self._by_first: dict[int, dict[int, list[tuple[int, Block]]]] = {}
+
+    def within(self, degree: int, outer: Block) -> tuple[Block, ...]:
+        """Return the legal blocks of a degree within another block, as first fit tries them; without one its first
+        servers.
+        """
+        if degree not in self._by_first:
+            index = self._by_first.setdefault(degree, {})
+            for place, block in enumerate(self._rules.blocks(degree)):
+                index.setdefault(min(block.servers), []).append((place, block))
+        starting = (self._by_first[degree].get(server, ()) for server in outer.servers)
+        found = [pair for pairs in starting for pair in pairs if not pair[1].mask & ~outer.mask]
+        legal = tuple(block for _, block in sorted(found, key=lambda pair: pair[0]))
+        return legal or (make_block(outer.servers[:degree]),)
+
+
 class RampPlacement:
     """Blocks of RAMP: boxes of servers, then the diagonal and one server in each of k groups as a last resort."""
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.graphs.graph import TrainingGraph
+from schedlab.studies.ramp.placement.blocks import InnerBlocks
 from schedlab.studies.ramp.placement.partitioning import Partition, round_down
 from schedlab.studies.ramp.placement.placers import Placement, Room, first_fit, fits, free_masks, place_at_random
 from schedlab.studies.ramp.simulator.cluster import Cluster, JobPlan
@@ -31,6 +32,7 @@ class Manager:
     random   for what draws
     legal    degrees to which the quantum's are rounded down, None to keep them
     forward_memory_only  first fit reserves memory as LegacySettings.memory_of_forward_only says
+    inner  first fit puts ops of fewer shards than the largest degree inside its block
     """
 
     quantum: float = 0.01
@@ -40,6 +42,7 @@ class Manager:
     legal: tuple[int, ...] | None = None
     partitioner: Literal["quantum", "random"] = "quantum"
     forward_memory_only: bool = False
+    inner: InnerBlocks | None = None
 
     @property
     def draws(self) -> bool:
@@ -91,7 +94,7 @@ class Manager:
 
     def _place(self, cluster: Cluster, split: Partition, room: Room) -> Placement | None:
         if self.placer == "first_fit":
-            return first_fit(split, cluster.rules, room, self.forward_memory_only)
+            return first_fit(split, cluster.rules, room, self.forward_memory_only, self.inner)
         placement = place_at_random(split, room, self._draws())
         return placement if placement is not None and fits(split, placement, room.memory) else None
 

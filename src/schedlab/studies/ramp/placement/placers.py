@@ -9,13 +9,14 @@ import hashlib
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from schedlab.studies.ramp.graphs.graph import TrainingGraph
 from schedlab.studies.ramp.network.topology import Topology
-from schedlab.studies.ramp.placement.blocks import Block, PlacementRules, make_block
+from schedlab.studies.ramp.placement.blocks import Block, InnerBlocks, PlacementRules, make_block
 from schedlab.studies.ramp.placement.partitioning import Partition
 
 Channel = tuple[int, int]  # link (source server x servers + destination), and a number below `channels`
@@ -140,26 +141,35 @@ def placement_order(partition: Partition, placement: Placement | None = None) ->
     return np.concatenate([np.arange(partition.degrees[op]) + partition.first_shard[op] for op in ops])
 
 
-def first_fit(partition: Partition, rules: PlacementRules, room: Room, forward_only: bool = False) -> Placement | None:
+def first_fit(
+    partition: Partition,
+    rules: PlacementRules,
+    room: Room,
+    forward_only: bool = False,
+    inner: InnerBlocks | None = None,
+) -> Placement | None:
     """Place each op on its parent's servers where as many, else on the first free legal block; None without one.
 
     Where jobs hold channels of links (`room.links`), it takes the first blocks between which channels are free.
     forward_only  as published: no memory for the backward pass; servers are reused if their memory's sum suffices
+    inner         ops of fewer shards than the largest degree go inside its block; None: each degree looks for one
     """
     if partition.most_memory_of_a_server <= float(room.memory.min()):
-        return _first_fit_by_degree(partition, rules, room)
-    placement = _first_fit_with_memory(partition, rules, room, forward_only)
+        return _first_fit_by_degree(partition, rules, room, inner)
+    placement = _first_fit_with_memory(partition, rules, room, forward_only, inner)
     if placement is None or not fits(partition, placement, room.memory):
         return None
     return placement
 
 
-def _first_fit_by_degree(partition: Partition, rules: PlacementRules, room: Room) -> Placement | None:
+def _first_fit_by_degree(
+    partition: Partition, rules: PlacementRules, room: Room, inner: InnerBlocks | None = None
+) -> Placement | None:
     """First fit where memory never decides: all ops of one degree take the same block."""
     found = (
-        _free_blocks(partition, rules, room)
+        _free_blocks(partition, rules, room, inner)
         if room.links is None
-        else _joined_blocks(partition, rules, room, room.links)
+        else _joined_blocks(partition, rules, room, room.links, inner)
     )
     if found is None:
         return None
@@ -170,10 +180,16 @@ def _first_fit_by_degree(partition: Partition, rules: PlacementRules, room: Room
     return Placement(tuple(map(found.__getitem__, partition.degree_list)), mask, key)
 
 
-def _free_blocks(partition: Partition, rules: PlacementRules, room: Room) -> dict[int, Block] | None:
-    """The first free block of each degree."""
-    closed, found = room.closed, {}
-    for degree in partition.distinct_degrees:
+def _free_blocks(
+    partition: Partition, rules: PlacementRules, room: Room, inner: InnerBlocks | None
+) -> dict[int, Block] | None:
+    """The first free block of each degree, or the first within the block of the largest."""
+    closed, largest = room.closed, partition.max_degree
+    found: dict[int, Block] = {}
+    for degree in partition.distinct_degrees if inner is None else sorted(partition.distinct_degrees, reverse=True):
+        if inner is not None and degree < largest:
+            found[degree] = inner.within(degree, found[largest])[0]
+            continue
         block = next((block for block in rules.blocks(degree) if not block.mask & closed), None)
         if block is None:
             return None
@@ -182,7 +198,7 @@ def _free_blocks(partition: Partition, rules: PlacementRules, room: Room) -> dic
 
 
 def _joined_blocks(
-    partition: Partition, rules: PlacementRules, room: Room, links: OpenLinks
+    partition: Partition, rules: PlacementRules, room: Room, links: OpenLinks, inner: InnerBlocks | None
 ) -> dict[int, Block] | None:
     """The first free blocks, the largest degree's chosen first, with free channels between those that exchange."""
     degrees = sorted(partition.distinct_degrees, reverse=True)
@@ -192,7 +208,8 @@ def _joined_blocks(
         if len(chosen) == len(degrees):
             return chosen
         degree = degrees[len(chosen)]
-        for block in rules.blocks(degree):
+        outer = [chosen[partition.max_degree]] if chosen else []
+        for block in _candidates(rules, inner, degree, outer):
             if block.mask & closed:
                 continue
             found = chosen | {degree: block}
@@ -212,14 +229,25 @@ def _joined_blocks(
     return choose({})
 
 
+def _candidates(
+    rules: PlacementRules, inner: InnerBlocks | None, degree: int, outer: Sequence[Block]
+) -> Iterable[Block]:
+    """Blocks in the order in which they are tried: those within the largest degree's (`outer`) first, then all."""
+    if inner is None or not outer or len(outer[0].servers) == degree:
+        return rules.blocks(degree)
+    return chain((block for one in outer for block in inner.within(degree, one)), rules.blocks(degree))
+
+
 def _first_fit_with_memory(
-    partition: Partition, rules: PlacementRules, room: Room, forward_only: bool
+    partition: Partition, rules: PlacementRules, room: Room, forward_only: bool, inner: InnerBlocks | None = None
 ) -> Placement | None:
+    """First fit op by op; with `inner` those of the most shards first, so that the others find servers of theirs."""
     graph, count = partition.graph, partition.graph.num_forward
     order = visit_order(graph)
     free = room.memory.copy()
     blocks: list[Block | None] = [None] * graph.num_ops
-    for op in order.ops:
+    outer: list[Block] = []
+    for op in order.ops if inner is None else sorted(order.ops, key=lambda op: -partition.degrees[op]):
         degree = int(partition.degrees[op])
         needed = float(graph.memory[op]) * (1 if forward_only else 2)
         block = None
@@ -232,14 +260,16 @@ def _first_fit_with_memory(
                     block = candidate
                     break
         if block is None:
-            reaching = (one for one in rules.blocks(degree) if _reaches(partition, blocks, op, one, room.links))
-            block = _free_block(
-                rules.blocks(degree) if room.links is None else reaching, room.closed, free, needed / degree
-            )
+            legal = _candidates(rules, inner, degree, outer)
+            if room.links is not None:
+                legal = (one for one in legal if _reaches(partition, blocks, op, one, room.links))
+            block = _free_block(legal, room.closed, free, needed / degree)
         if block is None:
             return None
         free[list(block.servers)] -= needed / degree
         blocks[op] = blocks[op + count] = block
+        if degree == partition.max_degree and block not in outer:
+            outer.append(block)
     return placement_of([block for block in blocks if block is not None])
 
 

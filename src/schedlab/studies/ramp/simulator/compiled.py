@@ -49,7 +49,8 @@ def compiled_tables(simulation: Simulation) -> Tables:
                     "room for every job's shards",
                 )
                 durations[number, place] = job.steps * cluster.times.lookahead(plan.split, plan.placement)[1].time
-                degrees[-1][-1] = tuple(sorted(plan.split.distinct_degrees))
+                inside = simulation.manager.inner is not None  # then only the largest degree looks for a block
+                degrees[-1][-1] = (plan.split.max_degree,) if inside else tuple(sorted(plan.split.distinct_degrees))
     known = sorted({degree for row in degrees for found in row for degree in found} | set(actions))
     blocks = [[block.mask for block in rules.blocks(degree)] for degree in known]
     parts = np.full(

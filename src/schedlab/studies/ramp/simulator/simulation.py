@@ -12,6 +12,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.seeds import generator
 from schedlab.studies.ramp.env.observation import Observer
 from schedlab.studies.ramp.graphs.graph import ForwardGraph
+from schedlab.studies.ramp.placement.blocks import InnerBlocks
 from schedlab.studies.ramp.placement.managers import Manager
 from schedlab.studies.ramp.rules import Decision, Rule
 from schedlab.studies.ramp.scenario import RampScenario
@@ -33,6 +34,7 @@ class Simulation:
         workers = self.topology.num_workers
         self._times = JobTimes(self.topology, legacy, speeds_of(cluster, workers), management.contention)
         self._memory = memory_of(cluster, workers)
+        self._inner = InnerBlocks(self.rules) if management.whole_ops == "inside" else None
         self._legal = None
         if management.illegal_degrees == "round_down":
             self._legal = tuple(self.degrees)
@@ -55,6 +57,7 @@ class Simulation:
             self._legal,
             management.partitioner,
             legacy.memory_of_forward_only,
+            self._inner,
         )
         self.observer = Observer(source.ranges, management.most, self.rules, self.topology.num_workers, legacy)
         # job index -> degree, and number of valid degrees, where a mask was given
