@@ -115,7 +115,7 @@ def test_a_folder_of_data_counts_only_whole(
     else:
         where = (
             f"needs the data set cifar10 at {folder}, where {', '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing (unpack "
+            f"{'is' if len(missing) == 1 else 'are'} missing ("
         )
         assert [line.split(where)[0] for line in told] == ["--  not run  adaptation/tiny_late: "]
 

@@ -10,7 +10,7 @@ import toml
 import yaml
 
 import shipped_conf
-from schedlab.cli.export import document, without_null
+from schedlab.cli.configuration import document, without_null
 from schedlab.cli.main import main
 from schedlab.config import experiment
 from schedlab.stages.studies import find_study

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 import schedlab
 from schedlab.cli.batsim import add_batsim_command
+from schedlab.cli.data import add_data_commands
 from schedlab.cli.manifest import add_manifest_commands
 from schedlab.cli.options import Parser
 from schedlab.cli.platform import add_platform_commands
@@ -138,6 +139,7 @@ def _parser(first: str) -> argparse.ArgumentParser:
 
     add_manifest_commands(commands)
     add_record_command(commands, conf)
+    add_data_commands(commands, conf)
     add_trace_commands(commands)
     add_platform_commands(commands)
     add_batsim_command(add_sim_commands(commands))
@@ -203,7 +205,7 @@ def _run_doctor(arguments: argparse.Namespace) -> int:
 
 
 def _run_parameters(arguments: argparse.Namespace) -> int:
-    from schedlab.cli.parameters import parameters
+    from schedlab.cli.configuration import parameters
 
     return parameters(arguments.conf)
 
@@ -215,7 +217,7 @@ def _run_claims(arguments: argparse.Namespace) -> int:
 
 
 def _run_export(arguments: argparse.Namespace) -> int:
-    from schedlab.cli.export import export
+    from schedlab.cli.configuration import export
 
     return export(arguments.scenario, arguments.conf, arguments.scale, arguments.format, arguments.values)
 

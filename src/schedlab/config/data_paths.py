@@ -1,4 +1,5 @@
-"""Where files outside conf/ lie: other people's data, and resources of the checkout.
+"""Where files outside conf/ lie: other people's data, which conf/download says where to get, and resources of the
+checkout.
 
 Data lies below the folder that SCHEDLAB_DATA names, below resources/data of the working directory, or in the latter
 itself.
@@ -8,14 +9,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from urllib.parse import urljoin, urlsplit, urlunsplit
+
+from pydantic import field_validator
 
 import schedlab
+from schedlab.config.errors import UserError, UserErrors, did_you_mean
+from schedlab.config.readers import read_yaml
+from schedlab.config.schema import Settings, setting, validate
 
 DATA_VARIABLE = "SCHEDLAB_DATA"
 LOCAL_DATA = Path("resources/data")
 CHECKOUT = Path(schedlab.__file__).parents[2]
+DOWNLOADS = "download"
+SHA256, MD5 = r"^([0-9a-f]{64})?$", r"^([0-9a-f]{32})?$"
 
 
 def find_data(name: Path | str) -> Path:
@@ -56,3 +65,98 @@ def find_resource(name: Path | str) -> Path:
         places = (CHECKOUT / path, Path(sys.prefix, "share/schedlab", *path.parts[1:]))
         return next((place for place in places if place.exists()), path)
     return path
+
+
+class ArchiveSettings(Settings):
+    """What is taken out of a tar archive."""
+
+    below: str = setting("", doc="folder of the archive whose content is taken, as a pattern such as `*/results`")
+    leave_out: tuple[str, ...] = setting((), doc="patterns of file names that are never written, such as `*.pkl`")
+    sample: dict[str, str] = setting({}, doc="SHA-256 of some files, by their paths below the target")
+
+
+class FileSettings(Settings):
+    """A file to download. Where its name ends in .gz and the target's does not, or the other way round, it is unpacked
+    or packed.
+    """
+
+    path: str = setting(doc="address, from the entry's `base` on")
+    to: str = setting(doc="where it is put, below the data folder; for an archive a folder")
+    sha256: str = setting(
+        "", doc="of the unpacked content; empty: printed, so that it can be pinned here", pattern=SHA256
+    )
+    md5: str = setting("", doc="of the file as it is downloaded, where its page prints nothing better", pattern=MD5)
+    size: int | None = setting(None, doc="unpacked size", unit="bytes", ge=0)
+    archive: ArchiveSettings | None = setting(None, doc="for a tar archive: what is taken out of it")
+
+    @field_validator("to")
+    @classmethod
+    def _inside(cls, value: str) -> str:
+        path = PurePosixPath(value)
+        if path.is_absolute() or ".." in path.parts or not path.parts:
+            raise ValueError(f"a path below the data folder; {value!r} leaves it")
+        return value
+
+
+class EntrySettings(Settings):
+    """Data of others that studies use."""
+
+    name: str = setting(doc="name in commands")
+    purpose: str = setting(doc="what it is for")
+    licence: str = setting(doc="licence or terms of use")
+    citation: str = setting("", doc="what to cite")
+    base: str = setting(doc="begin of the addresses of its files")
+    files: tuple[FileSettings, ...] = setting(doc="its files", min_length=1)
+
+    def address(self, file: FileSettings, base_url: str = "") -> str:
+        """Return the address of a file; base_url replaces scheme and host."""
+        found = urljoin(self.base, file.path)
+        if not base_url:
+            return found
+        mirror, parts = urlsplit(base_url), urlsplit(found)
+        return urlunsplit((mirror.scheme, mirror.netloc, mirror.path.rstrip("/") + parts.path, parts.query, ""))
+
+
+def read_catalogue(conf: Path) -> dict[str, EntrySettings]:
+    """Return the entries by name, sorted: of conf/download or, without it, of the checkout or installation.
+    Raises UserErrors for wrong entries.
+    """
+    places = (conf / DOWNLOADS, CHECKOUT / "conf" / DOWNLOADS, Path(sys.prefix, "share/schedlab/conf", DOWNLOADS))
+    folder = next((place for place in places if place.is_dir()), None)
+    found, errors = {}, []
+    for file in sorted(folder.glob("*.yaml")) if folder else []:
+        try:
+            entry = validate(
+                EntrySettings, read_yaml(file), lambda path, file=file: f"{file}: {'.'.join(map(str, path))}"
+            )
+            if entry.name != file.stem:
+                raise UserError(f"the name is '{entry.name}'", where=f"{file}: name", expected=f"'{file.stem}'")
+            found[entry.name] = entry
+        except UserError as error:
+            errors.append(error)
+    if errors:
+        raise UserErrors(error for each in errors for error in getattr(each, "errors", (each,)))
+    return found
+
+
+def chosen(catalogue: Mapping[str, EntrySettings], names: list[str]) -> list[EntrySettings]:
+    """Return the entries of these names; `all` stands for all. Raises UserErrors for unknown names."""
+    if "all" in names:
+        return list(catalogue.values())
+    unknown = [
+        UserError(f"there is no entry '{name}'", where="NAME", remedy=did_you_mean(name, [*catalogue, "all"]))
+        for name in names
+        if name not in catalogue
+    ]
+    if unknown:
+        raise UserErrors(unknown)
+    return [catalogue[name] for name in dict.fromkeys(names)]
+
+
+def entry_of(catalogue: Mapping[str, EntrySettings], path: str) -> str | None:
+    """Return the name of the entry that puts a file or folder there; None: there is none."""
+    wanted = PurePosixPath(path)
+    for name, entry in catalogue.items():
+        if any(wanted == PurePosixPath(file.to) or wanted in PurePosixPath(file.to).parents for file in entry.files):
+            return name
+    return None

@@ -9,7 +9,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ from schedlab.config import records
 from schedlab.config.checks import cross_checks, unused_overrides
 from schedlab.config.composition import Composed, Compositions
 from schedlab.config.contract import Study
-from schedlab.config.data_paths import find_data, missing_files
+from schedlab.config.data_paths import EntrySettings, entry_of, find_data, missing_files, read_catalogue
 from schedlab.config.errors import UserError, UserErrors, did_you_mean, nearest
 from schedlab.config.files import content_hash, file_hash
 from schedlab.config.readers import option_names
@@ -281,13 +281,24 @@ def missing_data(record: Mapping[str, Any]) -> list[str]:
         path = find_data(need["path"])
         if not path.exists():
             near = nearest(path.name, (file.name for file in path.parent.iterdir())) if path.parent.is_dir() else ""
-            told.append(f"{need['name']} at {path} ({f'there is {near}; ' if near else ''}{need['source']})")
+            told.append(f"{need['name']} at {path} ({f'there is {near}; ' if near else ''}{_source(need)})")
         elif missing := missing_files(path, need["files"]):
             told.append(
                 f"{need['name']} at {path}, where {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing "
-                f"({need['source']})"
+                f"({_source(need)})"
             )
     return told
+
+
+def _source(need: Mapping[str, Any]) -> str:
+    """How to get what is missing: the command, where the catalogue has it."""
+    entry = entry_of(_catalogue(Path("conf").resolve()), need["path"])
+    return f"schedlab data get {entry}" if entry else str(need["source"])
+
+
+@cache
+def _catalogue(conf: Path) -> dict[str, EntrySettings]:
+    return read_catalogue(conf)
 
 
 class _Doors:

@@ -16,7 +16,7 @@ from schedlab.config.settings import NAME, RESERVED_NAMES, SCALES
 
 OWN_GROUPS = ("scenario", "policy", "figure")  # an edit of one file in these touches that file's record only
 STUDY_GROUPS = (*OWN_GROUPS, "learner")  # have a folder for each study
-FLAT_GROUPS = ("study", "scale", "claims")  # hold files alone
+FLAT_GROUPS = ("study", "scale", "claims", "download")  # hold files alone
 
 
 class Layout:

@@ -1,0 +1,240 @@
+"""Getting a file over HTTP: resumed, repeated, checked, unpacked, and put in its place in one step."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import http.client
+import json
+import os
+import shutil
+import tarfile
+import time
+import urllib.error
+import urllib.request
+import zlib
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import IO
+from urllib.parse import urlsplit
+
+import schedlab
+from schedlab.config.data_paths import ArchiveSettings, FileSettings
+from schedlab.config.errors import UserError
+
+PARTS = ".partial"  # folder below the data folder in which downloads lie until they are checked
+BLOCK = 1 << 18  # bytes read at once
+TRIES = 5  # of a download that is cut off, or that the server answers with an error of its own
+PAUSE = 1.0  # s before the second try; twice as long before each further one
+PATIENCE = 30.0  # s without a byte after which a connection counts as cut off
+MOST_UNPACKED = 20 << 30  # bytes, where the catalogue does not say the size
+Progress = Callable[[int, int | None], None]  # bytes so far, bytes of all (None: unknown)
+
+
+class DownloadFailed(UserError):
+    """The server or the network did not give the file, or gave another one."""
+
+
+def fetch(address: str, file: FileSettings, target: Path, partial: Path, progress: Progress) -> str:
+    """Download to `partial`, check, unpack, and put the result at `target`; returns the SHA-256 of the unpacked content
+    (of an archive: of the archive). A download that was cut off goes on where it ended, also in a later call. Raises
+    DownloadFailed.
+    """
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    _download(address, partial, progress)
+    try:
+        if file.md5 and (got := _hash(_blocks(partial), "md5")) != file.md5:
+            raise _changed(address, "MD5", file.md5, got)
+        if file.archive is not None:
+            found = _hash(_blocks(partial))
+            _require_hash(address, file, found)
+            _unpack_tar(address, partial, file.archive, target)
+        else:
+            found = _put(address, file, partial, target)
+    except DownloadFailed:
+        partial.unlink(missing_ok=True)
+        raise
+    partial.unlink()
+    partial.with_suffix(".json").unlink(missing_ok=True)
+    return found
+
+
+def _download(address: str, partial: Path, progress: Progress) -> None:
+    """Download, with some tries. Raises DownloadFailed with what happened at the last one."""
+    if urlsplit(address).scheme not in ("http", "https"):
+        raise DownloadFailed("is no HTTP address", where=address, expected="http://... or https://...")
+    for number in range(TRIES):
+        try:
+            return _download_once(address, partial, progress)
+        except urllib.error.HTTPError as error:
+            what = f"the server answers {error.code} {error.reason}"
+            if error.code == 416:  # what lies here is longer than the file: from the begin
+                partial.unlink(missing_ok=True)
+            elif error.code < 500 and error.code not in (408, 429):
+                raise DownloadFailed(what, where=address, remedy="look whether the address has moved") from None
+        except (OSError, http.client.HTTPException) as error:  # URLError, time-outs and cut connections
+            what = f"the download fails: {getattr(error, 'reason', None) or error or type(error).__name__}"
+        if number < TRIES - 1:
+            time.sleep(PAUSE * 2**number)
+    raise DownloadFailed(what, where=address, remedy="try again later: the download goes on where it ended")
+
+
+def _download_once(address: str, partial: Path, progress: Progress) -> None:
+    """Download from the end of what is there, if the server still has the same file, else from the begin."""
+    note = partial.with_suffix(".json")
+    begun = partial.stat().st_size if partial.exists() else 0
+    known = json.loads(note.read_text()) if begun and note.exists() else {}
+    request = urllib.request.Request(address, headers={"User-Agent": f"schedlab/{schedlab.__version__}"})
+    if known.get("address") == address and known.get("version"):
+        request.add_header("Range", f"bytes={begun}-")
+        request.add_header("If-Range", known["version"])
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        goes_on = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {begun}-")
+        if not goes_on:
+            begun = 0
+            version = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
+            note.write_text(json.dumps({"address": address, "version": "" if version.startswith("W/") else version}))
+        length = answer.headers.get("Content-Length")
+        whole = begun + int(length) if length and length.isdigit() else None
+        with partial.open("ab" if goes_on else "wb") as file:
+            while block := answer.read(BLOCK):
+                file.write(block)
+                begun += len(block)
+                progress(begun, whole)
+        if whole is not None and begun < whole:
+            raise http.client.IncompleteRead(b"", whole - begun)
+
+
+def _put(address: str, file: FileSettings, partial: Path, target: Path) -> str:
+    """Unpack or pack a single file as its names say, check it, and put it in its place."""
+    packed, packs = urlsplit(address).path.endswith(".gz"), file.to.endswith(".gz")
+    most = file.size if file.size is not None else MOST_UNPACKED
+    try:
+        found = _hash(_within(_unpacked(partial) if packed else _blocks(partial), most, address))
+    except (OSError, EOFError, zlib.error) as error:
+        raise DownloadFailed(
+            f"is no gzip file: {error}", where=address, expected="a file as the catalogue has it"
+        ) from None
+    _require_hash(address, file, found)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as out:
+            if packed == packs:
+                shutil.copyfileobj(partial.open("rb"), out)
+            elif packed:
+                out.writelines(_unpacked(partial))
+            else:
+                with gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0) as pack:
+                    for block in _blocks(partial):
+                        pack.write(block)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return found
+
+
+def _unpack_tar(address: str, partial: Path, archive: ArchiveSettings, target: Path) -> None:
+    """Unpack an archive beside the target, check its sample, and put it in its place. Links and what leaves the folder
+    are not written.
+    """
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    shutil.rmtree(beside, ignore_errors=True)
+    try:
+        with tarfile.open(partial) as tar:
+            total = 0
+            for member in tar:
+                name = _below(member.name, archive.below)
+                if name is None or not member.isfile() or any(fnmatch(name.name, each) for each in archive.leave_out):
+                    continue
+                total += member.size
+                if total > MOST_UNPACKED:
+                    raise DownloadFailed("unpacks to far too much", where=address)
+                place = beside / name
+                place.parent.mkdir(parents=True, exist_ok=True)
+                source = tar.extractfile(member)
+                assert source is not None, "a regular file has content"
+                with source, place.open("wb") as out:
+                    shutil.copyfileobj(source, out)
+    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise DownloadFailed(f"cannot be unpacked: {error}", where=address, expected="a tar archive") from None
+    try:
+        if not beside.is_dir():
+            raise DownloadFailed(f"holds nothing below '{archive.below}'", where=address)
+        for file, wanted in archive.sample.items():
+            got = _hash(_blocks(beside / file)) if (beside / file).is_file() else "nothing"
+            if got != wanted:
+                raise _changed(f"{address}: {file}", "SHA-256", wanted, got)
+        _replace_folder(beside, target)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _replace_folder(new: Path, target: Path) -> None:
+    """Put a folder in the place of another one, which stays where that fails."""
+    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+    if target.exists():
+        target.rename(old)
+    new.rename(target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _below(name: str, pattern: str) -> Path | None:
+    """The path of an archive's member below the folder that is taken; None where it lies elsewhere or leaves it."""
+    parts = PurePosixPath(name).parts
+    if not parts or parts[0] == "/" or ".." in parts:
+        return None
+    depth = len(PurePosixPath(pattern).parts)
+    if pattern and not (len(parts) > depth and fnmatch("/".join(parts[:depth]), pattern)):
+        return None
+    rest = parts[depth:]
+    return Path(*rest) if rest else None
+
+
+def content_hash(path: Path) -> str:
+    """Return the SHA-256 of a file's content, unpacked where its name ends in .gz."""
+    return _hash(_unpacked(path) if path.suffix == ".gz" else _blocks(path))
+
+
+def _require_hash(address: str, file: FileSettings, found: str) -> None:
+    if file.sha256 and found != file.sha256:
+        raise _changed(address, "SHA-256", file.sha256, found)
+
+
+def _changed(address: str, kind: str, wanted: str, got: str) -> DownloadFailed:
+    remedy = "if the source has changed its file, look at what changed before you pin the new hash in conf/download"
+    return DownloadFailed(f"is another file: its {kind} is {got}", where=address, expected=wanted, remedy=remedy)
+
+
+def _hash(blocks: Iterator[bytes], kind: str = "sha256") -> str:
+    found = hashlib.new(kind, usedforsecurity=False)
+    for block in blocks:
+        found.update(block)
+    return found.hexdigest()
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        yield from _read(file)
+
+
+def _unpacked(path: Path) -> Iterator[bytes]:
+    with gzip.open(path) as file:
+        yield from _read(file)
+
+
+def _read(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
+    while block := file.read(BLOCK):
+        yield block
+
+
+def _within(blocks: Iterator[bytes], most: int, address: str) -> Iterator[bytes]:
+    """The blocks, up to a size. Raises DownloadFailed beyond it."""
+    total = 0
+    for block in blocks:
+        total += len(block)
+        if total > most:
+            raise DownloadFailed(f"is another file: it has more than {most:,} bytes", where=address)
+        yield block

@@ -1,0 +1,292 @@
+"""`schedlab data` against a local server that is slow, cuts off, redirects, fails and lies."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import tarfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from schedlab.cli.main import main
+from schedlab.config.data_paths import LOCAL_DATA, entry_of, read_catalogue
+from schedlab.config.errors import UserErrors
+from schedlab.config.experiment import missing_data
+from schedlab.config.runtime import download as fetch
+
+pytestmark = pytest.mark.usefixtures("conf")
+TRACE = b"; a header\n" + b"1 0 10 5 1 -1 -1 1 10 -1 1 1 1 1 1 1 -1 -1\n" * 4000
+SHA = hashlib.sha256(TRACE).hexdigest()
+
+
+@dataclass
+class Web:
+    """Answers by path; `cuts`: bytes after which an answer is cut off, one a request; `fails`: statuses, one a request;
+    `asked`: the ranges that were asked for.
+    """
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    moved: dict[str, str] = field(default_factory=dict)
+    cuts: list[int] = field(default_factory=list)
+    fails: list[int] = field(default_factory=list)
+    asked: list[str | None] = field(default_factory=list)
+    tag: str = '"one"'
+    resumes: bool = True
+    address: str = ""
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    made = Web()
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+        def do_GET(self) -> None:
+            made.asked.append(self.headers.get("Range"))
+            if made.fails:
+                return self.send_error(made.fails.pop(0))
+            if self.path in made.moved:
+                self.send_response(302)
+                self.send_header("Location", made.moved[self.path])
+                return self.end_headers()
+            if self.path not in made.files:
+                return self.send_error(404)
+            body, begin = made.files[self.path], 0
+            if made.resumes and self.headers.get("Range") and self.headers.get("If-Range") == made.tag:
+                begin = int(self.headers["Range"].removeprefix("bytes=").removesuffix("-"))
+                self.send_response(206)
+                self.send_header("Content-Range", f"bytes {begin}-{len(body) - 1}/{len(body)}")
+            else:
+                self.send_response(200)
+            self.send_header("ETag", made.tag)
+            self.send_header("Content-Length", str(len(body) - begin))
+            self.end_headers()
+            part = body[begin:]
+            self.wfile.write(part[: made.cuts.pop(0)] if made.cuts else part)
+            return None
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    made.address = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield made
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def conf(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setattr(fetch, "PAUSE", 0.0)
+    monkeypatch.delenv("SCHEDLAB_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "conf/download").mkdir(parents=True)
+    entry(
+        tmp_path / "conf", "trace", f"path: a/trace.swf.gz, to: traces/trace.swf.gz, sha256: {SHA}, size: {len(TRACE)}"
+    )
+    return tmp_path / "conf"
+
+
+def entry(conf: Path, name: str, *files: str) -> None:
+    text = f"name: {name}\npurpose: a test\nlicence: free\nbase: http://example.invalid/\nfiles:\n"
+    (conf / f"download/{name}.yaml").write_text(text + "".join(f"  - {{{file}}}\n" for file in files))
+
+
+def get(web: Web, *names: str) -> int:
+    return main(["data", "get", *names, "--base-url", web.address])
+
+
+def tar_of(members: dict[str, bytes], links: dict[str, str] | None = None) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+        for name, target in (links or {}).items():
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = tarfile.SYMTYPE, target
+            tar.addfile(info)
+    return out.getvalue()
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+TARGET = Path("resources/data/traces/trace.swf.gz")
+
+
+def test_a_file_is_put_where_scenarios_look_for_it(web, capsys):
+    web.files["/a/trace.swf.gz"] = gzip.compress(TRACE)
+    assert get(web, "trace") == 0
+    assert gzip.decompress(TARGET.read_bytes()) == TRACE
+    assert left(Path("resources/data")) == ["traces/trace.swf.gz"]
+    assert "free" in capsys.readouterr().out  # the licence
+    assert get(web, "trace") == 0 and len(web.asked) == 1  # it is there
+
+
+def test_a_download_that_is_cut_off_goes_on_where_it_ended(web):
+    web.files["/a/trace.swf.gz"] = packed = gzip.compress(TRACE, compresslevel=0)
+    web.cuts = [100_000, 50_000]
+    assert get(web, "trace") == 0
+    assert web.asked == [None, "bytes=100000-", "bytes=150000-"]
+    assert TARGET.read_bytes() == packed
+
+
+def test_it_goes_on_in_a_later_call_too(web):
+    web.files["/a/trace.swf.gz"] = gzip.compress(TRACE, compresslevel=0)
+    web.cuts = [1000] * fetch.TRIES
+    assert get(web, "trace") == 1 and not TARGET.exists()
+    assert get(web, "trace") == 0 and web.asked[-1] == f"bytes={1000 * fetch.TRIES}-"
+
+
+@pytest.mark.parametrize("change", ["another tag", "no ranges"])
+def test_a_file_that_changed_meanwhile_is_taken_from_its_begin(web, change):
+    web.files["/a/trace.swf.gz"] = gzip.compress(b"old" * 90_000, compresslevel=0)
+    web.cuts = [1000] * fetch.TRIES
+    assert get(web, "trace") == 1
+    web.files["/a/trace.swf.gz"] = gzip.compress(TRACE)
+    web.tag, web.resumes = ('"two"', True) if change == "another tag" else (web.tag, False)
+    assert get(web, "trace") == 0 and gzip.decompress(TARGET.read_bytes()) == TRACE
+
+
+def test_errors_of_the_server_are_tried_again_and_a_missing_file_is_not(web, capsys):
+    web.files["/a/trace.swf.gz"] = gzip.compress(TRACE)
+    web.fails = [503, 500]
+    assert get(web, "trace") == 0 and len(web.asked) == 3
+    TARGET.unlink()
+    web.files.clear()
+    assert get(web, "trace") == 1 and len(web.asked) == 4
+    assert "404" in capsys.readouterr().err
+
+
+def test_redirections_are_followed_to_http_alone(web, tmp_path):
+    web.files["/b"] = gzip.compress(TRACE)
+    web.moved["/a/trace.swf.gz"] = "/b"
+    assert get(web, "trace") == 0 and TARGET.exists()
+    TARGET.unlink()
+    (tmp_path / "secret").write_text("secret")
+    web.moved["/a/trace.swf.gz"] = f"file://{tmp_path}/secret"
+    assert get(web, "trace") == 1 and not TARGET.exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        gzip.compress(TRACE[:-1]),
+        b"<html>log in first</html>",
+        gzip.compress(b"x" * 10_000_000),
+        b"",
+        gzip.compress(TRACE)[:-9],
+    ],
+    ids=["other", "page", "bomb", "empty", "cut"],
+)
+def test_another_content_is_refused_and_leaves_nothing(web, content, capsys):
+    web.files["/a/trace.swf.gz"] = content
+    assert get(web, "trace") == 1
+    assert left(Path("resources/data")) in ([], [".partial/trace-0.json"])
+    assert "trace.swf.gz" in capsys.readouterr().err
+    web.files["/a/trace.swf.gz"] = gzip.compress(TRACE)
+    assert get(web, "trace") == 0 and TARGET.exists()  # what was wrong is not gone on with
+
+
+def test_what_was_there_stays_where_a_new_download_fails(web):
+    TARGET.parent.mkdir(parents=True)
+    TARGET.write_bytes(b"mine")
+    web.files["/a/trace.swf.gz"] = b"nonsense"
+    assert get(web, "trace") == 1 and TARGET.read_bytes() == b"mine"
+
+
+def test_a_plain_file_is_packed_where_its_place_says_so(conf, web):
+    entry(conf, "plain", f"path: t.swf, to: traces/t.swf.gz, sha256: {SHA}")
+    web.files["/t.swf"] = TRACE
+    assert get(web, "plain") == 0
+    first = Path("resources/data/traces/t.swf.gz").read_bytes()
+    assert gzip.decompress(first) == TRACE
+    assert main(["data", "get", "plain", "--force", "--base-url", web.address]) == 0
+    assert Path("resources/data/traces/t.swf.gz").read_bytes() == first  # no clock in it
+
+
+def test_an_archive_is_unpacked_without_links_pickles_and_ways_out(conf, web):
+    sample = hashlib.sha256(b"1,2").hexdigest()
+    entry(
+        conf,
+        "published",
+        f"path: x.tar.gz, to: pub, archive: {{below: '*/results', leave_out: ['*.pkl'], sample: {{run/a.csv: {sample}}}}}",  # noqa: E501
+    )
+    members = {
+        "top/results/run/a.csv": b"1,2",
+        "top/results/run/data.pkl": b"evil",
+        "top/README": b"no",
+        "top/results/../../../out": b"evil",
+    }
+    web.files["/x.tar.gz"] = tar_of(members, {"top/results/link": "/etc/passwd"})
+    assert get(web, "published") == 0
+    assert left(Path("resources/data")) == ["pub/run/a.csv"] and not Path("out").exists()
+    assert main(["data", "check", "published"]) == 0
+    web.files["/x.tar.gz"] = tar_of({"top/results/run/a.csv": b"3"})
+    assert main(["data", "get", "published", "--force", "--base-url", web.address]) == 1
+    assert Path("resources/data/pub/run/a.csv").read_bytes() == b"1,2"
+
+
+def test_a_hash_that_nobody_pinned_is_printed(conf, web, capsys):
+    entry(conf, "new", "path: n.txt, to: n.txt")
+    web.files["/n.txt"] = b"new"
+    assert get(web, "new") == 0
+    out = capsys.readouterr().out
+    assert hashlib.sha256(b"new").hexdigest() in out and "files.0.sha256" in out
+
+
+def test_check_finds_what_is_wrong_or_missing(web):
+    assert main(["data", "check"]) == 0  # nothing is there
+    assert main(["data", "check", "trace"]) == 1
+    TARGET.parent.mkdir(parents=True)
+    TARGET.write_bytes(gzip.compress(b"other"))
+    assert main(["data", "check"]) == 1
+    web.files["/a/trace.swf.gz"] = gzip.compress(TRACE)
+    assert get(web, "trace") == 0  # another content is downloaded again
+    assert main(["data", "check"]) == 0
+
+
+def test_the_data_folder_is_the_one_that_is_named(web, monkeypatch, tmp_path):
+    web.files["/a/trace.swf.gz"] = gzip.compress(TRACE)
+    monkeypatch.setenv("SCHEDLAB_DATA", str(tmp_path / "shared"))
+    assert get(web, "trace") == 0 and (tmp_path / "shared/traces/trace.swf.gz").exists()
+    assert main(["data", "get", "trace", "--data-dir", "elsewhere", "--base-url", web.address]) == 0
+    assert Path("elsewhere/traces/trace.swf.gz").exists()
+
+
+@pytest.mark.parametrize("words", [["get", "tracee"], ["check", "nothing"], ["get", "trace", "--base-url", "ftp://x"]])
+def test_wrong_words_are_named(words, capsys):
+    try:
+        status = main(["data", *words])
+    except SystemExit as ended:  # argparse
+        status = ended.code
+    assert status == 2 and capsys.readouterr().err
+
+
+@pytest.mark.parametrize("file", ["path: a, to: ../a", "path: a, to: /a", "path: a, to: a, sha256: 12", "path: a"])
+def test_wrong_entries_are_named_with_file_and_key(conf, file):
+    entry(conf, "bad", file)
+    with pytest.raises(UserErrors) as error:
+        read_catalogue(conf)
+    assert "bad.yaml" in error.value.errors[0].where and "files" in error.value.errors[0].where
+
+
+def test_the_shipped_catalogue_is_named_where_data_is_missing(repository, monkeypatch):
+
+    monkeypatch.chdir(repository)
+    shipped = read_catalogue(repository / "conf")
+    assert entry_of(shipped, "traces/HPC2N-2002-2.2-cln.swf.gz") == "hpc2n"
+    assert entry_of(shipped, "graphs") == "pipedream" and entry_of(shipped, "cifar10") == "cifar10"
+    assert entry_of(shipped, str(LOCAL_DATA)) is None
+    need = {"name": "the trace", "path": "traces/CTC-SP2-1996-3.1-cln.swf.gz", "source": "the archive", "files": []}
+    assert "schedlab data get ctc_sp2" in missing_data({"requires": [need]})[0]
