@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import shutil
 from pathlib import Path
 
 import pytest
 
+import schedlab
 from schedlab.config.runtime import code
 from schedlab.config.runtime.code import Code
 
@@ -221,6 +223,23 @@ def test_every_module_that_is_loaded_by_name_is_named_in_so_many_letters(reposit
     assert not {entry for entry in of_stages if "/commands" not in entry and "/live/" not in entry} - {
         "batsim/scheduler_loading.py: importlib.import_module(f'schedulers.{name}')",  # PyBatsim's own
     }
+
+
+def test_of_the_settings_that_all_share_only_what_is_imported_counts(tmp_path: Path) -> None:
+    source = Path(shutil.copytree(Path(schedlab.__file__).parent, tmp_path / "schedlab"))
+    roots = ["schedlab.stages.evaluate", "schedlab.studies.hetero.study"]
+    before = Code({"schedlab": source}).hash(roots)
+    for name, line, same in (
+        ("settings", "ThemeSettings.more = 1", True),
+        ("settings", "StatisticsSettings.more = 1", False),
+        ("files", "def remove_more(): ...", True),
+        ("files", "GROUP_ROWS = 2", False),
+    ):
+        file = source / f"config/{name}.py"
+        text = file.read_text()
+        file.write_text(f"{text}\n{line}\n")
+        assert (Code({"schedlab": source}).hash(roots) == before) is same, line
+        file.write_text(text)
 
 
 def test_what_is_loaded_late_is_reached() -> None:

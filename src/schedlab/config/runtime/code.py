@@ -33,6 +33,8 @@ ORDER = r"schedlab(\.(cli|environments|config\.(errors|data_paths|runtime(?!\.co
 NO_NUMBERS = re.compile(rf"{ORDER}|.*\.(commands|figures)(\..*)?")
 NOT_DRAWN = re.compile(rf"{ORDER}|.*\.commands(\..*)?")  # what a picture does not depend on
 DRAWING = "schedlab.stages.draw"
+# Modules that all parts reach: of them only what is imported by name counts, with what it uses of its module.
+BY_NAME = re.compile(r"schedlab\.config\.(contract|files|readers|schema|seeds|settings)")
 
 PYTHON = "{}.{}".format(*sys.version_info[:2])  # its syntax trees differ, too, from one such version to another
 
@@ -129,8 +131,7 @@ def _read(path: Path, module: str, function: str) -> Content:
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     if not function:
         return _digest(tree), sorted(_imports(tree, package))
-    defined = {name: node for node in tree.body for name in _names_of(node)}
-    if function not in defined:
+    if not any(function in _names_of(node) for node in tree.body):
         raise ValueError(f"{path} defines no {function}")
     always = [node for node in tree.body if not _names_of(node) and not isinstance(node, ast.Import | ast.ImportFrom)]
     used, waiting = set[str](), [function, *(name for node in always for name in _loaded(node))]
@@ -180,12 +181,15 @@ def _imports(tree: ast.AST, package: str) -> Iterator[str]:
 
 
 def _imported(node: ast.Import | ast.ImportFrom, alias: ast.alias, package: str) -> Iterator[str]:
-    """`from a import b` gives a and a.b, since b may be a module."""
+    """`from a import b` gives a and a.b, since b may be a module; of those BY_NAME it gives a:b."""
     if isinstance(node, ast.Import):
         yield alias.name
         return
     above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
     source = ".".join([*above, *([node.module] if node.module else [])])
+    if BY_NAME.fullmatch(source) and alias.name != "*":
+        yield f"{source}:{alias.name}"
+        return
     yield source
     yield f"{source}.{alias.name}"
 
