@@ -67,6 +67,8 @@ def the_hash(package: Path, **values: object) -> str:
         ("simulator.py", "RATE = 2.0", "RATE = 2.0  # jobs a second", True),
         ("simulator.py", "np.sum(jobs) * RATE * SECOND", "(\n  np.sum(jobs)\n  * RATE * SECOND\n  )", True),
         ("drawing.py", "red", "blue", True),  # imported for type checking alone
+        ("tools.py", "import draw", "import COLOUR", True),
+        ("tools.py", "if TYPE_CHECKING", "if not TYPE_CHECKING", False),
     ],
 )  # fmt: skip
 def test_what_changes_the_hash(package: Path, file: str, old: str, new: str, same: bool) -> None:
@@ -114,7 +116,7 @@ def test_a_file_is_read_again_only_when_it_has_changed(package: Path, monkeypatc
         return known[key]
 
     before = Code({"toy": package}, remember).hash(["toy.stage"])
-    monkeypatch.setattr(code, "_read", lambda path, *rest: pytest.fail(f"{path} was read again"))
+    monkeypatch.setattr(code, "statements_of", lambda *_: pytest.fail("a file was read again"))
     assert Code({"toy": package}, remember).hash(["toy.stage"]) == before
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
 from schedlab.config.schema import Settings, section, setting
 
@@ -222,15 +222,3 @@ def resource(resources: Mapping[str, Mapping[str, int | None]], rule: str, key: 
     """
     said = (resources.get(name, {}).get(key) for name in (f"{study}/{rule}", rule, "default"))
     return next((value for value in said if value is not None), WHERE_NOTHING_IS_SAID[key])
-
-
-class ScaleSettings(Settings):
-    """The sizes of one scale (conf/scale/<name>.yaml); one section a study, typed by the study."""
-
-    name: Literal["smoke", "small", "full", "paper"] = setting(doc="equal to the file's name")
-    resources: dict[str, Resources] = setting(
-        {},
-        doc="for each workflow rule, or `<study>/<rule>` of learn, evaluate and summarise; `default` "
-        "applies to the others",
-    )
-    studies: dict[str, dict[str, Any]] = Field(default_factory=dict, description="study -> its own section")
