@@ -268,6 +268,23 @@ def test_two_versions_of_the_code_share_a_folder_and_no_epoch(tmp_path, monkeypa
     assert len(list(tmp_path.glob("*.sqlite"))) == 2 * len(before) and set(trained(tmp_path)) == {1}
 
 
+def test_who_goes_back_to_earlier_code_finds_its_epochs_trained(tmp_path, monkeypatch):
+    settings_, dataset, epochs = short(), pictures(), []
+    train = TorchTrainer.train
+    monkeypatch.setattr(TorchTrainer, "train", lambda *given: epochs.append(given[2].node) or train(*given))
+
+    def made_by(code):
+        monkeypatch.setattr(simulate, "TRAINING_CODE", {"code": code, "packages": {}})
+        epochs.clear()
+        simulate_replicate(settings_, 0, 1, dataset, tmp_path, output="a")
+        note_made(settings_, 0, 1, dataset, tmp_path, "a")
+        return len(epochs)
+
+    assert made_by("one") and made_by("other")
+    assert made_by("one") == made_by("other") == 0
+    assert made_by("other"), "asked for once more"
+
+
 def _simulate(settings_, replicate, dataset, folder):
     write_table(folder / f"rows-{replicate}.parquet", simulate_replicate(settings_, 0, replicate, dataset, folder))
 

@@ -248,11 +248,18 @@ def simulate_replicate(
 def note_made(
     scenario: AdaptationScenario, job: int, replicate: int | None, dataset: DataSet, store: Path | str, output: str
 ) -> None:
-    """Note in the store that the rows of a replicate (None: of the trunk) lie in `output`."""
+    """Note that the rows of a replicate (None: of the trunk) lie in `output`, made of the nodes of this family, and no
+    longer of those of other code or settings: whoever goes back to these finds them trained.
+    """
     whole, folder = Job(scenario, job, dataset), Path(store)
     own = _trunk_store(whole, folder) if replicate is None else _replicate_store(whole, replicate, folder)
     own.note_made(output)
     own.close()
+    for path in sorted(folder.glob(f"{own.path.stem.rpartition('-')[0]}-*.sqlite")):
+        if path != own.path:
+            other = NodeStore(path)
+            other.forget_made(output)
+            other.close()
 
 
 def run_sequence(

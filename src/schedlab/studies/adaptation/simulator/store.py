@@ -164,6 +164,10 @@ class NodeStore:
         """Note that an output was made of the nodes, and lies on the disk."""
         self._write("INSERT OR REPLACE INTO made VALUES (?)", [(output,)])
 
+    def forget_made(self, output: str) -> None:
+        """Forget that an output was made of the nodes: another file lies in its place."""
+        self._write("DELETE FROM made WHERE output = ?", [(output,)])
+
     def _write(self, statement: str, values: list[tuple]) -> None:
         def write(connection: sqlite3.Connection) -> None:
             with connection:
