@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 # Modules that all parts reach: of them only what is imported by name counts, with what it uses of its module.
 BY_NAME = re.compile(r"schedlab\.config\.(contract|files|readers|schema|seeds|settings)")
@@ -101,7 +102,7 @@ def _names_of(node: ast.stmt) -> list[str]:
 
 def _read(node: ast.AST, found: Statement, package: str) -> None:
     """Add a node, and all below it, to a statement."""
-    kind = type(node)
+    kind: Any = type(node)
     found.words.append(kind.__name__)
     if isinstance(node, ast.Name):
         found.loaded.add(node.id)
@@ -126,7 +127,7 @@ def _read(node: ast.AST, found: Statement, package: str) -> None:
 
 
 @cache
-def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
+def _fields(kind: Any) -> tuple[str, ...]:
     return tuple(name for name in kind._fields if name not in UNSAID)
 
 

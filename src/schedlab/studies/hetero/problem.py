@@ -34,7 +34,6 @@ from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs
 from schedlab.studies.hetero.simulator.managed_cores import ManagedCores
 from schedlab.workloads.batsim_file import BatsimWorkload, batsim_text, job_limits, read_batsim
 
-DECISION_SCHEDULER = "schedlab.studies.hetero.simulator.decision_scheduler:DecisionScheduler"  # needs PyBatsim
 NO_LIMITS = {"max_time": 1.0, "max_core": 1.0, "max_mem": 1.0, "max_mem_bw": 1.0}  # of observations, where nobody looks
 
 
@@ -130,7 +129,8 @@ class HeteroProblem:
         else:
             system = DecisionSystem(self.cluster.hierarchy, self.jobs(unit).limits, settings, seed)
             with open_backend("batsim", inputs, binary=self.scenario.batsim) as backend:
-                scheduler = load_object(DECISION_SCHEDULER)(system, lambda state: _action(policy, state))
+                door = load_object("schedlab.studies.hetero.simulator.decision_scheduler:DecisionScheduler")
+                scheduler = door(system, lambda state: _action(policy, state))
                 run_pybatsim(backend, scheduler)
         made = outcome(inputs.prefix, self.scenario.bounded_slowdown_threshold, self.scenario.energy, system)
         if settings.actions > 1:
