@@ -11,6 +11,7 @@ TESTS ?=
 WORKERS ?= 2
 QUICK ?=
 COUNT ?=
+TAG ?=
 SEED ?= 0
 PROCESSES ?= 1
 READER ?=
@@ -18,7 +19,7 @@ STAMP := $(VENV)/.installed-$(shell cat requirements.txt Makefile pyproject.toml
 DOCS_STAMP := $(VENV)/.docs-$(shell cat requirements.txt requirements-docs.txt | sha256sum | cut -c1-16)
 export NO_MKDOCS_2_WARNING := 1
 .DEFAULT_GOAL := figures
-.PHONY: setup setup-docs figures report test test-all lint check docs docs-version fuzz faults mutants verify bench clean
+.PHONY: setup setup-docs figures report test test-all lint check docs docs-version release-notes wheel fuzz faults mutants verify bench clean
 
 setup: $(STAMP)
 
@@ -53,6 +54,7 @@ test-all: setup
 
 lint: setup
 	source $(BIN)/activate && ruff check . && ruff format --check . && snakefmt --check Snakefile workflow/rules && snakemake --lint && mypy
+	source $(BIN)/activate && git ls-files ':!tests' | xargs codespell && git ls-files tests | xargs codespell -I tests/misspelt.txt
 
 # The site of the documentation, in site/: open site/index.html. Needs no network once its packages are installed.
 docs: setup-docs
@@ -61,6 +63,13 @@ docs: setup-docs
 # The site of this version, as one commit on the branch gh-pages, beside those of other versions
 docs-version: setup-docs
 	source $(BIN)/activate && mike deploy --update-aliases "$$(python -c 'import schedlab; print(schedlab.__version__)')" latest && mike set-default latest
+
+# What CHANGELOG.md says of this version; fails where it says nothing, or where TAG is not the tag of this version
+release-notes: setup
+	@source $(BIN)/activate && python .ci/release_notes.py $(TAG)
+
+wheel: setup
+	source $(BIN)/activate && python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
 setup-docs: $(DOCS_STAMP)
 
@@ -93,4 +102,4 @@ bench: setup
 	source $(BIN)/activate && python benchmarks/suite.py $(if $(QUICK),--quick)
 
 clean:
-	rm -rf site results/smoke results/small plots/smoke plots/small .schedlab .snakemake
+	rm -rf site dist results/smoke results/small plots/smoke plots/small .schedlab .snakemake
