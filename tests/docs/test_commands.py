@@ -60,8 +60,8 @@ def test_the_table_of_cleanings_is_that_of_the_code(repository):
     from schedlab.workloads.clean import PROFILES
 
     page = (repository / "docs/reference/workloads.md").read_text()
-    words = {"largest": "both: the larger", "run": "run time as read", "ten_seconds": "10 s"}
-    words |= {"submit": "submit, then number", "job_id": "number"}
+    words = {"largest": "the larger for both", "run": "use the run time", "ten_seconds": "set it to 10 s"}
+    words |= {"submit": "sort by submit time, then number", "job_id": "sort by number"}
     for rule in PROFILES["default"]:
         row = re.search(rf"^\| `{rule}` \|(.*)\|$", page, flags=re.M).group(1).split("|")
         for cell, profile in zip(row[1:3], ("default", "rlscheduler"), strict=True):
