@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from browser import Browser, NoBrowser
 
+from schedlab.stages import studies
+
 pytestmark = [pytest.mark.slow, pytest.mark.needs_system]
 
 WORD = "backfilling"
@@ -44,6 +46,17 @@ def browser(site: Path, tmp_path: Path) -> Iterator[Browser]:
             assert [address for address in opened.asked_for if not address.startswith(NO_NETWORK)] == []
     except NoBrowser as missing:
         pytest.skip(str(missing))
+
+
+def test_commands_graphs_answers_and_modules_are_filled_in(site: Path) -> None:
+    commands = (site / "reference/commands.html").read_text()
+    assert not [name for name in studies.summaries() if f'<h2 id="schedlab-{name}"' not in commands]
+    assert '<h3 id="schedlab-trace-clean"' in commands and "--help" in commands
+    architecture = (site / "architecture.html").read_text()
+    assert architecture.count('<svg class="graph"') == 2 and "--&gt;" not in architecture.partition("Rooms</h2>")[2]
+    assert 'id="the-answers"' in (site / "index.html").read_text()
+    python = (site / "reference/python.html").read_text()
+    assert 'id="schedlab.config.contract.Study"' in python and 'id="schedlab.figures.panels.bars"' in python
 
 
 def press(browser: Browser, key: str) -> None:
