@@ -13,11 +13,11 @@ from schedlab.config.seeds import derive_seed
 from schedlab.studies.ramp.env.env import RampEnv
 from schedlab.studies.ramp.graphs.graph import ForwardGraph
 from schedlab.studies.ramp.learners.afterstate.values import make_outlook
+from schedlab.studies.ramp.lp_bound import LpBound
 from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.simulator.cluster import Cluster
 from schedlab.studies.ramp.simulator.compiled import compiled_tables
 from schedlab.studies.ramp.simulator.job_tables import job_table
-from schedlab.studies.ramp.simulator.lp_bound import LpBound
 from schedlab.studies.ramp.simulator.simulation import Simulation
 
 if TYPE_CHECKING:

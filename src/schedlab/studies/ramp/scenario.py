@@ -15,6 +15,7 @@ from schedlab.config.settings import MOST, ScenarioSettings, Seeds
 from schedlab.studies.ramp.graphs.settings import GraphSettings
 from schedlab.studies.ramp.legacy import REFERENCE, LegacySettings
 from schedlab.studies.ramp.simulator.distributions import DistributionSettings
+from schedlab.studies.ramp.simulator.gaps import GapSettings
 
 RESULTS_VERSION = 4  # raise it when the code of this study changes its results
 SECONDS = {"s": 1.0, "ms": 1e-3}
@@ -33,7 +34,7 @@ METRICS = (
 )
 
 
-THOUSAND: Any = partial(DistributionSettings, kind="fixed", value=1000.0)
+THOUSAND: Any = partial(GapSettings, kind="fixed", value=1000.0)
 HUNDREDTHS: Any = partial(DistributionSettings, kind="uniform", low=0.1, high=1.0, decimals=2)
 
 
@@ -82,7 +83,7 @@ class JobSettings(Settings):
     beta: DistributionSettings = section(
         HUNDREDTHS, doc="acceptable completion time as a share of the sequential time, above 0 and at most 1"
     )
-    interarrival: DistributionSettings = section(THOUSAND, doc="time between arrivals, s")
+    interarrival: GapSettings = section(THOUSAND, doc="time between arrivals, s")
     replication: int = setting(201, doc="jobs of each graph in the pool", ge=1, le=1_000_000)
     sampling: Literal["replace", "remove", "remove_and_repeat"] = setting(
         "remove_and_repeat",

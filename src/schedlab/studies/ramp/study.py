@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from schedlab.studies.ramp.legacy import REFERENCE
 from schedlab.studies.ramp.rules import PARAMETRIC, RULE_MAKERS, RULE_SETTINGS, degree_mistake
 from schedlab.studies.ramp.scenario import METRICS, RESULTS_VERSION, TERMS, RampScale, RampScenario
 from schedlab.studies.ramp.simulator.distributions import DistributionSettings
+from schedlab.studies.ramp.simulator.gaps import find_trace, read_gaps, trace_digest, trace_requirements
 from schedlab.studies.ramp.simulator.hardware import legal_degrees, memory_of, network, speeds_of
 
 PROBLEM = ("cluster", "jobs", "management", "episodes", "legacy")
@@ -32,16 +34,16 @@ def parts(scenario: RampScenario) -> dict[str, Part]:
 
 
 def requires(scenario: RampScenario) -> list[Requirement]:
-    """Return the graph files that must be there."""
-    return graph_requirements(scenario.graphs)
+    """Return the files of graphs and arrivals that must be there."""
+    return [*graph_requirements(scenario.graphs), *trace_requirements(scenario.jobs.interarrival)]
 
 
 def facts(scenario: RampScenario) -> dict[str, Scalar]:
-    """Return the network, its number of workers, and the time between arrivals (s) where it is fixed."""
+    """Return the network, its workers, the mean time between arrivals (s) where it is stated, and its law."""
     gap, cluster = scenario.jobs.interarrival, scenario.cluster
     workers = cluster.groups * cluster.racks * cluster.servers * cluster.workers
-    interarrival = gap.value if gap.kind == "fixed" else None
-    return {"topology": cluster.topology, "workers": workers, "interarrival": interarrival}
+    interarrival = gap.value if gap.kind == "fixed" else gap.mean
+    return {"topology": cluster.topology, "workers": workers, "interarrival": interarrival, "arrivals": gap.kind}
 
 
 def check(scenario: RampScenario) -> Iterable[UserError]:
@@ -53,7 +55,8 @@ def check(scenario: RampScenario) -> Iterable[UserError]:
         return
     workers, most, cluster = topology.num_workers, scenario.management.most, scenario.cluster
     torus, gaps = cluster.topology == "torus", scenario.jobs.interarrival
-    least = min(_extremes(gaps))
+    least = min(_extremes(gaps)) if gaps.is_discrete else math.inf
+    never = gaps.is_discrete and least >= 0 and _is_always_0(gaps)
     strict = scenario.mode == "reference" and scenario.legacy.model_dump() != REFERENCE
     shards = f"{most} shards of an op"
     drawn = scenario.management.placer == "random" and scenario.management.whole_ops == "inside"
@@ -69,7 +72,12 @@ def check(scenario: RampScenario) -> Iterable[UserError]:
         ),
         (drawn, "servers at random", "management.placer", "first_fit where whole_ops is inside"),
         (least < 0, "a negative gap between arrivals", "jobs.interarrival", "times of 0 or more"),
-        (least >= 0 and _is_always_0(gaps), "gaps that are all 0", "jobs.interarrival", "times above 0 among them"),
+        (
+            never,
+            "gaps that are all 0",
+            "jobs.interarrival",
+            "times above 0 among them",
+        ),
         (strict, "not every defect is switched on in mode reference", "reference.legacy", "all true, or mode default"),
     ):
         if wrong:
@@ -77,6 +85,11 @@ def check(scenario: RampScenario) -> Iterable[UserError]:
     for value in _extremes(scenario.jobs.beta):
         if not 0 < value <= 1:
             yield UserError(f"beta can become {value:g}", where="jobs.beta", expected="shares above 0 and at most 1")
+    if gaps.path and find_trace(gaps.path).is_file():
+        try:
+            read_gaps(gaps.path)
+        except UserError as error:
+            yield UserError(f"{error.where}: {error.what}", where="jobs.interarrival.path", expected=error.expected)
     yield from _rule_mistakes(scenario, legal_degrees(blocks, most))
     try:
         speeds_of(cluster, workers)
@@ -114,12 +127,15 @@ def _extremes(settings: DistributionSettings) -> list[float]:
 def problem_values(scenario: RampScenario) -> dict[str, Any]:
     """Return what decides how policies are scored, given the graphs."""
     values = scenario.model_dump(mode="json")
-    return {key: values[key] for key in (*PROBLEM, "name", "seed", "graphs")}
+    found = {key: values[key] for key in (*PROBLEM, "name", "seed", "graphs")}
+    digest = trace_digest(scenario.jobs.interarrival)
+    return found | ({"arrivals_sha256": digest} if digest else {})
 
 
 def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Problem:
     """Return one scenario with its graphs."""
-    scenario = validate(RampScenario, {key: value for key, value in values.items() if key != "upstream"})
+    other = ("upstream", "arrivals_sha256")
+    scenario = validate(RampScenario, {key: value for key, value in values.items() if key not in other})
     return load_object("schedlab.studies.ramp.problem:RampProblem")(scenario, read_graphs(inputs["graphs"]))
 
 
@@ -139,7 +155,7 @@ STUDY = Study(
     metrics=METRICS,
     rules={
         **{name: f"schedlab.studies.ramp.rules:RULE_MAKERS[{name}]" for name in RULE_MAKERS},
-        "lp_bound": "schedlab.studies.ramp.simulator.lp_bound:make_bound",
+        "lp_bound": "schedlab.studies.ramp.lp_bound:make_bound",
     },
     rule_settings=RULE_SETTINGS,
     learners={

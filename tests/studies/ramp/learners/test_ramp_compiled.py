@@ -121,6 +121,27 @@ def test_whole_ops_inside_hold_the_block_of_the_largest_degree_alone(seed):
     assert all(mask in {block.mask for block in simulation.rules.blocks(degree)} for degree, mask in held)
 
 
+@pytest.mark.parametrize(
+    "interarrival",
+    [
+        {"kind": "exponential", "mean": 1000.0},
+        {"kind": "gamma", "mean": 1000.0, "variation": 1.5},
+        {"kind": "day", "mean": 1000.0, "rates": [1.0] * 12 + [5.0] * 12},
+    ],
+)
+def test_episodes_of_random_gaps_are_those_of_the_exact_cluster(interarrival):
+    """The same arrivals and servers; and the futures that rollouts look ahead with have the same mean gap."""
+    simulation = simulation_of(jobs={"beta": BETAS["A"], "interarrival": interarrival})
+    tables = compiled_tables(simulation.twin())
+    compiled, exact, accepted, _ = both_masks(simulation, tables, 1)
+    assert compiled == exact
+    assert accepted == np.count_nonzero(exact) > 30
+    gaps = np.diff(episode_arrivals(simulation, tables, 1).times)
+    assert len(np.unique(gaps)) == len(gaps)
+    futures = draw_futures(simulation, tables, generator(0, "futures"), 20_000)
+    assert futures.gaps.mean() == pytest.approx(1000.0, rel=0.08)
+
+
 @pytest.fixture(scope="module", params=["A", "D", "D inside"])
 def published(request, shared_data):
     """The setting of the published experiment with its defects, three tenths of an episode."""

@@ -15,6 +15,7 @@ from schedlab.config.seeds import generator
 from schedlab.studies.ramp.graphs.graph import ForwardGraph, TrainingGraph, training_graph
 from schedlab.studies.ramp.scenario import SECONDS, JobSettings
 from schedlab.studies.ramp.simulator.distributions import Distribution, choose, of_scenario, require_shares
+from schedlab.studies.ramp.simulator.gaps import Gaps, gaps_of
 from schedlab.studies.ramp.simulator.jobs import Job, PoolRanges, pool_ranges
 
 
@@ -35,12 +36,8 @@ class JobPool:
         )
         self._places = {graph.digest: number for number, graph in enumerate(self.graphs)}
         self._betas = of_scenario(settings.beta, seed, "beta")
-        self._gaps = of_scenario(settings.interarrival, seed, "gap")
+        self._gaps = gaps_of(settings.interarrival, seed)
         require_shares(self._betas, "jobs.beta")
-        for gap in self._gaps:
-            if (gap.values < 0).any() or not (gap.values > 0).any():
-                what = "gaps between arrivals that are negative or all 0"
-                raise UserError(what, where="jobs.interarrival", expected="times in s")
 
     def episode(self, seed: int) -> DrawnJobs:
         """Return the jobs of one episode."""
@@ -81,12 +78,12 @@ class DrawnJobs:
     """
 
     def __init__(
-        self, graphs: Sequence[TrainingGraph], settings: JobSettings, beta: Distribution, gap: Distribution, seed: int
+        self, graphs: Sequence[TrainingGraph], settings: JobSettings, beta: Distribution, gap: Gaps, seed: int
     ) -> None:
-        self._graphs, self._settings, self._gap = graphs, settings, gap
+        self._graphs, self._settings = graphs, settings
         self.members = np.tile(np.arange(len(graphs)), settings.replication)
         self.betas = np.asarray(beta.sample(generator(seed, "ramp", "pool"), len(self.members)))
-        self._draws, self._gaps = generator(seed, "ramp", "draws"), generator(seed, "ramp", "gaps")
+        self._draws, self._gap_after = generator(seed, "ramp", "draws"), gap.begin(generator(seed, "ramp", "gaps"))
         self._left = list(range(len(self.members)))
         self._refills = 0
 
@@ -115,4 +112,4 @@ class DrawnJobs:
         """Return a gap after now, s; infinity where the pool is empty for good."""
         if not self._left and self._settings.sampling == "remove":
             return math.inf
-        return now + float(self._gap.sample(self._gaps))
+        return now + self._gap_after(now)

@@ -5,9 +5,10 @@ All of them are discrete: values with probabilities. Source: specification of th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -21,6 +22,7 @@ BINS = 1000
 MOST_VALUES = 100_000  # of a grid; more is a slip of the hand
 TOLERANCE = 1e-9  # of the sum of probabilities
 
+T = TypeVar("T")
 Probability = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -128,6 +130,10 @@ class Distribution:
         found = self.values[np.searchsorted(self._cumulative, rng.random(size), side="right")]
         return float(found) if size is None else found
 
+    def begin(self, rng: np.random.Generator) -> Callable[[float], float]:
+        """Return what draws a value after each time: the gaps of an episode (gaps.py)."""
+        return lambda _: float(self.sample(rng))
+
     @property
     def mean(self) -> float:
         """Expected value."""
@@ -154,7 +160,7 @@ def of_scenario(settings: DistributionSettings, seed: int, what: str) -> tuple[D
     return alternatives(settings, generator(seed, "ramp", what, "shape"))
 
 
-def choose(found: tuple[Distribution, ...], rng: np.random.Generator) -> Distribution:
+def choose(found: tuple[T, ...], rng: np.random.Generator) -> T:
     """Return the distribution of an episode; draws only where there are several."""
     return found[0] if len(found) == 1 else found[int(rng.integers(len(found)))]
 

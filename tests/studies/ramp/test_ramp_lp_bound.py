@@ -8,12 +8,12 @@ import pytest
 from schedlab.config.schema import validate
 from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import find_graphs
+from schedlab.studies.ramp.lp_bound import least_servers, make_bound, most_accepted
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.rules import RULE_MAKERS
 from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.simulator.compiled import episode_arrivals
 from schedlab.studies.ramp.simulator.compiled_kernel import REJECT, Arrivals, Tables, play_actions
-from schedlab.studies.ramp.simulator.lp_bound import least_servers, make_bound, most_accepted
 
 SERVERS = 3
 
