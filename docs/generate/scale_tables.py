@@ -35,9 +35,8 @@ def scale_machines(results: Path) -> str:
         if "machine" in one:
             told.setdefault(performance_page.machine_line(one), []).append(f"*{one['what']}*")
     lines = [f"{', '.join(names)}: on {line}" for line, names in told.items()]
-    return "\n".join(
-        lines + ["The machines of the others were not kept."] * any("machine" not in one for one in grown.values())
-    )
+    rest = ["The machines of the other measurements were not recorded."]
+    return "\n".join(lines + rest * any("machine" not in one for one in grown.values()))
 
 
 def scale_worked_out(results: Path) -> str:
@@ -75,7 +74,7 @@ def scale_worked_out(results: Path) -> str:
     rows.append(
         [scenarios, "files below `results/`", small, f"{many / 1e6:.1f} million", "", f"{size:,.0f} GB on disk"]
     )
-    return page(["of", "what", "measured up to", "comes to", "time", "memory"], rows, "llrrrr")
+    return page(["of", "what", "measured up to", "estimated for", "time", "memory"], rows, "llrrrr")
 
 
 def scale_limits(results: Path) -> str:

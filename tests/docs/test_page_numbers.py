@@ -43,7 +43,7 @@ def test_every_result_is_named_in_a_page():
 
 
 def test_the_list_of_results_says_which_of_them_name_their_configuration():
-    row = r"^\| `(\w+\.csv)` \| (?:`python ([\w/.]+)|measured by hand: |by an earlier program)[^|]*\| ([^|]+) \|$"
+    row = r"^\| `(\w+\.csv)` \| (?:`python ([\w/.]+)|by hand: |an earlier program)[^|]*\| ([^|]+) \|$"
     listed = re.findall(row, (RESULTS / "README.md").read_text(), flags=re.M)
     assert [name for name, *_ in listed] == [path.name for path in tables()]
     for name, program, said in listed:
