@@ -78,6 +78,7 @@ def test_random_policies_draw_as_in_the_environment():
         {"void": True},
         {"legacy": {"late_reward": True}},
         {"selection": ("first-pack_cores",)},
+        {"selection": ("easy_first-lowest",)},
     ],
     ids=lambda changed: next(iter(changed)),
 )

@@ -57,9 +57,15 @@ def _require(settings: DecisionSettings, where: str) -> None:
             what = f"{key} is {getattr(settings, key)}" if key != "legacy" else "defects of the original are on"
             expected = f"{said}, where a learner takes compiled episodes (compiled: true)"
             raise UserError(what, where=f"{where}: decisions.{key}", expected=expected)
-    unknown = [name for name in settings.selection if name.split(PAIR_SEPARATOR)[1] not in kernel.CORE_CODES]
+    pairs = {name: name.split(PAIR_SEPARATOR) for name in settings.selection}
+    known = kernel.JOB_CODES, kernel.CORE_CODES
+    unknown = [
+        name
+        for name, parts in pairs.items()
+        if any(part not in codes for part, codes in zip(parts, known, strict=True))
+    ]
     if unknown:
-        expected = f"core policies {', '.join(kernel.CORE_CODES)}"
+        expected = f"job policies {', '.join(kernel.JOB_CODES)}; core policies {', '.join(kernel.CORE_CODES)}"
         raise UserError(f"the pair {unknown[0]}", where=f"{where}: decisions.selection", expected=expected)
 
 

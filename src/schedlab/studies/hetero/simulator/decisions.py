@@ -18,8 +18,10 @@ from schedlab.platforms.hierarchy import Hierarchy
 from schedlab.studies.hetero.env.objectives import OBJECTIVES, Load
 from schedlab.studies.hetero.env.observation import HeadsObserver, Observer
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR, DecisionSettings
+from schedlab.studies.hetero.simulator.backfilling import reserve
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES, Choice, pack_cores
 from schedlab.studies.hetero.simulator.resources import (
+    BACKFILLING,
     GIGA,
     IDLE,
     KB_PER_GB,
@@ -134,7 +136,11 @@ class DecisionSystem:
         if void and self._stuck() and self._voids >= settings.void_limit:
             action, void, self.replaced = 0, False, self.replaced + 1
         if not void:
-            self._start_jobs(*self._pairs[action])
+            job_policy, choose = self._pairs[action]
+            if job_policy in BACKFILLING:
+                self._start_and_backfill(BACKFILLING[job_policy], choose)
+            else:
+                self._start_jobs(job_policy, choose)
         self.refresh()
         self._changed = False
         self._void_taken = action in self._void_actions
@@ -190,6 +196,20 @@ class DecisionSystem:
                 getattr(self.model.overuse, lacking).append(self.model.now)
                 return
             self.start(job, choose(self.model, job, self._rng))
+
+    def _start_and_backfill(self, job_policy: str, choose: Choice) -> None:
+        """Start jobs in the policy's order; those behind the first that does not fit only if they do not delay it."""
+        reservation = None
+        for job in self.queue.in_order(job_policy, self._rng):
+            lacking = self.model.lacks(job)
+            if not lacking:
+                cores = choose(self.model, job, self._rng)
+                if reservation is None or reservation.admits(self.model, job, cores):
+                    self.start(job, cores)
+            elif reservation is None:
+                getattr(self.model.overuse, lacking).append(self.model.now)
+                self.refresh()  # the speeds of the jobs just started
+                reservation = reserve(self.model, job)
 
     def _note_reward(self) -> None:
         if self.reward is not None:

@@ -172,13 +172,17 @@ class ResourceModel:
         missing = cores - self.free_in_all
         if missing <= 0:
             return 0.0
-        left = np.maximum(self._flops - self._done, 0.0)
-        ends = sorted((left[job.slot] / (self._rate[job.slot] * GIGA), len(job.cores)) for job in self.running.values())
-        for end, freed in ends:
-            missing -= freed
+        for end, placement in self.expected_ends():
+            missing -= len(placement.cores)
             if missing <= 0:
-                return float(end)
+                return end
         return float("inf")
+
+    def expected_ends(self) -> list[tuple[float, Placement]]:
+        """Return in how many s each running job ends, at its present speed, if it does what it asked for; sorted."""
+        left = np.maximum(self._flops - self._done, 0.0)
+        ends = ((float(left[job.slot] / (self._rate[job.slot] * GIGA)), job) for job in self.running.values())
+        return sorted(ends, key=lambda end: end[0])
 
     def advance(self, now: float) -> None:
         """Let time pass; what changes after this changes at `now`."""
@@ -287,7 +291,8 @@ ORDERS = {"first": "submitted", "shortest": "time", "smallest": "cores", "low_me
 JOB_POLICIES = ("random", *ORDERS)
 MORE_ORDERS = {"saf": "area"}  # smallest area first; no action of HDeepRM
 ALL_ORDERS = {**ORDERS, **MORE_ORDERS}
-ALL_JOB_POLICIES = (*JOB_POLICIES, *MORE_ORDERS)
+BACKFILLING = {f"easy_{policy}": policy for policy in (*JOB_POLICIES, *MORE_ORDERS)}  # with EASY backfilling; ours too
+ALL_JOB_POLICIES = (*JOB_POLICIES, *MORE_ORDERS, *BACKFILLING)
 COLUMNS = ("time", "cores", "memory", "bandwidth")  # of the observation
 QUARTERS = 4
 
@@ -324,6 +329,12 @@ class JobQueue:
             entries = self._sorted["submitted"]
             return self._jobs[entries[int(rng.integers(len(entries)))][1]]
         return self._jobs[self._sorted[ALL_ORDERS[policy]][0][1]]
+
+    def in_order(self, policy: str, rng: np.random.Generator) -> list[JobRequest]:
+        """Return all waiting jobs in the order of a policy; `random` draws an order."""
+        entries = self._sorted[ALL_ORDERS.get(policy, "submitted")]
+        ordered = [self._jobs[order] for _, order in entries]
+        return [ordered[number] for number in rng.permutation(len(ordered))] if policy == "random" else ordered
 
     def head(self, policy: str) -> JobRequest | None:
         """Return the job that a policy other than `random` puts first, None where no job waits."""
