@@ -93,6 +93,17 @@ def test_the_command_takes_the_level_of_intervals_from_the_study(tmp_path, capsy
     assert widths[1] < 0.7 * widths[0]
 
 
+def test_the_command_takes_tables_of_evaluations_with_the_facts_of_their_windows(tmp_path, capsys) -> None:
+    both, words = scores().assign(first_job=7), []
+    for name, rows in both.groupby(both["policy"] == "ours"):
+        path = tmp_path / f"{name}.parquet"
+        tables.write(tables.SCORES.with_facts({"first_job": "integer"}), path, rows)
+        words.append(str(path))
+    assert main(["batch", "compare", *words, "--policy", "ours", "--baseline", "rule"]) == 0
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert row["baseline"] == "rule"
+
+
 def test_the_command(tmp_path, capsys) -> None:
     tables.write(tables.SCORES, tmp_path / "scores.parquet", scores())
     assert (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -141,7 +141,7 @@ def _write_rows(path: Path, header: str, first: Iterable[object], second: Iterab
 
 def compare(arguments: argparse.Namespace) -> int:
     """Print the ratios of the policy to its baselines as CSV; return the exit status."""
-    scores = tables.join(tables.SCORES, [_scores(path) for path in arguments.scores])
+    scores = _scores(arguments.scores)
     statistics = study_statistics(arguments.scores)
     rows = comparisons(scores, arguments.policy, tuple(arguments.baseline), arguments.split, statistics)
     table = pd.DataFrame(rows).assign(confidence=statistics.confidence)
@@ -158,12 +158,14 @@ def study_statistics(paths: Iterable[Path]) -> StatisticsSettings:
     return StatisticsSettings() if part is None else validate(StatisticsSettings, read_part(part)["statistics"])
 
 
-def _scores(path: Path) -> pd.DataFrame:
-    """Return a table of scores. Raises UserError where there is none."""
-    if not path.is_file():
-        raise UserError("there is no such table", where=str(path), remedy="run snakemake first")
+def _scores(paths: Sequence[Path]) -> pd.DataFrame:
+    """Return the scores of tables, with their facts. Raises UserError for a file that holds none."""
+    for path in paths:
+        if not path.is_file():
+            raise UserError("there is no such table", where=str(path), remedy="run snakemake first")
     try:
-        return tables.read(tables.SCORES, path)
-    except ValueError:
+        return tables.read_joined(tables.SCORES, paths)
+    except ValueError as error:
         expected = "results/SCALE/batch/scores.parquet, or a scenario's evaluation/rules.parquet or learned.parquet"
-        raise UserError("is no table of scores", where=str(path), expected=expected) from None
+        where = next((path for path in paths if str(path) in str(error)), ", ".join(map(str, paths)))
+        raise UserError("is no table of scores", where=str(where), expected=expected) from None
