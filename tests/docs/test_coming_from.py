@@ -34,9 +34,16 @@ def follow(name: str, folder: Path) -> None:
         env=environment,
         stdout=(folder / "stdout").open("w"),
         stderr=(folder / "stderr").open("w"),
-        timeout=600,
+        timeout=1500,
     )
-    assert done.returncode == 0, (folder / "stderr").read_text()[-3000:]
+    assert done.returncode == 0, "".join((folder / name).read_text()[-3000:] for name in ("stdout", "stderr"))
+
+
+def copy_in(repository: Path, checkout: Path, *names: str) -> None:
+    """Copy further files of the repository into a checkout."""
+    for name in names:
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(repository / name, checkout / name)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -69,10 +76,7 @@ def test_from_hdeeprm(tmp_path: Path) -> None:
 def test_from_ddls(repository: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     checkout = checkout_with(repository, tmp_path, "ramp")
-    for name in ("graph_ppo", "maskable_ppo"):
-        file = checkout / f"conf/learner/ramp/{name}.yaml"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(repository / f"conf/learner/ramp/{name}.yaml", file)
+    copy_in(repository, checkout, "conf/learner/ramp/graph_ppo.yaml", "conf/learner/ramp/maskable_ppo.yaml")
     follow("ddls", checkout)
     short, learned = (
         pd.read_parquet(checkout / f"results/{part}.parquet").query("metric == 'blocking_rate'")
@@ -80,3 +84,34 @@ def test_from_ddls(repository: Path, tmp_path: Path) -> None:
     )
     assert set(short["policy"]) == {"sequential", "para_max", "para_min", "sip_ml", "random"}
     assert set(learned["policy"]) == {"ppo-mine"} and learned["value"].between(0, 1).all()
+
+
+@pytest.mark.slow
+def test_from_rlscheduler(repository: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    checkout = checkout_with(repository, tmp_path, "batch")
+    copy_in(repository, checkout, "conf/learner/batch/ppo_published.yaml", "conf/claims/batch.yaml")
+    (checkout / "docs").symlink_to(repository / "docs")
+    follow("rlscheduler", checkout)
+    scores = pd.read_parquet(checkout / "results/smoke/batch/mine/evaluation/learned.parquet")
+    assert set(scores["policy"]) == {"your-exp-name"} and set(scores["scenario"]) == {"mine"}
+
+
+@pytest.mark.slow
+def test_from_adaptation(repository: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    checkout = checkout_with(repository, tmp_path, "adaptation")
+    follow("adaptation", checkout)
+    learned = pd.read_parquet(checkout / "results/smoke/adaptation/mine/evaluation/learned.parquet")
+    assert set(learned["policy"]) == {"mine-learn"}
+    assert (checkout / "conf/scenario/adaptation/simulation_early2.yaml").exists()
+
+
+@pytest.mark.slow
+def test_from_sla_morl(repository: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "resources").symlink_to(repository / "resources")
+    follow("sla_morl", tmp_path)
+    for folder in ("cloud-optimize", "my_results"):
+        assert (tmp_path / folder / "report.html").stat().st_size > 5000
+    assert len(list((tmp_path / "historical_logs").glob("*.csv"))) == 3
