@@ -7,7 +7,7 @@ episodes.
 
 The published setting with its defects. Each rung learns its configurations anew, twice as long as the rung before,
 and keeps the better
-half. The space is the paper's (specification, section 14) as far as a short run can use it: learning rates and updates
+half. The space is the paper's as far as a short run can use it: learning rates and updates
 of the target network that change nothing within the budget are left out, shorter horizons are added. The table has a
 row for each configuration and for
 rules, the curves (which the figure `tuning` reads) one for each validation of each run.

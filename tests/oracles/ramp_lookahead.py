@@ -1,5 +1,4 @@
-"""One training step in plain Python: the rules that `lookahead_kernel` compiles, as the specification states them
-(section 10).
+"""One training step in plain Python: the rules that `lookahead_kernel` compiles.
 
 Slow, and read beside the kernel; the tests hold both against each other.
 """

@@ -1,4 +1,4 @@
-"""One job of a recorded run by the specification alone (sections 6 to 10, published rules), on names and dictionaries.
+"""One job of a recorded run by the published rules, on names and dictionaries.
 
 It shares no code with the simulator: an op's shards are `7a`, `7b`, a server is `c-r-s`, a dep is a pair of shards.
 One job, empty cluster.

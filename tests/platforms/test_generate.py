@@ -18,8 +18,7 @@ from schedlab.platforms.description import shipped_platforms
 from schedlab.platforms.generate import MASTER, generate_platform, hierarchy_of, platform_xml
 from schedlab.platforms.settings import REFERENCE, PlatformSettings, SyntheticSettings
 
-# clusters, nodes, processors, cores, mean Gflop/s per core, power in W, bandwidth (specification of the study hetero,
-# section 2)
+# clusters, nodes, processors, cores, mean Gflop/s per core, power in W, bandwidth
 PUBLISHED = {
     "learning": (1, 1, 2, 4, 4.2, 180, "10.0Gbps"),
     "das2": (1, 72, 72, 144, 1.0, 2088, "10.0Gbps"),

@@ -17,8 +17,7 @@ from schedlab.workloads.statistics import arrivals, is_power_of_two
 from schedlab.workloads.trace import COLUMNS
 
 SAMPLES, OURS, JOBS = 8, 24, 20_000
-# mean and standard deviation over SAMPLES samples of 20,000 jobs of the authors' program (specification of the batch
-# study, section 15)
+# mean and standard deviation over SAMPLES samples of 20,000 jobs of the authors' program
 RECORDED = {
     ("typeless", 128): {
         "gap_mean": (925.6, 46),

@@ -88,7 +88,7 @@ def platform_xml(hierarchy: Hierarchy, settings: PlatformSettings) -> str:
     has one to the others. In a zone with routing Dijkstra the routes core - router - core follow from those that are
     written; the published generator has Full, which knows no other routes than those written, and so none between
     cores.
-    Source: specification of the study hetero, section 2.1; forms that Batsim 4.2.1 reads: of the protocol, section 6.
+    Source: HDeepRM 0.3.1b1; the forms that Batsim 4.2.1 reads.
     """
     return "\n".join(_lines(hierarchy, settings)) + "\n"
 

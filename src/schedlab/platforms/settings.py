@@ -13,8 +13,7 @@ from schedlab.platforms.description import BANDWIDTH, LATENCY, MAX_CORES, Librar
 from schedlab.platforms.hierarchy import PowerState
 
 FREE_FLOPS = 0.001  # flop/s of a core that no job runs on: nothing can be computed by mistake, and SimGrid refuses 0
-# the published generator's values, by the keys that they replace in mode reference (specification of the study hetero,
-# section 2.1)
+# values of HDeepRM's generator, by the keys that they replace in mode reference (docs/reference/platforms.md)
 REFERENCE: dict[str, Any] = {
     "names": "bare",
     "power_property": "watt_per_state",

@@ -1,6 +1,6 @@
 """From a trace to a workload of Batsim with memory and memory bandwidth, for the study of heterogeneous clusters.
 
-Source: HDeepRM's generator (specification of the study hetero, section 4). What it did wrong is put right by default;
+Source: HDeepRM's generator (docs/reference/workloads.md). What it did wrong is put right by default;
 REFERENCE names the values that give the published behaviour.
 """
 

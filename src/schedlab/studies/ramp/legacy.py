@@ -1,4 +1,4 @@
-"""Defects of the published system that change numbers, each a switch by name (specification, section 16)."""
+"""Defects of the published system that change numbers, each a switch by name (docs/errata.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """An upper bound on the jobs that any policy can accept: it knows all arrivals and splits jobs over free servers.
 
-Source: specification of the ramp study, section 18 (clairvoyant linear programme without fragmentation).
+A clairvoyant linear programme without fragmentation.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rules that choose how far a job may be split, the published baselines and fixed degrees, and their settings.
 
-Source: specification of the ramp study, sections 8 and 15. A rule is a function (decision) -> action; 0 rejects.
+See docs/reference/ramp_model.md. A rule is a function (decision) -> action; 0 rejects.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The typed scenario of the ramp study: graphs, jobs, a cluster, how jobs are split and placed; the published one.
 
-The published experiment: PAC-ML, arXiv 2301.13799; specification of the ramp study, section 15.
+The published experiment: PAC-ML, arXiv 2301.13799; docs/reference/ramp_model.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lattice and oracles: reachable allocations, plans no worse than any other, and the specification's own check of the
+"""Lattice and oracles: reachable allocations, plans no worse than any other, and a known front of the
 model.
 """
 
@@ -110,9 +110,9 @@ def test_ways_lead_past_values_that_only_a_limit_opens():
     assert [grid.allocations[number, 1] for number in course] == [4, 1, 5]
 
 
-def test_the_specification_prototype():
+def test_the_known_front_of_the_model():
     """1,776 feasible configurations, a front of 28 in time and cost, and four GPUs better than eight on small-batch
-    noise (B5).
+    noise.
     """
     gpus, cores, memory = (
         grid.ravel() for grid in np.meshgrid(np.arange(1, 9), np.arange(4, 65, 4), np.arange(8, 129, 8), indexing="ij")

@@ -38,7 +38,7 @@ BY_HAND = {
     "high_gflops": 6.363636,
     "high_mem_bw": 5.25,
     "low_power": 7.0,
-}  # s, specification of the study hetero, section 8
+}  # s, worked out by hand
 
 
 def rule(problem: HeteroProblem, target: str, seed: int = 0, **params):

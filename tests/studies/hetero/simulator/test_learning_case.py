@@ -1,4 +1,4 @@
-"""The case worked by hand in the specification (section 8): two jobs, three placements."""
+"""The learning case, worked out by hand: two jobs, three placements."""
 
 from __future__ import annotations
 

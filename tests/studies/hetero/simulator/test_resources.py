@@ -199,7 +199,7 @@ def test_remaining_of_the_original_never_moves():
 def observation_from_scratch(
     model: ResourceModel, queue: JobQueue, kind: str, last: int, sensitivity: float
 ) -> list[float]:
-    """The vector as the specification states it, section 5.2."""
+    """The observation vector, stated in plain Python (docs/reference/hetero_model.md)."""
     found = []
     states = statement_of_states(model)[0]
     for node, inside in enumerate(model.processors_of if kind != "minimal" else []):

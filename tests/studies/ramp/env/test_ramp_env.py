@@ -41,7 +41,7 @@ def test_it_passes_the_checks_of_gymnasium_and_stable_baselines(observation):
 
 
 def test_the_environment_as_it_is_made_without_settings_passes_them():
-    """A checker samples actions without asking for the mask; the specification's default takes those for rejections."""
+    """A checker samples actions without asking for the mask; by default, invalid actions are rejections."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for make_again in (lambda: gym.make(ENVIRONMENT), lambda: gym.make(f"schedlab.environments:{ENVIRONMENT}")):

@@ -26,7 +26,7 @@ SMALL = "\n".join(
         "",
     ]
 )
-# specification, section 15: ops and deps of a training step, sequential time of 50 steps, largest cost, memory, depth
+# published: ops and deps of a training step, sequential time of 50 steps, largest cost, memory, depth
 PUBLISHED = {
     "alexnet": (46, 47, 36061.15, 635.9, 3.0462e9, 1.9834e8, 44),
     "gnmt": (96, 117, 4470.80, 15.9, 2.3684e9, 3.2695e8, 30),

@@ -17,7 +17,7 @@ from schedlab.studies.ramp.graphs.settings import GeneratorSettings, GraphSettin
 from schedlab.studies.ramp.graphs.statistics import statistics, statistics_table
 from schedlab.studies.ramp.placement.partitioning import forward_degrees, round_down
 
-LEGAL = (1, 2, 4, 6, 8, 16)  # of 4 x 4 x 2 servers up to 16 (specification, section 12)
+LEGAL = (1, 2, 4, 6, 8, 16)  # of 4 x 4 x 2 servers up to 16
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ PRODUCTS = {
     "resnet50": 4.09e9,
     "squeezenet": 0.82e9,
 }  # for one picture
-PUBLISHED = {  # specification, section 15: ops, deps, total memory, largest memory, depth
+PUBLISHED = {  # ops, deps, total memory, largest memory, depth
     "alexnet": (46, 47, 3.0462e9, 1.9834e8, 44),
     "vgg16": (82, 83, 3.0625e10, 1.6443e9, 80),
     "resnet18": (142, 159, 1.7259e10, 8.221e8, 60),

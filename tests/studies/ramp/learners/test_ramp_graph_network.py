@@ -66,7 +66,7 @@ def by_hand(layers, x):
 
 @pytest.mark.parametrize("zero_sources", [False, True])
 @pytest.mark.parametrize("norm", ["layer", "ops", "none"])
-def test_a_round_is_the_mean_of_what_the_specification_says(norm, zero_sources):
+def test_a_round_is_the_mean_of_the_messages(norm, zero_sources):
     torch.manual_seed(0)
     one = Round(5, 7, GraphNetworkSettings(message=6, norm=norm, zero_sources=zero_sources)).double()
     found = one(torch.from_numpy(OPS), torch.tensor(DEPS).T, torch.from_numpy(EDGES)).detach().numpy()

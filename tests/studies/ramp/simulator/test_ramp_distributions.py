@@ -56,8 +56,8 @@ SKEWNESS = pytest.mark.parametrize(
 
 
 @SKEWNESS
-def test_drawn_skew_normals_have_the_moments_of_the_specification(skewness: float, mean: float, std: float) -> None:
-    """Section 15; the extremes of a sample of 50,000 scale the shape, so its moments depend on the stream."""
+def test_drawn_skew_normals_have_the_published_moments(skewness: float, mean: float, std: float) -> None:
+    """The extremes of a sample of 50,000 scale the shape, so its moments depend on the stream."""
     given = settings("skew_normal", skewness=skewness, low=0.1, high=1.0, shape="drawn")
     found = [alternatives(given, generator(seed, "beta"))[0] for seed in range(16)]
     for published, ours in ((mean, [one.mean for one in found]), (std, [one.std for one in found])):

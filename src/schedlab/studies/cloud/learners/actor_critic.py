@@ -1,6 +1,6 @@
 """Networks, memory and gradient steps of one preference's actor-critic, and its uncertainty by Monte-Carlo dropout.
 
-Source: SLA-MORL's published program; specification of the study cloud, A9. Critics value an action vector, so that an
+Source: SLA-MORL's published program; docs/reference/cloud_model.md. Critics value an action vector, so that an
 actor's probabilities can be fed as the action (`mixed`). The default instead takes the mean of the actions' values
 under the actor's probabilities, which is what that stands for: a critic has seen single actions alone, and what it says
 of mixtures is not learned.

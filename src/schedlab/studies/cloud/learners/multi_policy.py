@@ -1,8 +1,7 @@
 """The multi-policy actor-critic: an agent for each preference, critics drawn anew where service levels suffer, and the
 choice of one.
 
-The published program has these agents and never uses them. Source: SLA-MORL (arXiv 2508.03509); specification of the
-study cloud, A9.
+The published program has these agents and never uses them. Source: SLA-MORL (arXiv 2508.03509).
 """
 
 from __future__ import annotations

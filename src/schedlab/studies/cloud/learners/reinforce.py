@@ -3,7 +3,7 @@
 The published program records log-probabilities without gradients, so that no update ever happens. Here the gradient is
 kept, the mean return of the episodes side by side from the same interval on is the baseline, and invalid actions are
 masked. A share of the episodes explores, and the best episodes seen are imitated (see `exploration`).
-Source: R. Williams 1992; specification of the study cloud, A9, A14 (1) and B4.
+Source: R. Williams 1992; docs/reference/cloud_model.md.
 
 For points of a front that no weighted sum of time and cost reaches, the larger of two weighted distances is learned
 (`scalarisation: chebyshev`): in time from the fastest policy and in cost from the cheapest one, each as a share of what

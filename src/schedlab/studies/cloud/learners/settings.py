@@ -139,7 +139,7 @@ class MultiPolicySettings(Settings):
     save_every: int = setting(50, doc="rounds between saved states from which an interrupted job resumes", ge=1)
 
 
-PASSES, DROPOUT = 20, 0.1  # of Monte-Carlo dropout (specification, A9)
+PASSES, DROPOUT = 20, 0.1  # of Monte-Carlo dropout (docs/reference/cloud_model.md)
 STOCK = ("ppo", "maskable_ppo", "a2c", "dqn")  # of Stable-Baselines3 and sb3-contrib
 LEARNERS = {
     "reinforce": "schedlab.studies.cloud.learners.reinforce:ReinforceLearner",

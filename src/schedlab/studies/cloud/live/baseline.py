@@ -2,7 +2,7 @@
 is fitted to.
 
 A short run is not a whole run divided by its share: the first epoch warms up, and the start is paid once. Both numbers
-are kept. Source: specification of the study cloud, A11 (3, 4), A14 (5) and B3.
+are kept. See docs/guide/cloud_live.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 user's script.
 
 Timing on a real machine cannot be repeated: record it once (`schedlab cloud sweep`), fit the model, and learn in the
-replay. Source: specification of the study cloud, B2.
+replay. See docs/guide/cloud_live.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 it.
 
 Limits are not a sandbox: a script that means harm can undo its own affinity. They hold for scripts that train.
-Source: specification of the study cloud, B2 (CloudLive).
+See docs/guide/cloud_live.md.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 own, and its log.
 
 The script is told what it gets by its environment (`script_environment`) and by its module-level settings (child.py),
-and writes a row an epoch to the file that SCHEDLAB_LOG names, or to `log-*.csv` in its folder. Source: specification of
-the study cloud, A5 and B2.
+and writes a row an epoch to the file that SCHEDLAB_LOG names, or to `log-*.csv` in its folder.
+See docs/guide/cloud_live.md.
 """
 
 from __future__ import annotations

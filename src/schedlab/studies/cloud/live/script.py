@@ -1,4 +1,4 @@
-"""What a training script's text says of it, without running it (specification of cloud, A5)."""
+"""What a training script's text says of it, without running it (docs/guide/cloud_live.md)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Allocations of a training job: how many GPUs, CPU cores and gigabytes, what they cost, and the actions that change
 them.
 
-Source: SLA-MORL (arXiv 2508.03509) and its published program; specification of the study cloud, A1 and A6.
+Source: SLA-MORL (arXiv 2508.03509) and its published program; docs/reference/cloud_model.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The offline analyser: what earlier logs say about a job that is like one of theirs.
 
-Source: specification of the study cloud, A3.
+See docs/reference/cloud_model.md.
 """
 
 from __future__ import annotations

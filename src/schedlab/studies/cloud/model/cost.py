@@ -1,6 +1,6 @@
 """The cost calculator: two allocations compared, batch sizes checked, idle GPUs explained.
 
-Source: specification of the study cloud, A12; the sentences are those that users of the published program read.
+See docs/reference/cloud_model.md; the sentences are those that users of the published program read.
 """
 
 from __future__ import annotations

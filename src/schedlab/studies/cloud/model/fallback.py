@@ -1,7 +1,7 @@
 """Models of the step time where the goodput model cannot be fitted: Amdahl's law, a power of the GPUs, or the measured
 table itself.
 
-Source: specification of the study cloud, B1 (fallback models).
+See docs/reference/cloud_model.md.
 """
 
 from __future__ import annotations

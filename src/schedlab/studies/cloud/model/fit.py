@@ -1,6 +1,6 @@
 """Fitting the step-time model to measurements, and how far the fit can be trusted.
 
-Source: Pollux, OSDI 2021 (form, penalties); specification of the study cloud, B1 and B3.
+Source: Pollux, OSDI 2021 (form, penalties); docs/reference/cloud_model.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ a CPU.
 
 T = (T_gpu^d + T_data^d)^(1/d), T_data = M w / c^.95 (goodput). With GPUs, T_gpu is known from their fit and w alone is
 free; without, the computing of the CPU that more cores do not speed up takes the place of the GPU step, a + b M, and
-all three are free. Source: specification of the study cloud, B1 and B3 ("vary c at (1,1) for w_c").
+all three are free. See docs/reference/cloud_model.md.
 """
 
 from __future__ import annotations

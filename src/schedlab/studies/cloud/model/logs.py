@@ -1,7 +1,7 @@
 """Logs of training jobs: a row an epoch, or a row for each measured placement. What is wrong in them is told before
 anything is fitted.
 
-Source: specification of the study cloud, A5 (training logs) and B1 (measured step times).
+See docs/reference/cloud_model.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How long a training step takes: GPUs, their synchronisation, and the input pipeline that feeds them.
 
 Sources: Qiao et al., "Pollux", OSDI 2021 (GPU step, statistical efficiency); in the manner of Mohan et al., "Synergy",
-OSDI 2022, and Mohan et al., "CoorDL", VLDB 2021 (cores and memory). Specification of the study cloud, B1. All functions
+OSDI 2022, and Mohan et al., "CoorDL", VLDB 2021 (cores and memory). docs/reference/cloud_model.md. All functions
 take arrays or numbers.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from schedlab.config.schema import Settings, setting
 
-OVERLAP = 4.0  # d of the specification: how nearly the longer of step and input pipeline hides the other
+OVERLAP = 4.0  # how far the longer of step and input pipeline hides the other (docs/reference/cloud_model.md)
 CORE_EXPONENT = 0.95  # of throughput over cores: what cores share (memory bandwidth, locks) keeps it below 1
 Number = Any  # a number or an array of them
 

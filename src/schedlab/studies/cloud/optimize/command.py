@@ -137,9 +137,10 @@ def write_all(outcome: Optimization, folder: Path, logs: Path, analyser: Offline
 
 
 def keep_logs(outcome: Optimization, folder: Path, now: datetime.datetime) -> None:
-    """Keep the completed logs of baseline and run as `<script>_<baseline|optimized>_<unix time>.csv`, s (specification,
-    A5). Only what was measured here and cannot be repeated is named by the clock. Nothing is overwritten: where logs of
-    this second are there, the next free one counts.
+    """Keep the completed logs of baseline and run as `<script>_<baseline|optimized>_<unix time>.csv`, s.
+
+    Only these measurements, which cannot be repeated, are named by the clock. Nothing is overwritten: if logs of this
+    second exist, the next free second is used.
     """
     import pandas as pd
 

@@ -1,9 +1,8 @@
 """The flow of `schedlab cloud optimize`: measure, fit, freeze the service levels, learn on the model, run what was
 learned, report.
 
-Source: specification of the study cloud, A11, mended as A14 asks: actions change what follows, the learned policy is
-what is run, thresholds stay as they were set, and the mean baseline, extrapolated to the whole training, is what the
-run is compared with.
+See docs/guide/cloud_live.md. Unlike in the published program, actions have consequences, the learned policy is run,
+service levels stay as they were set, and the run is compared with the mean baseline, extrapolated to a whole training.
 """
 
 from __future__ import annotations
@@ -374,7 +373,7 @@ def short_warnings(base: Mapping[str, Any], start_up: float) -> list[str]:
 
 
 def run_warnings(base: dict[str, Any], new: dict[str, Any], preference: str) -> list[str]:
-    """Return what is worse in a run than in its baseline by more than the monitor lets pass (specification, A11)."""
+    """Return what is worse in a run than in its baseline by more than the monitor's tolerance."""
     time, cost, throughput = (percent_change(new[name], base[name]) or 0.0 for name in ("time", "cost", "throughput"))
     found = []
     if cost > 5 and time > 5:

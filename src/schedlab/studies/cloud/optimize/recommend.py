@@ -1,7 +1,7 @@
 """What the report of an optimised training recommends: what was there, what was run, a step of the published rules, the
 best to stay on.
 
-Source: specification of the study cloud, A8 and A11; that what was there and what was run are candidates, too, is ours.
+See docs/guide/cloud_live.md; that what was there and what was run are candidates, too, is ours.
 """
 
 from __future__ import annotations

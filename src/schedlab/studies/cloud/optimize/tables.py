@@ -1,4 +1,4 @@
-"""The tables of an optimised training (specification, A10): those of `episode_tables`, the Pareto front, and a row a
+"""Tables of an optimised training (docs/guide/cloud_live.md): those of `episode_tables`, the Pareto front, and a row a
 run.
 
 Episode 0 is the course that the learned policy takes by the model, episode 1 the run.

@@ -1,4 +1,4 @@
-"""The published tables that have a row a step (specification, A10), with `episode`, `step` and `epoch` in front.
+"""Published tables with a row per step (docs/reference/cloud_model.md), with `episode`, `step` and `epoch` in front.
 
 `reward` is what the policy is rewarded by; its components are those of the vector reward, before weights (time stands
 under `reward_performance`, waste under `reward_efficiency`). Epochs repeat over episodes, so that tables are joined by

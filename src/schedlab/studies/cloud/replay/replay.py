@@ -1,7 +1,7 @@
 """A training job on every allocation it can reach: what an interval of training takes, costs and uses there.
 
 All numbers that an episode needs are laid out before it begins, so that a step looks up one row. The objective of an
-episode is additive over its intervals, which is what the oracle rests on (specification of the study cloud, B2 and B5).
+episode is additive over its intervals, which is what the oracle rests on (docs/reference/cloud_model.md).
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def make_replay(scenario: CloudScenario, model: StepModel) -> Replay:
 def _efficiency(scenario: CloudScenario, total: np.ndarray) -> np.ndarray:
     """Progress of a sample in each interval, (E, n), on allocations with these total batches, (n,), as a share of that
     in the base batch. It is 1 where the total batch stays (`fixed_global`): all allocations then need the same samples
-    (specification, B1).
+    (docs/reference/cloud_model.md).
     """
     job = scenario.job
     if job.batching == "fixed_global":

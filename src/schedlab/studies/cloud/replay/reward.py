@@ -1,6 +1,6 @@
 """Rewards: the published scalar, and weights that follow the severity of what is violated.
 
-Source: specification of the study cloud, A7 (reference) and B2 (adaptive weights).
+See docs/reference/cloud_model.md.
 """
 
 from __future__ import annotations

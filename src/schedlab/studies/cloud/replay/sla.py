@@ -1,6 +1,6 @@
 """Service levels: six limits on a training job, whether each is met, and how badly it is missed.
 
-Source: specification of the study cloud, A1 and A2.
+See docs/reference/cloud_model.md.
 """
 
 from __future__ import annotations

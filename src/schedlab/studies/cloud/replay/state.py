@@ -1,6 +1,6 @@
 """The state of a training job as a learner sees it: resources, utilisation, progress, money and service levels.
 
-Source: specification of the study cloud, A2 and A6.
+See docs/reference/cloud_model.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ on.
 
 Both start where the scenario starts and pay for every change. Where decisions come at equal distances of time, progress
 depends on all decisions before: it is a second state of the plan, rounded up to a grid, so that the objective is a
-lower bound, by at most one cell a decision (CELLS). Source: specification of the study cloud, B4 and B5.
+lower bound, by at most one cell a decision (CELLS). See docs/reference/cloud_model.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The front is that of all plans from the start on, up to a share EPSILON of its r
 non-dominated union of constant allocations, of the best plans for many weights of time and cost, and of what lies
 between these (a multi-objective dynamic programme, whose partial plans are ended as each of the best plans would, and
 dropped where bounds tell that the points known by then cover whatever they lead to).
-Sources: Ehrgott and Gandibleux 2007 (bound sets); specification of the study cloud, B4 and B5. Measures: moocore.
+Sources: Ehrgott and Gandibleux 2007 (bound sets); docs/reference/cloud_model.md. Measures: moocore.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Rules: fixed ways to allocate, on the same environment as learned policies, and the oracles.
 
-A rule of ours looks at the environment itself (`choose`), not at its vector. Source: specification of the study cloud,
-B4.
+A rule of ours looks at the environment itself (`choose`), not at its vector. See docs/reference/cloud_model.md.
 """
 
 from __future__ import annotations

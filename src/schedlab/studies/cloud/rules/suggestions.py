@@ -1,6 +1,6 @@
 """Options: four allocations that rules of thumb suggest after a record, one for each preference.
 
-Source: specification of the study cloud, A8 and A11 (8). An option without GPUs is estimated by its cores, where the
+See docs/reference/cloud_model.md. An option without GPUs is estimated by its cores, where the
 published program divides by zero.
 """
 

@@ -1,4 +1,4 @@
-"""Watching the log of a running training, and adding decisions to it (specification of cloud, A4)."""
+"""Watching the log of a running training, and adding decisions to it (docs/reference/cloud_api.md)."""
 
 from __future__ import annotations
 

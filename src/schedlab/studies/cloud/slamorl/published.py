@@ -1,7 +1,7 @@
 """One step of the published environment: an action on the allocation, judged by the records of a log that it cannot
 change.
 
-Source: specification of the study cloud, A7, A14 (3). The environment in which actions have consequences is `env`.
+See docs/reference/cloud_api.md. The environment in which actions have consequences is `env`.
 """
 
 from __future__ import annotations

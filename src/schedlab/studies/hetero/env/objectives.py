@@ -1,6 +1,6 @@
 """What a state of the cluster is worth, per second; all are rewards: more is better.
 
-Source: specification of the study hetero, section 5.4. Two were broken in the original and are chosen here:
+See docs/reference/hetero_model.md. Two were broken in the original and are chosen here:
 
 avg_utilization   number of busy cores; its integral is the core-seconds in use
 edp               minus power times jobs in the system: time-weighted, the energy spent while each job is there

@@ -1,6 +1,6 @@
 """What an agent sees: the state of the cluster, the spread of the waiting jobs, and how the queue grew.
 
-Order of the numbers (specification of the study hetero, section 5.2): for each node its free memory; for each of its
+Order of the numbers (docs/reference/hetero_model.md): for each node its free memory; for each of its
 processors its free bandwidth and, only in `normal`, for each core speed, power and the rest of its job; then for time,
 cores, memory and bandwidth of the waiting jobs minimum, quartiles and maximum as shares of the job limits; last the
 variation of the queue. `minimal` has no cluster.

@@ -3,7 +3,7 @@
 The names and methods are HDeepRM's, so that agents written for it run unchanged: a class is made for each episode with
 (gamma, hidden, action_size, observation_size), asked to observe, decide and alter at each decision, rewarded after it,
 and, while it learns, asked for its loss at the end; its parameters go on from episode to episode.
-Source: specification of the study hetero, section 6.
+See docs/reference/hetero_launch.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pictures of what a launch left in its directory, as HDeepRM and Evalys draw them (specification, section 7)."""
+"""Pictures of a launch's outputs, as HDeepRM and Evalys draw them (docs/reference/hetero_launch.md)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A CLASSIC agent always takes the first action; a LEARNING one is a class in a file. Every draw derives from the options'
 seed and the number of the episode, so equal launches give equal bytes, and learning resumes exactly.
-Source: specification of the study hetero, sections 1, 6 and 7.
+See docs/reference/hetero_launch.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `inputs.json` holds a hash of what they were made from and one of each file. Files that still fit are used again; others
 are replaced, those of another hand kept as NAME.old.
-Source: specification of the study hetero, sections 2, 4 and 7.
+See docs/reference/hetero_launch.md.
 """
 
 from __future__ import annotations

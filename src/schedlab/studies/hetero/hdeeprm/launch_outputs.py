@@ -1,7 +1,7 @@
 """The files that a launch writes into the working directory: logs, which grow by episodes, and Batsim's tables.
 
 An episode's lines are added by one write, so that a reader sees none or all of them; tables and models take their names
-when they are whole. Source: specification of the study hetero, section 7.
+when they are whole. See docs/reference/hetero_launch.md.
 """
 
 from __future__ import annotations

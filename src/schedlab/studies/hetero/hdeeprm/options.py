@@ -2,7 +2,7 @@
 
 Version 0.2 named a CLASSIC agent's pair in `agent.policy_pair`: a selection of that pair alone, without void. Two of
 its core policies had other names, and the options files of 0.1 had no `agent.type`.
-Source: specification of the study hetero, section 1.
+See docs/reference/hetero_launch.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The networks of HDeepRM's agents (specification of the study hetero, section 6), and episodes sampled from them."""
+"""The networks of HDeepRM's agents (docs/reference/hetero_model.md), and episodes sampled from them."""
 
 from __future__ import annotations
 

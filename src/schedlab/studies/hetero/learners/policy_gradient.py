@@ -1,6 +1,6 @@
 """HDeepRM's learning agents on whole episodes: REINFORCE (Williams 1992) and advantage actor-critic.
 
-Source: specification of the study hetero, section 6. Published: one episode a gradient step, returns standardised
+See docs/reference/hetero_model.md. Published: one episode a gradient step, returns standardised
 within the episode, torch not seeded, an actor-critic that could not run. Here returns are standardised over the
 episodes of a step, a baseline from which episodes of one decision learn too; every draw derives from the seed.
 """

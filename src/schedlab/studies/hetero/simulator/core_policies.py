@@ -2,7 +2,7 @@
 
 All cores of a processor have the same key, ties go to the lowest number and cores of a processor are numbered in a row.
 So the rule is carried out on processors or nodes instead of cores.
-Source: specification of the study hetero, section 5.1.
+See docs/reference/hetero_model.md.
 """
 
 from __future__ import annotations

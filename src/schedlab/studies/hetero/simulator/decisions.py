@@ -1,7 +1,7 @@
 """HDeepRM's decision system in plain objects: it takes Batsim's messages, acts where that is due, gives orders.
 
 `Episode` steps it on the embedded simulator, `DecisionScheduler` on PyBatsim.
-Source: specification of the study hetero, sections 3 and 5; each deviation of the original is in LegacySettings.
+See docs/reference/hetero_model.md; each deviation of the original is in LegacySettings.
 """
 
 from __future__ import annotations

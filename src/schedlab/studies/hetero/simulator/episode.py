@@ -56,7 +56,7 @@ def make_jobs(workload: BatsimWorkload, limits: Mapping[str, float] | None = Non
     return Jobs(parse_workload(batsim_text(workload), "w0", "workload"), limits or job_limits(workload))
 
 
-# HDeepRM's learning case (section 8 of the specification of the study hetero): two like jobs whose memory bandwidths do
+# HDeepRM's learning case (docs/reference/hetero_model.md): two like jobs whose memory bandwidths do
 # not go together on one processor. By hand, both on the faster processor end at 6.3636 s, both on the frugal one at
 # 7 s, one on each at 5.25 s.
 def learning_workload(reference_speed: float) -> BatsimWorkload:

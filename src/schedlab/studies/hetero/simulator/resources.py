@@ -1,6 +1,6 @@
 """The resources of a heterogeneous cluster (memory, bandwidth, pstates, progress of jobs), and the queue for them.
 
-Rule (specification of the study hetero, section 3). Each core of a job takes the job's memory from its node, a hard
+Rule (docs/reference/hetero_model.md). Each core of a job takes the job's memory from its node, a hard
 limit, and the job's bandwidth from its processor, which may be over-subscribed: then all busy cores of that processor
 run in pstate 1. A free core is in pstate 2 where another core of its processor is busy, else in pstate 3. A job is as
 fast as its slowest core. Memory and bandwidth are whole numbers (kB, kB/s), so that sums are exact in any order.

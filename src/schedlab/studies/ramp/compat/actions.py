@@ -1,7 +1,7 @@
 """What a program of one's own hands to the cluster: five actions by name, checked and made into plans.
 
 Ops are called by their id, shards and servers by their labels, channels by their names, deps by their two shards.
-Source: specification of the ramp study, section 7.
+See docs/reference/ramp_model.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A recorded run of the published system, simulated again: the same document under the recorded names.
 
-Source: specification of the ramp study; contract of `schedlab ramp replay`.
+See docs/reference/ramp_model.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Observations in the forms that settings name: spaces for Gymnasium, and arrays of what waits in a simulation now.
 
-Source: specification of the ramp study, section 12.
+See docs/reference/ramp_model.md.
 """
 
 from __future__ import annotations

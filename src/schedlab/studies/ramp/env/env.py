@@ -1,6 +1,6 @@
 """The Gymnasium environment of the ramp study: one step decides how far a waiting job is split, or rejects it.
 
-Source: specification of the ramp study, section 12.
+See docs/reference/ramp_model.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a partitioning policy sees of a waiting job and of the cluster, and which actions are valid.
 
-Source: specification of the ramp study, section 12. All features float32; scaled by the pool of jobs they lie in [0,
+See docs/reference/ramp_model.md. All features float32; scaled by the pool of jobs they lie in [0,
 1], as published. On an absolute scale they are logarithms of s and bytes, which mean the same in all pools.
 """
 

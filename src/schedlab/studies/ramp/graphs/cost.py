@@ -5,7 +5,7 @@
       input_info { preceding_node: 0 }  output_info { size: 4096 }  control_input: 0
     }
 
-Source: tensorflow/core/framework/cost_graph.proto; specification of the ramp study, section 2.2.
+Source: tensorflow/core/framework/cost_graph.proto; docs/reference/ramp_graphs.md.
 """
 
 from __future__ import annotations

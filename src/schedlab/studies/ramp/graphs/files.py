@@ -6,7 +6,7 @@ PipeDream's text has a line for each op and each edge, fields separated by ` -- 
         node1 -- node2
 
 An activation may be a list, `[6.0; 2.0]`, and counts as its sum. We write and read a third field, `size=0.0`, of an
-edge that carries something else than its source's activation. Source: specification, section 2; msr-fiddle/pipedream.
+edge that carries something else than its source's activation. See docs/reference/ramp_graphs.md; msr-fiddle/pipedream.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Each graph has a form and three scales of its own, for compute, activations and parameters, drawn evenly in their
 logarithm; its layers lie around these. So two jobs of one sequential time can differ much in how long they take when
-split. Source: specification of the ramp study, section 18.
+split. See docs/reference/ramp_graphs.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Graphs of training jobs: the forward pass as a file gives it, and the training step made from it by mirroring.
 
-Source: specification of the ramp study, sections 2 and 3 (PAC-ML, arXiv 2301.13799; PipeDream's text files).
+Sources: PAC-ML, arXiv 2301.13799; PipeDream's text files; docs/reference/ramp_graphs.md.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class TrainingGraph:
 
 
 def training_graph(forward: ForwardGraph, seconds_per_unit: float = 1.0, join_sinks: bool = True) -> TrainingGraph:
-    """Mirror a forward pass into a training step; costs become cost x `seconds_per_unit` (specification, section 3).
+    """Mirror a forward pass into a training step; multiply costs by `seconds_per_unit` (docs/reference/ramp_graphs.md).
 
     Edges: all forward edges, for each u -> v the edge mate(v) -> mate(u), and a join from the highest forward id to its
       mate.

@@ -1,6 +1,6 @@
 """Numbers of job graphs that no cluster decides: sums and extremes for the table of graphs, observations and figures.
 
-Source: specification of the ramp study, sections 3, 4 and 15 (table T1).
+See docs/reference/ramp_graphs.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """First parameters that decide as an expert does (behaviour cloning); it may know durations that others do not.
 
-Source: specification of the ramp study, section 18: a reward for accepted jobs alone needs such a start.
+A reward for accepted jobs alone needs such a start (docs/notebook/ramp.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The graph policy's network in torch: message passing over ops and deps, beside the vector of job and cluster.
 
-Source: specification of the ramp study, section 13 (PAC-ML, arXiv 2301.13799); messages go through torch-geometric.
+Source: PAC-ML, arXiv 2301.13799; messages go through torch-geometric.
 
 A round gives every op v, from ops u with a dep (u, v) of features e,
     message(u, v) = reduce([node(h_u), edge(e)])        own(v) = reduce([node(h_v), 0])

@@ -1,6 +1,6 @@
 """How long each dep of a placed job takes: single messages, and collectives where shards exchange with each other.
 
-Source: specification of the ramp study, section 9.
+See docs/reference/ramp_model.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A topology knows nothing of jobs. Where it may place a job is said by rules of placement (placement/blocks.py); both are
 exchangeable.
-Source: specification of the ramp study, sections 5 and 9 (RAMP, arXiv 2211.15226).
+Source: RAMP, arXiv 2211.15226; docs/reference/ramp_model.md.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class Ramp:
         return (len(places), *(len({place[axis] for place in places}) for axis in range(3)))
 
     def collective_time(self, spread: Spread, message: float) -> float:
-        """Return the seconds of a reduce-scatter and an all-gather over a spread's servers (specification, section 9).
+        """Return the seconds of a reduce-scatter and an all-gather over a spread's servers.
 
         Infinity where there are more members than wavelengths, as in a rack of more servers than twice the groups.
         """

@@ -1,6 +1,6 @@
 """Which sets of servers a job split k ways may take, in the order in which they are tried.
 
-Source: specification of the ramp study, sections 8 and 12. A server is a worker here: where servers have several, a
+See docs/reference/ramp_model.md. A server is a worker here: where servers have several, a
 rack has so many times more places. Sets are Python integers, bit s for worker s.
 """
 

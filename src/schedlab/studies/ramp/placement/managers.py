@@ -1,6 +1,6 @@
 """From a job and a number of shards to a plan: partitioner and placer together.
 
-Source: specification of the ramp study, section 8.
+See docs/reference/ramp_model.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Splitting a job's ops into shards: degrees from a quantum, shards with their deps, sizes of what they send.
 
-Source: specification of the ramp study, section 6. A partition knows no servers.
+See docs/reference/ramp_model.md. A partition knows no servers.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def sequential_sum(values: np.ndarray) -> float:
 
 
 def partition(graph: TrainingGraph, degrees: np.ndarray, sizes_from_memory: bool = False) -> Partition:
-    """Split a training step into shards (specification, section 6). Raises UserError for degrees that cannot be.
+    """Split a training step into shards (docs/reference/ramp_model.md). Raises UserError for degrees that cannot be.
 
     sizes_from_memory  as published: deps carry memory instead of activations, the child's where it was split first
     """

@@ -1,6 +1,6 @@
 """Which servers a partitioned job takes: first fit over legal blocks, or at random; the links that it may use.
 
-Source: specification of the ramp study, section 8. Sets of servers are Python integers, bit s for server s.
+See docs/reference/ramp_model.md. Sets of servers are Python integers, bit s for server s.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """In which order shards run on a worker and deps go over a channel: shortest remaining processing time.
 
-Source: specification of the ramp study, section 8.
+See docs/reference/ramp_model.md.
 """
 
 from __future__ import annotations
@@ -38,6 +38,6 @@ def srpt_dep_classes(time: np.ndarray) -> np.ndarray:
     The published order of equals followed the hashes of a set, another in every process. Of 634 random jobs, each under
     6 random orders of equals, this rule has the job completion time and overheads (1e-12) of 3,800 of 3,804; the first
     dep of the graph before others has those of 3,782; ticks that end with the shortest flow of all, whatever its rank
-    (specification, section 10), of 3,710. Of the recorded runs all three have every time; ticks alone differ by one.
+    (docs/reference/ramp_model.md), of 3,710. Of the recorded runs all three have every time; ticks alone differ by one.
     """
     return np.unique(-time, return_inverse=True)[1].reshape(-1).astype(np.int64)

@@ -1,7 +1,7 @@
 """The cluster: jobs arrive one by one, are mounted or blocked, and run for exactly their look-ahead duration.
 
 Jobs share no worker and no channel, so that a mounted job's end is known at once and time goes from event to event.
-Source: specification of the ramp study, section 11.
+See docs/reference/ramp_model.md.
 """
 
 from __future__ import annotations

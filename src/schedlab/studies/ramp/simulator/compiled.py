@@ -1,6 +1,6 @@
 """Tables and episodes of the compiled cluster, made from the exact one: learning plays the same, much faster.
 
-Source: specification of the ramp study, section 18.
+See docs/reference/ramp_model.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Where memory and contention never decide, a job takes the union of the first fits of its distinct degrees, and its
 servers are free again
 when its duration is over: all of a cluster's state is the time at which each server becomes free. `cluster.py` states
-the same rules in plain Python and is the oracle of the tests. Source: specification of the ramp study, section 18.
+the same rules in plain Python and is the oracle of the tests. See docs/reference/ramp_model.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Distributions of what is drawn for each job: the share of its time that it accepts (beta), and arrival gaps.
 
-All of them are discrete: values with probabilities. Source: specification of the ramp study, section 4.
+All of them are discrete: values with probabilities. See docs/reference/ramp_graphs.md.
 """
 
 from __future__ import annotations

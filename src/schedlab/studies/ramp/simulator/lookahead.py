@@ -1,6 +1,6 @@
 """How long one training step of a placed job takes: an event loop over shards and deps, compiled.
 
-Source: specification of the ramp study, section 10. tests/oracles/ramp_lookahead.py states
+See docs/reference/ramp_model.md. tests/oracles/ramp_lookahead.py states
 the same rules in plain Python.
 """
 

@@ -1,6 +1,6 @@
 """What is counted of a cluster step and of an episode, by the names under which the published system logs it.
 
-Source: specification of the ramp study, section 11. Bytes, seconds, bytes/s.
+See docs/reference/ramp_model.md. Bytes, seconds, bytes/s.
 """
 
 from __future__ import annotations

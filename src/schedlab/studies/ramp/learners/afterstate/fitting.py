@@ -1,6 +1,6 @@
 """Networks fitted to what rollouts say of the value of a cluster.
 
-Source: specification of the ramp study, section 18.
+See docs/notebook/ramp.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 V is linear in what the cluster will look like at the arrivals to come, or a small tanh network of that and of when each
 server is free.
-Source: specification of the ramp study, section 18.
+See docs/notebook/ramp.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Learning what the cluster is worth after a decision: rollouts, regression, evolution; validation chooses.
 
-Source: specification of the ramp study, section 18.
+See docs/notebook/ramp.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The study's measures of compiled episodes, as evaluations have them: blocking, throughput, time and speed-up.
 
-Source: specification of the ramp study, section 11.
+See docs/notebook/ramp.md.
 """
 
 from __future__ import annotations

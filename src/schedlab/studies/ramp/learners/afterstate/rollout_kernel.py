@@ -1,6 +1,6 @@
 """What each action of a decision returns when it is played on, compiled, with the same drawn jobs for all of them.
 
-Source: specification of the ramp study, section 18.
+See docs/notebook/ramp.md.
 """
 
 from __future__ import annotations

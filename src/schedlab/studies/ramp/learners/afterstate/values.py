@@ -1,6 +1,6 @@
 """What the value of a cluster looks at, what rollouts say of it, and linear weights fitted to that.
 
-Source: specification of the ramp study, section 18.
+See docs/notebook/ramp.md.
 """
 
 from __future__ import annotations

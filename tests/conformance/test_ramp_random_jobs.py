@@ -1,5 +1,5 @@
-"""Whole replays of random jobs against the specification stated again (oracles/ramp_one_job.py), which shares no
-code with the simulator.
+"""Whole replays of random jobs against a second statement of the published rules (oracles/ramp_one_job.py), which
+shares no code with the simulator.
 """
 
 import json
@@ -64,7 +64,7 @@ def random_inputs(seed):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_a_random_job_runs_as_the_specification_says(tmp_path, seed):
+def test_a_random_job_runs_by_the_published_rules(tmp_path, seed):
     """Where run times of deps are equal but for the last bit of their sums, seeds beyond these may differ by some
     1e-8.
     """
