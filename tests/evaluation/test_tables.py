@@ -127,6 +127,16 @@ def test_wrong_rows_are_refused(change: dict, error: str) -> None:
         tables.build(tables.SCORES, [{**SCORE, **change}])
 
 
+def test_points_of_a_curve_may_differ_in_a_fact_alone() -> None:
+    kind = tables.CURVES.with_facts({"action": "text"})
+    point = {column.name: "" if column.type == "text" else 0 for column in kind.columns}
+    found = tables.build(kind, [point | {"action": action} for action in ("up", None, "down")])
+    assert found["action"].tolist()[:2] == ["down", "up"] and found["action"].isna().tolist() == [False, False, True]
+    for same in ("up", None):
+        with pytest.raises(ValueError, match="more than one row"):
+            tables.build(kind, [point | {"action": same}] * 2)
+
+
 def test_missing_columns_and_double_rows_are_refused() -> None:
     with pytest.raises(ValueError, match="lacks weight"):
         tables.build(tables.SCORES, [{key: value for key, value in SCORE.items() if key != "weight"}])

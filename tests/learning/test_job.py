@@ -72,6 +72,18 @@ def run(
     return paths.checkpoint.read_bytes(), curve.points(), job.budget, walk.made
 
 
+def test_a_point_is_of_what_it_says_beside_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "curve.jsonl"
+    with CurveRecorder(file) as curve:
+        curve("chance", 0.5, step=1, of={"action": "up"})
+        curve("chance", 0.5, step=1, of={"action": "down"})
+        with pytest.raises(ValueError, match="that place already"):
+            curve("chance", 0.25, step=1, of={"action": "up"})
+    with CurveRecorder(file) as curve:
+        curve("chance", 0.125, step=1, of={"action": "up"})
+    assert [(row["of"]["action"], row["value"]) for row in curve.points()] == [("up", 0.125), ("down", 0.5)]
+
+
 @pytest.mark.parametrize("save_every", [1, 2, 3, 100])
 @pytest.mark.parametrize("at", range(9))
 def test_a_job_killed_at_any_update_ends_with_the_same_bytes_curve_and_budget(

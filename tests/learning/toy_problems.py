@@ -149,6 +149,7 @@ def learn(
     paths, points = LearnPaths(start, folder / "policy.zip", folder / "progress"), {}
 
     def curve(metric: str, value: float, **place: Any) -> None:
+        place["of"] = tuple(place.get("of", {}).items())
         points[metric, tuple(sorted(place.items()))] = value
 
     try:

@@ -64,6 +64,14 @@ def test_a_curve_is_thinned_evenly_with_both_ends() -> None:
     assert found[0] == list(range(0, 101, 10)) and found[1] == [0, 1, 2]
 
 
+def test_curves_of_two_preferences_are_thinned_apart() -> None:
+    rows = [("p", 0, "m", step, 0.0, preference) for step in range(5) for preference in ("cost", "time", None)]
+    found = thinned(
+        pd.DataFrame(rows, columns=["policy", "policy_seed", "metric", "step", "value", "preference"]), most=2
+    )
+    assert found.groupby("preference", dropna=False)["step"].agg(list).tolist() == [[0, 4]] * 3
+
+
 def edit_part() -> str:
     PART.write_text(PART.read_text() + "# mine\n")
     return str(PART)

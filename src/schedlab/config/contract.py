@@ -134,6 +134,8 @@ class Budget:
 class CurvePlace(TypedDict, total=False):
     """Where on a learning curve a point lies, and the budget used by then (`Budget`); a place takes one point of each
     metric and split.
+
+    of  what else the value is of, by column of the table: a preference, an action
     """
 
     step: Required[int]
@@ -142,6 +144,7 @@ class CurvePlace(TypedDict, total=False):
     phase: int
     scenario: str
     split: Split
+    of: Mapping[str, str]
     decisions: int
     episodes: int
     trainings: int

@@ -2,8 +2,9 @@
 them as CSV beside what made them.
 
 What is written of each table, so that a study's record stays below 2 MB: of the summary, the headline and the
-comparisons on test units everything; of the curves those of RETURN and of the measures in the summary, at most
-CURVE_POINTS points of each, its first, its last and as many evenly between.
+comparisons on test units everything; of the curves those of RETURN and of the measures in the summary, learned on the
+scenarios that the headline is of (where there is one), at most CURVE_POINTS points of each, its first, its last and as
+many evenly between.
 """
 
 from __future__ import annotations
@@ -211,8 +212,9 @@ def _shown(name: str, folder: Path) -> pd.DataFrame:
     if name == "comparisons":
         return table[table["split"] == "test"]
     if name == "curves":
-        measures = {RETURN, *_table(folder, "summary")["metric"]}
-        return thinned(table[table["metric"].isin(measures)])
+        measures, asked = {RETURN, *_table(folder, "summary")["metric"]}, set(_table(folder, "headline")["scenario"])
+        shown = table["metric"].isin(measures) & (table["train_scenario"].isin(asked) | (not asked))
+        return thinned(table[shown])
     return table
 
 
@@ -220,8 +222,8 @@ def thinned(curves: pd.DataFrame, most: int = CURVE_POINTS) -> pd.DataFrame:
     """Return at most `most` points of each curve: the first, the last, and as many evenly between."""
     import numpy as np
 
-    key = [name for name in tables.CURVES.key if name not in ("step", "episode", "update")]
-    groups = curves.groupby(key, sort=False)
+    along = {"step", "episode", "update", "value", "decisions", "episodes", "trainings"}
+    groups = curves.groupby([name for name in curves if name not in along], sort=False, dropna=False)
     place, size = groups.cumcount().to_numpy(), groups["value"].transform("size").to_numpy()
     steps = np.maximum(size - 1, most - 1)  # a point stands where the number of points passed rises by one
     return curves[(place == 0) | (place * (most - 1) // steps > (place - 1) * (most - 1) // steps)]

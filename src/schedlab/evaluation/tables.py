@@ -36,11 +36,14 @@ class Column:
 
 @dataclass(frozen=True)
 class TableKind:
-    """A kind of table: its columns in order, and the columns that tell its rows apart and sort them."""
+    """A kind of table: its columns in order, and the columns that tell its rows apart and sort them (`by_facts`: and so
+    do its facts).
+    """
 
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
+    by_facts: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -51,7 +54,8 @@ class TableKind:
         if taken := sorted(set(types) & set(self.names)):
             raise ValueError(f"the table '{self.name}' has columns {', '.join(taken)}: facts need other names")
         facts = (Column(name, kind, fact=True) for name, kind in types.items())
-        return replace(self, columns=(*self.columns, *facts))
+        key = (*self.key, *types) if self.by_facts else self.key
+        return replace(self, columns=(*self.columns, *facts), key=key)
 
 
 def _columns(text: str) -> tuple[Column, ...]:
@@ -79,6 +83,7 @@ CURVES = TableKind(
         "metric value:number decisions:integer episodes:integer trainings:integer"
     ),
     ("policy", "policy_seed", "phase", "train_scenario", "split", "metric", "step", "episode", "update"),
+    by_facts=True,
 )
 SUMMARY = TableKind(
     "summary",

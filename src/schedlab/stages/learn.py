@@ -8,7 +8,7 @@ import json
 import logging
 import math
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Unpack
@@ -78,15 +78,19 @@ def learn(
         )
     if not paths.checkpoint.exists():
         raise RuntimeError(f"the learner of '{spec.name}' wrote no checkpoint {paths.checkpoint}")
-    tables.write(
-        tables.CURVES,
-        curve,
-        tables.build(tables.CURVES, ({"policy": spec.name, "policy_seed": seed, **row} for row in points)),
-    )
+    _write_curve(curve, {"policy": spec.name, "policy_seed": seed}, points)
     write_bytes(config_copy, Path(part).read_bytes())
     also = _device(spec.params.get("device", "cpu")) | ({"budget": asdict(budget)} if budget else {})
     write_provenance(provenance, part, [seed], files, policy=spec.name, **also)
     shutil.rmtree(paths.progress)
+
+
+def _write_curve(file: Path, who: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> None:
+    """Write the table of a learning curve, with a column for each thing that points say they are of."""
+    facts = dict.fromkeys(sorted({name for row in points for name in row["of"]}))
+    kind = tables.CURVES.with_facts(dict.fromkeys(facts, "text"))
+    rows = ({**who, **row, **facts, **row["of"]} for row in points)
+    tables.write(kind, file, tables.build(kind, ({name: row[name] for name in kind.names} for row in rows)))
 
 
 def _device(asked: Scalar) -> dict[str, Any]:
@@ -114,7 +118,7 @@ class CurveRecorder:
     recorded after its last saved state; a point at the same place replaces the earlier one.
     """
 
-    PLACE = ("phase", "train_scenario", "split", "metric", "step", "episode", "update")
+    PLACE = ("phase", "train_scenario", "split", "metric", "step", "episode", "update", "of")
 
     def __init__(self, file: Path) -> None:
         self.file, self.here = file, set[tuple]()
@@ -139,6 +143,7 @@ class CurveRecorder:
             "step": int(place["step"]),
             "train_scenario": place.get("scenario", ""),
             "split": place.get("split", "train"),
+            "of": dict(sorted(place.get("of", {}).items())),
         }
         row |= {"metric": metric, "value": float(value)}
         key = self._place(row)
@@ -159,7 +164,7 @@ class CurveRecorder:
         return list(self.known.values())
 
     def _place(self, row: Mapping[str, Any]) -> tuple:
-        return tuple(row[key] for key in self.PLACE)
+        return tuple(row[key] if key != "of" else tuple(row[key].items()) for key in self.PLACE)
 
 
 def _line(row: Mapping[str, Any]) -> bytes:

@@ -64,9 +64,10 @@ def summarise(
     hashes = {"config_hash": summary.config_hash, "code_hash": values.get(MADE_BY, {}).get("code", "")}
     rows = ({**row, **hashes} for row in summary.answers(asked))
     tables.write(tables.HEADLINE, out / "headline.parquet", tables.build(tables.HEADLINE, rows))
-    with tables.writing(facts.extend(tables.CURVES), out / "curves.parquet") as add:
+    of_points = tables.CURVES.with_facts(tables.facts_of_files(tables.CURVES, curves))
+    with tables.writing(facts.extend(of_points), out / "curves.parquet") as add:
         for files in tables.grouped(curves, "policy").values():
-            add(facts.joined(tables.read_joined(tables.CURVES, files), "train_scenario"))
+            add(facts.joined(tables.read_joined(of_points, files), "train_scenario"))
     (out / "details").mkdir(
         parents=True, exist_ok=True
     )  # also where a study has none: the workflow waits for the folder

@@ -68,12 +68,13 @@ def scored(
 def learned(
     agents: Mapping[str, Sequence[Mapping[str, Sequence[float]]]], every: int = 8, scenario: str = "case"
 ) -> StudyTables:
-    """Tables of curves: agent -> for each seed, metric -> its values every few episodes."""
+    """Tables of curves: agent -> for each seed, metric (probabilities: and action) -> its values every few episodes."""
     rows = [
         {
             "policy": agent, "policy_seed": seed, "phase": 0, "train_scenario": scenario,
             "step": every * number, "episode": every * number, "update": number, "split": "train",
-            "metric": metric, "value": value, "decisions": 0, "episodes": 0, "trainings": 0,
+            "metric": metric.split()[0], "value": value, "decisions": 0, "episodes": 0, "trainings": 0,
+            "action": metric.partition(" ")[2] or None,
         }
         for agent, seeds in agents.items()
         for seed, curves in enumerate(seeds)
@@ -82,7 +83,7 @@ def learned(
     ]  # fmt: skip
     scores = scored({agent: [{"w": 1.0}] for agent in agents}, tuple(agents), scenario).scores
     facts = Facts({}, {agent: {"recipe": agent.removesuffix("-case")} for agent in agents}, {})
-    curves = facts.joined(tables.build(tables.CURVES, rows), "train_scenario")
+    curves = facts.joined(tables.build(tables.CURVES.with_facts({"action": "text"}), rows), "train_scenario")
     return study_tables(scenario, curves=curves, scores=scores)
 
 

@@ -280,8 +280,8 @@ class Watch(BaseCallback):
                     self.begins[scenario] = observation, mask_of(env)
                 chances = policy.probabilities(*self.begins[scenario])
                 named = zip(env.get_wrapper_attr("action_names"), chances, strict=True)
-                values = {f"probability {name}": float(chance) for name, chance in named}
-                self.job.record(values, scenario=scenario, **self._place())
+                for name, chance in named:
+                    self.job.point("probability", chance, scenario=scenario, **self._place(), of={"action": name})
 
     def _validate(self) -> None:
         policy = self._policy(getattr(self.settings, "acting", "greedy"))

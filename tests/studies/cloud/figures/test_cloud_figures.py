@@ -53,7 +53,9 @@ def point(policy: str, preference: str, episodes: int) -> dict:
         "step": episodes,
         "episode": episodes,
         "update": episodes // 64,
-        "metric": f"greedy objective {preference}",
+        "metric": "objective",
+        "preference": preference,
+        "acting": "greedy",
         "value": objective,
     }
 
@@ -184,6 +186,9 @@ def test_beginnings_are_counted_against_the_cold_start(tables):
     cold, start = (curves[curves["policy"] == policy] for policy in ("reinforce-example", "static_start"))
     randoms = {name: values["random"] for name, values in problem().oracle.items()}
     assert (speed(cold, cold, randoms), speed(start, cold, randoms)) == ([128.0] * 4, [64.0] * 4)
+    sampled = start.assign(acting="sample", value=start["value"] + 100.0)
+    assert speed(sampled, cold, randoms) == [None] * 4, "where nothing else was recorded"
+    assert speed(pd.concat([start, sampled]), cold, randoms) == [64.0] * 4
 
 
 def test_the_headline_is_the_change_against_the_static_allocation(tables):

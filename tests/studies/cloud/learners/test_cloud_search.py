@@ -44,7 +44,8 @@ def test_the_curve_holds_the_best_so_far_and_the_policy_reaches_it(tmp_path):
     here = problem()
     policy, _, points = searched(tmp_path, here, 24, side_by_side=8)
     for unit in here.units("test"):
-        values = [value for (metric, value), _ in points if metric.endswith(f" {preference_of(unit)}")]
+        of = {"preference": preference_of(unit), "acting": "greedy"}
+        values = [value for (metric, value), place in points if metric == "objective" and place["of"] == of]
         assert len(values) == 3 and values == sorted(values, reverse=True)
         assert here.rollout(policy, unit).scores["objective"] == pytest.approx(values[-1], abs=1e-9)
 

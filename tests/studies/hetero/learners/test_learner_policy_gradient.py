@@ -82,17 +82,17 @@ def test_curves_hold_what_was_done_and_how_probable_it_is(tmp_path):
     assert all(point["decisions"] >= point["episodes"] for point in points)
     by_update = {}
     for point in points:
-        by_update.setdefault(point["update"], {})[point["metric"]] = point["value"]
+        by_update.setdefault(point["update"], {})[point["metric"], point["of"].get("action")] = point["value"]
     assert by_update.keys() == {1, 2}
     names = small().env(Unit("a", "workload", "train", "a", 0), 0).action_names
     for values in by_update.values():
         assert values.keys() == {
-            "return",
-            "loss",
-            *(f"{what} {name}" for what in ("probability", "share") for name in names),
+            ("return", None),
+            ("loss", None),
+            *((what, name) for what in ("probability", "share") for name in names),
         }
         for what in ("probability", "share"):
-            assert sum(values[f"{what} {name}"] for name in names) == pytest.approx(1)
+            assert sum(values[what, name] for name in names) == pytest.approx(1)
 
 
 def test_network_has_the_published_layers():
@@ -247,7 +247,8 @@ def test_compiled_episodes_teach_the_same(tmp_path):
 def test_a_parent_is_where_learning_starts(learned, tmp_path):
     (parent, _), critic = learned
     child, points = learn(thesis(), tmp_path / "child", 8, start=parent, learning_rate=1e-9, critic=critic)
-    assert next(point["value"] for point in points if point["metric"] == "probability shortest-high_gflops") < 0.05
+    at = ("probability", {"action": "shortest-high_gflops"})
+    assert next(point["value"] for point in points if (point["metric"], point["of"]) == at) < 0.05
     assert child.exists()
 
 

@@ -18,6 +18,7 @@ from schedlab.figures.panels.bars import grouped_bars
 from schedlab.figures.panels.cells import text_table
 from schedlab.figures.panels.curves import learning_curve
 from schedlab.figures.panels.facets import Grid, facets
+from schedlab.figures.selection import select
 from schedlab.figures.theme import INK, Style
 from schedlab.studies.cloud.figures import data
 from schedlab.studies.cloud.figures.settings import VariantsSettings
@@ -31,7 +32,6 @@ COLUMNS = {  # measure -> heading and decimals
     "severity": ("severity", 3),
 }
 WEIGHED = {"regret": "regret", "time": "training time (s)", "cost": "cost ($)", "severity": "severity of violations"}
-CURVE = "greedy objective "  # of the learner `reinforce`, with the preference behind it
 
 
 def draw_ablations(tables: StudyTables, spec: FigureSpec) -> Drawing:
@@ -100,7 +100,7 @@ def draw_beginnings(tables: StudyTables, spec: FigureSpec) -> Drawing:
     def panel(axes: Axes, preference: str) -> None:
         for number, (label, rows) in enumerate(curves.items()):
             style = Style(theme.colour(number), "o", theme.DASHES[number % len(theme.DASHES)])
-            learning_curve(axes, rows[rows["metric"] == CURVE + preference], style, x="episode", label=label)
+            learning_curve(axes, _reached_with(rows, preference), style, x="episode", label=label)
         axes.axhline(objectives[preference]["random"], color=INK, linewidth=0.7, linestyle=":", label="random actions")
         axes.axhline(objectives[preference]["dynamic"], color=INK, linewidth=0.7, label="optimal plan")
         axes.set_xscale("log")
@@ -152,8 +152,17 @@ def _variants(tables: StudyTables, spec: FigureSpec, settings: VariantsSettings)
     return {label: scenario for label, scenario in found.items() if scenario}
 
 
+def _reached_with(rows: pd.DataFrame, preference: str) -> pd.DataFrame:
+    """The points of the curves that say what the most probable actions reach with a preference; of a policy that
+    recorded none, what its episodes reach.
+    """
+    found = select(rows, metric="objective", preference=preference)
+    greedy = found[found["acting"] == "greedy"]
+    return greedy if len(greedy) else found
+
+
 def _points(rows: pd.DataFrame, seed: int, preference: str) -> list[tuple[float, float]]:
-    rows = rows[(rows["policy_seed"] == seed) & (rows["metric"] == CURVE + preference)].sort_values("episode")
+    rows = _reached_with(rows[rows["policy_seed"] == seed], preference).sort_values("episode")
     return list(zip(rows["episode"].astype(float), rows["value"].astype(float), strict=True))
 
 

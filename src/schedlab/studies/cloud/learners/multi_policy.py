@@ -135,16 +135,15 @@ class _Learning(PreferenceLearning):
                 agent.maybe_reset(violated, rng)
             losses.append(agent.learn(rng, step, 1.0 - number / self.rounds))
         if number % settings.record_every == 0:
-            found = {
+            values = {
                 "objective": objective,
-                "critic loss": float(np.mean(losses)),
-                "critic resets": agent.resets,
+                "critic_loss": float(np.mean(losses)),
+                "critic_resets": agent.resets,
                 "violated": violated,
-                "reset now": agent.resets > resets,
+                "reset_now": agent.resets > resets,
             }
-            values = {f"{name} {preference}": value for name, value in found.items()}
-            episode = (number + 1) * settings.episodes_per_round
-            self.job.record(values, step=episode, episode=episode, update=number + 1, scenario=scenario)
+            episode, of = (number + 1) * settings.episodes_per_round, {"preference": preference, "acting": "sample"}
+            self.job.record(values, step=episode, episode=episode, update=number + 1, scenario=scenario, of=of)
 
     def _collect(
         self, scenario: str, preference: str, agent: ActorCritic, rng: np.random.Generator

@@ -256,9 +256,16 @@ class _Learning(PreferenceLearning):
             greedy = self._greedy(scenario, preference).objective()
             self.needed.note(self.problems[scenario], preference, greedy, episode)
         if update % settings.record_every == 0:
-            values = {f"{'distance' if far else 'objective'} {preference}": float(-own.returns[0].mean())}
-            values[f"greedy objective {preference}"] = self._greedy(scenario, preference).objective()
-            self.job.record(values, step=episode, episode=episode, update=update + 1, phase=phase, scenario=scenario)
+            place: Any = {
+                "step": episode,
+                "episode": episode,
+                "update": update + 1,
+                "phase": phase,
+                "scenario": scenario,
+            }
+            sampled, greedy = ({"preference": preference, "acting": acting} for acting in ("sample", "greedy"))
+            self.job.point("distance" if far else "objective", -own.returns[0].mean(), **place, of=sampled)
+            self.job.point("objective", self._greedy(scenario, preference).objective(), **place, of=greedy)
 
     def _sampled(
         self, scenario: str, preference: str, seed: int, targets: np.ndarray, branches: Branches | None = None

@@ -122,7 +122,8 @@ def _search(
         job.budget.decisions += len(chosen) * problem.replay.intervals
         episodes, best = len(tried.targets), min(tried.objectives)
         needed.note(problem, preference, best, episodes)
-        job.point(f"greedy objective {preference}", best, step=episodes, episode=episodes, scenario=scenario)
+        of = {"preference": preference, "acting": "greedy"}
+        job.point("objective", best, step=episodes, episode=episodes, scenario=scenario, of=of)
     return tried
 
 

@@ -18,6 +18,7 @@ from schedlab.figures.panels.axes import short_ticks
 from schedlab.figures.panels.curves import mean_and_range
 from schedlab.figures.panels.facets import Grid, facets
 from schedlab.figures.panels.learning import ENDS, Curve, curves
+from schedlab.figures.selection import select
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR
 from schedlab.studies.hetero.figures import data
 from schedlab.studies.hetero.figures.settings import LearningSettings, PreferencesSettings
@@ -29,7 +30,6 @@ PALE = "#c8c8c8"
 FEW = 12  # points of a line below which each has a dot
 SMOOTH = 20  # a running mean takes this part of all points
 LOSSES = ("loss", "policy_loss")  # what a learner calls what it descends
-CHANCE = "probability "  # begin of the curves that hold an action's probability
 GROUPS = {"pair": "pair", "job": "job policy", "core": "core policy"}
 LINES = "[Lines are means, bands the range of {seeds} seeds.]"
 
@@ -96,8 +96,8 @@ def preferred(points: pd.DataFrame, by: str) -> tuple[np.ndarray, dict[str, np.n
 
     points  rows of the curves of one policy. by: pair, job or core
     """
-    rows = points[points["metric"].str.startswith(CHANCE)]
-    actions = rows["metric"].str.removeprefix(CHANCE)
+    rows = select(points, metric="probability")
+    actions = rows["action"]
     parts = actions.str.split(PAIR_SEPARATOR, n=1, expand=True)
     groups = actions if by == "pair" else parts[0 if by == "job" else 1].fillna(actions)
     grouped = rows.assign(group=groups).groupby(["group", "policy_seed", "episode"])

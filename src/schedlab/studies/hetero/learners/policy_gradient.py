@@ -230,9 +230,10 @@ class _Learning:
             logs = masked_log_probabilities(self.network(observations)[0], masks)
         shares = (torch.bincount(actions, minlength=len(names)).double() / len(actions)).tolist()
         chances = logs.double().exp().mean(0).tolist()
-        values |= {f"probability {name}": chance for name, chance in zip(names, chances, strict=True)}
-        values |= {f"share {name}": share for name, share in zip(names, shares, strict=True)}
-        self.job.record(values, step=done, episode=done, update=update, scenario=scenario)
+        place: Any = {"step": done, "episode": done, "update": update, "scenario": scenario}
+        self.job.record(values, **place)
+        for name, chance, share in zip(names, chances, shares, strict=True):
+            self.job.record({"probability": chance, "share": share}, **place, of={"action": name})
 
 
 def _joined(records: Sequence[EpisodeRecord]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
