@@ -9,8 +9,8 @@ from pathlib import Path
 from table_parts import REPOSITORY, page
 
 from schedlab.config.readers import read_yaml
-from schedlab.evaluation.recorded import read_rows, read_study_record, recorded_answers, recorded_headline
-from schedlab.figures.verdicts import ratio
+from schedlab.evaluation.recorded import read_study_record, recorded_answers, recorded_headline
+from schedlab.figures.verdicts import budgets, ratio
 
 STUDIES = ("adaptation", "hetero", "batch", "ramp", "cloud")
 NOT_RECORDED = "not recorded yet; `make figures` prints the verdict of scale `small`"
@@ -22,51 +22,35 @@ def headlines(results: Path) -> str:
     for study in STUDIES:
         found = [[f"`{study}`", *cells] for cells in _answers(study, results)]
         asked = _questions(study) or [""]
-        rows += found or [[f"`{study}`", question, "", "", NOT_RECORDED, "", "", ""] for question in asked[:1]]
-    header = ["study", "question", "policy", "best rival", "ratio [95 % interval]", "verdict", "seeds", "recorded"]
+        rows += found or [[f"`{study}`", question, "", "", NOT_RECORDED, *[""] * 5] for question in asked[:1]]
+    header = ["study", "question", "policy", "best rival", "ratio [95 % interval]", "verdict"]
+    header += ["budget", "of the rival", "seeds", "recorded"]
     return page(header, rows)
 
 
 def _answers(study: str, results: Path) -> Iterator[list[str]]:
     for row in recorded_answers(results, study):
         record = read_study_record(results / study)
-        cells = [f"`{row['recipe']}`", f"`{row['rival']}`", ratio(row), row["verdict"], row["learning_seeds"]]
-        yield [row["question"], *cells, f"`{record.run}`, {record.date}"]
+        cells = [f"`{row['recipe']}`", f"`{row['rival']}`", ratio(row), row["verdict"], *budgets(row)]
+        yield [row["question"], *cells, row["learning_seeds"], f"`{record.run}`, {record.date}"]
 
 
 def study_headline(results: Path, study: str) -> str:
     """A table for each question of a study: the best rival of each group over all scenarios, then in each of them, and
     what both have used.
     """
-    used = _used(results, study)
     by_question: dict[str, list[list[str]]] = {}
     for row in sorted(recorded_headline(results, study), key=lambda row: "+" not in row["scenario"]):
         bounds = ["" if row[key] is None else f"{row[key]:.2f}" for key in ("ratio_to_hindsight", "ratio_to_bound")]
         names = [row["scenario"].replace("+", " + "), f"`{row['recipe']}`", row["group"], f"`{row['rival']}`"]
-        pair = [used.get((row["scenario"], row[side], row["budget_unit"]), "") for side in ("policy", "rival")]
-        found = [ratio(row), row["verdict"], f"{row['share_won']:.0%}", *bounds, " / ".join(filter(None, pair))]
+        found = [ratio(row), row["verdict"], f"{row['share_won']:.0%}", *bounds, *budgets(row)]
         by_question.setdefault(row["question"], []).append([*names, *found])
     header = ["scenario", "policy", "group", "best rival", "ratio [95 % interval]", "verdict", "units won"]
-    header += ["ratio to the best in hindsight", "ratio to the bound"]
-    units = {row["question"]: row["budget_unit"] for row in recorded_headline(results, study)}
+    header += ["ratio to the best in hindsight", "ratio to the bound", "budget", "of the rival"]
     asked = [
-        f"**{question[0].upper()}{question[1:]}**\n\n{page([*header, f'{units[question]} used / by the rival'], rows)}"
-        for question, rows in by_question.items()
+        f"**{question[0].upper()}{question[1:]}**\n\n{page(header, rows)}" for question, rows in by_question.items()
     ]
     return "\n\n".join(asked) or NOT_RECORDED[0].upper() + NOT_RECORDED[1:] + "."
-
-
-def _used(results: Path, study: str) -> dict[tuple[str, str, str], str]:
-    """Decisions, episodes and trainings by scenario and policy; empty where a study has no record."""
-    if not (results / study / "summary.csv").is_file():
-        return {}
-    units = ("decisions", "episodes", "trainings")
-    return {
-        (row["scenario"], row["policy"], unit): f"{float(row[unit]):,.0f}"
-        for row in read_rows(results, f"{study}/summary")
-        for unit in units
-        if row[unit]
-    }
 
 
 def _questions(study: str) -> list[str]:

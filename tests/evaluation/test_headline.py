@@ -93,6 +93,8 @@ def test_a_search_is_a_rival_whatever_it_used() -> None:
     dear = entry("dear", "search", 1.3, 1.3, budget=100.0, seeds=5)
     found = answered(near=[ours(), *RULES, cheap, dear, entry("probing", "search", 1.6, 1.6)])
     assert found["near", "search"].found.rival == "cheap" == found["near", "all"].found.rival
+    assert (found["near", "all"].budget, found["near", "all"].rival_budget) == (100.0, 99.0)
+    assert found["near", "rules"].rival_budget is None
 
 
 @pytest.mark.parametrize(

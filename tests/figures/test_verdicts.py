@@ -26,6 +26,7 @@ ROW = {
     "ratio_to_hindsight": 0.9,
     "ratio_to_bound": None,
     "budget": 12345.0,
+    "rival_budget": None,
     "budget_unit": "decisions",
     "verdict": "better",
     "config_hash": "a",

@@ -39,13 +39,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class Answer:
-    """A policy against one group: the comparison, the split that the rival was chosen on, the ratio to the bound."""
+    """A policy against one group: the comparison, the split that the rival was chosen on, the ratio to the bound, and
+    what the policy and the rival used.
+    """
 
     policy: str
     found: Ratio
     chosen_on: str
     to_bound: float | None
     budget: float | None
+    rival_budget: float | None
 
 
 def answers(
@@ -99,6 +102,7 @@ def row(scenario: str, group: str, answer: Answer, question: HeadlineSettings) -
         "ratio_to_hindsight": found.to_hindsight,
         "ratio_to_bound": answer.to_bound,
         "budget": answer.budget,
+        "rival_budget": answer.rival_budget,
         "budget_unit": question.budget,
         "verdict": found.verdict,
     }
@@ -122,7 +126,8 @@ class _Scenario:
         found = against_chosen(policy, sides, self.better, self.settings, rng)
         if found.not_chosen_from:
             log.info("%s: no scores on %s units: %s", self.name, split, ", ".join(found.not_chosen_from))
-        return Answer(self.policy.policy, found, split, self._to_bound(), self.policy.budget)
+        used = next(rival.budget for rival in rivals if rival.policy == found.rival)
+        return Answer(self.policy.policy, found, split, self._to_bound(), self.policy.budget, used)
 
     def _to_bound(self) -> float | None:
         """The ratio to the best oracle or bound on the units that both have; None where it is not positive."""
@@ -163,11 +168,17 @@ def _rivals(question: HeadlineSettings, scenario: str, entries: Sequence[Entry])
 def _mean(parts: Sequence[Answer]) -> Answer:
     """Return the answers of several scenarios as one: the geometric mean of ratios, the mean of budgets."""
     bounds = [part.to_bound for part in parts if part.to_bound is not None]
-    budgets = [part.budget for part in parts if part.budget is not None]
     return Answer(
         " + ".join(dict.fromkeys(part.policy for part in parts)),
         pooled([part.found for part in parts]),
         " + ".join(dict.fromkeys(part.chosen_on for part in parts)),
         float(np.exp(np.mean(np.log(bounds)))) if len(bounds) == len(parts) else None,
-        float(np.mean(budgets)) if len(budgets) == len(parts) else None,
+        _mean_budget([part.budget for part in parts]),
+        _mean_budget([part.rival_budget for part in parts]),
     )
+
+
+def _mean_budget(used: Sequence[float | None]) -> float | None:
+    """The mean; None where some policy has no budget."""
+    known = [each for each in used if each is not None]
+    return float(np.mean(known)) if len(known) == len(used) else None

@@ -7,9 +7,10 @@ the older tables docs/results/*.csv, whose scripts wrote no record.
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from schedlab.config.errors import UserError, did_you_mean
@@ -130,7 +131,22 @@ def recorded_headline(results: Path, study: str) -> list[dict[str, Any]]:
     if not (results / study / "headline.csv").is_file():
         return []
     rows = read_rows(results, f"{study}/headline")
-    return [row | {name: float(row[name]) if row[name] else None for name in NUMBERS} for row in map(dict, rows)]
+    used = _used_by_rivals(results, study, rows)
+    numbers = ({name: float(row[name]) if row[name] else None for name in NUMBERS} for row in rows)
+    return [{**row, **found, "rival_budget": rival} for row, found, rival in zip(rows, numbers, used, strict=True)]
+
+
+def _used_by_rivals(results: Path, study: str, rows: Sequence[Mapping[str, str]]) -> list[float | None]:
+    """What the rival of each row used, the mean over its scenarios: as the summary says, since older records do not."""
+    summary = read_rows(results, f"{study}/summary") if (results / study / "summary.csv").is_file() else ()
+    of_policy = {(row["scenario"], row["policy"]): row for row in summary}
+    found: list[float | None] = []
+    for row in rows:
+        asked = [other for other in rows if (other["question"], other["group"]) == (row["question"], row["group"])]
+        parts = [other for other in asked if other["scenario"] in row["scenario"].split("+")]
+        used = [of_policy.get((part["scenario"], part["rival"]), {}).get(part["budget_unit"]) for part in parts]
+        found.append(fmean(map(float, filter(None, used))) if used and all(used) else None)
+    return found
 
 
 def recorded_answers(results: Path, study: str) -> list[dict[str, Any]]:

@@ -110,7 +110,8 @@ HEADLINE = TableKind(
     _columns(
         "question scenario metric policy recipe group rival rival_chosen_on ratio:number? ci_low:number?"
         " ci_high:number? learning_seeds:integer units:integer blocks:integer share_won:number"
-        " ratio_to_hindsight:number? ratio_to_bound:number? budget:number? budget_unit verdict config_hash code_hash"
+        " ratio_to_hindsight:number? ratio_to_bound:number? budget:number? rival_budget:number?"
+        " budget_unit verdict config_hash code_hash"
     ),
     ("question", "scenario", "group"),
 )

@@ -20,6 +20,7 @@ COLUMNS = {  # heading -> alignment
     "to the best in hindsight": "--:",
     "to the bound": "--:",
     "budget": "--:",
+    "of the rival": "--:",
     "seeds": "--:",
     "verdict": "---",
 }
@@ -52,9 +53,10 @@ def lines(file: Path | str) -> Iterator[str]:
     study = Path(file).parent.name
     for row in main_answers(read_answers(file)):
         group = f" ({row['rival_group']})" if row["rival_group"] else ""
+        ours, theirs = budgets(row)
         yield (
             f"{study}: {row['recipe']} on {row['scenario']}: {row['metric']} {ratio(row)} of {row['rival']}{group}: "
-            f"{row['verdict']}"
+            f"{row['verdict']} (budget: {ours}, rival's: {theirs})"
         )
 
 
@@ -78,11 +80,16 @@ def ratio(row: Mapping[str, Any]) -> str:
     return f"{row['ratio']:.{digits}f} [{row['ci_low']:.{digits}f}, {row['ci_high']:.{digits}f}]"
 
 
+def budgets(row: Mapping[str, Any]) -> list[str]:
+    """Return what the policy and what the rival used, '9,600 episodes'; '–' for one that is not learned."""
+    used = (row["budget"], row["rival_budget"])
+    return ["–" if each is None else f"{each:,.0f} {row['budget_unit']}" for each in used]
+
+
 def _cells(study: str, row: Mapping[str, Any]) -> list[str]:
     rival = f"`{row['rival']}`" + (f" ({row['rival_group']})" if row["rival_group"] else "")
     chosen = "" if row["rival_chosen_on"] == "validation" else f", chosen on {row['rival_chosen_on']} units"
     numbers = ["–" if row[name] is None else f"{row[name]:.2f}" for name in ("ratio_to_hindsight", "ratio_to_bound")]
-    budget = "–" if row["budget"] is None else f"{row['budget']:,.0f} {row['budget_unit']}"
     return [
         f"`{study}`",
         row["question"],
@@ -92,7 +99,7 @@ def _cells(study: str, row: Mapping[str, Any]) -> list[str]:
         ratio(row),
         f"{row['share_won']:.0%}",
         *numbers,
-        budget,
+        *budgets(row),
         str(row["learning_seeds"]),
         row["verdict"],
     ]

@@ -194,6 +194,7 @@ def _measurement(text: str | None) -> float:
 
 FILTERS: dict[str, Callable[..., str]] = {
     "ratio": verdicts.ratio,
+    "budgets": verdicts.budgets,
     "number": _number,
     "claimed": _claimed,
     "ours": _ours,
