@@ -117,6 +117,29 @@ def test_the_oracle_has_no_regret_on_any_unit_and_never_is_no_adaptation() -> No
             ]
 
 
+@pytest.mark.parametrize(("column", "score"), [("test_loss", "test_log_loss"), ("test_accuracy", "test_accuracy")])
+def test_the_oracle_of_a_column_bounds_every_sequence_in_it(column: str, score: str) -> None:
+    problem = example_problem()
+    oracle, worse = RULES["exhaustive"]({"metric": column}, problem, 0), False
+    sign = 1 if score == "test_log_loss" else -1
+    for unit in problem.units("test"):
+        bound = sign * problem.rollout(oracle, unit).scores[score]
+        of_reward = sign * problem.rollout(RULES["exhaustive"]({}, problem, 0), unit).scores[score]
+        others = [sign * problem.rollout(SequencePolicy(each), unit).scores[score] for each in problem.tree.sequences]
+        assert bound == min(others) <= of_reward
+        worse |= of_reward > bound
+    assert worse, "else both are one oracle"
+
+
+def test_the_oracle_of_a_column_that_the_table_lacks_is_refused() -> None:
+    problem = example_problem()
+    lacking = replace(problem.view, metrics={})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(problem, "view", lacking)
+        with pytest.raises(UserError, match="test_loss"):
+            RULES["exhaustive"]({"metric": "test_loss"}, problem, 0)
+
+
 def test_a_policy_that_reads_observations_steps_the_environment() -> None:
     class Stock:
         def __init__(self) -> None:

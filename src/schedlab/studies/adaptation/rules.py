@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -27,6 +27,14 @@ class SequenceSettings(Settings):
     sequence: str = setting(doc="one digit for each decision, as in '011'", min_length=1)
 
 
+class OracleSettings(Settings):
+    """The oracle that takes the best sequence of each unit."""
+
+    metric: Literal["reward", "validation_loss", "validation_accuracy", "test_loss", "test_accuracy"] = setting(
+        "reward", doc="what the sequence is best in: the scenario's reward, or a column of the table that is scored"
+    )
+
+
 class SequencePolicy(ActByDeciding):
     """Takes the actions of one sequence in order, whatever the time and the architecture."""
 
@@ -46,16 +54,20 @@ class SequencePolicy(ActByDeciding):
 
 
 class OraclePolicy(SequencePolicy):
-    """Takes the best sequence of the unit that it is tested on, which no policy can know: the ceiling."""
+    """Takes the best sequence of the unit that it is tested on, which no policy can know: the ceiling in its metric."""
 
-    def __init__(self, problem: AdaptationProblem) -> None:
+    def __init__(self, problem: AdaptationProblem, metric: str = "reward") -> None:
         super().__init__(problem.tree.nothing)
-        self._problem = problem
+        self._problem, values = problem, {"reward": problem.view.reward, **problem.view.metrics}
+        if metric not in values:
+            what = f"the table has no column '{metric}'"
+            raise UserError(what, where="rule exhaustive: metric", expected=", ".join(values))
+        self._values = -values[metric] if metric.endswith("loss") else values[metric]
 
     def reset(self, unit: Unit) -> None:
         """Read the unit's table."""
         super().reset(unit)
-        best = int(self._problem.view.reward[self._problem.row(unit)].argmax())
+        best = int(self._values[self._problem.row(unit)].argmax())
         self.sequence = self._problem.tree.sequences[best]
 
 
@@ -88,7 +100,7 @@ _MADE: dict[str, tuple[type[Settings], Callable[[Any, AdaptationProblem], ActByD
     "always": (AlwaysSettings, _always),
     "sequence": (SequenceSettings, _sequence),
     "random": (NoSettings, lambda _values, _problem: RandomPolicy()),
-    "exhaustive": (NoSettings, lambda _, problem: OraclePolicy(problem)),
+    "exhaustive": (OracleSettings, lambda values, problem: OraclePolicy(problem, values.metric)),
 }
 RULE_SETTINGS = {name: settings for name, (settings, _) in _MADE.items()}
 

@@ -259,4 +259,5 @@ TERMS = {
     "constant-011": "rule: this sequence, whatever the scenario; also `constant-100`",
     "random": "rule: every action equally probable, as the exact expectation over all sequences",
     "exhaustive": "oracle: reads the table that it is scored on and takes the best sequence; the ceiling",
+    "exhaustive-test": "oracle: takes the sequence that is best on the test images, which the headline is of",
 }

@@ -36,7 +36,8 @@ def test_shipped_figures_can_be_drawn_and_say_what_they_show(name: str) -> None:
 
 
 CONF_POLICIES = set(shipped_conf.names("policy/adaptation"))
-CONF_RULES = {"never", "random", "exhaustive", "always-0", "always-1", "always-2", "constant-011", "constant-100"}
+CONF_RULES = {"never", "random", "exhaustive", "exhaustive-test", "constant-011", "constant-100"}
+CONF_RULES |= {f"always-{action}" for action in range(3)}
 
 
 @pytest.fixture(scope="module", params=STUDY.figures)
