@@ -85,9 +85,9 @@ COLUMNS = (
     "ratio_to_hindsight,ratio_to_bound,budget,verdict,budget_unit\n"
 )
 HEADLINE = """faster?,a,time,p-a,p,rules,r,0.5,0.4,0.6,5,0.8,0.55,,,better,episodes
-faster?,a,time,p-a,p,all,s,0.9,0.8,0.95,5,0.7,0.92,1.5,9,better,episodes
-faster?,b,time,p-b,p,all,s,1.1,0.9,1.2,5,0.4,1.2,1.6,9,not distinguishable,episodes
-faster?,a+b,time,p,p,all,s,0.994,0.9,1.1,5,0.55,1.05,1.55,9,not distinguishable,episodes
+faster?,a,time,p-a,p,all,s,0.9,0.8,0.95,5,0.7,0.92,1.5,38400,better,episodes
+faster?,b,time,p-b,p,all,s,1.1,0.9,1.2,5,0.4,1.2,1.6,38400,not distinguishable,episodes
+faster?,a+b,time,p,p,all,s,0.994,0.9,1.1,5,0.55,1.05,1.55,38400,not distinguishable,episodes
 """
 RECORD = {
     "form": 1,
@@ -113,7 +113,7 @@ def recorded(tmp_path):
     """docs/results with a record of one study."""
     (tmp_path / "cloud").mkdir()
     (tmp_path / "cloud/headline.csv").write_text(COLUMNS + HEADLINE)
-    used = "scenario,policy,decisions,episodes,trainings\na,p-a,,38400,\na,s,,4800,\n"
+    used = "scenario,policy,decisions,episodes,trainings\na,p-a,,38400,\na,s,,4800,\nb,s,,5200,\n"
     (tmp_path / "cloud/summary.csv").write_text(used)
     tables_there = {name: file_hash(tmp_path / "cloud" / name) for name in ("headline.csv", "summary.csv")}
     write_json(tmp_path / "cloud/record.json", RECORD | {"tables": tables_there})
@@ -124,13 +124,14 @@ def test_the_headline_is_the_pooled_row_of_each_recorded_study(recorded):
     lines = page_tables.TABLES["headlines"](recorded).splitlines()[2:]
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
     assert [row[0] for row in cells] == ["`adaptation`", "`hetero`", "`batch`", "`ramp`", "`cloud`"]
-    answer = ["faster?", "`p`", "`s`", "0.99 [0.90, 1.10]", "not distinguishable", "5", "`full`, 2026-12-01"]
-    assert cells[-1][1:] == answer
+    answer = ["faster?", "`p`", "`s`", "0.99 [0.90, 1.10]", "not distinguishable", "38,400 episodes", "5,000 episodes"]
+    assert cells[-1][1:] == [*answer, "5", "`full`, 2026-12-01"]
     assert {tuple(row[2:4]) for row in cells[:-1]} == {("", "")}
     of_study = page_tables.TABLES["cloud_headline"](recorded)
     assert of_study.count("\n") == 7
-    used = [line.split("|")[-2].strip() for line in of_study.splitlines()[4:]]
-    assert used == ["", "38,400", "38,400 / 4,800", ""]  # all scenarios first; a rule uses none
+    used = [[cell.strip() for cell in line.split("|")[-3:-1]] for line in of_study.splitlines()[4:]]
+    pairs = [("38,400", "5,000"), (None, None), ("38,400", "4,800"), ("38,400", "5,200")]  # all scenarios first
+    assert used == [[f"{each} episodes" if each else "–" for each in pair] for pair in pairs]  # a rule uses none
 
 
 def test_a_page_says_with_what_a_table_was_recorded_and_only_the_generator_whether_that_is_today(recorded):

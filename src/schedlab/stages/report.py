@@ -192,7 +192,7 @@ def _measurement(text: str | None) -> float:
         return 0.0
 
 
-FILTERS: dict[str, Callable[..., str]] = {
+FILTERS: dict[str, Callable[..., str | list[str]]] = {
     "ratio": verdicts.ratio,
     "budgets": verdicts.budgets,
     "number": _number,

@@ -263,9 +263,10 @@ class _Learning(PreferenceLearning):
                 "phase": phase,
                 "scenario": scenario,
             }
-            sampled, greedy = ({"preference": preference, "acting": acting} for acting in ("sample", "greedy"))
-            self.job.point("distance" if far else "objective", -own.returns[0].mean(), **place, of=sampled)
-            self.job.point("objective", self._greedy(scenario, preference).objective(), **place, of=greedy)
+            values = {"sample": -own.returns[0].mean(), "greedy": self._greedy(scenario, preference).objective()}
+            for acting, value in values.items():
+                metric = "distance" if far and acting == "sample" else "objective"
+                self.job.point(metric, value, **place, of={"preference": preference, "acting": acting})
 
     def _sampled(
         self, scenario: str, preference: str, seed: int, targets: np.ndarray, branches: Branches | None = None
