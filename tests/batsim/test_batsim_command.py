@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 import tomllib
@@ -174,6 +175,25 @@ def test_a_scheduler_that_fails_ends_the_run_and_leaves_what_ran(
     assert expected in error and "Traceback" not in error and len(error.splitlines()) == 1
     assert jobs() == [(0, 0, 5, "0")]
     assert pd.read_csv("out_schedule.csv")["nb_jobs_finished"][0] == 1
+
+
+def test_a_job_that_cannot_run_leaves_what_ran_before(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    workload = json.loads(Path("w.json").read_text())
+    workload["jobs"][1]["res"] = 9
+    Path("w.json").write_text(json.dumps(workload))
+    assert batsim(*files, "--no-sched") == 2
+    assert "'w0!1' asks for 9 hosts" in capsys.readouterr().err
+    assert jobs() == [(0, 0, 5, "0")]
+
+
+def test_inputs_may_come_through_a_pipe_and_a_folder_is_none(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo("pipe")
+    writer = threading.Thread(target=lambda: Path("pipe").write_text(PLATFORM), daemon=True)
+    writer.start()
+    assert batsim("-p", "pipe", *files[2:], "--no-sched", "-q") == 0
+    assert batsim("-p", ".", *files[2:], "--no-sched") == 1
+    assert batsim(*files, "--events", ".", "--no-sched") == 2
+    assert capsys.readouterr().err.count("folder") == 2
 
 
 def test_nobody_at_the_socket(files: Files, capsys: pytest.CaptureFixture[str]) -> None:

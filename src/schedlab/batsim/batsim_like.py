@@ -19,6 +19,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.runtime.termination import Terminated
 
 Converse = Callable[[Backend], None]
+WHILE_RUNNING = (SchedulerFailed, ProtocolError, SimulationDeadlock, Terminated)  # also at date 0
 
 
 def simulate_like_batsim(inputs: Inputs, converse: Converse, log: Callable[[str], None] | None) -> None:
@@ -33,9 +34,10 @@ def simulate_like_batsim(inputs: Inputs, converse: Converse, log: Callable[[str]
         backend = simulation if log is None else logged(simulation, log)
         try:
             converse(backend)
-        except (SchedulerFailed, ProtocolError, SimulationDeadlock, Terminated):
+        except (UserError, Terminated) as failure:
             assert isinstance(simulation, Simulation)
-            simulation.write_outputs()
+            if simulation.agenda.now > 0 or isinstance(failure, WHILE_RUNNING):
+                simulation.write_outputs()
             raise
 
 

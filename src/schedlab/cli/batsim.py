@@ -202,7 +202,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _missing_files(arguments: argparse.Namespace) -> int:
-    """Name every input file that is not there; the sum of Batsim's exit statuses for them (1 platform, 2 others)."""
+    """Name every input file that is missing or a folder; the sum of Batsim's exit statuses (1 platform, 2 others)."""
     status = 0
     kinds = (
         ("Platform", 1, [arguments.platform]),
@@ -211,8 +211,9 @@ def _missing_files(arguments: argparse.Namespace) -> int:
     )
     for kind, number, names in kinds:
         for name in names:
-            if not Path(name).is_file():
-                print(f"error: {kind} file '{name}' cannot be read: there is no such file.", file=sys.stderr)
+            if Path(name).is_dir() or not Path(name).exists():
+                why = "it is a folder" if Path(name).is_dir() else "there is no such file"
+                print(f"error: {kind} file '{name}' cannot be read: {why}.", file=sys.stderr)
                 status |= number
     return status
 

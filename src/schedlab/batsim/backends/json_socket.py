@@ -167,9 +167,10 @@ def serve(backend: Backend, socket: JsonSocket, answer_limit: float | None) -> i
             socket.send(message, answer_limit)
             answer = socket.receive(answer_limit, look)
         except NoAnswer:
-            what = "no scheduler answered" if count == 0 else "the scheduler did not answer the message"
+            what = "the scheduler did not answer the message" if count else "no scheduler answered"
+            remedy = "" if count else "start the scheduler, and see that no other program uses this endpoint"
             raise SchedulerFailed(
-                f"{what} at {message['now']:g} s within {answer_limit:g} s, at {socket.endpoint}"
+                f"{what} at {message['now']:g} s within {answer_limit:g} s, at {socket.endpoint}", remedy=remedy
             ) from None
         backend.answer(answer)
         count += 1
