@@ -1,5 +1,6 @@
 """Graphs of the ramp study's tests (a chain, a diamond, random ones) and a cluster of one small job."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -52,14 +53,17 @@ def run_to_end(cluster, planner):
         cluster.step({job.index: planner(cluster, job) for job in cluster.queue[:1]} if cluster.queue else {})
 
 
-def cluster_of(times, forward=None, beta=1.0, legacy=None, memory=80e9, later=math.inf, **limits):
+def cluster_of(
+    times, forward=None, beta=1.0, legacy=None, memory=80e9, later=math.inf, contention=False, channels=1, **limits
+):
     """A cluster of 8 servers at which one job of 10 s (alone, whole) arrives at each of the times."""
     step = training_graph(forward or chain(2.0, 3.0))
     jobs = [Job(number, number, step, 1, beta) for number in range(len(times))]
     source = ListedJobs(jobs, times, later)
+    topology = dataclasses.replace(TOPOLOGY, channels=channels)
     return Cluster(
-        JobTimes(TOPOLOGY, legacy or LegacySettings()),
-        RampPlacement(TOPOLOGY),
+        JobTimes(topology, legacy or LegacySettings(), contention=contention),
+        RampPlacement(topology),
         np.full(8, memory),
         source,
         ClusterLimits(**limits),

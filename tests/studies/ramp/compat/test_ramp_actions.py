@@ -168,3 +168,54 @@ def test_a_server_holds_one_job():
     second = action_of(cluster, {1: plan})
     with pytest.raises(UserError, match="takes a server of another job"):
         second.decisions(cluster)
+
+
+LATENCY = 1.25e-6 + 2 * 100e-9  # s of a message of no size
+EIGHT, NINE = 8e9 / 8e11 + LATENCY, 9e9 / 8e11 + LATENCY  # s of a message over half of a server's 1.6e12 bytes/s
+
+
+@pytest.mark.parametrize(
+    ("first", "channels", "expected"),
+    [
+        ("8 GB", 1, EIGHT + NINE + 1.0),  # what the second op computes on waits for both messages
+        ("9 GB", 1, NINE + 1.0),  # the other message arrives while it computes
+        ("8 GB", 2, NINE + 1.0),
+        ("9 GB", 2, NINE + 1.0),
+    ],
+)
+def test_in_contention_the_order_of_messages_and_their_channels_decide(first, channels, expected):
+    """Two ops of no time on one server send 8 and 9 GB to two ops on another; the one that gets 9 GB takes 1 s."""
+    sizes = np.array([8e9, 9e9, 0.0, 0.0])
+    forward = graph([(1, 3), (2, 4)], [0.0, 0.0, 0.0, 1.0], np.zeros(4), activation=sizes, parameter=np.zeros(4))
+    cluster = cluster_of([0.0, 0.5], forward, contention=True, channels=channels)
+    plan = Manager().plan(cluster, cluster.queue[0], 1)
+    action = action_of(cluster, {0: plan})
+    places = dict.fromkeys(plan.split.shard_names, "0-0-0") | {"3": "1-0-0", "4": "1-0-0", "5": "1-0-0", "6": "1-0-0"}
+    deps = action.dep_placement.channels[0]
+    taken = {dep: route(places[dep[0]], places[dep[1]]) for dep in deps}
+    if channels == 2:
+        taken["2", "4"] = {"src_0-0-0_dst_1-0-0_channel_1"}
+    priority = {("1", "3"): 8, ("2", "4"): 9} if first == "9 GB" else {("1", "3"): 9, ("2", "4"): 8}
+    schedule = {server: {0: {name: 0 for name in places if places[name] == server}} for server in ("0-0-0", "1-0-0")}
+    changed = replace(
+        action,
+        op_placement=OpPlacement({0: places}),
+        op_schedule=OpSchedule(schedule),
+        dep_placement=DepPlacement({0: taken}),
+        dep_schedule=DepSchedule({None: {0: dict.fromkeys(deps, 0) | priority}}),
+    )
+    found = changed.decisions(cluster)[0]
+    assert cluster.times.timing(found.split, found.placement).lookahead.time == pytest.approx(expected, abs=1e-12)
+
+
+def test_without_contention_neither_order_nor_channel_changes_a_duration():
+    cluster, plan, action = planned()
+    order = {
+        name: {0: {dep: -rank for dep, rank in jobs[0].items()}}
+        for name, jobs in action.dep_schedule.priorities.items()
+    }
+    other = replace(action, dep_schedule=DepSchedule(order)).decisions(cluster)[0]
+    times = cluster.times
+    assert times.timing(other.split, other.placement) is times.timing(
+        plan.split, action.decisions(cluster)[0].placement
+    )

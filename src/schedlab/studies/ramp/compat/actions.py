@@ -6,16 +6,18 @@ See docs/reference/ramp_model.md.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from schedlab.config.errors import UserError
+from schedlab.studies.ramp.network.names import UNKNOWN
 from schedlab.studies.ramp.placement.blocks import Block, make_block
 from schedlab.studies.ramp.placement.partitioning import Partition, degrees_of
-from schedlab.studies.ramp.placement.placers import Placement, fits, placement_of, placement_order
+from schedlab.studies.ramp.placement.placers import fits, placement_of, placement_order
 from schedlab.studies.ramp.placement.ranks import srpt_dep_ranks, srpt_ranks
 from schedlab.studies.ramp.simulator.cluster import JobPlan
 from schedlab.studies.ramp.simulator.jobs import PARTS
@@ -79,11 +81,11 @@ class DepPlacement:
 
 @dataclass(frozen=True)
 class DepSchedule:
-    """name of a channel that the dep takes, or None -> job -> dep -> priority.
+    """name of a channel that the dep takes, or None -> job -> dep -> priority: the highest ready one goes first.
 
-    Under None stand deps that take no channel, and those whose channel does not matter to the schedule. A dep that has
-    no priority is told;
-    durations do not depend on the numbers: ready flows advance together or, in contention, shortest first.
+    Under None stand deps that take no channel, and those whose channel does not matter to the schedule. Every dep has a
+    priority. Durations depend on them where `management.contention` lets messages on a channel wait for each other;
+    else all ready messages advance together.
     """
 
     priorities: Mapping[str | None, Mapping[int, Mapping[Dep, int]]] = field(default_factory=dict)
@@ -140,99 +142,135 @@ class JointAction:
         return found
 
     def _plan(self, cluster: Cluster, job: Job) -> JobPlan:
-        where = f"action: job {job.index}"
-        split = cluster.times.split(job.graph, degrees_of(job.graph, self.op_partition.degrees[job.index]))
+        where, times = f"action: job {job.index}", cluster.times
+        split = times.split(job.graph, degrees_of(job.graph, self.op_partition.degrees[job.index]))
         blocks = _blocks(cluster, split, self.op_placement.servers[job.index], where)
-        placement = placement_of(blocks)
+        worker = np.concatenate([block.servers for block in blocks])[_by_shard(split)]
+        given = {"ranks": self._ranks(cluster, split, worker, job.index)}
+        codes = self._channels(cluster, split, worker // times.topology.workers, job.index)
+        dep_ranks = self._dep_ranks(cluster, split, codes, job.index)
+        if times.contention:
+            numbers = np.maximum(codes, 0) % times.topology.channels
+            given |= {"dep_ranks": tuple(dep_ranks), "dep_channels": tuple(numbers.tolist())}
+        placement = placement_of(blocks, **given)
         if not fits(split, placement, cluster.memory):
             raise UserError("exceeds the memory of a server", where=where, expected="shards that fit, of both passes")
-        ranks = self._ranks(cluster, split, placement, job.index)
-        return JobPlan(split, placement_of(blocks, ranks=ranks), self._channels(cluster, split, placement, job.index))
+        return JobPlan(split, placement, self._taken(cluster, split, codes, job.index))
 
-    def _ranks(self, cluster: Cluster, split: Partition, placement: Placement, job: int) -> tuple[int, ...]:
+    def _ranks(self, cluster: Cluster, split: Partition, worker: np.ndarray, job: int) -> tuple[int, ...]:
         """The shards' ranks by their priorities; among equals the smallest name goes first."""
-        labels, server = cluster.times.topology.worker_labels, cluster.times.workers(split, placement)
-        where, given = f"action: job {job}, op_schedule", {}
-        places = dict(zip(split.shard_names, (labels[worker] for worker in server), strict=True))
+        where, labels = f"action: job {job}, op_schedule", cluster.times.names.workers
+        priorities, known = np.zeros(split.num_shards, dtype=np.int64), np.zeros(split.num_shards, dtype=bool)
         for label, jobs in self.op_schedule.priorities.items():
             if label not in labels:
-                raise UserError(f"there is no server {label}", where=where, expected=f"a server such as {labels[0]}")
-            for name, priority in jobs.get(job, {}).items():
-                if name not in places:
-                    raise UserError(f"there is no shard {name}", where=where, expected="shards of the partition")
-                if places[name] != label:
-                    raise UserError(f"shard {name} is not on {label}", where=where, expected="the shards that it holds")
-                given[name] = priority
-        if missing := places.keys() - given:
-            raise UserError(f"shard {min(missing)} has no priority", where=where, expected="one for each shard")
-        priorities = [given[name] for name in split.shard_names]
-        by_name = np.argsort(np.array(split.shard_names), kind="stable")[::-1]
-        sorted_shards = by_name[np.argsort(np.array(priorities)[by_name], kind="stable")]
-        ranks = np.empty(len(priorities), dtype=np.int64)
-        ranks[sorted_shards] = np.arange(len(priorities))
+                expected = f"a server such as {next(iter(labels))}"
+                raise UserError(f"there is no server {label}", where=where, expected=expected)
+            shards = _numbers(jobs.get(job, {}), split.shard_numbers, "shard", where)
+            elsewhere = worker[shards] != labels[label]
+            if elsewhere.any():
+                name = split.shard_names[shards[np.argmax(elsewhere)]]
+                raise UserError(f"shard {name} is not on {label}", where=where, expected="the shards that it holds")
+            priorities[shards], known[shards] = list(jobs.get(job, {}).values()), True
+        if not known.all():
+            missing = min(split.shard_names[shard] for shard in np.flatnonzero(~known).tolist())
+            raise UserError(f"shard {missing} has no priority", where=where, expected="one for each shard")
+        by_name = split.shards_by_name
+        ranks = np.empty(split.num_shards, dtype=np.int64)
+        ranks[by_name[np.argsort(priorities[by_name], kind="stable")]] = np.arange(split.num_shards)
         return tuple(ranks.tolist())
 
-    def _channels(self, cluster: Cluster, split: Partition, placement: Placement, job: int) -> frozenset[Channel]:
-        """The channels that a job takes, checked against the servers of its deps and its dep schedule."""
-        topology, traffic = cluster.times.topology, cluster.times.traffic(split, placement)
-        given, where = self.dep_placement.channels[job], f"action: job {job}, dep_placement"
-        deps = list(_named_deps(split))
-        _require_known(given, deps, where)
-        used: set[Channel] = set()
-        for number, dep in enumerate(deps):
-            chosen, link = set(given[dep] or ()), int(traffic.link[number])
-            if not chosen and not traffic.remote[number]:
-                continue
-            joining = {_channel_name(topology, link, channel): (link, channel) for channel in range(topology.channels)}
-            inside = link % topology.num_servers == link // topology.num_servers
-            if not chosen or inside or chosen - joining.keys():
-                what = f"{dep[0]} -> {dep[1]} takes {', '.join(sorted(map(str, chosen))) or 'no channel'}"
-                expected = "None, for it stays on one server" if inside else f"one of {', '.join(sorted(joining))}"
-                raise UserError(what, where=where, expected=expected)
-            if traffic.remote[number]:  # a dep of no bytes sends nothing
-                used |= {joining[name] for name in chosen}
-        self._check_dep_schedule(deps, job)
-        return frozenset(used)
+    def _channels(self, cluster: Cluster, split: Partition, server: np.ndarray, job: int) -> np.ndarray:
+        """int64[deps]: link x channels + number of the first channel that each dep takes, -1 for none; checked against
+        the servers of its deps.
+        """
+        topology, given = cluster.times.topology, self.dep_placement.channels[job]
+        where, names = f"action: job {job}, dep_placement", cluster.times.names
+        deps = _numbers(given, split.dep_numbers, "dep", where)
+        _require_all(deps, split, where)
+        codes = np.full(split.num_deps, -1, dtype=np.int64)
+        codes[deps] = names.lowest(list(given.values()))
+        source, destination = server[split.dep_source], server[split.dep_destination]
+        link, inside = source * topology.num_servers + destination, source == destination
+        sent = ~inside & (split.dep_size > 0)
+        wrong = np.where(codes < 0, sent | (codes == UNKNOWN), inside | (codes // topology.channels != link))
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise _wrong_channels(topology, split.dep_names[at], given[split.dep_names[at]], int(link[at]), where)
+        return codes
 
-    def _check_dep_schedule(self, deps: Sequence[Dep], job: int) -> None:
-        """Refuse a schedule that leaves deps out, has unknown ones, or names another channel than the dep's."""
-        where = f"action: job {job}, dep_schedule"
-        _require_known(
-            {dep for jobs in self.dep_schedule.priorities.values() for dep in jobs.get(job, {})}, deps, where
-        )
+    def _taken(self, cluster: Cluster, split: Partition, codes: np.ndarray, job: int) -> frozenset[Channel]:
+        """The channels that a job takes: those of its deps that send something."""
+        topology, given = cluster.times.topology, self.dep_placement.channels[job]
+        names, sends = cluster.times.names, (split.dep_size > 0) & (codes >= 0)
+        found = set(np.unique(codes[sends]).tolist())
+        for number in np.flatnonzero(sends).tolist() if topology.channels > 1 else ():
+            found.update(names.code(name) for name in given[split.dep_names[number]] or ())
+        return frozenset(divmod(code, topology.channels) for code in found)
+
+    def _dep_ranks(self, cluster: Cluster, split: Partition, codes: np.ndarray, job: int) -> list[int]:
+        """The priorities of the deps; refuses a schedule that leaves deps out, has unknown ones, or names another
+        channel than the dep's.
+        """
+        where, names = f"action: job {job}, dep_schedule", cluster.times.names
+        ranks, known = np.zeros(split.num_deps, dtype=np.int64), np.zeros(split.num_deps, dtype=bool)
         for channel, jobs in self.dep_schedule.priorities.items():
-            for dep in jobs.get(job, {}):
+            deps = _numbers(jobs.get(job, {}), split.dep_numbers, "dep", where)
+            ranks[deps], known[deps] = list(jobs.get(job, {}).values()), True
+            if channel is None:
+                continue
+            for number in deps[codes[deps] != names.code(channel)].tolist():
+                dep = split.dep_names[number]
                 taken = self.dep_placement.channels[job][dep] or ()
-                if channel is not None and channel not in taken:
+                if channel not in taken:
                     expected = f"one of {', '.join(sorted(taken))}, or None" if taken else "None"
                     raise UserError(f"{dep[0]} -> {dep[1]} does not take {channel}", where=where, expected=expected)
+        _require_all(np.flatnonzero(known), split, where)
+        return ranks.tolist()
 
 
-def _require_known(given: Collection[Dep], deps: Sequence[Dep], where: str) -> None:
-    known = set(deps)
-    if unknown := set(given) - known:
-        what = f"there is no dep {' -> '.join(map(str, min(unknown, key=str)))}"
-        raise UserError(what, where=where, expected="deps of the partition")
-    if missing := next((dep for dep in deps if dep not in given), None):
+NO_SUCH = -1  # in place of the number of an unknown worker
+
+
+def _numbers(given: Mapping[Any, Any], known: Mapping[Any, int], what: str, where: str) -> np.ndarray:
+    """int64[n]: the numbers of shards or deps that are named. Raises UserError for an unknown one."""
+    found = list(map(known.get, given))
+    if None in found:
+        name = min((name for name in given if name not in known), key=str)
+        shown = " -> ".join(map(str, name)) if what == "dep" and isinstance(name, tuple) else name
+        raise UserError(f"there is no {what} {shown}", where=where, expected=f"{what}s of the partition")
+    return np.array(found, dtype=np.int64)
+
+
+def _require_all(deps: np.ndarray, split: Partition, where: str) -> None:
+    if len(deps) < split.num_deps:
+        missing = split.dep_names[int(np.setdiff1d(np.arange(split.num_deps), deps)[0])]
         raise UserError(f"{missing[0]} -> {missing[1]} is missing", where=where, expected="every dep of the job")
 
 
+def _by_shard(split: Partition) -> np.ndarray:
+    """int64[shards]: where each shard stands among the shards of all ops, op by op."""
+    places = np.empty(split.num_shards, dtype=np.int64)
+    places[np.concatenate([split.shards(op) for op in range(split.graph.num_ops)])] = np.arange(split.num_shards)
+    return places
+
+
+def _wrong_channels(topology: Topology, dep: Dep, chosen: Channels, link: int, where: str) -> UserError:
+    joining = sorted(_channel_name(topology, link, channel) for channel in range(topology.channels))
+    inside = link % topology.num_servers == link // topology.num_servers
+    what = f"{dep[0]} -> {dep[1]} takes {', '.join(sorted(map(str, chosen or ()))) or 'no channel'}"
+    expected = "None, for it stays on one server" if inside else f"one of {', '.join(joining)}"
+    return UserError(what, where=where, expected=expected)
+
+
 def _blocks(cluster: Cluster, split: Partition, servers: Mapping[str, str], where: str) -> list[Block]:
-    labels = {label: number for number, label in enumerate(cluster.times.topology.worker_labels)}
-    if unknown := set(servers) - set(split.shard_names):
-        what = f"there is no shard {min(unknown)}"
-        raise UserError(what, where=f"{where}, op_placement", expected="shards of the partition")
-    blocks = []
-    for op in range(split.graph.num_ops):
-        places = []
-        for shard in split.shards(op):
-            name = split.shard_names[shard]
-            if servers.get(name) not in labels:
-                what = f"shard {name} is on {servers.get(name)}"
-                raise UserError(what, where=f"{where}, op_placement", expected="a server such as 0-0-0")
-            places.append(labels[servers[name]])
-        blocks.append(make_block(tuple(places)))
-    return blocks
+    labels, where = cluster.times.names.workers, f"{where}, op_placement"
+    _numbers(servers, split.shard_numbers, "shard", where)
+    places = [labels.get(servers.get(name, ""), NO_SUCH) for name in split.shard_names]
+    if NO_SUCH in places:
+        name = split.shard_names[places.index(NO_SUCH)]
+        raise UserError(f"shard {name} is on {servers.get(name)}", where=where, expected="a server such as 0-0-0")
+    made = lru_cache(maxsize=None)(make_block)
+    return [made(tuple(places[shard] for shard in split.shards(op))) for op in range(split.graph.num_ops)]
 
 
 def action_of(cluster: Cluster, plans: Mapping[int, JobPlan]) -> JointAction:
@@ -260,7 +298,7 @@ def action_of(cluster: Cluster, plans: Mapping[int, JobPlan]) -> JointAction:
         held |= channels
         number_on, dep_ranks = dict(channels), srpt_dep_ranks(traffic.time)
         deps[job] = {}
-        for number, dep in enumerate(_named_deps(split)):
+        for number, dep in enumerate(split.dep_names):
             link = int(traffic.link[number])
             channel = _channel_name(topology, link, number_on.get(link, 0)) if traffic.remote[number] else None
             deps[job][dep] = None if channel is None else frozenset([channel])
@@ -276,11 +314,3 @@ def action_of(cluster: Cluster, plans: Mapping[int, JobPlan]) -> JointAction:
 
 def _channel_name(topology: Topology, link: int, number: int) -> str:
     return topology.channel_name(*divmod(link, topology.num_servers), number)
-
-
-def _named_deps(split: Partition) -> Iterable[Dep]:
-    names = split.shard_names
-    return (
-        (names[source], names[destination])
-        for source, destination in zip(split.dep_source, split.dep_destination, strict=True)
-    )

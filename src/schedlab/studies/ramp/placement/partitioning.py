@@ -185,6 +185,27 @@ class Partition:
         """`<id>` of whole ops, `<id>a`, `<id>b`, ... of shards."""
         return self.named_shards()
 
+    @cached_property
+    def shard_numbers(self) -> dict[str, int]:
+        """The number of each shard by its name."""
+        return {name: shard for shard, name in enumerate(self.shard_names)}
+
+    @cached_property
+    def shards_by_name(self) -> np.ndarray:
+        """int64[shards]: the shards in descending order of their names."""
+        return np.argsort(np.array(self.shard_names), kind="stable")[::-1].copy()
+
+    @cached_property
+    def dep_names(self) -> tuple[tuple[str, str], ...]:
+        """Each dep as the names of its two shards."""
+        names, ends = self.shard_names, (self.dep_source.tolist(), self.dep_destination.tolist())
+        return tuple((names[source], names[destination]) for source, destination in zip(*ends, strict=True))
+
+    @cached_property
+    def dep_numbers(self) -> dict[tuple[str, str], int]:
+        """The number of each dep by the names of its shards."""
+        return {dep: number for number, dep in enumerate(self.dep_names)}
+
     def named_shards(self, letters_run_on: bool = False) -> tuple[str, ...]:
         """Return the names of the shards; letters_run_on as in LegacySettings."""
         names = []

@@ -6,6 +6,7 @@ See docs/reference/ramp_model.md. Sets of servers are Python integers, bit s for
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -54,6 +55,8 @@ class Placement:
            those of each op, of `order` and of `ranks`
     order  the shards as they were placed, where not as in `placement_order`: ties of their scheduling follow it
     ranks  rank of each shard on its server where scheduling is given, the highest first; else the shortest first
+    dep_ranks, dep_channels  of each dep its rank on its channel, the highest first, and the channel's number on its
+           link: how messages wait for each other in contention; else the shortest first, and channel 0
     """
 
     blocks: tuple[Block, ...] = field(repr=False)
@@ -61,19 +64,20 @@ class Placement:
     key: tuple[tuple[int, ...], ...] | bytes = field(repr=False)
     order: tuple[int, ...] | None = field(default=None, repr=False)
     ranks: tuple[int, ...] | None = field(default=None, repr=False)
+    dep_ranks: tuple[int, ...] | None = field(default=None, repr=False)
+    dep_channels: tuple[int, ...] | None = field(default=None, repr=False)
 
 
-def placement_of(
-    blocks: Sequence[Block], order: tuple[int, ...] | None = None, ranks: tuple[int, ...] | None = None
-) -> Placement:
-    """Return the placement of ops (positions, both passes) on blocks."""
+def placement_of(blocks: Sequence[Block], order: tuple[int, ...] | None = None, **given: tuple[int, ...]) -> Placement:
+    """Return the placement of ops (positions, both passes) on blocks; given: ranks, dep_ranks, dep_channels."""
     mask = 0
     for block in blocks:
         mask |= block.mask
-    told = (*(block.servers for block in blocks), order or (), ranks or ())
-    parts = (list(map(len, told)), *told)
-    key = hashlib.sha256(np.concatenate([np.array(part, dtype=np.int64) for part in parts]).tobytes()).digest()
-    return Placement(tuple(blocks), mask, key, order, ranks)
+    schedules = (given.get(name, ()) for name in ("ranks", "dep_ranks", "dep_channels"))
+    parts: tuple[Sequence[int], ...] = (*(block.servers for block in blocks), order or (), *schedules)
+    parts = (list(map(len, parts)), *parts)
+    key = hashlib.sha256(array("q", chain.from_iterable(parts)).tobytes()).digest()
+    return Placement(tuple(blocks), mask, key, order, **given)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.network.communication import Traffic
 from schedlab.studies.ramp.placement.partitioning import Partition
+from schedlab.studies.ramp.placement.placers import Placement
 from schedlab.studies.ramp.placement.ranks import srpt_dep_classes, srpt_dep_ranks
 from schedlab.studies.ramp.simulator.lookahead_kernel import Step, run_step
 
@@ -25,7 +26,8 @@ class FlowRules:
     ticks_by_priority  as published: a tick ends with the first flow of some link, so that others may end late; among
                        equally long flows of a link the one that started first is the first
                        (ranks.srpt_dep_classes)
-    contention         single messages on one link go one by one, the shortest first (collectives have their time)
+    contention         single messages on one channel go one by one, as the placement ranks them, else the shortest
+                       first (collectives have their time)
     """
 
     mutual_deps_count: bool = False
@@ -57,11 +59,13 @@ def look_ahead(
     ranks: np.ndarray,
     cost: np.ndarray | None = None,
     rules: FlowRules | None = None,
+    placement: Placement | None = None,
 ) -> Lookahead:
     """Run one training step to its end.
 
     ranks  int64[shards], distinct on a worker; the highest ready one runs
     cost   float64[shards] s on its device (default: the partition's)
+    placement  where it ranks deps or names channels, these count in contention
     Raises UserError where some shard can never start.
     """
     rules = rules or FlowRules()
@@ -77,8 +81,8 @@ def look_ahead(
         destination=partition.dep_destination,
         local=~traffic.remote,
         counts=np.ones(partition.num_deps, dtype=np.bool_) if rules.mutual_deps_count else ~partition.mutual,
-        link=_links(partition, traffic, rules),
-        dep_rank=srpt_dep_ranks(traffic.time) if rules.contention else srpt_dep_classes(traffic.time),
+        link=_links(partition, traffic, rules, placement),
+        dep_rank=_dep_ranks(traffic, rules, placement),
         one_by_one=rules.contention,
     )
     complete, sums, active, ticks = run_step(step, cost.astype(np.float64), traffic.time.astype(np.float64))
@@ -89,8 +93,17 @@ def look_ahead(
     return Lookahead(time, communication, computation, active, ticks, busy)
 
 
-def _links(partition: Partition, traffic: Traffic, rules: FlowRules) -> np.ndarray:
-    """int64[deps]: the link of each flow that has to do with others on it, else -1."""
+def _dep_ranks(traffic: Traffic, rules: FlowRules, placement: Placement | None) -> np.ndarray:
+    """int64[deps]: the ranks of deps, of which the highest goes first where they have to do with each other."""
+    if not rules.contention:
+        return srpt_dep_classes(traffic.time)
+    if placement is None or placement.dep_ranks is None:
+        return srpt_dep_ranks(traffic.time)
+    return np.array(placement.dep_ranks, dtype=np.int64)
+
+
+def _links(partition: Partition, traffic: Traffic, rules: FlowRules, placement: Placement | None) -> np.ndarray:
+    """int64[deps]: the link, in contention the channel, of each flow that has to do with others on it, else -1."""
     links = np.full(partition.num_deps, -1, dtype=np.int64)
     if rules.contention:
         together = traffic.remote & ~traffic.collective
@@ -98,5 +111,9 @@ def _links(partition: Partition, traffic: Traffic, rules: FlowRules) -> np.ndarr
         together = traffic.remote
     else:
         return links
-    links[together] = np.unique(traffic.link[together], return_inverse=True)[1]
+    shared = traffic.link
+    if rules.contention and placement is not None and placement.dep_channels is not None:
+        numbers = np.array(placement.dep_channels, dtype=np.int64)
+        shared = shared * (numbers.max(initial=0) + 1) + numbers
+    links[together] = np.unique(shared[together], return_inverse=True)[1].reshape(-1)
     return links

@@ -10,12 +10,14 @@ import copy
 import hashlib
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from schedlab.studies.ramp.graphs.graph import TrainingGraph
 from schedlab.studies.ramp.legacy import LegacySettings
 from schedlab.studies.ramp.network.communication import CommunicationModel, Traffic
+from schedlab.studies.ramp.network.names import NetworkNames
 from schedlab.studies.ramp.network.topology import Topology
 from schedlab.studies.ramp.placement.partitioning import Partition, partition, quantum_degrees
 from schedlab.studies.ramp.placement.placers import Placement, placement_order
@@ -68,6 +70,16 @@ class JobTimes:
         self._timings, self._placed = LruCache(MOST_TICKS_KEPT), LruCache(MOST_TICKS_KEPT)
         self._by_degree: dict[tuple[str, int], Lookahead] = {}
 
+    @property
+    def contention(self) -> bool:
+        """Whether the messages of a job on one channel wait for each other."""
+        return self._flow_rules.contention
+
+    @cached_property
+    def names(self) -> NetworkNames:
+        """Workers and channels by name."""
+        return NetworkNames(self.topology)
+
     def for_episode(self) -> JobTimes:
         """Return times that share what is kept, but for the published memo: episodes must not depend on each other."""
         own = copy.copy(self)
@@ -119,7 +131,10 @@ class JobTimes:
     def _timing(self, split: Partition, placement: Placement) -> Timing:
         worker = self.workers(split, placement)
         told = [self.topology.symmetry_key(worker), b"" if self._speed is None else self._speed[worker].tobytes()]
-        told += [np.array(part or (), dtype=np.int64).tobytes() for part in (placement.order, placement.ranks)]
+        orders = [placement.order, placement.ranks]
+        if self._flow_rules.contention:
+            orders += [placement.dep_ranks, placement.dep_channels]
+        told += [np.array(part or (), dtype=np.int64).tobytes() for part in orders]
         sizes = np.array(list(map(len, told)), dtype=np.int64).tobytes()
         key = (split.key, hashlib.sha256(b"".join([sizes, *told])).digest())
         return self._timings.get(key, lambda: self._compute(split, worker, placement), _ticks)
@@ -132,7 +147,7 @@ class JobTimes:
         else:
             ranks = np.array(placement.ranks, dtype=np.int64)
         endless = np.isinf(traffic.time[traffic.remote]).any()
-        step = ENDLESS if endless else look_ahead(split, traffic, ranks, cost, self._flow_rules)
+        step = ENDLESS if endless else look_ahead(split, traffic, ranks, cost, self._flow_rules, placement)
         flow_size = float(split.dep_size[traffic.remote].sum())
         return Timing(step, traffic.num_workers, traffic.num_channels, flow_size)
 
