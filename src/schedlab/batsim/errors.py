@@ -1,4 +1,4 @@
-"""What can go wrong in a simulation through no fault of the program; each is told as one paragraph."""
+"""What can go wrong in a simulation through no fault of the program; each is reported as one paragraph."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from schedlab.stages import studies
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status (0 done, 1 the work failed, 2 wrong input).
 
-    Results go to standard output, logs and errors to standard error; a user's mistake and a failing disk are told
+    Results go to standard output, logs and errors to standard error; a user's mistake and a failing disk are reported
     without a traceback.
     """
     instructions.pin()  # before anything numerical is imported

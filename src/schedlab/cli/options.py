@@ -1,4 +1,4 @@
-"""From the options of a command to typed settings, mistakes told by the option's name."""
+"""From the options of a command to typed settings, mistakes reported by the option's name."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def typed_options(kind: type[S], values: dict[str, object], through_set: Collect
     """Return the settings that options give; those that were not given (None) stay at their defaults. Raises
     UserErrors.
 
-    through_set  keys that --set gave, by which mistakes in them are told
+    through_set  keys that --set gave, by which mistakes in them are reported
     """
     given = {name: value for name, value in values.items() if value is not None}
 

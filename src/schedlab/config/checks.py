@@ -117,7 +117,7 @@ def _figure_checks(record: Mapping[str, Any], known: Mapping[str, Names]) -> Ite
 
 
 def _shown_checks(record: Mapping[str, Any], scenarios: Mapping[str, Any], known: Iterable[str]) -> Iterable[UserError]:
-    """Rules and policies that a figure's own values name and that none of its scenarios has; unknown names are told
+    """Rules and policies that a figure's own values name and that none of its scenarios has; unknown names are reported
     elsewhere.
     """
     shown = [scenarios[name] for name in record["scenarios"] if name in scenarios]

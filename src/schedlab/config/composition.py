@@ -249,7 +249,7 @@ class Composer:
         return [name for name in option_names(place) if self._is_family(place / f"{name}.yaml")]
 
     def _is_family(self, file: Path) -> bool:
-        """Tell whether a file or one that it builds on in its folder lists members."""
+        """Return whether a file or one that it builds on in its folder lists members."""
         return any(is_family(_content(base)) for base in _own_and_bases(file))
 
     def members(self, group: str, name: str, elsewhere: bool = False) -> list[tuple[str, Composed]]:
@@ -397,7 +397,7 @@ def _own_and_bases(file: Path, before: tuple[Path, ...] = ()) -> list[Path]:
 
 
 def _sets(overlay: Any, path: tuple[Any, ...]) -> bool:
-    """Tell whether the values under `reference` set the value at a path; a list that stands there replaces the other
+    """Return whether the values under `reference` set the value at a path; a list that stands there replaces the other
     one whole.
     """
     here, whole = overlay, False

@@ -1,7 +1,7 @@
 """The contract between a study and the stages that serve all studies (learn, evaluate, summarise, draw).
 
-A study is a `Study` object in `schedlab/studies/<name>/study.py` under the name STUDY. It is told its typed
-configuration and the paths of its prepared inputs; it never asks where results lie, and it knows no Snakemake.
+A study is a `Study` object in `schedlab/studies/<name>/study.py` under the name STUDY. It receives its typed
+configuration and the paths of its prepared inputs; it does not depend on where results lie, nor on Snakemake.
 """
 
 from __future__ import annotations

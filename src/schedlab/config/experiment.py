@@ -229,7 +229,7 @@ def load(
 
     made: compositions to share among loads of one folder at several scales
     overrides, variant: values of single keys for this run, and the name of the run that has them
-    A mistake in config.yaml or in the scale, on which every file builds, is told without what follows from it.
+    A mistake in config.yaml or in the scale, on which every file builds, is reported without what follows from it.
     """
     kept = RecordCache(cache)
     if cache is not None and variant:  # most files are those of the scale itself

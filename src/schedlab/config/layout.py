@@ -53,7 +53,7 @@ class Layout:
         self.broken |= {name for name in self.hashes if self.broken & self.below(name)}
 
     def is_own(self, name: str) -> bool:
-        """Tell whether a file is one whose edit touches its own record only."""
+        """Return whether a file is one whose edit touches its own record only."""
         parts = name.split("/")
         return parts[0] in OWN_GROUPS and len(parts) == 3 and not parts[-1].startswith("_")
 

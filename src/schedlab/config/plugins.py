@@ -36,7 +36,7 @@ def load_object(name: str) -> Any:
 
 
 def is_file_target(target: str) -> bool:
-    """Tell whether a target names a class in a file (FILE.py:CLASS) and not a name that the study knows."""
+    """Return whether a target names a class in a file (FILE.py:CLASS) and not a name that the study knows."""
     return target.rpartition(":")[0].endswith(".py")
 
 
@@ -103,7 +103,7 @@ def find_class(target: str, kind: str) -> None:
 
 
 def class_mistakes(target: str, kind: str, where: str) -> Iterator[UserError]:
-    """Yield the mistake in a FILE.py:CLASS target, told with its place in conf/ in front; the file is not run."""
+    """Yield the mistake in a FILE.py:CLASS target, reported with its place in conf/ in front; the file is not run."""
     try:
         find_class(target, kind)
     except UserError as error:
@@ -111,7 +111,7 @@ def class_mistakes(target: str, kind: str, where: str) -> Iterator[UserError]:
 
 
 def _may_bind(body: list[ast.stmt], name: str) -> bool:
-    """Tell whether statements other than functions and classes may give a name a value: an import, an assignment."""
+    """Return whether statements other than functions and classes may give a name a value: an import, an assignment."""
     for node in (
         found
         for statement in body

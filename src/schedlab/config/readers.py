@@ -71,7 +71,7 @@ def parse_json(text: str, where: str, what: str, most_levels: int = MOST_LEVELS)
 
 
 def levels_exceed(value: Any, most: int) -> bool:
-    """Tell whether lists and mappings lie within each other in more than `most` levels: whoever walks through them
+    """Return whether lists and mappings lie within each other in more than `most` levels: whoever walks through them
     recurses.
     """
     level = [value] if isinstance(value, dict | list) else []

@@ -143,7 +143,7 @@ class ConfigurationFolder:
             raise UserErrors(self.errors)
 
     def holds(self, name: str) -> bool:
-        """Tell whether there is a file of this name (relative, with its ending)."""
+        """Return whether there is a file of this name (relative, with its ending)."""
         return name in self.layout.hashes
 
     def root_seed(self) -> int:
@@ -199,7 +199,9 @@ class ConfigurationFolder:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Mistakes that others would follow from are told with those found before, and the rest is not looked at."""
+        """Mistakes that others would follow from are reported with those found before, and the rest is not looked
+        at.
+        """
         try:
             yield
         except UserErrors as several:
@@ -221,7 +223,9 @@ class ConfigurationFolder:
         return f"{group}/{name}@{self.scale}:{content_hash(given)}"
 
     def _may_touch(self, override: Override, group: str, name: str, behind: Iterable[str]) -> bool:
-        """Tell whether an override sets a value of a file or of one behind it; of a member, any family may be meant."""
+        """Return whether an override sets a value of a file or of one behind it; of a member, any family may be
+        meant.
+        """
         if override.keys == ("seed",):
             return True
         names = set(option_names(self.folder / group)) - {name}

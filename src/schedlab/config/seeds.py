@@ -1,4 +1,4 @@
-"""Seeds by name: every random stream hangs from one root seed and a path of names, never from process state."""
+"""Seeds by name: each random stream depends on one root seed and a path of names, never on process state."""
 
 from __future__ import annotations
 

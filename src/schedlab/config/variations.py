@@ -56,7 +56,7 @@ class Member:
 
 
 def is_family(values: Mapping[str, Any]) -> bool:
-    """Tell whether a composed file is a family."""
+    """Return whether a composed file is a family."""
     return any(values.get(key) is not None for key in FAMILY_KEYS)
 
 

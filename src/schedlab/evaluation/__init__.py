@@ -1,1 +1,1 @@
-"""Evaluation that knows no study: the common tables, statistics and uncertainty."""
+"""Evaluation, common to all studies: the common tables, statistics and uncertainty."""

@@ -80,7 +80,7 @@ class Ledger(Settings):
 
 
 def agree(published: Value, ours: Value, tolerance: float | None) -> bool:
-    """Tell whether two known values agree: numbers within the tolerance (and the rounding of floats), a number with a
+    """Return whether two known values agree: numbers within the tolerance (and the rounding of floats), a number with a
     range that holds it, texts exactly.
     """
     if published is None or ours is None:

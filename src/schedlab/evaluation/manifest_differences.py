@@ -166,7 +166,7 @@ def _first_key(path: str, one: Side, other: Side) -> str:
 
 
 def _inputs(one: Side, other: Side) -> Iterator[str]:
-    """Other files from outside; inputs that other steps make are told as outputs of these."""
+    """Other files from outside; inputs that other steps make are reported as outputs of these."""
     for name, step, twin in _pairs(one.manifest, other.manifest):
         for file in sorted({*step.files, *twin.files}):
             if step.files.get(file, "") != twin.files.get(file, ""):

@@ -36,7 +36,7 @@ class Column:
 
 @dataclass(frozen=True)
 class TableKind:
-    """A kind of table: its columns in order, and the columns that tell its rows apart and sort them (`by_facts`: and so
+    """A kind of table: its columns in order, and the columns that identify its rows and sort them (`by_facts`: and so
     do its facts).
     """
 

@@ -1,1 +1,1 @@
-"""Drawing that knows no study: theme, panels, captions, files and their index."""
+"""Drawing, common to all studies: theme, panels, captions, files and their index."""

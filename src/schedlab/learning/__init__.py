@@ -1,1 +1,1 @@
-"""Learning that knows no study: the resumable job and its budget, checkpoints, policy gradients, imitation, memory."""
+"""Learning for all studies: the resumable job and its budget, checkpoints, policy gradients, imitation, memory."""

@@ -1,4 +1,4 @@
-"""The devices that torch computes on: found by name, told in words, waited for."""
+"""The devices that torch computes on: found by name, described in words, waited for."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The training units of a phase as Gymnasium environments that run one episode after the other, in an order that hangs
-from the seed.
+"""The training units of a phase as Gymnasium environments that run one episode after the other, in an order that
+depends on the seed.
 
 An environment cannot be stored, so an interrupted episode is stored as what made it: its unit, its seed and the actions
 taken. A Gymnasium environment that is reset with a seed repeats an episode bit for bit; taking up an episode takes its

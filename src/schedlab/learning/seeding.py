@@ -1,4 +1,4 @@
-"""Torch without hidden state: one thread, and random streams that hang from a seed and names alone."""
+"""Torch without hidden state: one thread, and random streams that depend on a seed and names alone."""
 
 from __future__ import annotations
 

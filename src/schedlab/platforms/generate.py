@@ -86,7 +86,7 @@ def platform_xml(hierarchy: Hierarchy, settings: PlatformSettings) -> str:
 
     A cluster is a zone with a router; each node has one link, shared by its cores and split by direction; each cluster
     has one to the others. In a zone with routing Dijkstra the routes core - router - core follow from those that are
-    written; the published generator has Full, which knows no other routes than those written, and so none between
+    written; the published generator has Full, which has no other routes than those written, and so none between
     cores.
     Source: HDeepRM 0.3.1b1; the forms that Batsim 4.2.1 reads.
     """

@@ -147,7 +147,7 @@ class Cleaner:
     """Cleans a log block by block: what a rule meets depends on what the rules before it left of a job, and on the
     blocks before.
 
-    log: the trace whose header tells the size of the machine; the jobs are those that `clean` is given, in the order of
+    log: the trace whose header has the size of the machine; the jobs are those that `clean` is given, in the order of
       the log
     """
 
@@ -162,7 +162,7 @@ class Cleaner:
 
     def clean(self, jobs: pd.DataFrame) -> pd.DataFrame:
         """Return what is left of a block, in its order. Raises UserError where a rule needs the size of the machine and
-        none is told.
+        none is given.
         """
         self.records += len(jobs)
         jobs = self._processors(jobs)

@@ -73,7 +73,7 @@ def arrivals(trace: Trace) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the jobs submitted in each hour of the day (24,) and on each weekday from Monday (7,); no weekdays without
     a date.
 
-    Hours are of the machine's wall clock where the header tells it, else of days that begin at submit time 0.
+    Hours are of the machine's wall clock where the header gives it, else of days that begin at submit time 0.
     """
     started = trace.starts_at
     offset = 0 if started is None else started.hour * HOUR + started.minute * 60 + started.second
@@ -88,7 +88,7 @@ def load_over_time(trace: Trace, bins: int = 100) -> tuple[np.ndarray, np.ndarra
     """Return edges (bins + 1,) in s and the offered load (bins,) of the work submitted in each bin, as a fraction of
     the machine.
 
-    Raises UserError where the header does not tell the size of the machine.
+    Raises UserError where the header does not give the size of the machine.
     """
     submit = trace.jobs["submit"].to_numpy()
     low, high = (submit.min(), submit.max()) if len(submit) else (0.0, 1.0)

@@ -44,7 +44,7 @@ _PARTITION = NAMES.index("partition")
 
 
 def read_swf(path: Path | str, *, first: int | None = None) -> Trace:
-    """Return the trace in a file (.swf, .swf.gz or any name: gzip is told by its content), or its first jobs.
+    """Return the trace in a file (.swf, .swf.gz or any name: gzip is detected from its content), or its first jobs.
 
     Bytes of a comment that are not UTF-8 are replaced. Raises UserError, with file and line, for a file that is missing
     or cut off, or holds anything but 18 numbers a line.

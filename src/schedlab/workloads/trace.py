@@ -97,7 +97,7 @@ class Trace:
         return self.count("MaxProcs") or self.count("MaxNodes")
 
     def machine_size(self) -> int:
-        """Return the processors of the machine. Raises UserError where the header does not tell them, or tells a size
+        """Return the processors of the machine. Raises UserError where the header does not give them, or gives a size
         in words.
         """
         self._require_number("MaxProcs", "processors", "MaxNodes")

@@ -1,5 +1,5 @@
-"""Batsim's messages over ZeroMQ, with time-outs: one UTF-8 JSON object a message, on this machine unless told
-otherwise.
+"""Batsim's messages over ZeroMQ, with time-outs: one UTF-8 JSON object a message, on this machine unless an
+option says otherwise.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class NoAnswer(Exception):
 class JsonSocket:
     """One end of a conversation. `kind` is 'REQ' (speaks first) or 'REP' (answers).
 
-    endpoint    tcp://HOST:PORT, or ipc://PATH; a bound tcp endpoint may have '*' as its port: `endpoint` then tells
-                which it got
+    endpoint    tcp://HOST:PORT, or ipc://PATH; a bound tcp endpoint may have '*' as its port: `endpoint` then has
+                the chosen one
     bind        whether this end binds the endpoint (else it connects to it, also before the other side is there)
     anywhere    allow an endpoint that other machines can reach
 

@@ -179,8 +179,8 @@ class PyBatsimRun:
             sys.setrecursionlimit(recursion_limit)  # PyBatsim sets 10,000
 
     def _guarded(self, call: Callable[[], Any]) -> Any:
-        """Call PyBatsim; tell an error of the scheduler from one of the back end and from a mistake that the scheduler
-        explains.
+        """Call PyBatsim; distinguish an error of the scheduler from one of the back end and from a mistake that the
+        scheduler explains.
         """
         try:
             return self._limit.call(call)

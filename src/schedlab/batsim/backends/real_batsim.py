@@ -223,7 +223,9 @@ def find_binary(binary: str) -> str:
 
 
 def check_version(binary: str) -> None:
-    """Refuse a binary whose version is known to speak another protocol; one that does not tell its version is tried."""
+    """Refuse a binary whose version is known to speak another protocol; one that does not report its version is
+    tried.
+    """
     try:
         answer = subprocess.run(
             [binary, "--version"], capture_output=True, text=True, errors="replace", timeout=20, check=False

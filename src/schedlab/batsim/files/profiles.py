@@ -181,7 +181,7 @@ def link_profiles(profiles: Mapping[str, Profile], where: Callable[[str], str]) 
 
 
 def computes(profiles: Mapping[str, Profile]) -> bool:
-    """Tell whether some profile computes, so that the hosts' speeds matter."""
+    """Return whether some profile computes, so that the hosts' speeds matter."""
     amounts = (getattr(profile, "cpu", isinstance(profile, UsageTrace)) for profile in profiles.values())
     return any(any(amount) if isinstance(amount, tuple) else amount for amount in amounts)
 

@@ -52,7 +52,7 @@ class Availability:
 
         `hosts`, `durations` and `starts` describe the reservations (infinite start: none), shape (jobs,); `starts` is
         changed in place. The stretches are taken one after the other, and for each the reservations in their order: one
-        is taken out and made anew at the first date possible (its old place is free, so it cannot become later), and
+        is removed and made again at the first date possible (its old place is free, so it cannot become later), and
         where it moves its old place is another stretch, the last. Only a reservation that fits into the stretch, and
         begins after it does, can move because of it.
         """

@@ -18,8 +18,8 @@ class Conservative(QueueScheduler):
     """Give each job on arrival the earliest reservation that moves no other; bring reservations forward when a job ends
     early.
 
-    A job starts at its reservation or before. Where machines are withdrawn, all reservations are made anew in the order
-    of arrival.
+    A job starts at its reservation or before. Where machines are withdrawn, all reservations are made again in the
+    order of arrival.
     """
 
     needs_walltime: ClassVar = "by which conservative backfilling reserves hosts"

@@ -19,7 +19,7 @@ Score = Callable[[Numbers, Numbers, Numbers, float], Numbers]
 class Priority:
     """A score of (hosts, walltimes, submission times, now), of one job or of many (shape (jobs,)), times in seconds.
 
-    ages    whether scores change while a job waits, so that the queue must be sorted anew at each decision
+    ages    whether scores change while a job waits, so that the queue must be sorted again at each decision
     """
 
     score: Score

@@ -286,7 +286,7 @@ class Execution:
             self._use(task)
 
     def _use(self, task: Task) -> None:
-        """Tell the meter what the hosts of a task compute now."""
+        """Report to the meter what the hosts of a task compute now."""
         now = self._agenda.now
         compute_hosts, flops = self._pool.load_of(task, len(self._machines.hosts))
         assert self._meter is not None

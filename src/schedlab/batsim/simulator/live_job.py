@@ -28,7 +28,8 @@ class LiveJob:
     """A submitted job: what was asked (`job`), its `state`, and once it runs where it is in the tree of its profile.
 
     Dates and times in s. `frames` holds the sequences entered, each with the index of its current part (repetitions
-    counted); `leaf` is the profile being executed since `leaf_since`; `token` changes whenever its end is planned anew.
+    counted); `leaf` is the profile being executed since `leaf_since`; `token` changes whenever its end is planned
+    again.
     """
 
     __slots__ = (

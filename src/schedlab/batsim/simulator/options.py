@@ -1,4 +1,4 @@
-"""What a simulation may be told besides platform and workloads."""
+"""Options of a simulation besides platform and workloads."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class Records:
         self._job_row(job)
 
     def job_too_short(self, job: LiveJob, now: float) -> None:
-        """Note a job that took less time than dates near `now` tell apart."""
+        """Note a job that took less time than dates near `now` can distinguish."""
         self._too_short.append((job.job.id, now))
 
     def job_rejected(self, job: LiveJob) -> None:

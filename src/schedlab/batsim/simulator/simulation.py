@@ -183,11 +183,11 @@ class Simulation:
         self._mailbox.post(self._call)
 
     def announce_kill(self, progress: dict[str, dict[str, Any]]) -> None:
-        """Tell of killed jobs, after their completions."""
+        """Announce killed jobs, after their completions."""
         self._mailbox.post(self._tell_killed, progress)
 
     def acknowledge(self, job: LiveJob) -> None:
-        """Tell of a dynamic job."""
+        """Announce a dynamic job."""
         self._mailbox.post(self._tell_submitted, job)
 
     def _message_if_due(self) -> dict[str, Any] | None:

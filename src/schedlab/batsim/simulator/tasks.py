@@ -1,7 +1,7 @@
 """Parallel tasks in progress: which contend with which, how fast each goes, when each ends.
 
 Tasks that share no resource never meet. Those that do form a *component*; at a start, an end or a change of speed only
-the rates of its component are worked out anew.
+the rates of its component are computed again.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ class TaskPool:
             self._components[number] = component
 
     def _split(self, component: _Component) -> None:
-        """Find the components anew, as tasks that held others together have ended."""
+        """Find the components again, as tasks that held others together have ended."""
         self._stale.pop(component, None)
         waiting = dict(component.tasks)
         while waiting:

@@ -180,7 +180,7 @@ def write_parts(experiment: Experiment, directory: Path | str = ".") -> int:
 
 
 def differs(experiment: Experiment, directory: Path | str = ".") -> bool:
-    """Tell whether some frozen part is missing or has another text than its file."""
+    """Return whether some frozen part is missing or has another text than its file."""
     changed = _unlike_their_files(experiment, directory)
     return any(not file.is_file() or file.read_bytes() != dump(values).encode() for file, values, _ in changed)
 

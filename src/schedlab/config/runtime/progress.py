@@ -1,7 +1,7 @@
 """The console of a run: one line for each job that ends, with done of total, its time, and an estimate of what is left.
 
 It reads the records that Snakemake logs (`event` says what a record is about) without knowing Snakemake; the Snakefile
-hangs it onto Snakemake's own handler. The log file that Snakemake keeps of a run still holds everything.
+attaches it to Snakemake's handler. The log file that Snakemake keeps of a run still holds everything.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class JobLines(logging.Formatter):
         self.times: dict[str, list[float]] = defaultdict(list)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Take note of a record; tell whether it is shown."""
+        """Take note of a record; return whether it is shown."""
         event = str(getattr(record, "event", None) or "")
         if event == "run_info":
             self._plan(vars(record)["stats"])

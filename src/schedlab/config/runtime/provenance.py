@@ -119,7 +119,7 @@ def write_provenance(
     inputs: Mapping[str, Path | str] | None = None,
     **also: Any,
 ) -> None:
-    """Write `provenance` as the JSON file that stands beside a job's outputs, with what else a job has to tell."""
+    """Write `provenance` as the JSON file that stands beside a job's outputs, with further facts of the job."""
     write_json(path, provenance(config, seeds, inputs) | also)
 
 
@@ -131,7 +131,7 @@ def write_origin(job: Any, path: Path, outputs: Iterable[str] = (), **also: Any)
              frozen part
     path     the JSON file to write, named provenance.json or <output>.provenance.json, beside the outputs
     outputs  those that are meant; all where none is named
-    also     what else the job has to tell
+    also     further facts of the job
 
     Inputs are named by their paths. Files outside of the results are left out, for their hashes stand in the frozen
     part, and so are the origins of inputs, which name the machine.
@@ -318,7 +318,7 @@ def code_and_packages(made: Mapping[str, Any] | None = None) -> dict[str, Any]:
 
 
 def keep_code() -> None:
-    """Take the hash of the source and the commit now, for what this process tells of them later."""
+    """Take the hash of the source and the commit now, for what this process reports of them later."""
     source_hash()
     _git_state()
 
@@ -356,7 +356,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 @cache
 def processor_name() -> str:
-    """Return the model of the processor as the operating system tells it; "" where it does not."""
+    """Return the model of the processor as the operating system reports it; "" where it does not."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -44,7 +44,7 @@ class RecordCache:
         return value
 
     def has(self, key: str) -> bool:
-        """Tell whether `key` was kept or put; it counts as used then."""
+        """Return whether `key` was kept or put; it counts as used then."""
         if key in self.known:
             self.used[key] = self.known[key]
         return key in self.used

@@ -42,7 +42,7 @@ def hold(file: Path) -> None:
 
 
 def is_held_elsewhere(file: Path) -> bool:
-    """Tell whether another process holds the lock now."""
+    """Return whether another process holds the lock now."""
     from filelock import FileLock, Timeout
 
     file = file.resolve()
@@ -79,7 +79,7 @@ def enter_job() -> None:
     """Share the jobs' lock until this process ends, which it does with the Snakemake that started it, where the system
     can see to that.
 
-    A terminal's Ctrl-C goes to jobs as well as to Snakemake, which waits for them: they go on, and begin nothing anew
+    A terminal's Ctrl-C goes to jobs as well as to Snakemake, which waits for them: they go on, and begin nothing again
     in the next run.
 
     Does nothing in a process that belongs to no run, or in one that has entered. Ends a process whose Snakemake was
@@ -100,7 +100,7 @@ def end_after_jobs() -> None:
     """Let Ctrl-C end the run of this process when the jobs at work have ended, and a second Ctrl-C at once.
 
     Snakemake does so where it is terminated; where it is interrupted, it takes what running jobs make for broken, and
-    makes it anew.
+    makes it again.
     """
     terminated = signal.getsignal(signal.SIGTERM)
     if not callable(terminated):
@@ -176,7 +176,7 @@ def _is_orphan() -> bool:
 
 
 def _process_namespace() -> str:
-    """Return what process numbers count within; "" where the system does not tell."""
+    """Return what process numbers count within; "" where the system does not report it."""
     try:
         return str(Path("/proc/self/ns/pid").readlink())
     except OSError:

@@ -1,8 +1,8 @@
 """Actors of a Q-network: each plays episodes of its own stream; in rounds, in one process or in several, with the same
 bytes.
 
-What an actor does hangs from its number, the parameters at the begin of a round, and its share of random actions. It
-asks the network for one observation at a time, because sums depend on a batch's size, and that would hang from how
+What an actor does depends on its number, the parameters at the begin of a round, and its share of random actions. It
+asks the network for one observation at a time, because sums depend on a batch's size, and that would depend on how
 actors are spread over processes.
 Source: Horgan et al. 2018, "Distributed prioritized experience replay", arXiv:1803.00933, but in step with the learner.
 """

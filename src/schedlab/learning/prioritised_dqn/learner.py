@@ -375,8 +375,8 @@ class PrioritisedDQNLearner(EnvironmentLearner):
     settings     typed values where a study adds its own (a class on PrioritisedDQNSettings; those added stay the same
                  in all phases)
     make_reader  (settings, observation space) -> a torch module that turns observations (a tensor, or a dictionary of
-                 them by the names of their parts; rows first) into features (rows, features_dim), and tells
-                 `features_dim`, as Stable-Baselines3's do
+                 them by the names of their parts; rows first) into features (rows, features_dim), and has
+                 `features_dim`, as in Stable-Baselines3
     """
 
     kind, algorithm = KIND, "prioritised_dqn"

@@ -118,5 +118,5 @@ def phase_mistakes(learner: Settings, phases: Sequence[Phase | PhaseSettings]) -
 
 
 def of_policy(settings: PrioritisedDQNSettings) -> dict[str, Any]:
-    """Return the values that results hang from."""
+    """Return the values that results depend on."""
     return settings.model_dump(mode="json", exclude={"processes"})

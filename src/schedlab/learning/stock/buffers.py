@@ -1,5 +1,5 @@
-"""Rollout buffers of Stable-Baselines3 and sb3-contrib that hold each observation once, and of it no more than it
-tells.
+"""Rollout buffers of Stable-Baselines3 and sb3-contrib that store each observation once, without its
+padding.
 
 Theirs are written step by step and read environment by environment, and copy all of a rollout between the two. These
 are not copied, hold of an observation only what is no padding, and of a mask a bit for each action; the numbers that
@@ -65,7 +65,7 @@ class Observations:
 class ReadOrder:
     """Holds the large arrays of a rollout as they are read.
 
-    padding  what an observation is where it tells nothing; None: zeros
+    padding  value of an observation's padding; None: zeros
     """
 
     observations: Any

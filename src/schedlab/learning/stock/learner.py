@@ -123,7 +123,7 @@ class StableBaselinesLearner(EnvironmentLearner):
 
 
 def _padding(env: gym.Env) -> np.ndarray | None:
-    """What the environment's observations are where they tell nothing, where it says so."""
+    """The padding of the environment's observations, if it has one."""
     return env.get_wrapper_attr("padding") if env.has_wrapper_attr("padding") else None
 
 

@@ -90,7 +90,7 @@ class _NoOptimizer:
 
 
 class StockPolicy:
-    """A learned policy that keeps to masks. `stochastic`: it draws, from a generator that begins anew with each
+    """A learned policy that keeps to masks. `stochastic`: it draws, from a generator that restarts with each
     unit.
     """
 

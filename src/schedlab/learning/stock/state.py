@@ -35,7 +35,7 @@ BUFFER = ("observations", "next_observations", "actions", "rewards", "dones", "t
 
 @contextmanager
 def global_streams(seed: int) -> Iterator[None]:
-    """Within the block the generators that Stable-Baselines3 draws from (NumPy's and torch's global ones) hang from the
+    """Within the block the generators that Stable-Baselines3 draws from (NumPy's and torch's global ones) depend on the
     seed.
     """
     before = np.random.get_state()  # noqa: NPY002  (theirs)

@@ -27,7 +27,7 @@ class AdaptationEnv(gym.Env[np.ndarray, int]):
     features of each layer in order, zero behind the last. Actions: the scenario's growth actions, then: do nothing; all
     are always valid.
     Reward: 0, at the end the table's (a log loss is negative). An episode runs on one of `rows` (positions of units in
-    the problem's view), drawn at reset. `info` tells the sequence so far, at the end the regret to the unit's best
+    the problem's view), drawn at reset. `info` has the sequence so far, at the end the regret to the unit's best
     sequence.
     """
 

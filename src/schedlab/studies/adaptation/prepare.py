@@ -34,7 +34,7 @@ def check_data(part: Path, data: Path, summary: Path) -> None:
 def train_trunk(part: Path, data: Path, store: Path, trunk: Path) -> dict[str, Any]:
     """Train every job of a part to the end of its budget; states go to the store, curves to a table.
 
-    Returns what the origin of the table has to tell of the device.
+    Returns what the origin of the table says about the device.
     """
     import pandas as pd
 
@@ -53,7 +53,7 @@ def train_trunk(part: Path, data: Path, store: Path, trunk: Path) -> dict[str, A
 def simulate_adaptation(part: Path, job: int, data: Path, store: Path, runs: Mapping[int, Path]) -> dict[str, Any]:
     """Train all sequences of some replicates of a job; write a table for each, a row an epoch and sequence.
 
-    Returns what the origin of the tables has to tell of the device.
+    Returns what the origin of the tables says about the device.
     """
     scenario, device = _placed(validate(AdaptationScenario, _values(part)))
     dataset = datasets.read(data)

@@ -156,7 +156,7 @@ class LinearPriority:
 
     @property
     def plans(self) -> bool:
-        """Tell whether the policy reads a plan of the queue."""
+        """Return whether the policy reads a plan of the queue."""
         return bool(np.any(self.weights[PLAN:] != 0))
 
 

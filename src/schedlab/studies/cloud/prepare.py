@@ -42,7 +42,7 @@ SOURCE = "logs of your own training runs, or the traces of Pollux (branch osdi21
 
 def ingest_logs(part: Path, steps: Path, cores: Path, report: Path) -> None:
     """Check the logs of a job; write the rows that a fit reads as two tables (`fit_report.read_logs`), and what each
-    log is as JSON. steps: a row a step time; cores: a row a core time, none where no log tells its cores. Raises
+    log is as JSON. steps: a row a step time; cores: a row a core time, none where no log has its cores. Raises
     UserError for a wrong log.
     """
     import pandas as pd
@@ -58,7 +58,7 @@ def ingest_logs(part: Path, steps: Path, cores: Path, report: Path) -> None:
 
 def fit_performance(part: Path, model: Path, steps: Path | None = None, cores: Path | None = None) -> None:
     """Write the step-time model of a job (JSON): its pinned parameters, or those fitted to its logs with the errors of
-    the fit. steps, cores: what ingest_logs wrote, for a job with logs; core times tell the work of a core, which then
+    the fit. steps, cores: what ingest_logs wrote, for a job with logs; core times give the work of a core, which then
     takes the place of the job's.
     """
     values = read_part(part)

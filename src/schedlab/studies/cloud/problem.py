@@ -109,7 +109,7 @@ class CloudProblem:
 
     def regret(self, preference: str, objective: float) -> float | None:
         """Return the distance of an objective to the best plan's as a share of that of random actions; None where both
-        are the same, and in a live run, which knows no best plan.
+        are the same, and in a live run, which has no best plan.
         """
         if not self.oracle:
             return None

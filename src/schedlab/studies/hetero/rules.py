@@ -40,7 +40,7 @@ class SchedulerRule:
     seed: int = 0
 
     def reset(self, unit: Unit) -> None:
-        """Keep nothing from one workload to the next: each simulation makes the scheduler anew."""
+        """Keep nothing from one workload to the next: each simulation makes a new scheduler."""
 
 
 @dataclass(frozen=True)

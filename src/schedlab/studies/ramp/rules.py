@@ -163,7 +163,7 @@ class FixedSettings(Settings):
 
 @dataclass
 class RulePolicy:
-    """A rule that reads the job and the mask; what it draws hangs from its seed and the unit's."""
+    """A rule that reads the job and the mask; what it draws depends on its seed and the unit's."""
 
     rule: Rule
     seed: int

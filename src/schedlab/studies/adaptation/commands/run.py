@@ -112,7 +112,7 @@ def compare(file: Path, scenario: AdaptationScenario, entry: Mapping[str, Any]) 
 
 
 class _Watcher:
-    """Tells of each epoch on standard error and keeps the last state."""
+    """Reports each epoch on standard error and keeps the last state."""
 
     def __init__(self, scenario: AdaptationScenario) -> None:
         self.state: TrainState | None = None

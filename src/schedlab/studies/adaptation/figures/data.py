@@ -56,7 +56,7 @@ class Shown:
 
     @property
     def label(self) -> str:
-        """Its name in words, without the part that tells published tables apart."""
+        """Its name in words, without the part that distinguishes published tables."""
         return in_words(self.name)
 
     @property

@@ -30,7 +30,7 @@ _PARENT = "parent/"  # in front of the names of the parameters that learning sta
 
 @dataclass(frozen=True)
 class Group:
-    """Units of one scenario that the policy cannot tell apart (same times left), and the mean of their results.
+    """Units of one scenario that the policy cannot distinguish (same times left), and the mean of their results.
 
     rows: the units' positions in the scenario's view; decisions: one for each prefix; reward and accuracy:
     (sequences,), accuracy NaN where the table has none.

@@ -103,7 +103,7 @@ def load(path: Path | str) -> dict[str, np.ndarray]:
 
 
 def load_with_meta(path: Path | str) -> tuple[dict[str, np.ndarray], dict[str, Any] | None]:
-    """Read named arrays and what the file tells of itself (None: nothing); UserError as `load`."""
+    """Read named arrays and the file's description of itself (None: nothing); UserError as `load`."""
     read = _format(path)[1]
     if not Path(path).is_file():
         raise UserError("no such file", where=str(path), remedy="give the path of a weights file")
@@ -281,7 +281,7 @@ def write_network(path: Path | str, network: SavedNetwork) -> None:
 def read_network(path: Path | str, architecture: Architecture | None = None) -> SavedNetwork:
     """Read a network. Another program's file (TensorFlow's layouts) needs its architecture given.
 
-    Raises UserError where the file is damaged, tells no architecture and none is given, or holds other tensors than the
+    Raises UserError where the file is damaged, has no architecture and none is given, or holds other tensors than the
     architecture or numbers that are not finite.
     """
     arrays, meta = load_with_meta(path)

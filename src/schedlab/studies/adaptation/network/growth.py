@@ -112,7 +112,7 @@ def widen(
     The new channels copy randomly chosen old ones with their batch norm; the weights of the next conv or linear layer,
     found through pools and flattens, are divided by the number of copies. Exact up to rounding, in both modes. Copies
     receive the same gradient and stay equal for ever unless `noise` (relative, on the weights of the new channels)
-    tells them apart. UserError where the block is the head or has no weights.
+    distinguishes them. UserError where the block is the head or has no weights.
     """
     old = network.architecture
     wide, span = old.widened(block, factor), old.widening(block)

@@ -44,7 +44,7 @@ class Step:
     """One epoch of a run: how `node` is made from `parent`.
 
     architecture what is trained       events  growth action, `down`, `up` in front of the epoch, in order
-    action       decision taken there  restart the optimizer starts anew, as the growth settings say
+    action       decision taken there  restart the optimizer is reset, as the growth settings say
     plenty       resources are up      teacher node whose network gives soft targets after a `down`
     returns_to   node whose network a `down` in `events` returns to; epochs_down: epochs trained since then
     """

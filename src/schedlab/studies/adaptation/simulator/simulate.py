@@ -1,6 +1,6 @@
 """Simulations: the trunk of a job, all sequences of a replicate through the tree, or one sequence alone.
 
-Every random stream hangs from the scenario's root seed by name: `init` by job and tensor; `shuffle` and `growth` by
+Every random stream depends on the scenario's root seed by name: `init` by job and tensor; `shuffle` and `growth` by
 job, stream and epoch, where the trunk and replicate 0 draw from stream 0 and replicate r from stream r after the
 adaptation point. So the order of the images in an epoch is the same for all sequences of a replicate (common random
 numbers), and any run can be repeated alone.
@@ -85,7 +85,7 @@ class Job:
 
     @cached_property
     def timing(self) -> Timing:
-        """The timing, told how many images an epoch has."""
+        """The timing, given how many images an epoch has."""
         held_out = len(self.dataset.validation_labels) + len(self.dataset.test_labels)
         timing = Timing(self.scenario.timing, len(self.dataset.train_labels), held_out)
         timing.check_batch_size(self.scenario.training.batch_size)

@@ -3,7 +3,8 @@
 One SQLite file holds one family of nodes (a trunk, or a replicate from its adaptation point on). A node is written in
 one transaction after its epoch, so a process that is killed loses the epoch under way and nothing else. Everything read
 is checked against its
-SHA-256: a damaged node counts as absent, a damaged file is moved aside and begun anew; either leaves a line in the log.
+SHA-256: a damaged node counts as absent, a damaged file is moved aside and a new one begun; either leaves a line in
+the log.
 """
 
 from __future__ import annotations

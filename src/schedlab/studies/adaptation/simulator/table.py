@@ -133,7 +133,7 @@ def view(
 ) -> TableView:
     """Return the dense view of one scenario's rows; the reward is `metric`, or its negative where that is a loss.
 
-    timed: the table must tell the time left at each decision; else a table that does not has nan for it.
+    timed: the table must contain the time left at each decision; else a table that does not has nan for it.
     Raises UserError for missing columns, missing or doubled sequences, values that are not finite, and a tree other
     than expected.
     """
@@ -334,7 +334,8 @@ def _number(value: object) -> float:
 def _check_fields(path: Path, file: TextIO) -> list[str]:
     """Return the names of the columns.
 
-    Refuses a line that is cut off or has too much, which pandas fills up with missing values or tells in its own words.
+    Refuses a line that is cut off or has too much, which pandas fills up with missing values or reports in its own
+    words.
     """
     lines = csv.reader(file, skipinitialspace=True)
     header = [name.strip() for name in next(lines, [])]

@@ -142,7 +142,7 @@ class Progress:
 
 
 class _Walk:
-    """One pass over a tree with what is known of its nodes; `place` tells in which store a node lies."""
+    """One pass over a tree with what is known of its nodes; `place` says in which store a node lies."""
 
     def __init__(self, tree: Tree, trainer: Trainer, place: Callable[[Node], NodeStore]) -> None:
         self.tree, self.trainer, self.place = tree, trainer, place

@@ -74,7 +74,7 @@ class BlockingSimulation(Cluster):
 
     @property
     def done(self) -> bool:
-        """Tell whether every job has started."""
+        """Return whether every job has started."""
         return not self.queue and self.arrived == self.count
 
     def choose(self, job: int) -> list[int]:

@@ -63,7 +63,7 @@ class BatchEnv(gym.Env[np.ndarray, Any]):
 
     @property
     def padding(self) -> np.ndarray:
-        """What an observation (size,) is where it tells nothing, for learners that need not store it."""
+        """The padding of an observation (size,), which learners need not store."""
         return self.layout.padding
 
     def action_masks(self) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The layouts of an observation: 128 rows of jobs, then what is told of the machine, as one float32 vector.
+"""The layouts of an observation: 128 rows of jobs, then the features of the machine, as one float32 vector.
 
 Sources: RLScheduler (Zhang et al., SC20) for `rlscheduler`; W. Zhang's dissertation (Edinburgh, 2023) for
 `dissertation`. The columns of `features` are those of the linear priority, and whether the row holds a job; real run
@@ -118,7 +118,7 @@ def layout_of(settings: EnvironmentSettings, machine: Machine) -> Layout:
 
 
 def layout_seen(settings: EnvironmentSettings, size: int) -> Layout:
-    """Return the layout of observations of `size` numbers; a policy's file tells the settings, and not the machine.
+    """Return the layout of observations of `size` numbers; a policy's file has the settings, and not the machine.
 
     Raises ValueError where these settings make no observation of that size.
     """

@@ -1,4 +1,5 @@
-"""Learning with an adversary: a discriminator tells an expert's decisions from the policy's, and pays for the former.
+"""Learning with an adversary: a discriminator distinguishes an expert's decisions from the policy's, and rewards the
+former.
 
 After generative adversarial imitation (Ho and Ermon, NeurIPS 2016) and GARLSched, which the dissertation planned. The
 expert of a window is the best of some rules on it. The reward of a decision is
@@ -57,7 +58,7 @@ class Adversary:
     def pay(self, decision: np.ndarray | None, reward: float) -> float:
         """Return what a decision (features,) of `describe` earns, given the environment's reward, and learn from it.
 
-        None stands for a decision without a choice, of which the expert shows none: nothing can be told by it.
+        None stands for a decision without a choice, of which the expert shows none: nothing can be learned from it.
         """
         share = self.share
         self.decisions += 1
@@ -82,7 +83,7 @@ class Adversary:
         return values, grouped(groups)
 
     def put_state(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        """Be as `take_state` told."""
+        """Restore what `take_state` returned."""
         self.seed, self.decisions = values["seed"], values["decisions"]
         self._rng.bit_generator.state = values["random"]
         kept = Checkpoint({}, arrays)

@@ -45,7 +45,9 @@ class TrainingProblem:
         return [unit for unit in units if len(self._starts(unit))] if split == "train" else units
 
     def env(self, unit: Unit, seed: int) -> gym.Env:
-        """Return the environment of a unit. In training each episode draws its start, and what runs before it, anew."""
+        """Return the environment of a unit. In training each episode draws its start, and what runs before it,
+        again.
+        """
         training = unit.split == "train" and self.settings.training_starts == "any"
         environment = self.settings.environment
         if unit.split == "validation" and self.settings.validate_by != "reward":
@@ -66,7 +68,7 @@ class TrainingProblem:
         return ({}, {}) if self._adversary is None else self._adversary.take_state()
 
     def put_state(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        """Be as `take_state` told."""
+        """Restore what `take_state` returned."""
         if values and isinstance(self.settings, AdversarySettings):
             # Environments hold the one there is.
             self._adversary = self._adversary or Adversary(self, self.settings, values["seed"])

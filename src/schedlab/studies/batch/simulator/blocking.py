@@ -195,7 +195,7 @@ def order_ties(queue: Queue, columns: Columns, order: Order) -> None:
 
 @uncounted
 def _before(queue: Queue, columns: Columns, order: Order, job: int, place: int) -> bool:
-    """Tell whether the rule prefers a job to the one at a place of the list."""
+    """Return whether the rule prefers a job to the one at a place of the list."""
     other = queue.listed[place]
     if order.power == 0:
         return order.rank[job] < order.rank[other]

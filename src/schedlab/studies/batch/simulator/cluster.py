@@ -55,7 +55,7 @@ class Running(NamedTuple):
     start, end, expected (n + k,) s; expected is start + requested
     begun (n + k,)       jobs in the order in which they started, those of a prefill first
     size                 (3,): running jobs, free nodes, jobs begun
-    owner (nodes,)       the job on each node, -1: none; empty where nodes are not told apart
+    owner (nodes,)       the job on each node, -1: none; empty where nodes are not distinguished
     held, first          the nodes of job j: held[first[j] : first[j] + nodes[j]]
     """
 

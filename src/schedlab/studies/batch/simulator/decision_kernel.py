@@ -110,7 +110,7 @@ class Windows(NamedTuple):
 
 
 def windows_of(number: int, jobs: int, nodes: int, held: int, backfill: int, scan: int) -> Windows:
-    """Return room for windows of up to `jobs` jobs; held: most nodes of one window's jobs, 0: not told apart."""
+    """Return room for windows of up to `jobs` jobs; held: most nodes of one window's jobs, 0: not distinguished."""
     room = 3 * jobs + 1 if backfill == CONSERVATIVE else 0
     shapes: dict[str, tuple[type, int]] = {
         **dict.fromkeys(("submit", "run", "requested", "start", "end", "expected"), (np.float64, jobs)),
@@ -214,7 +214,7 @@ def open_window(windows: Windows, place: int, nodes: int, began: Array) -> None:
 
 @uncounted
 def done(window: Window) -> bool:
-    """Tell whether every job of the window has started."""
+    """Return whether every job of the window has started."""
     return window.queue.counts[WAITING] == 0 and window.queue.counts[ARRIVED] == len(window.columns.submit)
 
 
@@ -290,7 +290,7 @@ def _begin_beside(window: Window, job: int) -> None:
 
 @uncounted
 def may_wait(window: Window) -> bool:
-    """Tell whether time would go on without a job being chosen."""
+    """Return whether time would go on without a job being chosen."""
     return window.running.size[COUNT] > 0 or window.queue.counts[ARRIVED] < len(window.columns.submit)
 
 
@@ -328,7 +328,7 @@ def _settle(window: Window) -> None:
 
 @uncounted
 def _matters(window: Window) -> bool:
-    """Tell whether some choice may start a job now."""
+    """Return whether some choice may start a job now."""
     nodes = window.columns.nodes
     free = window.passing.free[0] if window.backfill == CONSERVATIVE else window.running.size[FREE]
     found = False

@@ -36,7 +36,7 @@ class Schedule:
 
     jobs   as simulated: where jobs are killed at their request, run times are those that they got
     start  (n,) s of the trace
-    held   the nodes of each job (n arrays of int64), where nodes are told apart
+    held   the nodes of each job (n arrays of int64), where nodes are distinguished
     """
 
     jobs: Jobs

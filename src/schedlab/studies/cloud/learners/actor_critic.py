@@ -83,7 +83,7 @@ class ActorCritic:
         self.of_critic = Adam(self.critic.parameters(), self.settings.lr_critic)
 
     def maybe_reset(self, violated: float, rng: np.random.Generator) -> bool:
-        """Draw the critic anew with probability p (1 + 0.2 k) for k severely violated items; returns whether it was."""
+        """Reset the critic with probability p (1 + 0.2 k) for k severely violated items; returns whether it was."""
         if not rng.random() < self.settings.reset_probability * (1.0 + 0.2 * violated):
             return False
         self.resets += 1

@@ -1,4 +1,4 @@
-"""The multi-policy actor-critic: an agent for each preference, critics drawn anew where service levels suffer, and the
+"""The multi-policy actor-critic: an agent for each preference, critics reset where service levels suffer, and the
 choice of one.
 
 The published program has these agents and never uses them. Source: SLA-MORL (arXiv 2508.03509).
@@ -97,7 +97,7 @@ class _Learning(PreferenceLearning):
         return {name: agent.actor for name, agent in self.agents.items()}
 
     def about(self) -> dict[str, Any]:
-        """Return who acts, and how often critics were drawn anew."""
+        """Return who acts, and how often critics were reset."""
         return {
             "choice": self.settings.choice,
             "resets": {name: agent.resets for name, agent in self.agents.items()},

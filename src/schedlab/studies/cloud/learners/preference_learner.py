@@ -31,7 +31,7 @@ def problem_sizes(problem: CloudProblem) -> list[int]:
 
 
 def require_learned(preference: str, known: Iterable[str]) -> None:
-    """Raise UserError where a policy knows no such preference."""
+    """Raise UserError where a policy has no such preference."""
     if preference not in known:
         what = f"the policy knows no preference {preference}"
         raise UserError(what, where="learned policy", expected=f"one of {', '.join(known)}")

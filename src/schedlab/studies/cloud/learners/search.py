@@ -1,4 +1,4 @@
-"""Search for the best constant allocation by whole trainings of the job: what a tuner does that knows no model.
+"""Search for the best constant allocation by whole trainings of the job: what a tuner does without a model.
 
 Each training goes straight to an allocation and stays there; what it reached is its objective. The next allocation is a
 drawn one, or that of the largest expected improvement by a Gaussian process (Jones, Schonlau and Welch 1998). In the

@@ -52,7 +52,8 @@ def pace(runs: Sequence[LiveRun]) -> Pace:
 def sample_baseline(request: LiveRequest, count: int, epochs: int, folder: Path) -> list[LiveRun]:
     """Run the first `epochs` of a script `count` times on the request's allocation, each time with a seed of its own.
 
-    Their logs tell the length of the whole training, which they are no run of. Raises ScriptFailed for a limit broken.
+    Their logs name the length of the whole training, although they are short runs. Raises ScriptFailed for a limit
+    broken.
     """
     runs, whole = [], max(request.epochs, epochs)
     for number in range(count):

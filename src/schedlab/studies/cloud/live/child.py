@@ -164,7 +164,7 @@ def _required(arguments: ast.arguments) -> bool:
 def guard(parent: int | None) -> int | None:
     """Fork: None in the process that is to run the script; in the other, which waits for it and ends all that it
     leaves, its exit status. Orphans of the script become children of the one that waits, whatever their group, session
-    or environment. It also ends them all where it is told to (SIGTERM) and where `parent`, who started it, is gone.
+    or environment. It also ends them all on SIGTERM and where `parent`, who started it, is gone.
     Elsewhere than on Linux nothing is forked.
     """
     if not GUARDED:

@@ -77,8 +77,8 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
 
     Time counts what epochs take, and what a start takes (imports, data) where the allocation changed: an unchanged job
     would not have been stopped. An interval that breaks a limit (memory, time) is paid for and repeated; after
-    MOST_FAILURES of them the episode is truncated. `info["run"]` is the run. A script that keeps no checkpoint begins
-    each interval anew (`info["resumes"]` is false).
+    MOST_FAILURES of them the episode is truncated. `info["run"]` is the run. A script that keeps no checkpoint starts
+    each interval from the beginning (`info["resumes"]` is false).
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)

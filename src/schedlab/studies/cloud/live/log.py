@@ -34,7 +34,7 @@ Readings = Sequence[tuple[int, dict[str, tuple[float, float]]]]  # rows of the l
 
 
 def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path | None) -> pd.DataFrame:
-    """Return the log with every column of logs.COLUMNS that can be told, a row an epoch, epochs counted from
+    """Return the log with every column of logs.COLUMNS that can be derived, a row an epoch, epochs counted from
     `first_epoch` on. Raises ScriptFailed where a script that ended by itself wrote none, and for what is wrong in it. A
     run that a limit ended may have none: the table is then empty. One that ended by itself has as many epochs as were
     asked for.

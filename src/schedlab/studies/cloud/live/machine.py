@@ -27,8 +27,8 @@ UNKNOWN = (float("nan"), float("nan"))
 
 
 def gpu_readings() -> dict[str, tuple[float, float]]:
-    """Return number -> (utilisation in percent, memory used in GB) of every GPU that may be used; what it cannot tell
-    is NaN. A part of a GPU (MIG) stands there by its name.
+    """Return number -> (utilisation in percent, memory used in GB) of every GPU that may be used; what it does not
+    report is NaN. A part of a GPU (MIG) stands there by its name.
     """
     command = shutil.which("nvidia-smi")
     if command is None:
@@ -108,7 +108,7 @@ class MachineResources(ResourceConfig):
 
 
 class MachineLimits(SLAConfig):
-    """The limits of a job on this machine. A limit that nothing can meet is no mistake: its severity then tells how far
+    """The limits of a job on this machine. A limit that nothing can meet is no mistake: its severity then shows how far
     away it is.
 
     Where they are not given, memory_max is half of the machine's memory, and gpu_util_min is twice the use, at most 20

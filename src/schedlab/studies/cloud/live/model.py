@@ -2,7 +2,7 @@
 performance model.
 
 In contrast to the scenarios of the pipeline, memory need and start-up time are measured, GPUs may be absent, and
-samples count alike in all batches (nothing tells a live job's gradient noise).
+samples count alike in all batches (a live job's gradient noise is unknown).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class JobFacts:
 
 
 def job_facts(table: pd.DataFrame, overheads: Sequence[float], per_gpu: bool, fit: CoreFit) -> JobFacts:
-    """Return what the epochs of a job tell; overheads: of its runs, s."""
+    """Return the facts in the epochs of a job; overheads: of its runs, s."""
     # its batch is the baseline's, which a script may keep on fewer GPUs
     largest = table.loc[table["gpu_count"].idxmax()]
     counts = table["data_count"].dropna().tolist() if "data_count" in table.columns else []

@@ -175,7 +175,7 @@ class _Meter:
 
 
 def _share(process: psutil.Process, rss: int) -> int:
-    """The proportional share of a process in what it holds; all of it where the system tells none."""
+    """The proportional share of a process in what it holds; all of it where the system reports none."""
     try:
         return getattr(process.memory_full_info(), "pss", rss)
     except psutil.NoSuchProcess:

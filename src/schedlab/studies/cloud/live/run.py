@@ -1,7 +1,7 @@
 """One run of a user's training script on an allocation: a subprocess with an environment, a folder and limits of its
 own, and its log.
 
-The script is told what it gets by its environment (`script_environment`) and by its module-level settings (child.py),
+The script learns what it gets from its environment (`script_environment`) and by its module-level settings (child.py),
 and writes a row an epoch to the file that SCHEDLAB_LOG names, or to `log-*.csv` in its folder.
 See docs/guide/cloud_live.md.
 """

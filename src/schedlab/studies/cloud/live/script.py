@@ -30,7 +30,7 @@ class ScriptFacts:
 
 
 def script_facts(path: Path) -> ScriptFacts:
-    """Return what a script's text tells. Raises UserError where it cannot be read or is no Python."""
+    """Return the facts in a script's text. Raises UserError where it cannot be read or is no Python."""
     text = read_text(path, "a training script in Python")
     try:
         tree = ast.parse(text, str(path))
@@ -48,7 +48,7 @@ def script_facts(path: Path) -> ScriptFacts:
 
 
 def command_facts(words: Sequence[str]) -> ScriptFacts:
-    """Return what the words of a command tell."""
+    """Return the facts in the words of a command."""
     return _named(" ".join(words))
 
 

@@ -152,7 +152,7 @@ class OfflineDataAnalyzer:
         self, model: str, gpus_per_node: int = 4, dataset: str | None = None, gpu_type: str | None = None
     ) -> CoreFit:
         """Return the performance model fitted to all rows of a model's logs, or those of a dataset and of one type,
-        `gpu` or `cpu`. Each log is a run of its own, or several, as its column `sample` tells; epochs that two logs
+        `gpu` or `cpu`. Each log is a run of its own, or several, as its column `sample` says; epochs that two logs
         have in common are two measurements. Raises UserErrors where there is none of them, and for unfit rows.
         """
         import pandas as pd
@@ -266,7 +266,7 @@ class OfflineDataAnalyzer:
 
 
 def _of_sample(table: pd.DataFrame, number: int) -> pd.DataFrame:
-    """The table as one of several logs: its number tells its runs from theirs (logs.check_rows)."""
+    """The table as one of several logs: its number distinguishes its runs from theirs (logs.check_rows)."""
     own = table["sample"].astype(str) if "sample" in table.columns else ""
     return table.assign(sample=f"{number}." + own)
 

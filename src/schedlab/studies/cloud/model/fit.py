@@ -33,7 +33,7 @@ STARTS = ((1.0, 1.0), (0.3, 2.0), (3.0, 4.0))  # factor on the synchronisation o
 class Fit:
     """Fitted parameters, the number of rows, and the median and largest relative error of the step time over them.
 
-    alone: step times were fitted without what the rows tell of the part in synchronisation.
+    alone: step times were fitted without the rows' share of synchronisation.
     """
 
     parameters: StepParameters

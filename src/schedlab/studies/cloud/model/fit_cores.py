@@ -47,7 +47,7 @@ class CoreFit:
 
 
 def core_times(log: pd.DataFrame, gpus_per_node: int = 4) -> pd.DataFrame:
-    """Return a checked training log (logs.check_rows) that tells its cores as CORE_TIMES, a row a setting.
+    """Return a checked training log (logs.check_rows) with its cores as CORE_TIMES, a row a setting.
 
     batch: in total; step_time: s, median; rows: how many of the log's. The first epoch of each run is left out where
     there are more, since it warms up.
@@ -136,7 +136,7 @@ def on_cpu(a: float, b: float) -> StepParameters:
 
 
 def core_report(rows: pd.DataFrame) -> dict[str, object]:
-    """Return the fit of core times (`core_times`) of training without GPUs, as `fit_report` tells it."""
+    """Return the fit of core times (`core_times`) of training without GPUs, as `fit_report` reports it."""
     found = fit_cores(rows)
     values = found.step.values()
     return {
@@ -152,7 +152,7 @@ def core_report(rows: pd.DataFrame) -> dict[str, object]:
 
 def cores_beside(rows: pd.DataFrame, step: StepParameters) -> dict[str, object] | None:
     """Return the work of a core on a sample beside a known step of the GPUs, with the errors of the time, from core
-    times. None where no two rows differ in their cores alone: the logs then do not tell it.
+    times. None where no two rows differ in their cores alone: the logs then do not show it.
     """
     rows = rows[rows["gpus"] > 0]
     if not (rows.groupby(["nodes", "gpus", "batch"])["cores"].nunique() > 1).any():

@@ -1,4 +1,4 @@
-"""What `schedlab cloud fit` and the prepare rules ingest_logs and fit_performance read of logs, and tell of a fit."""
+"""What `schedlab cloud fit` and the prepare rules ingest_logs and fit_performance read of logs, and report of a fit."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def fit_report(logs: Sequence[Path], gpus_per_node: int = 4, leave_out: bool = F
 
 def read_logs(logs: Sequence[Path], gpus_per_node: int = 4) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
     """Return the checked rows of logs that are fitted: the step times of all (`logs.read_step_times`), and the core
-    times of each that tells them (`fit_cores.core_times`): a training log with the column `cpu_count`. Raises UserError
+    times of each that has them (`fit_cores.core_times`): a training log with the column `cpu_count`. Raises UserError
     for a wrong log.
     """
     import pandas as pd
@@ -79,7 +79,7 @@ def read_logs(logs: Sequence[Path], gpus_per_node: int = 4) -> tuple[pd.DataFram
 def report_of(steps: pd.DataFrame, cores: pd.DataFrame | None, leave_out: bool = False) -> dict[str, Any]:
     """Return the fit of step times of one model or, under `models`, of several. Raises UserError where there are none.
 
-    Core times of one model that differ in their cores alone tell the work of a core, too (`cores`).
+    Core times of one model that differ only in their cores give the work of a core, too (`cores`).
     """
     names = sorted(set(steps["model"]))
     if len(names) <= 1:
@@ -149,7 +149,7 @@ def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _undetermined(one: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a fit's rows do not tell, however small its error."""
+    """Yield what a fit's rows do not determine, however small its error."""
     if lowest := _on_bound(one["parameters"]):
         yield f"not told by these rows, on the lowest bound: {', '.join(lowest)}"
     if one["settings"] <= one["free_parameters"]:

@@ -1,4 +1,4 @@
-"""Logs of training jobs: a row an epoch, or a row for each measured placement. What is wrong in them is told before
+"""Logs of training jobs: a row an epoch, or a row for each measured placement. Mistakes in them are reported before
 anything is fitted.
 
 See docs/reference/cloud_model.md.
@@ -253,7 +253,7 @@ def warmed(log: pd.DataFrame) -> pd.DataFrame:
 def of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
     """Return the step times of a checked training log, as `read_step_times` gives them; rows without GPUs have none.
 
-    Of each number of GPUs and batch the rows with the most cores count, if the log tells them: with fewer, the GPUs may
+    Of each number of GPUs and batch the rows with the most cores count, if the log has them: with fewer, the GPUs may
     have waited. Of epochs that agree in these, the median counts. A GPU alone never synchronises: what it shows is what
     computing shows.
     """
@@ -280,8 +280,8 @@ def of_training(log: pd.DataFrame, gpus_per_node: int) -> pd.DataFrame:
 
 def _computing(settings: pd.DataFrame) -> pd.Series:
     """The share of its time that a job computes on its GPUs: their use as a share of what one GPU alone shows with as
-    large a batch. NaN where it is not told, or several GPUs show no less: probes that count waiting for the others as
-    use do not tell it. Neither does use of up to a percent where no GPU is alone: GPUs that idle wait for nobody.
+    large a batch. NaN where it is unknown, or several GPUs show no less: probes that count waiting for the others as
+    use do not show it. Neither does use of up to a percent where no GPU is alone: GPUs that idle wait for nobody.
     """
     import numpy as np
 

@@ -43,7 +43,8 @@ class Optimization:
     """One optimised training: what was asked, measured, learned and run.
 
     baseline   under the names of baseline.baseline_values          live   the steps that were really run
-    refits     the model fitted anew after each interval of the run, with what was measured until then; the policy stays
+    refits     the model fitted again after each interval of the run, with what was measured until then; the policy
+    stays
                what it was
     resumes    the script keeps checkpoints, so that decisions count while it trains
     work       where runs and policy lie

@@ -33,8 +33,8 @@ SOUGHT = {
 
 def recommendations(outcome: Optimization, new: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return three recommendations: for time and for cost the best of what was there, what was run and a step further;
-    the run, balanced. A step further is told by the model, where that reaches it, else as published; a run that was cut
-    off is no candidate.
+    the run, balanced. A step further is estimated by the model, where that reaches it, else as published; a run that
+    was cut off is no candidate.
     """
     last = outcome.live[-1].record
     held = held_in(last)
@@ -91,7 +91,7 @@ def best_constants(outcome: Optimization) -> list[dict[str, Any]]:
 
 
 def by_model(outcome: Optimization, allocation: Allocation) -> dict[str, float] | None:
-    """Return what the training would come to on an allocation from its first start on.
+    """Return the estimated training on an allocation from its first start on.
 
     None where the model does not reach it, or says that it cannot hold the job.
     """

@@ -161,7 +161,7 @@ def _time_of_run(found: Optimization) -> float | None:
 
 
 def _doubt(doubts: list[float]) -> dict[str, Any]:
-    """The uncertainty of the policy's actions; null where its learner tells none."""
+    """The uncertainty of the policy's actions; null where its learner has none."""
     if not doubts:
         return {"mean": None, "largest": None, "warning": False}
     return {"mean": sum(doubts) / len(doubts), "largest": max(doubts), "warning": max(doubts) > DOUBT}

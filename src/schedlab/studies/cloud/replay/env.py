@@ -78,7 +78,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
     """Change GPUs, cores and memory of a training job before each interval of its training.
 
     Observation: float32 vector of state.COMPONENTS (without the memory's in the space `paper9`). Actions: 27 (`paper9`:
-    9); `action_masks` tells which ones leave the job the memory that it needs. The action counts for the interval that
+    9); `action_masks` shows which ones leave the job the memory that it needs. The action counts for the interval that
     follows, a share of the training or, with `interval_seconds`, a stretch of time; a change costs a restart. Reward:
     minus what the objective grows by, J = w_t T / T_ref + w_c C / C_ref + w_r (1 - use); or the published one. The
     episode is terminated when the training is done, and truncated after MOST_FAILURES intervals that ran out of memory.
@@ -122,7 +122,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Submit the job anew; the first reset uses the seed of the construction. `options={"preference": name}`
+        """Submit the job again; the first reset uses the seed of the construction. `options={"preference": name}`
         changes the preference. Raises UserError for a preference that is none.
         """
         super().reset(seed=self._seed if seed is None else seed)

@@ -1,7 +1,7 @@
 """What a learner sees of a replayed job: state vectors laid out for every allocation, of which a step fills in time,
 money and progress.
 
-The plain statement of the same numbers is state.CloudEnvironmentState, told the record of each interval; a test holds
+The plain statement of the same numbers is state.CloudEnvironmentState, given the record of each interval; a test holds
 the two together.
 """
 

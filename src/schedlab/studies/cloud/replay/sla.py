@@ -52,7 +52,7 @@ FORECAST = {"time_max": "time_so_far", "cost_max": "cost_so_far", "throughput_mi
 
 
 class SLAConfig(Settings):
-    """The limits of a job. A limit that nothing can meet is no mistake: its severity then tells how far away it is."""
+    """The limits of a job. A limit that nothing can meet is no mistake: its severity then shows how far away it is."""
 
     time_max: float = setting(600.0, doc="maximum training time", unit="s", ge=0)
     cost_max: float = setting(0.30, doc="maximum cost", unit="$", ge=0)
@@ -99,7 +99,7 @@ def judge(item: str, value: float, limit: float) -> Verdict:
 
 
 def is_given(value: Any) -> bool:
-    """Tell whether a value of a record is there: neither None nor NaN."""
+    """Return whether a value of a record is there: neither None nor NaN."""
     return value is not None and not (isinstance(value, float | np.floating) and value != value)
 
 

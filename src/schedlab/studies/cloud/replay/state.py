@@ -133,5 +133,5 @@ def share_of_limit(value: float, whole: float) -> float:
 def significant_change(
     before: Sequence[float] | np.ndarray, after: Sequence[float] | np.ndarray, threshold: float = CHANGE
 ) -> bool:
-    """Tell whether a watched component moved by more than the threshold, so that a decision is due."""
+    """Return whether a watched component moved by more than the threshold, so that a decision is due."""
     return any(abs(float(after[number]) - float(before[number])) > threshold for number in WATCHED)

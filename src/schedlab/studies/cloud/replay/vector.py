@@ -38,7 +38,7 @@ from schedlab.studies.cloud.replay.state import SIZE
 class CloudReplayVectorEnv(VectorEnv):
     """A number of CloudReplayEnv side by side; each does what a CloudReplayEnv of its seed does, number i of seed s
     that of seed s + i. Observations (N, 26 or 21) float32, actions (N,), rewards (N,) float64; `action_masks` is (N, 27
-    or 9). A job that ends is replaced by a new one in the same step: `final_obs` and `final_info` (its scores) tell how
+    or 9). A job that ends is replaced by a new one in the same step: `final_obs` and `final_info` (its scores) show how
     it ended. Only the scalar reward, its weights fixed or adapted, and intervals that are shares of the training.
     Raises UserError for others.
     """
@@ -95,7 +95,7 @@ class CloudReplayVectorEnv(VectorEnv):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Submit every job anew; the first reset uses the construction's seed. `options={"preference": name}` changes
+        """Submit every job again; the first reset uses the construction's seed. `options={"preference": name}` changes
         the preference. Raises UserError for a preference that is none.
         """
         if options and "preference" in options:

@@ -53,7 +53,7 @@ class BayesianSettings(Settings):
 
 
 class _Before(NamedTuple):
-    """What an episode had come to before the decision that is measured; progress in intervals."""
+    """The state of an episode before the decision that is measured; progress in intervals."""
 
     here: int
     objective: float

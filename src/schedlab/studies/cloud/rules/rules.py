@@ -159,7 +159,7 @@ def _gpus(rule: CloudRule, env: CloudReplayEnv, step: int) -> int:
 
 
 def _greedy(rule: CloudRule, env: CloudReplayEnv) -> int:
-    """Go to the neighbour of the best objective if it were kept to the end, as far as the model tells.
+    """Go to the neighbour of the best objective if it were kept to the end, as the model predicts.
 
     A restart counts; what the next change would bring does not (goodput-greedy).
     """

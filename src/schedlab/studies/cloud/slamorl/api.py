@@ -162,7 +162,7 @@ class ResourceManager:
         self.adjustments: list[dict[str, Any]] = []
 
     def adjust(self, action: int, epoch: float = 0) -> bool:
-        """Take an action, logged with its epoch; tells whether it changed anything."""
+        """Take an action, logged with its epoch; returns whether it changed anything."""
         action = require_action(action)
         before, self.allocation = self.allocation, moved(self.allocation, action, self.limits)
         held = {"before": before._asdict(), "after": self.allocation._asdict()}
@@ -176,7 +176,7 @@ class ResourceManager:
 
 
 class CloudEnvironment:
-    """A job as records of its log tell it: decisions when something changed, the published reward, and a log of
+    """A job as the records of its log describe it: decisions when something changed, the published reward, and a log of
     adjustments. Records come from outside (`observe`): what follows from an action is seen in the records that come
     after it. To learn, use the environments schedlab/CloudReplay-v0 and schedlab/CloudLive-v0, in which it is computed
     or run. Raises UserError where the preference is none of the four names.

@@ -78,7 +78,7 @@ def _beyond(path: Path) -> UserError:
 
 
 class Case:
-    """A JSON object with its place in the file, so that a mistake in it can be told."""
+    """A JSON object with its place in the file, so that a mistake in it can be reported."""
 
     def __init__(self, values: Any, where: str) -> None:
         if not isinstance(values, dict):
@@ -137,7 +137,7 @@ def _action(case: Case) -> int:
 
 
 def _resource(document: Case, compat: bool) -> ResourceConfig:
-    """What can be allocated; prices that a file does not tell are ours, or the published program's."""
+    """What can be allocated; prices that a file does not give are ours, or the published program's."""
     given: ResourceConfig = document.settings("resource", ResourceConfig)
     missing = {name: price for name, price in PRICES.items() if compat and name not in given.model_fields_set}
     return given.model_copy(update=missing)

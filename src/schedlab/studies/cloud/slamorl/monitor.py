@@ -40,7 +40,7 @@ class CSVMonitor:
         return read_table(self.path)
 
     def changed(self) -> bool:
-        """Tell whether the file is another one than at the last look; a missing one is not."""
+        """Return whether the file is another one than at the last look; a missing one is not."""
         try:
             stat = self.path.stat()
         except FileNotFoundError:
@@ -50,9 +50,9 @@ class CSVMonitor:
         return changed
 
     def new_rows(self) -> pd.DataFrame | None:
-        """Return the rows that were added since the last call; None where there are none. A shorter file is read anew.
+        """Return the rows that were added since the last call; None where there are none. A shorter file is read again.
 
-        A line counts when its end is written: of half a line, numbers would be wrong and the rest never told.
+        A line counts when its end is written: of half a line, numbers would be wrong and the rest never read.
         """
         if not self.changed():
             return None

@@ -86,6 +86,6 @@ def step(
 
 
 def is_over(state: CloudEnvironmentState) -> bool:
-    """Tell whether an episode ends: all epochs are done, or too many items are severely violated."""
+    """Return whether an episode ends: all epochs are done, or too many items are severely violated."""
     severe = sum(not verdict.met and verdict.severity > SEVERE for verdict in state.status.values())
     return state.epoch >= state.total_epochs > 0 or severe >= MOST_SEVERE

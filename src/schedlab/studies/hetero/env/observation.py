@@ -115,7 +115,7 @@ PER_HEAD, ONCE = 6, 4
 
 
 class HeadsObserver:
-    """Makes the vector of one model anew for each decision; all numbers lie within 0 and 1.
+    """Makes the vector of one model again for each decision; all numbers lie within 0 and 1.
 
     limits  requested time (s, max_time) and bandwidth (GB/s, max_mem_bw) that count as 1
     """

@@ -74,7 +74,7 @@ class LearningAgent(Agent):
     """An agent whose `loss` at the end of an episode is stepped down by Adam."""
 
     def loss(self) -> torch.Tensor:
-        """Return the loss of the episode, a tensor of one number that hangs from the parameters."""
+        """Return the loss of the episode, a tensor of one number that depends on the parameters."""
         raise NotImplementedError(f"{type(self).__name__} has no method loss")
 
     def transform_rewards(self) -> list[float]:

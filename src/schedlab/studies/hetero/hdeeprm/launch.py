@@ -76,7 +76,7 @@ class Finished:
 
 @dataclass
 class Notes:
-    """What an agent tells of an episode beside its actions."""
+    """What an agent reports of an episode besides its actions."""
 
     log_probabilities: list[float] = field(default_factory=list)
     first_probabilities: list[float] | None = None
@@ -292,7 +292,7 @@ class _Learner:
             models.write_model(self._given.output_model, self._model, self._optimizer)
 
     def _make(self, environment: user_agent.AgentEnvironment) -> Agent:
-        """The agent of the next episode: its first weights hang from the seed alone, later ones are those learned."""
+        """The agent of the next episode: its first weights depend on the seed alone, later ones are those learned."""
         options, training = self._options, self._options.run == "train"
         with _seeded(self._seed, "agent"), self._guard.during("__init__"):
             agent = self._class(options.gamma, options.hidden, environment.action_size, environment.observation_size)

@@ -70,7 +70,7 @@ def prepare_inputs(sources: Sources, folder: Path) -> tuple[Cluster, Jobs]:
 
 
 def _origin(sources: Sources, platform: Path) -> dict[str, Any]:
-    """Everything that the generated files hang from, as plain values."""
+    """Everything that the generated files depend on, as plain values."""
     options = sources.options
     types = sorted((shipped_folder() / "types").glob("*.json"))
     own = sources.libraries.model_dump()

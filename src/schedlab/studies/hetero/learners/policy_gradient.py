@@ -95,7 +95,7 @@ def loss_of(network: AgentNetwork, records: Sequence[EpisodeRecord], settings: P
 
 
 class AgentPolicy:
-    """A learned policy: the most probable action, or a draw from a generator that begins anew with each unit."""
+    """A learned policy: the most probable action, or a draw from a generator that restarts with each unit."""
 
     def __init__(self, network: AgentNetwork, acting: str) -> None:
         self.network, self._acting = network, acting

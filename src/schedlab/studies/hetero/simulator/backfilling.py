@@ -26,7 +26,7 @@ class Reservation:
     memory: np.ndarray
 
     def admits(self, model: ResourceModel, job: JobRequest, cores: Sequence[int]) -> bool:
-        """Tell whether a job may start now on these cores; one that lasts beyond the wait takes its part of it."""
+        """Return whether a job may start now on these cores; one that lasts beyond the wait takes its part of it."""
         processors = [model.processor_of[core] for core in cores]
         slowest = min(model.gflops_per_core[processor] for processor in processors)
         if job.flops / (slowest * GIGA) <= self.wait + ROUNDING:

@@ -70,7 +70,7 @@ class ManagedCores:
         return kind != "RESOURCE_STATE_CHANGED" and not refused
 
     def _keep(self, event: Event) -> bool:
-        """Take in an event of the scheduler; tell whether it is ours to carry out."""
+        """Take in an event of the scheduler; return whether it is ours to carry out."""
         kind, data = event["type"], event["data"]
         if kind == "SET_RESOURCE_STATE":
             expected = "none: they follow from what runs, so that bandwidth counts alike for all"

@@ -324,7 +324,7 @@ class JobQueue:
         return next((job for job in self._jobs.values() if job.id == job_id), None)
 
     def first(self, policy: str, rng: np.random.Generator) -> JobRequest:
-        """Return the job that a policy puts first; `random` draws one anew each time."""
+        """Return the job that a policy puts first; `random` draws a new one each time."""
         if policy == "random":
             entries = self._sorted["submitted"]
             return self._jobs[entries[int(rng.integers(len(entries)))][1]]

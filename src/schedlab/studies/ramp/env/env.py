@@ -39,7 +39,7 @@ class RampEnv(gym.Env[Any, int]):
 
     Observation: float32 vector of 17 features and the mask, or a dictionary (`EnvironmentSettings.observation`):
     `features`, that vector; `graph`, a number into `graphs`; or, as published, the padded graph itself (encoder.py).
-    Terminated when no job waits and none will come; then the last observation stands for the end. `info` tells the time
+    Terminated when no job waits and none will come; then the last observation stands for the end. `info` has the time
     (s), the job's index and whether it was `accepted`: placed, within its limit, and not cut off by the end before the
     next decision where that blocks it (`legacy.running_jobs_blocked`).
 

@@ -65,7 +65,7 @@ class ParameterScale(ScaleRange):
 
 
 class GeneratorSettings(Settings):
-    """Graphs drawn at random, in which sequential time does not tell how well a job can be split."""
+    """Graphs drawn at random, in which sequential time does not show how well a job can be split."""
 
     count: int = setting(16, doc="number of graphs", ge=1, le=MOST)
     first: int = setting(

@@ -116,7 +116,7 @@ class GraphReader(BaseFeaturesExtractor):
         if parameters.device != self._known_for.device or not torch.equal(parameters, self._known_for):
             self._known, self._known_for = {}, parameters
         for number in numbers:
-            if number not in self._known:  # apart, so that no sum hangs from which graphs were asked for before
+            if number not in self._known:  # apart, so that no sum depends on which graphs were asked for before
                 self._known[number] = self.embedding([self._graphs[number]])[0]
         return torch.stack([self._known[number] for number in numbers])
 

@@ -1,4 +1,4 @@
-"""The stock learners of the ramp study: own observations, masks and rewards, and episodes that are drawn anew."""
+"""The stock learners of the ramp study: own observations, masks and rewards, and new episodes in each round."""
 
 from __future__ import annotations
 

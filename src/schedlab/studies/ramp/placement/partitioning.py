@@ -1,6 +1,6 @@
 """Splitting a job's ops into shards: degrees from a quantum, shards with their deps, sizes of what they send.
 
-See docs/reference/ramp_model.md. A partition knows no servers.
+See docs/reference/ramp_model.md. A partition is independent of servers.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Partition:
 
     @cached_property
     def key(self) -> tuple[str, bytes]:
-        """What tells partitions apart: the graph and the degrees."""
+        """What distinguishes partitions: the graph and the degrees."""
         return self.graph.digest, self.degrees.tobytes()
 
     @cached_property

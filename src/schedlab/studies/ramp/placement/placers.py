@@ -51,7 +51,8 @@ def open_links(topology: Topology, held: Iterable[Channel]) -> OpenLinks | None:
 class Placement:
     """Servers of each op (positions, both passes): shard j of op i runs on blocks[i].servers[j]; mask: bits of all.
 
-    key    what tells placements of one partition apart: the servers of each degree, where that says all, else a hash of
+    key    what distinguishes placements of one partition: the servers of each degree, where that says all, else a hash
+    of
            those of each op, of `order` and of `ranks`
     order  the shards as they were placed, where not as in `placement_order`: ties of their scheduling follow it
     ranks  rank of each shard on its server where scheduling is given, the highest first; else the shortest first

@@ -1,6 +1,6 @@
 """Jobs drawn from a pool: every graph so many times, each time with a beta of its own.
 
-See docs/reference/ramp_model.md. All draws of an episode hang from one seed, by name.
+See docs/reference/ramp_model.md. All draws of an episode depend on one seed, by name.
 """
 
 from __future__ import annotations

@@ -173,8 +173,8 @@ class Cluster:
     def free_channels(self, plan: JobPlan, held: Set[Channel]) -> frozenset[Channel] | None:
         """Return the first free channel of each link that a plan sends over (first fit); None where a link has none.
 
-        Where a server has one worker no pair of servers is shared, and no channel is told: each pair has its own (in
-        RAMP; on a torus by assumption, see torus.py).
+        Where a server has one worker no pair of servers is shared, and no channel is excluded: each pair has its own
+        (in RAMP; on a torus by assumption, see torus.py).
         """
         if self.times.topology.workers == 1:
             return frozenset()

@@ -45,7 +45,7 @@ class Simulation:
         return copy(self)
 
     def reset(self, seed: int) -> None:
-        """Start an episode: all its random streams hang from the seed."""
+        """Start an episode: all its random streams depend on the seed."""
         source = self.pool.episode(seed)
         self.cluster = Cluster(self._times.for_episode(), self.rules, self._memory, source, self._limits)
         management, legacy = self.scenario.management, self.scenario.legacy

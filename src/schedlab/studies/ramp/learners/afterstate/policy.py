@@ -128,7 +128,7 @@ def play(kept: Candidate, tables: Tables, outlook: Outlook, arrivals: Arrivals, 
 
 
 class AfterstatePolicy:
-    """Decides on a simulation's waiting job; what it draws hangs from its seed and the unit's."""
+    """Decides on a simulation's waiting job; what it draws depends on its seed and the unit's."""
 
     def __init__(self, kept: Candidate, tables: Tables, outlook: Outlook, seed: int) -> None:
         self._kept, self._tables, self._outlook, self._seed = kept, tables, outlook, seed
