@@ -29,11 +29,14 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class ClusterPolicy(Protocol):
-    """A policy that looks at the simulation itself instead of an observation."""
+    """A policy that looks at the simulation itself instead of an observation.
+
+    It returns a degree (0 rejects), or a degree and one of `simulation.free_blocks(degree)`, else first fit chooses.
+    """
 
     def reset(self, unit: Unit) -> None: ...
 
-    def decide(self, simulation: Simulation, mask: np.ndarray) -> int: ...
+    def decide(self, simulation: Simulation, mask: np.ndarray) -> int | tuple[int, int]: ...
 
 
 class RampProblem:
@@ -81,10 +84,11 @@ class RampProblem:
         while simulation.waiting is not None:
             mask = simulation.mask()
             if isinstance(policy, ClusterPolicy):
-                action = policy.decide(simulation, mask)
+                action: int | tuple[int, int] = policy.decide(simulation, mask)
             else:
                 action = int(policy.act(simulation.observation(), mask.astype(bool)))
-            simulation.act(action, mask)
+            degree, block = action if isinstance(action, tuple) else (action, None)
+            simulation.act(degree, mask, block)
         return Outcome(_scores(simulation.cluster), details={"jobs": job_table(simulation.cluster, simulation.decided)})
 
 

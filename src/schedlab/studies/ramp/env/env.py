@@ -45,6 +45,7 @@ class RampEnv(gym.Env[Any, int]):
 
     fixed_episode  seed of the only episode; None: every reset draws another
     tables         durations for the observation `durations`, as in ObservationEncoder
+    blocks         action k is `actions[k]`, a degree and the place of a legal block (`Simulation.act`), not a degree
     Raises UserError for an invalid action, where settings say so, wrong settings, and a begin without a waiting job.
     """
 
@@ -58,6 +59,7 @@ class RampEnv(gym.Env[Any, int]):
         fixed_episode: int | None = None,
         render_mode: str | None = None,
         tables: Tables | None = None,
+        blocks: bool = False,
     ) -> None:
         self.simulation, self.render_mode = simulation, render_mode
         self.settings = settings_given(EnvironmentSettings, settings)
@@ -65,7 +67,14 @@ class RampEnv(gym.Env[Any, int]):
         self.encoder = ObservationEncoder(simulation, self.settings, tables)
         self.graphs: tuple[GraphFeatures, ...] = self.encoder.graphs
         self.observation_space = self.encoder.space
-        self.action_space: Any = gym.spaces.Discrete(simulation.scenario.management.most + 1)
+        self.actions: list[tuple[int, int | None]] = [
+            (degree, None) for degree in range(simulation.scenario.management.most + 1)
+        ]
+        if blocks:
+            places = ((degree, range(len(simulation.rules.blocks(degree)))) for degree in simulation.degrees)
+            self.actions = [(0, None), *((degree, place) for degree, some in places for place in some)]
+        self._blocks = blocks
+        self.action_space: Any = gym.spaces.Discrete(len(self.actions))
         self._rewards = Rewards(self.settings, simulation)
         self._look()
 
@@ -92,7 +101,8 @@ class RampEnv(gym.Env[Any, int]):
             action = 0
         record = simulation.cluster.record
         steps, blocked = len(record.steps), len(record.blocked)
-        simulation.act(action)
+        degree, block = self.actions[action]
+        simulation.act(degree, block=block)
         outcome = simulation.cluster.outcome
         cut_off = any(one.job is job for one in record.blocked[blocked:])
         duration = outcome.duration if isinstance(outcome, RunningJob) and not cut_off else None
@@ -103,7 +113,7 @@ class RampEnv(gym.Env[Any, int]):
         return self._observation(), reward, ended, False, self._info(job) | {"accepted": duration is not None}
 
     def action_masks(self) -> np.ndarray:
-        """Return True for each action that is valid now (most + 1,)."""
+        """Return True for each action that is valid now (actions,)."""
         return self._mask.astype(bool)
 
     def render(self) -> str:
@@ -117,11 +127,19 @@ class RampEnv(gym.Env[Any, int]):
         if self.simulation.waiting is None:
             what = "no job waits when the episode begins, so that there is nothing to decide"
             raise UserError(what, where="episodes.queue_capacity", expected="at least 1")
-        self._mask = self.encoder.mask()
-        self._features, self._graph = self.encoder.features(self._mask), self.encoder.number()
+        self._degrees = self.encoder.mask()
+        self._mask = self._of_blocks(self._degrees) if self._blocks else self._degrees
+        self._features, self._graph = self.encoder.features(self._degrees), self.encoder.number()
+
+    def _of_blocks(self, degrees: np.ndarray) -> np.ndarray:
+        """int16[actions]: 1 for rejecting, and for the free blocks of valid degrees (int16[most + 1])."""
+        valid = (np.flatnonzero(degrees[1:]) + 1).tolist()
+        free = {degree: set(self.simulation.free_blocks(degree)) for degree in valid}
+        chosen = [degree == 0 or (degree in free and block in free[degree]) for degree, block in self.actions]
+        return np.array(chosen, dtype=np.int16)
 
     def _observation(self) -> Any:
-        return self.encoder.observation(self._features, self._mask, self._graph)
+        return self.encoder.observation(self._features, self._degrees, self._graph)
 
     def _info(self, job: Job | None) -> dict[str, Any]:
         return {"time": self.simulation.cluster.time} | ({} if job is None else {"job": job.index})
@@ -176,8 +194,12 @@ def make(
     seed: int | None = None,
     render_mode: str | None = None,
     settings: EnvironmentSettings | Mapping[str, Any] | None = None,
+    blocks: bool = False,
 ) -> RampEnv:
-    """Return the environment of a simulation; without one, of the traced models under uniform limits."""
+    """Return the environment of a simulation; without one, of the traced models under uniform limits.
+
+    blocks  as in RampEnv
+    """
     if simulation is None:
         simulation = Simulation(published_scenario("A", compat=False, **ON_SHIPPED), read_graphs(find_graphs(SHIPPED)))
-    return RampEnv(simulation, settings, seed, render_mode=render_mode)
+    return RampEnv(simulation, settings, seed, render_mode=render_mode, blocks=blocks)

@@ -53,8 +53,10 @@ class Manager:
         """Return a manager that draws the same next."""
         return replace(self, random=deepcopy(self.random))
 
-    def plan(self, cluster: Cluster, job: Job, most: int) -> JobPlan | str:
+    def plan(self, cluster: Cluster, job: Job, most: int, block: int | None = None) -> JobPlan | str:
         """Return how a job is split at most `most` ways and placed, or the part that failed.
+
+        block  of the legal blocks of its largest degree the one that it takes (first fit); None: the first free one
 
         Raises UserError for a `most` below 0, or odd and not 1: no action is such a number.
         """
@@ -69,11 +71,14 @@ class Manager:
                 cluster,
                 cluster.times.split(job.graph, degrees if self.legal is None else round_down(degrees, self.legal)),
             )
-        return self.place(cluster, cluster.times.split_by_quantum(job.graph, most, self.quantum, self.legal))
+        return self.place(cluster, cluster.times.split_by_quantum(job.graph, most, self.quantum, self.legal), block)
 
-    def place(self, cluster: Cluster, split: Partition) -> JobPlan | str:
-        """Return the plan of a partitioned job, or the part that failed."""
+    def place(self, cluster: Cluster, split: Partition, block: int | None = None) -> JobPlan | str:
+        """Return the plan of a partitioned job, or the part that failed; block as in `plan`."""
         room = cluster.room()
+        if block is not None:
+            legal = cluster.rules.blocks(split.max_degree)
+            room = replace(room, block=legal[block]) if block < len(legal) else replace(room, allowed=0)
         if self.shaper != "none":
             shaped = self._shape(cluster, split, room)
             if shaped is None:

@@ -87,12 +87,14 @@ class Room:
 
     allowed  the only servers that it may use (bits), or None for all
     links    those with a free channel, which first fit and shapers keep to; None for all
+    block    the only one that ops of the job's largest degree may take (first fit); None for any
     """
 
     taken: int
     memory: np.ndarray
     allowed: int | None = None
     links: OpenLinks | None = None
+    block: Block | None = None
 
     @property
     def closed(self) -> int:
@@ -158,6 +160,7 @@ def first_fit(
     Where jobs hold channels of links (`room.links`), it takes the first blocks between which channels are free.
     forward_only  as published: no memory for the backward pass; servers are reused if their memory's sum suffices
     inner         ops of fewer shards than the largest degree go inside its block; None: each degree looks for one
+    Where `room.block` names the block of the largest degree, it takes that one or none.
     """
     if partition.most_memory_of_a_server <= float(room.memory.min()):
         return _first_fit_by_degree(partition, rules, room, inner)
@@ -195,7 +198,8 @@ def _free_blocks(
         if inner is not None and degree < largest:
             found[degree] = inner.within(degree, found[largest])[0]
             continue
-        block = next((block for block in rules.blocks(degree) if not block.mask & closed), None)
+        legal = rules.blocks(degree) if room.block is None or degree < largest else (room.block,)
+        block = next((block for block in legal if not block.mask & closed), None)
         if block is None:
             return None
         found[degree] = block
@@ -214,7 +218,7 @@ def _joined_blocks(
             return chosen
         degree = degrees[len(chosen)]
         outer = [chosen[partition.max_degree]] if chosen else []
-        for block in _candidates(rules, inner, degree, outer):
+        for block in _candidates(rules, inner, degree, outer) if outer or room.block is None else (room.block,):
             if block.mask & closed:
                 continue
             found = chosen | {degree: block}
@@ -266,6 +270,8 @@ def _first_fit_with_memory(
                     break
         if block is None:
             legal = _candidates(rules, inner, degree, outer)
+            if room.block is not None and degree == partition.max_degree:
+                legal = (room.block,)
             if room.links is not None:
                 legal = (one for one in legal if _reaches(partition, blocks, op, one, room.links))
             block = _free_block(legal, room.closed, free, needed / degree)

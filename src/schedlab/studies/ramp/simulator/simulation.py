@@ -106,13 +106,26 @@ class Simulation:
         job, mounted = self.cluster.queue[0], self.observer.mounted(self.cluster)
         return self.observer.features(job, mask, mounted, len(self.cluster.running), absolute, partitions)
 
-    def plan(self, degree: int) -> JobPlan | str:
-        """Return how the waiting job would run at a degree, or the part that fails."""
-        return self.manager.plan(self.cluster, self.cluster.queue[0], degree)
+    def plan(self, degree: int, block: int | None = None) -> JobPlan | str:
+        """Return how the waiting job would run at a degree, or the part that fails; block as in `act`."""
+        return self.manager.plan(self.cluster, self.cluster.queue[0], degree, block)
 
-    def act(self, degree: int, mask: np.ndarray | None = None) -> None:
+    def free_blocks(self, degree: int) -> list[int]:
+        """Return the places of the free ones among the legal blocks that the waiting job may take at a degree (`act`).
+
+        They are those of its largest degree, which may be below. Raises UserError where partitions are drawn.
+        """
+        management, graph = self.scenario.management, self.cluster.queue[0].graph
+        if self.manager.draws:
+            raise UserError("blocks are chosen by a draw", where="management", expected="nothing that is drawn")
+        split = self.cluster.times.split_by_quantum(graph, degree, management.quantum, self._legal)
+        blocks, taken = self.rules.blocks(split.max_degree), self.cluster.taken
+        return [place for place, block in enumerate(blocks) if not block.mask & taken]
+
+    def act(self, degree: int, mask: np.ndarray | None = None, block: int | None = None) -> None:
         """Decide on the waiting job and go on to the next one, or to the end.
 
+        block  place of the block that the job's largest degree takes, among the legal ones; None: the first free one
         mask  int16[most + 1], the valid actions, where the degree is to be held against them and written down in
               `decided`
         Raises UserError for a degree that is not valid.
@@ -123,7 +136,7 @@ class Simulation:
                 valid = ", ".join(map(str, np.flatnonzero(mask).tolist()))
                 raise UserError(f"the policy chose {degree}", where=f"job {job.index}", expected=f"one of {valid}")
             self.decided[job.index] = degree, int(mask[1:].sum())
-        self.cluster.step({job.index: self.plan(degree)} if degree else {})
+        self.cluster.step({job.index: self.plan(degree, block)} if degree else {})
         self._to_next_job()
 
     def _to_next_job(self) -> None:
