@@ -131,7 +131,7 @@ def _limit_other_lines(count: int, path: Path | str, line: int) -> None:
             f"{count} comments and blank lines",
             where=f"{path}: before line {line}",
             expected=f"at most {MOST_OTHER_LINES}",
-            remedy="remove them, for example with: grep '^[^;]*[0-9]'",
+            remedy="remove them, for example with: zgrep -e '^[^;]*[0-9]' -e '^; *Max' FILE > jobs.swf",
         )
 
 
