@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -146,12 +147,31 @@ def require_submission_order(jobs: Jobs, machine: Machine) -> None:
         raise UserError(what, where=machine.source, expected="jobs in the order of submission", remedy=remedy)
 
 
+class LastRuns(NamedTuple):
+    """The last two run times of users. user (n,) int64: place of each job's user, -1: unknown; runs (users, 2) s, the
+    last one first, NaN: none.
+    """
+
+    user: np.ndarray
+    runs: np.ndarray
+
+    @classmethod
+    def unknown(cls, jobs: Jobs) -> LastRuns:
+        """Return what is known where nothing is."""
+        names, user = np.unique(jobs.user, return_inverse=True)
+        return cls(np.where(jobs.user >= 0, user, -1).astype(np.int64), np.full((len(names), 2), np.nan))
+
+
 @dataclass(frozen=True)
 class Prefill:
-    """Jobs that already run when a window begins, and when each started (k,) s."""
+    """Jobs that already run when a window begins, and when each started (k,) s.
+
+    known: what users ran before, for predictions of the window's jobs; None: nothing is known
+    """
 
     jobs: Jobs
     start: np.ndarray
+    known: LastRuns | None = None
 
 
 def prefill(jobs: Jobs, machine: Machine, start: int, count: int, rng: np.random.Generator) -> Prefill:

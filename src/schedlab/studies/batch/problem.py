@@ -16,7 +16,7 @@ from schedlab.config.schema import NoSettings, validate
 from schedlab.studies.batch.env.env import BatchEnv
 from schedlab.studies.batch.env.layouts import Layout, Scales, layout_of
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
-from schedlab.studies.batch.jobs import jobs_of, machine_of, prefill, recorded_ends, window
+from schedlab.studies.batch.jobs import Prefill, jobs_of, machine_of, prefill, recorded_ends, window
 from schedlab.studies.batch.metrics import METRICS, job_table, measures
 from schedlab.studies.batch.rules import ORACLES, PREDICTED, RULES
 from schedlab.studies.batch.scenario import BatchScenario
@@ -195,6 +195,9 @@ class BatchProblem:
             before = prefill(self.jobs, self.machine, start, len(chosen), np.random.default_rng(seed))
         order = scenario.backfill_order
         rule = rule.at(self.past, start, len(chosen)) if isinstance(rule, RolloutPolicy) else rule
+        if scenario.backfill == "easy_predicted":
+            before = before or Prefill(chosen.take(slice(0, 0)), np.empty(0))
+            before = replace(before, known=self.past.last_runs(start, len(chosen)))
         return simulate(
             chosen, self.machine, rule, scenario.backfill, backfill_order=order, kill=scenario.kill, prefill=before
         )

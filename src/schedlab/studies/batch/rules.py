@@ -82,6 +82,11 @@ def area(jobs: Jobs) -> np.ndarray:
     return positive_request(jobs) * jobs.nodes
 
 
+def backfill_keys(order: str, jobs: Jobs) -> np.ndarray:
+    """Return the keys (n,) of an order of backfilling that has some: requested time (sjf), times nodes (area)."""
+    return area(jobs) if order == "area" else positive_request(jobs)
+
+
 def _request(jobs: Jobs) -> np.ndarray:
     return np.maximum(jobs.requested, 0.0)
 

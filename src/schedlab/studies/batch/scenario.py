@@ -12,12 +12,19 @@ from schedlab.config.settings import MOST, ScenarioSettings, Seeds
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.workloads.settings import WorkloadSettings
 
-Backfill = Literal["none", "legacy", "easy", "conservative"]
-BackfillOrder = Literal["default", "fcfs", "area", "rule"]
-TEXTBOOK: tuple[Backfill, ...] = ("easy", "conservative")
+Backfill = Literal["none", "legacy", "easy", "conservative", "easy_predicted"]
+BackfillOrder = Literal["default", "fcfs", "sjf", "area", "rule"]
+TEXTBOOK: tuple[Backfill, ...] = ("easy", "conservative", "easy_predicted")
 BACKFILLS: tuple[Backfill, ...] = get_args(Backfill)  # in the order of their numbers in compiled code
+STEPPED = BACKFILLS[:4]  # for policies that decide job by job
 BACKFILL_ORDERS: tuple[BackfillOrder, ...] = get_args(BackfillOrder)
 
+
+# Modes with an order of backfilling, as commands name them.
+NAMED_BACKFILLS: dict[str, tuple[Backfill, BackfillOrder]] = {
+    "easy_sjf": ("easy", "sjf"),
+    "easy_area": ("easy", "area"),
+}
 
 Start = Annotated[int, Field(ge=0)]
 Weight = Annotated[float, Field(gt=0)]
@@ -65,12 +72,13 @@ class BatchScenario(ScenarioSettings):
     backfill: Backfill = setting(
         "none",
         doc="backfilling; `none`: the chosen job blocks all others; `legacy`: as in the published "
-        "simulator; `easy`, `conservative`: as in the literature",
+        "simulator; `easy`, `conservative`: as in the literature; `easy_predicted`: EASY++, with run times "
+        "predicted from the user's last two jobs, for rules alone",
     )
     backfill_order: BackfillOrder = setting(
         "default",
-        doc="order in which jobs are backfilled (legacy, easy): by submission, by requested time times "
-        "nodes, or by the policy; `default`: by submission (legacy), by the policy (easy)",
+        doc="order in which jobs are backfilled (legacy, easy): by submission, by requested time (sjf), by that times "
+        "nodes (area), or by the policy; `default`: by submission (legacy), by the policy (easy)",
     )
     kill: bool = setting(False, doc="kill jobs at their requested time")
     warm_start: bool = setting(

@@ -101,6 +101,27 @@ def test_several_policies_stand_beside_each_other(capsys, tmp_path):
     assert alone[0]["avg_wait"] != alone[1]["avg_wait"]
 
 
+def test_every_policy_without_learning_and_every_mode_runs(capsys, tmp_path):
+    """On jobs of one user that run a tenth of what they request, predictions differ from requests."""
+    jobs = [(60 * number, 20 + number % 7 * 30, 3000, 1 + number % 8) for number in range(300)]
+    trace = write(tmp_path / "a.swf", *jobs)
+    policies = [
+        "fcfs",
+        "planner",
+        "f1_predicted",
+        "costly_per_area_predicted",
+        "smallest_area_true_times",
+        "fcfs_waiting",
+    ]
+    window = ("--trace", trace, "--start", 100, "--policy")
+    found = evaluate(capsys, *window, *policies, "--backfill", "easy")
+    assert [row["policy"] for row in found["policies"]] == policies
+    modes = ("none", "easy", "easy_sjf", "easy_area", "easy_predicted", "conservative", "legacy")
+    slowdown = {mode: evaluate(capsys, *window, "fcfs", "--backfill", mode)["avg_bsld"] for mode in modes}
+    assert slowdown["easy"] < slowdown["none"] and slowdown["easy_predicted"] != slowdown["easy"]
+    assert "contradicts" in refused(capsys, *window, "fcfs", "--backfill", "easy_sjf", "--backfill-order", "area")
+
+
 def test_the_usage_of_the_machine_over_time(capsys, tmp_path):
     trace, out = write(tmp_path / "t.swf", (0, 10, 10, 6), (1, 9, 9, 2), (2, 5, 5, 8)), tmp_path / "usage.csv"
     evaluate(capsys, "--trace", trace, "--policy", "fcfs", "--usage", out)
@@ -207,7 +228,7 @@ LARGE = [(0, 10, 10, 9), (0, 10, 10, 10)]
         (GOOD, HEADER, ["--policy", "plan"], ["--policy", "planner"]),
         (GOOD, HEADER, ["--policy", "random"], ["--policy", "random"]),
         (GOOD, HEADER, ["--policy", "my_rules/patient.py:Patient"], ["--policy", "my_rules/patient.py:Patient"]),
-        (GOOD, HEADER, ["--policy", "sjf_waiting"], ["--policy", "sjf_waiting"]),
+        (GOOD, HEADER, ["--policy", "sjf_waiting"], ["sjf_waiting"]),
         (GOOD, HEADER, ["--policy", "fcfs", "f22"], ["--policy", "f2"]),
         (GOOD, HEADER, ["--policy", "learned:nowhere.zip"], ["nowhere.zip"]),
         (GOOD, HEADER, ["--policy", "learned:."], ["."]),

@@ -20,7 +20,7 @@ from schedlab.studies.batch.env.env import example_task
 from schedlab.studies.batch.env.observe import EMPTY
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.metrics import job_table, measures
-from schedlab.studies.batch.scenario import BACKFILLS
+from schedlab.studies.batch.scenario import STEPPED
 from schedlab.studies.batch.simulator.simulate import simulate
 from schedlab.studies.batch.simulator.stepper import score_of
 
@@ -71,7 +71,7 @@ def episode(made: gym.Env, seed: int, choose=lambda mask, rng: int(rng.choice(np
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("backfill", BACKFILLS)
+@pytest.mark.parametrize("backfill", STEPPED)
 def test_the_same_seed_gives_the_same_bytes(layout, backfill) -> None:
     found = [episode(env.BatchEnv(task(backfill, **LAYOUTS[layout])), seed) for seed in (1, 1, 2)]
     assert found[0][0].tobytes() == found[1][0].tobytes() != found[2][0].tobytes()

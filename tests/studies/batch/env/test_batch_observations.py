@@ -15,7 +15,7 @@ from schedlab.studies.batch.env.layouts import Layout, Scales, fixed_columns, la
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.jobs import Machine
 from schedlab.studies.batch.rules import priority
-from schedlab.studies.batch.scenario import BACKFILLS
+from schedlab.studies.batch.scenario import STEPPED
 from schedlab.studies.batch.simulator.simulate import simulate
 from schedlab.studies.batch.simulator.stepper import Stepper
 
@@ -111,7 +111,7 @@ steps = st.lists(st.integers(0, 30), min_size=1, max_size=40)
 
 
 @settings(max_examples=60, deadline=None)
-@given(windows(), st.sampled_from(BACKFILLS), steps)
+@given(windows(), st.sampled_from(STEPPED), steps)
 def test_features(drawn, backfill, choices) -> None:
     stepper = stepper_on(*drawn, backfill, quantiles=3)
     for (rows, cluster), jobs in walk(stepper, choices):

@@ -15,7 +15,7 @@ from schedlab.studies.batch.compat.nan_order import BlockingSimulation, f2_score
 from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, prefill
 from schedlab.studies.batch.metrics import usage
 from schedlab.studies.batch.rules import RULES, priority
-from schedlab.studies.batch.scenario import BACKFILLS
+from schedlab.studies.batch.scenario import STEPPED
 from schedlab.studies.batch.simulator.simulate import Schedule, simulate
 
 rules = st.sampled_from(sorted(RULES))
@@ -34,7 +34,7 @@ def run_plainly(simulation: BlockingSimulation, rule: str, jobs: Jobs) -> list[f
 
 
 @settings(max_examples=150, deadline=None)
-@given(windows(), rules, st.sampled_from(BACKFILLS))
+@given(windows(), rules, st.sampled_from(STEPPED))
 def test_equals_the_plain_statement(drawn: tuple[Jobs, Machine], rule: str, backfill: str) -> None:
     jobs, machine = drawn
     assert simulate(jobs, machine, rule, backfill).start.tolist() == plain_starts(jobs, machine, rule, backfill)
@@ -52,7 +52,7 @@ def test_equals_the_plain_statement_for_jobs_in_any_order(
 
 
 @settings(max_examples=100, deadline=None)
-@given(windows(), rules, st.sampled_from(BACKFILLS), st.integers(0, 2**32 - 1), st.data())
+@given(windows(), rules, st.sampled_from(STEPPED), st.integers(0, 2**32 - 1), st.data())
 def test_equals_the_plain_statement_when_the_machine_is_warm(drawn, rule, backfill, seed, data) -> None:
     jobs, machine = drawn
     start = data.draw(st.integers(0, len(jobs) - 1))
@@ -76,7 +76,7 @@ def test_nodes_are_the_first_free_ones(drawn, rule, backfill) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(windows(), rules, st.sampled_from(BACKFILLS))
+@given(windows(), rules, st.sampled_from(STEPPED))
 def test_nodes_are_held_by_one_job_at_a_time(drawn, rule, backfill) -> None:
     jobs, machine = drawn
     schedule = simulate(jobs, machine, rule, backfill, track_nodes=True)
@@ -93,7 +93,7 @@ def test_nodes_are_held_by_one_job_at_a_time(drawn, rule, backfill) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(windows(), st.sampled_from(BACKFILLS))
+@given(windows(), st.sampled_from(STEPPED))
 def test_never_uses_more_than_there_is(drawn, backfill) -> None:
     jobs, machine = drawn
     curve = usage(simulate(jobs, machine, "fcfs", backfill))

@@ -14,8 +14,18 @@ from schedlab.learning.checkpoints import write_checkpoint
 from schedlab.studies.batch.compat.nan_order import Cluster
 from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, prefill
 from schedlab.studies.batch.learners.policy_files import load_priority, save_priority
-from schedlab.studies.batch.rules import NAMES, PLAN, PLANNER, RULES, LinearPriority, area, linear_priority, priority
-from schedlab.studies.batch.scenario import BACKFILL_ORDERS, BACKFILLS
+from schedlab.studies.batch.rules import (
+    NAMES,
+    PLAN,
+    PLANNER,
+    RULES,
+    LinearPriority,
+    area,
+    linear_priority,
+    positive_request,
+    priority,
+)
+from schedlab.studies.batch.scenario import BACKFILL_ORDERS, STEPPED
 from schedlab.studies.batch.simulator.simulate import simulate
 
 seeds = st.integers(0, 2**32 - 1)
@@ -43,9 +53,13 @@ def plain_starts(
         else Cluster(jobs, machine, before)
     )
     score = priority(policy, jobs).at if isinstance(policy, str) else LinearScore(policy, jobs, machine, cluster)
-    scan = {"area": lambda job, clock: area(jobs)[job], "fcfs": lambda job, clock: job, "rule": score, "default": None}[
-        order
-    ]
+    scan = {
+        "sjf": lambda job, clock: positive_request(jobs)[job],
+        "area": lambda job, clock: area(jobs)[job],
+        "fcfs": lambda job, clock: job,
+        "rule": score,
+        "default": None,
+    }[order]
     if blocking:
         cluster.scan = scan
         return run_rule(cluster, score)
@@ -53,7 +67,7 @@ def plain_starts(
 
 
 @settings(max_examples=100, deadline=None)
-@given(windows(), seeds, st.booleans(), st.sampled_from(BACKFILLS))
+@given(windows(), seeds, st.booleans(), st.sampled_from(STEPPED))
 def test_equals_the_plain_statement(drawn: tuple[Jobs, Machine], seed: int, plans: bool, backfill: str) -> None:
     jobs, machine = drawn
     policy = drawn_policy(seed, plans)
@@ -61,7 +75,7 @@ def test_equals_the_plain_statement(drawn: tuple[Jobs, Machine], seed: int, plan
 
 
 @settings(max_examples=60, deadline=None)
-@given(windows(), seeds, st.sampled_from(BACKFILLS), st.data())
+@given(windows(), seeds, st.sampled_from(STEPPED), st.data())
 def test_equals_the_plain_statement_when_the_machine_is_warm(drawn, seed, backfill, data) -> None:
     jobs, machine = drawn
     start = data.draw(st.integers(0, len(jobs) - 1))
@@ -107,7 +121,7 @@ def test_a_single_weight_is_the_rule_of_that_feature() -> None:
         for submit in range(0, 400, 4)
     ]
     jobs, machine = jobs_from(rows), Machine(8, 8)
-    for backfill in BACKFILLS:
+    for backfill in STEPPED:
         for rule, weight in (("sjf", {"log_request": -1}), ("smallest", {"log_procs": -1}), ("fcfs", {"log_wait": 1})):
             expected = simulate(jobs, machine, rule, backfill).start
             assert simulate(jobs, machine, linear_priority(**weight), backfill).start.tolist() == expected.tolist()

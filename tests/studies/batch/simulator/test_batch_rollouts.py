@@ -259,5 +259,5 @@ def test_an_untrained_base_over_predictions_is_a_rule_of_a_scenario(name) -> Non
     assert (
         schedule.start.tolist() != simulate(nobodys, problem.machine, rule.rule).start.tolist()
     )  # users' ended jobs count
-    with pytest.raises(UserError, match="--policy"):
-        named_policy(f"{name}_predicted", problem)
+    by_name = named_policy(f"{name}_predicted", problem)
+    assert problem.run(by_name, unit).start.tolist() == schedule.start.tolist()

@@ -13,7 +13,7 @@ from small_jobs import jobs_from, stepper_on, windows
 from oracles.batch_plain import Blocking
 from schedlab.studies.batch.jobs import Jobs, Machine, prefill
 from schedlab.studies.batch.rules import RULES, priority
-from schedlab.studies.batch.scenario import BACKFILLS
+from schedlab.studies.batch.scenario import STEPPED
 from schedlab.studies.batch.simulator.simulate import simulate
 from schedlab.studies.batch.simulator.stepper import Stepper, most_nodes
 
@@ -36,7 +36,7 @@ def follow(stepper: Stepper, score) -> list[float]:
 
 
 @settings(max_examples=100, deadline=None)
-@given(windows(), rules, st.sampled_from(BACKFILLS), st.booleans())
+@given(windows(), rules, st.sampled_from(STEPPED), st.booleans())
 def test_the_lowest_score_each_time_gives_the_starts_of_the_whole_window(drawn, rule, backfill, kill) -> None:
     jobs, machine = drawn
     found = priority(rule, jobs.killed_at_request() if kill else jobs)

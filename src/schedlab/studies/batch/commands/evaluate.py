@@ -25,7 +25,7 @@ from schedlab.studies.batch.jobs import jobs_of, machine_of, out_of_order, prefi
 from schedlab.studies.batch.learners.policy_files import named_policy
 from schedlab.studies.batch.metrics import measures, usage
 from schedlab.studies.batch.problem import BatchProblem
-from schedlab.studies.batch.scenario import BatchScenario, require_order
+from schedlab.studies.batch.scenario import NAMED_BACKFILLS, Backfill, BackfillOrder, BatchScenario, require_order
 from schedlab.studies.batch.simulator.simulate import Schedule
 from schedlab.workloads.clean import CleaningSettings, clean
 from schedlab.workloads.swf import read_swf
@@ -45,7 +45,7 @@ class TraceWindow:
 
 def read_window(arguments: argparse.Namespace) -> TraceWindow:
     """Return the window that the options describe. Raises UserError."""
-    require_order(arguments.backfill, arguments.backfill_order, "--backfill-order")
+    backfill, backfill_order = backfilling(arguments)
     if arguments.processors is not None and not 0 < arguments.processors < 2**31:
         raise UserError(f"{arguments.processors} processors", where="--processors", expected="a whole number above 0")
     if arguments.seed < 0:
@@ -66,7 +66,12 @@ def read_window(arguments: argparse.Namespace) -> TraceWindow:
     count = len(window(jobs, machine, start, arguments.jobs))
     names = ("batch", "prefill", start)
     before = prefill(jobs, machine, start, count, generator(arguments.seed, *names)) if arguments.warm_start else None
-    values = {name: getattr(arguments, name) for name in ("backfill", "backfill_order", "kill", "warm_start")}
+    values: dict[str, Any] = {
+        "backfill": backfill,
+        "backfill_order": backfill_order,
+        "kill": arguments.kill,
+        "warm_start": arguments.warm_start,
+    }
     file = {"file": str(Path(arguments.trace)), "cleaning": {"profile": arguments.cleaning}}
     values |= {"workload": {"name": "trace", "source": "swf", **file}, "windows": {"length": count, "starts": [start]}}
     scenario = validate(BatchScenario, {"name": "trace", "seed": arguments.seed, **values})
@@ -74,6 +79,16 @@ def read_window(arguments: argparse.Namespace) -> TraceWindow:
     unit = replace(problem.units("test")[0], seed=derive_seed(arguments.seed, *names))
     counts = {"profile": arguments.cleaning, **report.values(), "out_of_order": late}
     return TraceWindow(problem, unit, counts, None if before is None else len(before.start))
+
+
+def backfilling(arguments: argparse.Namespace) -> tuple[Backfill, BackfillOrder]:
+    """Return mode and order of backfilling. Raises UserError where they do not go together."""
+    backfill, order = NAMED_BACKFILLS.get(arguments.backfill, (arguments.backfill, arguments.backfill_order))
+    if arguments.backfill in NAMED_BACKFILLS and arguments.backfill_order not in ("default", order):
+        what = f"'{arguments.backfill_order}' contradicts --backfill {arguments.backfill}"
+        raise UserError(what, where="--backfill-order", remedy="leave it out, or give --backfill easy")
+    require_order(backfill, order, "--backfill-order")
+    return backfill, order
 
 
 def evaluate(arguments: argparse.Namespace) -> int:

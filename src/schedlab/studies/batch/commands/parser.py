@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from schedlab.config.contract import Subcommands
-from schedlab.studies.batch.scenario import BACKFILL_ORDERS, BACKFILLS
+from schedlab.studies.batch.scenario import BACKFILL_ORDERS, BACKFILLS, NAMED_BACKFILLS
 
 COMPARE = "compare a policy with others on the windows of every scenario that scores both, and print the ratios as CSV"
 EVALUATE = "run a window of a trace under one policy or several and print all measures as one JSON document"
@@ -29,7 +29,7 @@ def add_commands(commands: Subcommands) -> None:
     parser.add_argument("--split", default="test", choices=("validation", "test"), help="which windows (default: test)")
     parser = _add(commands, "evaluate", "evaluate:evaluate", EVALUATE, EVALUATE)
     add_window_arguments(parser)
-    what = "a rule, such as fcfs, sjf, f1, planner, or learned:FILE; several are run one after the other"
+    what = "a policy without learning, such as fcfs, f1, planner, f1_predicted, or learned:FILE; several run in turn"
     parser.add_argument("--policy", required=True, nargs="+", metavar="NAME", help=what)
     parser.add_argument("--starts", type=Path, metavar="OUT.csv", help="write job_id,start of each job (one policy)")
     what = "write time,procs: the processors busy from then on (one policy)"
@@ -51,7 +51,11 @@ def add_window_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trace", required=True, metavar="FILE", help="trace (Standard Workload Format, plain or gzip)"
     )
-    parser.add_argument("--backfill", default="none", choices=BACKFILLS, help="none (default): the chosen job blocks")
+    what = (
+        "none (default): the chosen job blocks; easy_sjf, easy_area: EASY, the shortest or smallest backfilled first; "
+    )
+    what += "easy_predicted: EASY++, with predicted run times"
+    parser.add_argument("--backfill", default="none", choices=(*BACKFILLS, *NAMED_BACKFILLS), help=what)
     parser.add_argument(
         "--backfill-order",
         default="default",

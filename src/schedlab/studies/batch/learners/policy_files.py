@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.plugins import load_object
 from schedlab.learning.checkpoints import read_checkpoint, write_checkpoint
 from schedlab.learning.stock.learner import KIND as NETWORK
 from schedlab.studies.batch.learners.stock import BatchStockLearner
+from schedlab.studies.batch.legacy import WAITING_RULES
 from schedlab.studies.batch.problem import AnyPolicy, RulePolicy
-from schedlab.studies.batch.rules import NAMES, RULES, LinearPriority
-from schedlab.studies.batch.simulator.rollouts import RolloutPolicy
+from schedlab.studies.batch.rules import NAMES, ORACLES, PREDICTED, RULES, LinearPriority
+from schedlab.studies.batch.simulator.rollouts import RolloutPolicy, untrained_base
 from schedlab.studies.batch.simulator.simulate import Priorities
 
 if TYPE_CHECKING:
@@ -38,10 +40,9 @@ def save_priority(path: Path, policy: Priorities, **about: Any) -> None:
 
 
 def named_policy(name: str, problem: BatchProblem) -> AnyPolicy:
-    """Return the policy of a name on the command line: a rule, planner, or learned:FILE. Raises UserError."""
+    """Return the policy of a name on the command line: one without learning, or learned:FILE. Raises UserError."""
     if not name.startswith(PREFIX):
-        _require_name(name)
-        return RulePolicy(name)
+        return _unlearned(name, problem)
     path = Path(name.removeprefix(PREFIX))
     checkpoint = read_checkpoint(path)
     kind = checkpoint.meta.get("kind")
@@ -53,20 +54,26 @@ def named_policy(name: str, problem: BatchProblem) -> AnyPolicy:
     return BatchStockLearner(checkpoint.meta["algorithm"]).load(path, problem)
 
 
-def _require_name(name: str) -> None:
-    """Raise UserError for a name that a command cannot run."""
-    if ".py:" in name or name.endswith(("_waiting", "_predicted", "_true_times")):
-        raise UserError(
-            f"'{name}' runs in scenarios only",
-            where="--policy",
-            remedy="see Scenarios in docs/reference/batch_model.md",
-        )
-    names = [*RULES, "planner"]
-    if name not in names:
-        expected = f"a rule, planner or {PREFIX}FILE"
-        raise UserError(
-            f"there is no rule '{name}'", where="--policy", expected=expected, remedy=did_you_mean(name, names)
-        )
+def _unlearned(name: str, problem: BatchProblem) -> AnyPolicy:
+    """A policy that learns nothing. Predictions have their prior from the jobs before the window. Raises UserError."""
+    if name in WAITING_RULES:
+        return load_object(WAITING_RULES[name])({}, problem, 0)
+    if name.removesuffix("_true_times") in ORACLES and name.endswith("_true_times"):
+        return RulePolicy(name.removesuffix("_true_times"), true_times=True)
+    if name.endswith("_predicted") and name.removesuffix("_predicted") in PREDICTED:
+        starts = problem.scenario.windows.starts
+        before = problem.jobs.take(slice(0, min(starts) if starts else problem.part("train")[1]))
+        return RulePolicy(untrained_base(name.removesuffix("_predicted"), before))
+    if name in (*RULES, "planner"):
+        return RulePolicy(name)
+    names = [*RULES, "planner", *(f"{each}_predicted" for each in PREDICTED), *WAITING_RULES]
+    names += [f"{each}_true_times" for each in ORACLES]
+    raise UserError(
+        f"there is no policy '{name}'",
+        where="--policy",
+        expected=f"a policy without learning, or {PREFIX}FILE",
+        remedy=did_you_mean(name, names),
+    )
 
 
 def load_priority(path: Path | str) -> Priorities:

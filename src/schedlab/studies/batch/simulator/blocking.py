@@ -9,7 +9,7 @@ import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
 from schedlab.studies.batch.simulator.cluster import (
-    BY_AREA,
+    BY_KEY,
     COUNT,
     FCFS,
     FREE,
@@ -90,8 +90,8 @@ def policy_blocking_starts(
             if backfill:
                 if scan.by == FCFS:
                     backfill_by_submission(queue, columns, running, shadow)
-                elif scan.by == BY_AREA:
-                    backfill_by_key(queue, columns, running, shadow, scan.area)
+                elif scan.by == BY_KEY:
+                    backfill_by_key(queue, columns, running, shadow, scan.keys)
                 elif running.size[FREE] and queue.counts[WAITING] > 1:
                     _backfill_by_score(queue, columns, order, scan, running, shadow)
             event(queue, columns, running)

@@ -34,18 +34,18 @@ class Order(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """The order of backfilling: FCFS, BY_AREA (area (n,): requested time times nodes), or BY_RULE.
+    """The order of backfilling: FCFS, BY_KEY (keys (n,): requested time, times nodes or not), or BY_RULE.
 
     linear: what writes the scores where the power of the order is WRITTEN (scores.Linear)
     """
 
     by: int
-    area: np.ndarray
+    keys: np.ndarray
     linear: Any
 
 
 WRITTEN = -1  # the power of an order whose scores stand in `weight`, written anew at each decision
-FCFS, BY_AREA, BY_RULE = 0, 1, 2
+FCFS, BY_KEY, BY_RULE = 0, 1, 2
 
 
 class Running(NamedTuple):
@@ -139,7 +139,8 @@ def insert(order: Array, low: int, size: int, key: Array, job: int) -> None:
 
 
 @uncounted
-def _remove(order: Array, size: int, job: int) -> None:
+def remove(order: Array, size: int, job: int) -> None:
+    """Take a job out of order[:size]."""
     place = 0
     while order[place] != job:
         place += 1
@@ -173,8 +174,8 @@ def occupy(running: Running, columns: Columns, job: int, start: float) -> None:
 def release(running: Running, columns: Columns) -> None:
     """End the running job of the earliest end, the first of several."""
     job = running.by_end[0]
-    _remove(running.by_end, running.size[COUNT], job)
-    _remove(running.by_request, running.size[COUNT], job)
+    remove(running.by_end, running.size[COUNT], job)
+    remove(running.by_request, running.size[COUNT], job)
     running.size[COUNT] -= 1
     running.size[FREE] += columns.nodes[job]
     if len(running.owner):

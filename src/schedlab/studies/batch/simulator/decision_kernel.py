@@ -16,7 +16,7 @@ import numpy as np
 from schedlab.config.runtime.compiled import compiled
 from schedlab.studies.batch.simulator.blocking import ARRIVED, LISTED, WAITING, Queue, arrive, begin, choose, event
 from schedlab.studies.batch.simulator.cluster import (
-    BY_AREA,
+    BY_KEY,
     BY_RULE,
     COUNT,
     FREE,
@@ -59,7 +59,7 @@ class Window(NamedTuple):
     running: Running
     passing: Pass
     jobs: np.ndarray
-    area: np.ndarray
+    keys: np.ndarray
     backfill: int
     scan: int
     least: float
@@ -71,7 +71,7 @@ class Windows(NamedTuple):
     length, prefilled (N,)  jobs of the window, and what already runs (its jobs follow those of the window)
     submit .. nodes (N, J)  as in cluster.Columns; least (N,): the smallest requested time, at most 0
     rank (N, J)             order in which jobs of one submit time are backfilled (`legacy`); jobs (N, J): room
-    area (N, J)             keys of backfilling by area, else (N, 0); scan: as in cluster.Scan
+    keys (N, J)             keys of backfilling by them , else (N, 0); scan: as in cluster.Scan
     others                  as in cluster.Running, blocking.Queue and Pass
     """
 
@@ -104,7 +104,7 @@ class Windows(NamedTuple):
     times: np.ndarray
     free: np.ndarray
     jobs: np.ndarray
-    area: np.ndarray
+    keys: np.ndarray
     backfill: int
     scan: int
 
@@ -128,7 +128,7 @@ def windows_of(number: int, jobs: int, nodes: int, held: int, backfill: int, sca
         "shadow": (np.float64, 1),
         "times": (np.float64, room),
         "free": (np.int64, room),
-        "area": (np.float64, jobs if scan == BY_AREA else 0),
+        "keys": (np.float64, jobs if scan == BY_KEY else 0),
     }
     arrays: dict[str, Any] = {name: np.zeros((number, size), dtype=kind) for name, (kind, size) in shapes.items()}
     whole = {"length": np.int64, "prefilled": np.int64, "least": np.float64}
@@ -176,7 +176,7 @@ def window_at(windows: Windows, place: int) -> Window:
         running,
         passing,
         windows.jobs[place],
-        windows.area[place],
+        windows.keys[place],
         windows.backfill,
         windows.scan,
         windows.least[place],
@@ -245,7 +245,7 @@ def decide(window: Window, job: int) -> None:
     """Take a decision, a job that may be chosen, and go on to the next one or to the end."""
     columns, queue, running, passing = window.columns, window.queue, window.running, window.passing
     if window.backfill in (NONE, LEGACY):
-        choose(queue, columns, window.order, running, job, window.least, window.backfill == LEGACY, window.area)
+        choose(queue, columns, window.order, running, job, window.least, window.backfill == LEGACY, window.keys)
         return
     numbers, clock = passing.numbers, queue.clock[0]
     if window.backfill == CONSERVATIVE:
@@ -272,7 +272,7 @@ def _fill_beside(window: Window) -> None:
     while True:
         best, lowest = -1, np.inf
         for job in window.jobs[: choices(window, window.jobs)]:
-            key = window.area[job] if window.scan == BY_AREA else float(job)
+            key = window.keys[job] if window.scan == BY_KEY else float(job)
             if best < 0 or key < lowest:
                 best, lowest = job, key
         if best < 0:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
-from schedlab.studies.batch.jobs import SHORT, Jobs
+from schedlab.studies.batch.jobs import SHORT, Jobs, LastRuns
 from schedlab.studies.batch.rules import positive_request
 from schedlab.studies.batch.simulator.cluster import Columns, Running
 
@@ -39,7 +39,9 @@ class Prior:
 
     @classmethod
     def of(cls, jobs: Jobs) -> Prior:
-        """Return the prior of jobs whose run times are known."""
+        """Return the prior of jobs whose run times are known; of no job: that each runs as long as requested."""
+        if not len(jobs):
+            return cls(np.zeros(CLASSES), np.ones(CLASSES))
         request = positive_request(jobs)
         found, count = request_class(request), np.bincount(request_class(request), minlength=CLASSES)
         means = []
@@ -116,6 +118,18 @@ class Past:
         jobs = self.jobs.take(slice(start, start + count))
         empty, users = History.empty(jobs), np.unique(jobs.user)
         return History(empty.user, self.sums(users, np.full(len(users), jobs.submit[0])))
+
+    def last_runs(self, start: int, count: int) -> LastRuns:
+        """Return the last two run times of users when the window of `count` jobs from `start` on begins."""
+        jobs = self.jobs.take(slice(start, start + count))
+        found = LastRuns.unknown(jobs)
+        names = np.unique(jobs.user)
+        ended = np.flatnonzero((self.ended <= jobs.submit[0]) & (self.jobs.user >= 0))
+        for job in ended[np.argsort(self.ended[ended], kind="stable")]:
+            place = np.searchsorted(names, self.jobs.user[job])
+            if place < len(names) and names[place] == self.jobs.user[job]:
+                found.runs[place] = self.jobs.run[job], found.runs[place, 0]
+        return found
 
     def predictions(self, prior: Prior, end: int) -> tuple[np.ndarray, np.ndarray]:
         """(run times s, weights 1/s) of jobs 0 .. end - 1, each as predicted when it was submitted, (end,) each."""

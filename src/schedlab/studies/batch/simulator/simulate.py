@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schedlab.studies.batch.jobs import Jobs, Machine, Prefill, require_runnable, require_submission_order
+from schedlab.config.errors import UserError
+from schedlab.studies.batch.jobs import Jobs, LastRuns, Machine, Prefill, require_runnable, require_submission_order
 from schedlab.studies.batch.legacy import nan_schedule
-from schedlab.studies.batch.rules import PLANNER, LinearPriority, area, priority
+from schedlab.studies.batch.rules import PLANNER, LinearPriority, backfill_keys, priority
 from schedlab.studies.batch.scenario import TEXTBOOK, Backfill, BackfillOrder, require_order
 from schedlab.studies.batch.simulator.blocking import NO_KEYS, blocking_starts, policy_blocking_starts, queue_of
 from schedlab.studies.batch.simulator.cluster import (
-    BY_AREA,
+    BY_KEY,
     BY_RULE,
     FCFS,
     WRITTEN,
@@ -22,12 +23,13 @@ from schedlab.studies.batch.simulator.cluster import (
     order_of,
     running_of,
 )
+from schedlab.studies.batch.simulator.easy_predicted import predicted_starts
 from schedlab.studies.batch.simulator.rollouts import RolloutPolicy
 from schedlab.studies.batch.simulator.scores import NO_LINEAR, Linear, linear_of, scores_of_rollouts
 from schedlab.studies.batch.simulator.textbook import textbook_starts
 
 Priorities = str | LinearPriority | RolloutPolicy
-_SCANS = {"fcfs": FCFS, "area": BY_AREA, "rule": BY_RULE}
+_SCANS = {"fcfs": FCFS, "sjf": BY_KEY, "area": BY_KEY, "rule": BY_RULE}
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,12 @@ def simulate(
 ) -> Schedule:
     """Return the schedule of jobs under a rule, `planner`, a linear priority or rollouts.
 
-    backfill     none: the chosen job blocks everything; legacy: the published simulator's; easy, conservative
+    backfill     none: the chosen job blocks everything; legacy: the published simulator's; easy, conservative;
+                 easy_predicted: EASY++ of Tsafrir et al. (easy_predicted.py), for rules by name
     backfill_order  which jobs are looked at first when they are backfilled (legacy, easy): by submission, by requested
-                 time times nodes, or by the policy; default: by submission (legacy), by the policy (easy)
+                 time, that times nodes, or by the policy; default: by submission (legacy), by the policy (easy)
     kill         end jobs at their requested time
-    prefill      what already runs at the submit time of the first job; None: nothing
+    prefill      what already runs at the submit time of the first job, and what users ran before; None: nothing
     track_nodes  give every job concrete nodes, the first free ones, in place of counting them; start times are the same
     Raises UserError for a rule that is none, an order that the mode does not have, jobs that the machine can never run,
     and, with easy or conservative, jobs that are not in the order of submission.
@@ -88,18 +91,28 @@ def simulate(
         linear = _written_scores(PLANNER if isinstance(policy, str) else policy, jobs, machine, easy=backfill == "easy")
         order = Order(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0), linear.scores, WRITTEN)
     columns = columns_of(jobs, prefill)
-    scan = Scan(by, area(jobs), linear)
+    scan = Scan(by, backfill_keys(backfill_order, jobs), linear)
     running = running_of(columns, prefill, machine, track=track_nodes)
-    if backfill in TEXTBOOK:
+    if backfill == "easy_predicted":
+        _require_rule(order)
+        predicted_starts(columns, order, running, *(prefill.known or LastRuns.unknown(jobs)))
+    elif backfill in TEXTBOOK:
         textbook_starts(columns, order, scan, running, backfill == "conservative")
     elif order.power == WRITTEN or (reserves and by == BY_RULE):
         policy_blocking_starts(queue_of(columns), columns, order, scan, running, reserves)
     else:
-        keys = scan.area if by == BY_AREA else NO_KEYS
+        keys = scan.keys if by == BY_KEY else NO_KEYS
         blocking_starts(queue_of(columns), columns, order, running, reserves, keys)
     places = zip(running.first, jobs.nodes, strict=False) if track_nodes else ()
     held = tuple(running.held[first : first + nodes] for first, nodes in places)
     return Schedule(jobs, running.start[: len(jobs)], held)
+
+
+def _require_rule(order: Order) -> None:
+    """Raise UserError for a policy whose scores are written at each decision."""
+    if order.power == WRITTEN:
+        what = "a planner or learned policy plans with requested times, not with the predictions of EASY++"
+        raise UserError(what, where="backfill", expected="easy, or a rule as the policy")
 
 
 def _written_scores(policy: LinearPriority | RolloutPolicy, jobs: Jobs, machine: Machine, *, easy: bool) -> Linear:

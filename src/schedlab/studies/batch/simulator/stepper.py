@@ -22,8 +22,8 @@ from schedlab.studies.batch.jobs import (
     require_submission_order,
     window,
 )
-from schedlab.studies.batch.rules import area, positive_request, priority, require_rule
-from schedlab.studies.batch.scenario import BACKFILLS, TEXTBOOK, Backfill, BackfillOrder, require_order
+from schedlab.studies.batch.rules import backfill_keys, positive_request, priority, require_rule
+from schedlab.studies.batch.scenario import STEPPED, TEXTBOOK, Backfill, BackfillOrder, require_order
 from schedlab.studies.batch.simulator.blocking import WAITING
 from schedlab.studies.batch.simulator.cluster import BEGUN, COUNT
 from schedlab.studies.batch.simulator.decision_kernel import open_window, windows_of
@@ -74,15 +74,15 @@ class Task:
         window(self.jobs, self.machine, max(self.starts), longest)
         reached = self.jobs.take(_reached(self.starts, longest, len(self.jobs)))
         require_runnable(reached, self.machine)
-        if self.backfill not in BACKFILLS:
-            what = f"there is no backfilling '{self.backfill}'"
-            raise UserError(what, where="backfill", expected=", ".join(BACKFILLS))
+        if self.backfill not in STEPPED:
+            what = f"a policy that decides job by job cannot have the backfilling '{self.backfill}'"
+            raise UserError(what, where="backfill", expected=", ".join(STEPPED))
         require_order(self.backfill, self.backfill_order)
         if self.backfill in TEXTBOOK:
             require_submission_order(reached, self.machine)
         if self.backfill == "legacy" and self.backfill_order == "rule":
             what = "a policy that decides job by job is not asked which jobs the published backfilling starts"
-            raise UserError(what, where="backfill_order", expected="fcfs or area")
+            raise UserError(what, where="backfill_order", expected="fcfs, sjf or area")
         for rule in self.settings.baselines:
             require_rule(rule, "environment.baseline")
 
@@ -114,7 +114,7 @@ class Stepper:
         size = longest + (min(machine.nodes, 2 * longest) if task.warm_start else 0)
         track = settings.track_nodes or settings.layout == "dissertation"
         held = most_nodes(reached, longest) + machine.nodes if track else 0
-        backfill, scan = BACKFILLS.index(task.backfill), scan_of(task.backfill, task.backfill_order)
+        backfill, scan = STEPPED.index(task.backfill), scan_of(task.backfill, task.backfill_order)
         self.windows = windows_of(number, size, machine.nodes, held, backfill, scan)
         scales = task.scales or Scales.of(task.jobs)
         self._rules = settings.visible_rules
@@ -144,8 +144,8 @@ class Stepper:
                 getattr(windows, name)[place, length:end] = getattr(before.jobs, name)
             episodes.job_id[place, length:end] = before.jobs.job_id
         windows.submit[place, :length] = jobs.submit
-        if windows.area.shape[1]:
-            windows.area[place, :length] = area(jobs)
+        if windows.keys.shape[1]:
+            windows.keys[place, :length] = backfill_keys(task.backfill_order, jobs)
         windows.rank[place, :length] = np.arange(length)
         windows.length[place], windows.prefilled[place] = length, end - length
         open_window(windows, place, task.machine.nodes, before.start if before else np.empty(0))

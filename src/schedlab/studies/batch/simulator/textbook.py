@@ -6,7 +6,7 @@ import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
 from schedlab.studies.batch.simulator.cluster import (
-    BY_AREA,
+    BY_KEY,
     BY_RULE,
     COUNT,
     FREE,
@@ -66,7 +66,7 @@ def _follow(
                 insert(queue, 0, waiting, order.rank, arrived)
             waiting += 1
             arrived += 1
-        if _smallest(queue, waiting, columns) > running.size[FREE]:
+        if smallest_waiting(queue, waiting, columns) > running.size[FREE]:
             continue  # no job can start, and nothing else of a pass is kept
         if order.power == WRITTEN and waiting > 1:
             write_scores(columns, scan.linear, running, queue[:waiting], clock)
@@ -77,13 +77,13 @@ def _follow(
             if scored:
                 _resort(queue, waiting)
         elif scored:
-            waiting = _scored_easy_pass(queue, waiting, columns, order, scan, running, clock, scores)
+            waiting = scored_easy_pass(queue, waiting, columns, order, scan, running, clock, scores)
         else:
             waiting = _easy_pass(queue, waiting, columns, running, clock)
 
 
 @uncounted
-def _smallest(queue: Array, size: int, columns: Columns) -> int:
+def smallest_waiting(queue: Array, size: int, columns: Columns) -> int:
     """Nodes of the smallest waiting job."""
     least = np.iinfo(np.int64).max
     for place in range(size):
@@ -147,7 +147,7 @@ def _easy_pass(queue: Array, size: int, columns: Columns, running: Running, cloc
 
 
 @counted
-def _scored_easy_pass(
+def scored_easy_pass(
     queue: Array, size: int, columns: Columns, order: Order, scan: Scan, running: Running, clock: float, scores: Array
 ) -> int:
     """The same from a queue in order of submission; a full sort of a deep queue would take most of the time."""
@@ -179,7 +179,7 @@ def _scored_easy_pass(
     if scan.by == BY_RULE:
         keys = scores[places[:found]]
     else:
-        keys = scan.area[queue[places[:found]]] if scan.by == BY_AREA else places[:found].astype(np.float64)
+        keys = scan.keys[queue[places[:found]]] if scan.by == BY_KEY else places[:found].astype(np.float64)
     for index in np.argsort(keys, kind="mergesort"):
         place = places[index]
         job = queue[place]
