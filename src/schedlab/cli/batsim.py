@@ -121,7 +121,7 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
     ),
     "Other": (
         Option(("--dump-execution-context",), "print where a scheduler would be found, as one JSON object, and end"),
-        Option(("--enable-compute-sharing",), "several jobs may run on one host"),
+        Option(("--enable-compute-sharing",), "allow several jobs on one host"),
         Option(("--disable-storage-sharing",), "a storage host may be in the allocation of one job at a time"),
         Option(
             ("--no-sched",),

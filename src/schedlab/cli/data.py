@@ -36,7 +36,7 @@ def add_data_commands(commands: Subcommands, conf: argparse.ArgumentParser) -> N
         if name == "get":
             what = "address of a mirror, which takes the place of scheme and host of every entry"
             parser.add_argument("--base-url", type=_address, default="", metavar="URL", help=what)
-            parser.add_argument("--force", action="store_true", help="download again what is there")
+            parser.add_argument("--force", action="store_true", help="download again")
         parser.set_defaults(run=run)
 
 

@@ -98,27 +98,25 @@ def _parser(first: str) -> argparse.ArgumentParser:
     conf.add_argument("--conf", default="conf", metavar="DIR", help="configuration folder (default: ./conf)")
 
     check = commands.add_parser(
-        "check", parents=[conf], help="check every file of conf/; a line for each scenario and policy"
+        "check", parents=[conf], help="check every file of conf/ and list scenarios and policies"
     )
     check.add_argument(
         "only",
         nargs="?",
         default="",
         metavar="NAME",
-        help="print the lines of a study alone, or of STUDY/SCENARIO or STUDY/POLICY",
+        help="print only the lines of a study, or of STUDY/SCENARIO or STUDY/POLICY",
     )
     check.add_argument("--scale", default="all", help="smoke, small, full, paper or all (default)")
     check.set_defaults(run=_run_check)
 
     _add_workflow_commands(commands)
     doctor = commands.add_parser(
-        "doctor", parents=[conf], help="what this machine offers, and what of the pipeline can run on it"
+        "doctor", parents=[conf], help="report what this machine offers, and which parts of the pipeline can run"
     )
     doctor.set_defaults(run=_run_doctor)
 
-    claims = commands.add_parser(
-        "claims", parents=[conf], help="the ledger of published claims: what they say, what comes out here"
-    )
+    claims = commands.add_parser("claims", parents=[conf], help="published claims, and the values measured here")
     claims.add_argument("--study", help="one study only")
     claims.add_argument("--json", action="store_true", help="one JSON document instead of a table")
     claims.set_defaults(run=_run_claims)
@@ -127,7 +125,7 @@ def _parser(first: str) -> argparse.ArgumentParser:
         "export", parents=[conf], help="the frozen configuration of a scenario or policy as TOML or YAML"
     )
     export.add_argument("scenario", metavar="NAME", help="STUDY/SCENARIO or STUDY/POLICY")
-    export.add_argument("values", nargs="*", metavar="KEY=VALUE", help="keys of its file with other values")
+    export.add_argument("values", nargs="*", metavar="KEY=VALUE", help="override keys of its file")
     export.add_argument("--scale", default="small", help="scale (default: small)")
     export.add_argument("--format", choices=("toml", "yaml"), default="toml", help="default: toml")
     export.set_defaults(run=_run_export)
@@ -152,11 +150,11 @@ def _parser(first: str) -> argparse.ArgumentParser:
 
 
 def _add_workflow_commands(commands: Any) -> None:
-    run = commands.add_parser("run", help="run the workflow: words of Snakemake, its --config checked first")
+    run = commands.add_parser("run", help="run the workflow (arguments of snakemake; --config is checked first)")
     run.set_defaults(run=_run_workflow)
 
     accept = commands.add_parser(
-        "accept", help="after a pure refactoring: results stay up to date where smoke has the same bytes as before"
+        "accept", help="keep results valid after a refactoring, if scale smoke has the same bytes as before"
     )
     accept.add_argument("studies", nargs="*", metavar="STUDY", help="studies whose results are meant (default: all)")
     accept.set_defaults(run=_run_accept)

@@ -18,22 +18,26 @@ NAME = "manifest.json"
 
 def add_manifest_commands(commands: Any) -> None:
     """Add `schedlab manifest` to the parser's commands."""
-    group = commands.add_parser("manifest", help="what every figure rests on: results/<scale>/manifest.json")
+    group = commands.add_parser("manifest", help="origin of every figure: results/<scale>/manifest.json")
     inner = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    check = inner.add_parser("check", help="say what differs from a manifest, and why; status 1 where something does")
+    check = inner.add_parser(
+        "check", help="report differences from a manifest and their causes; exit status 1 if there are any"
+    )
     check.add_argument(
         "manifest", nargs="?", help="a manifest.json, or the folder that holds one (default: all of results/)"
     )
     check.add_argument(
         "--against",
         metavar="OTHER",
-        help="another manifest.json, results folder or record; default: the files that lie there now",
+        help="another manifest.json, results folder or record; default: the present files",
     )
     check.add_argument(
-        "--exact", action="store_true", help="no tolerance for learned values: both were made on one machine"
+        "--exact", action="store_true", help="no tolerance for learned values, because both were made on one machine"
     )
     check.set_defaults(run=lambda chosen: check_manifests(chosen.manifest, chosen.against, exact=chosen.exact))
-    record = inner.add_parser("record", help="print what is kept of a run, to hold later ones to: hashes and summaries")
+    record = inner.add_parser(
+        "record", help="print a record of a run (hashes and summaries), to compare later runs with"
+    )
     record.add_argument("manifest", help="a manifest.json, or the folder that holds one")
     record.set_defaults(run=lambda chosen: print_record(chosen.manifest))
 

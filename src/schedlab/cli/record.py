@@ -18,9 +18,7 @@ SIZE_LIMIT = 2_000_000  # bytes of a study's record; more is reported
 
 def add_record_command(commands: Any, conf: argparse.ArgumentParser) -> None:
     """Add `schedlab record` to the parser's commands."""
-    record = commands.add_parser(
-        "record", parents=[conf], help="write the tables of a finished run into docs/results/, with what made them"
-    )
+    record = commands.add_parser("record", parents=[conf], help="record the tables of a finished run in docs/results/")
     record.add_argument("scale", metavar="SCALE", help="scale of the run")
     record.add_argument("studies", nargs="*", metavar="STUDY", help="default: every study with results of this run")
     record.add_argument(
@@ -31,9 +29,9 @@ def add_record_command(commands: Any, conf: argparse.ArgumentParser) -> None:
         help="what --config of a variant's run says: variant, set",
     )
     record.add_argument("--to", default="docs/results", metavar="DIR", help="default: docs/results")
-    record.add_argument("--smoke", action="store_true", help="record scale smoke, too, whose numbers mean nothing")
+    record.add_argument("--smoke", action="store_true", help="allow scale smoke, whose numbers have no meaning")
     record.add_argument(
-        "--uncommitted", action="store_true", help="record though files differ from the commit; the record lists them"
+        "--uncommitted", action="store_true", help="record although files differ from the commit; the record lists them"
     )
     record.set_defaults(run=run)
 

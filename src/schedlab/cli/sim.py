@@ -52,7 +52,7 @@ def add_sim_commands(groups: Subcommands) -> Subcommands:
         "--backend",
         choices=("embedded", "batsim"),
         default="embedded",
-        help="simulator inside (default) or a real Batsim",
+        help="embedded simulator (default) or a real Batsim",
     )
     run.add_argument(
         "--batsim", default="batsim", metavar="FILE", help="the binary for --backend batsim (default: batsim on PATH)"
@@ -62,17 +62,15 @@ def add_sim_commands(groups: Subcommands) -> Subcommands:
         type=time_limit,
         default=60.0,
         metavar="S",
-        help="for each message of a real Batsim; 0: none",
+        help="time limit for each message of a real Batsim, in s; 0: none",
     )
-    run.add_argument("--quiet", action="store_true", help="drop what the scheduler prints and logs")
+    run.add_argument("--quiet", action="store_true", help="discard the scheduler's output and logs")
     run.add_argument(
         "--traceback", action="store_true", help="where the scheduler raises an error, show the calls that led to it"
     )
     run.set_defaults(run=_run)
 
-    serve = commands.add_parser(
-        "serve", help="put the simulator behind a ZeroMQ socket, for a scheduler in any language"
-    )
+    serve = commands.add_parser("serve", help="connect the simulator to a scheduler in any language by a ZeroMQ socket")
     _add_inputs(serve)
     serve.add_argument(
         "--endpoint",
@@ -111,7 +109,7 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
         "--profile-reuse", action="store_true", help="keep profiles whose last job ended, for later dynamic jobs"
     )
     parser.add_argument("--forward-profiles", action="store_true", help="send the profile with each submission")
-    parser.add_argument("--compute-sharing", action="store_true", help="several jobs may run on one host")
+    parser.add_argument("--compute-sharing", action="store_true", help="allow several jobs on one host")
     parser.add_argument(
         "--mmax", type=_hosts, default=0, metavar="N", help="use the first N compute hosts only; 0: all (default)"
     )
@@ -135,7 +133,7 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
         type=time_limit,
         default=60.0,
         metavar="S",
-        help="for each answer, in s; 0: none (default: 60)",
+        help="time limit for each answer, in s; 0: none (default: 60)",
     )
 
 

@@ -41,7 +41,7 @@ def _add_describe(parts: Subcommands) -> None:
 
 
 def _add_clean(parts: Subcommands) -> None:
-    parser = parts.add_parser("clean", help="drop or mend what a simulation cannot run, and say how often")
+    parser = parts.add_parser("clean", help="drop or repair jobs that a simulation cannot run, and count them")
     _add_file(parser)
     parser.add_argument("output", metavar="OUT", help=OUT_HELP)
     parser.add_argument("--profile", help="default, rlscheduler (what published numbers use) or none")
@@ -54,19 +54,22 @@ def _add_clean(parts: Subcommands) -> None:
 
 
 def _add_trim(parts: Subcommands) -> None:
-    parser = parts.add_parser("trim", help="cut a piece out of a trace")
+    parser = parts.add_parser("trim", help="select a part of a trace")
     _add_file(parser)
     parser.add_argument("output", metavar="OUT", help=OUT_HELP)
     parser.add_argument("--users", type=whole_numbers, metavar="1,5,8", help="jobs of these users")
     parser.add_argument("--start", type=float, metavar="S", help="jobs submitted at or after a time of the trace, in s")
     parser.add_argument("--end", type=float, metavar="S", help="jobs submitted before a time")
-    parser.add_argument("--first", type=int, metavar="N", help="leave out the first N jobs of what is left")
+    parser.add_argument("--first", type=int, metavar="N", help="skip the first N jobs of the part")
     parser.add_argument("--count", type=int, metavar="N", help="then keep N jobs")
     parser.add_argument(
-        "--load", type=float, metavar="L", help="of all pieces of --count jobs, the one of the nearest offered load"
+        "--load",
+        type=float,
+        metavar="L",
+        help="of all sequences of --count jobs, the one with the nearest offered load",
     )
     parser.add_argument(
-        "--keep-times", action="store_true", help="leave submit times as they are; else the first job comes at 0"
+        "--keep-times", action="store_true", help="keep submit times; default: the first job arrives at 0"
     )
     parser.add_argument(
         "--scale-load", type=float, metavar="L", help="then stretch the arrival times to this offered load"
@@ -95,15 +98,21 @@ def _add_to_batsim(parts: Subcommands) -> None:
     parser.add_argument(
         "--platform", required=True, help="a shipped platform (gaia), a platform description or a hierarchy (JSON)"
     )
-    parser.add_argument("--jobs", type=int, metavar="N", help="most jobs taken")
+    parser.add_argument("--jobs", type=int, metavar="N", help="maximum number of jobs")
     parser.add_argument("--seed", type=int, default=0, help="default: 0")
     parser.add_argument("--first-submit", type=float, metavar="S", help="when the first job comes, in s (default: 0)")
-    parser.add_argument("--runtime", help="drawn (a share of the requested time; default), requested or trace")
     parser.add_argument(
-        "--walltime", help="jobs are killed then: none (default), requested, or slowest_core: what that takes there"
+        "--runtime", help="run times: drawn (a random share of the requested time; default), requested or trace"
     )
     parser.add_argument(
-        "--missing-memory", type=whole_numbers, metavar="MB,MB", help="memory per core of jobs without any, one of"
+        "--walltime",
+        help="time limit of jobs: none (default), requested, or slowest_core (requested work on the slowest core)",
+    )
+    parser.add_argument(
+        "--missing-memory",
+        type=whole_numbers,
+        metavar="MB,MB",
+        help="memory per core of jobs without a value, drawn from these",
     )
     parser.add_argument("--infeasible", help="jobs that the platform cannot run: skip (default), clip, refuse or keep")
     parser.add_argument(

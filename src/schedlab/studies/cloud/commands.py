@@ -39,7 +39,7 @@ def _add_fit(commands: Subcommands) -> None:
     parser.add_argument("--leave-out", action="store_true", help=what)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON document (default)")
-    form.add_argument("--text", action="store_true", help="lines of text with units instead")
+    form.add_argument("--text", action="store_true", help="text with units instead")
     parser.set_defaults(run=partial(_on_one_thread, "schedlab.studies.cloud.model.fit_report:run_fit"))
 
 
@@ -97,7 +97,7 @@ def _add_optimize(commands: Subcommands) -> None:
     add("--dataset_path", type=Path, metavar="DIR", help="data of the script (default: ./data, if it exists)")
     what = "logs of earlier runs, or folders of them"
     add("--offline_logs", type=Path, nargs="+", metavar="LOG.csv", help=what)
-    add("--config", type=Path, metavar="FILE", help="settings in YAML or JSON; options win over them")
+    add("--config", type=Path, metavar="FILE", help="settings in YAML or JSON; options override them")
     what = "what matters most: balanced, cost, time, resource, or weights of cost, time and resource "
     add("--preference", metavar="NAME|0.1:0.1:0.8", help=what + "(default: balanced)")
     add("--epochs", type=int, metavar="N", help="length of the training; required, here or in --config")

@@ -95,7 +95,7 @@ def _data(arguments: argparse.Namespace, network: SavedNetwork) -> DataSettings:
         return load_option(arguments.conf, "data", arguments.data, DataSettings)
     told: Any = network.about.get("data")
     if not isinstance(told, dict):
-        what = "the file does not tell what it was trained on"
+        what = "the file does not name its training data"
         raise UserError(what, where=str(arguments.weights), remedy="name the data set (--data)")
     return validate(DataSettings, told, lambda path: f"{arguments.weights}: data.{'.'.join(map(str, path))}")
 

@@ -110,7 +110,7 @@ def _add_calibrate(commands: Subcommands) -> None:
     add("--out", type=Path, metavar="FILE", help="file to write (default: <conf>/gpu/<name>.yaml)")
     flag("--force", "replace a file that is there")
     add("--epochs", type=int, default=5, metavar="K", help="measured epochs of each architecture (default: 5)")
-    add("--warm-up", type=int, default=1, metavar="K", help="epochs before, not counted (default: 1)")
+    add("--warm-up", type=int, default=1, metavar="K", help="epochs before the measurement (default: 1)")
     add("--batch-size", type=int, default=64, metavar="N", help="images of a training step (default: 64)")
     flag("--head-relu", "the model with the ReLU behind its logits, as published")
     _add_conf(parser)
@@ -126,7 +126,7 @@ def _add_weights(commands: Subcommands) -> None:
     add("source", type=Path, metavar="IN", help=".npz or .h5")
     add("target", type=Path, metavar="OUT", help=".npz or .h5")
     add("--layout", help="torch or tensorflow (default: the one that IN does not have)")
-    what = "architecture of IN where the file does not tell it: a file of conf/model/"
+    what = "architecture of IN if the file does not contain it: a file of conf/model/"
     add("--model", metavar="M", help=what)
     add("--deepen", default="", metavar="0,0,2", help="blocks behind which layers were inserted, in order")
     flag("--head-relu", "the model has the ReLU behind its logits, as published")
@@ -142,11 +142,11 @@ def _add_import(commands: Subcommands) -> None:
     what = "run files; those that belong together in one call"
     add("files", nargs="+", type=Path, metavar="RUN.toml", help=what)
     add("--out", default="conf", metavar="CONF_DIR", help="configuration folder to write to (default: ./conf)")
-    add("--name", help="name of what comes of the file (default: its runner.folder)")
+    add("--name", help="name of the imported configuration (default: its runner.folder)")
     what = "a file of conf/gpu/ (default: gv100gl, the published machine)"
     add("--timing", default="gv100gl", help=what)
     add("--record", metavar="CSV", help="read the table from the published record instead of training")
-    flag("--ignore-unknown", "tell of unknown keys and go on")
+    flag("--ignore-unknown", "report unknown keys and continue")
     flag("--force", "replace files that are there")
     flag("--dry-run", "print the YAML and write nothing")
     parser.set_defaults(run=f"{HERE}.compat.import_toml:run")

@@ -65,12 +65,12 @@ def add_window_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--start", type=int, default=0, metavar="S", help="first job, from 0 after the cleaning (default: 0)"
     )
-    parser.add_argument("--jobs", type=int, metavar="N", help="jobs from there on (default: all)")
-    parser.add_argument("--cleaning", default="default", choices=("default", "rlscheduler"), help="or as published")
+    parser.add_argument("--jobs", type=int, metavar="N", help="number of jobs (default: all)")
+    parser.add_argument("--cleaning", default="default", choices=("default", "rlscheduler"), help="cleaning rules")
     parser.add_argument("--processors", type=int, metavar="P", help="size of the machine where the header is wrong")
     parser.add_argument("--kill", action="store_true", help="end jobs at their requested time")
     parser.add_argument("--warm-start", action="store_true", help="the machine already runs the jobs before the window")
-    parser.add_argument("--seed", type=int, default=0, help="of what a warm start draws: jobs, since when (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of a warm start's jobs and start times (default: 0)")
 
 
 def _add_latency(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +98,7 @@ def add_speed_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="timed stretches a setting (default: 3)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="root of all random draws (default: 0)")
     parser.add_argument(
-        "--learn", action="store_true", help="also learn until the mean return is -300, at most 400,000 steps"
+        "--learn", action="store_true", help="also learn until the mean return is -300, for at most 400,000 steps"
     )
     parser.add_argument("--name", default="this machine", help="what figures call the machine and device")
     parser.add_argument("--out", type=Path, metavar="FILE", help="also record it (resources/measured/device_speed/)")

@@ -17,10 +17,10 @@ def add_commands(commands: Subcommands) -> None:
     launch = commands.add_parser("launch", help=about, description=about)
     about = "the same as -a, in the place where HDeepRM 0.2.0 had it"
     launch.add_argument("agent_first", nargs="?", metavar="AGENT.py", help=about)
-    launch.add_argument("options", type=Path, metavar="options.json", help="in the form of HDeepRM 0.3 or 0.2")
+    launch.add_argument("options", type=Path, metavar="options.json", help="options file of HDeepRM 0.3 or 0.2")
     about = "file of a LEARNING agent, or an example: reinforce, actor_critic"
     launch.add_argument("-a", "--agent", metavar="AGENT.py", help=about)
-    launch.add_argument("-im", "--inmodel", type=Path, metavar="IN.pt", help="model to go on from")
+    launch.add_argument("-im", "--inmodel", type=Path, metavar="IN.pt", help="model to continue from")
     launch.add_argument("-om", "--outmodel", type=Path, metavar="OUT.pt", help="model to write")
     about = "workload of Batsim instead of a trace"
     launch.add_argument("-cw", "--customworkload", type=Path, metavar="CUSTOM.json", help=about)
