@@ -9,9 +9,12 @@ from small_graphs import chain
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.config.seeds import generator
-from schedlab.studies.ramp.scenario import JobSettings
+from schedlab.studies.ramp.graphs.prepare import find_graphs
+from schedlab.studies.ramp.rules import RULE_MAKERS
+from schedlab.studies.ramp.scenario import JobSettings, published_scenario
 from schedlab.studies.ramp.simulator.arrivals import JobPool
 from schedlab.studies.ramp.simulator.gaps import GapSettings, gaps_of, trace_digest
+from schedlab.studies.ramp.study import STUDY
 
 DRAWS = 40_000
 EVENING = [0.0] * 18 + [1.0, 3.0] + [0.0] * 4  # arrivals from 18 to 20 o'clock, three times as many after 19
@@ -74,6 +77,30 @@ def test_the_bytes_of_a_trace_are_part_of_what_results_rest_on(tmp_path):
     trace(tmp_path, "0\n2\n")
     assert before != trace_digest(settings)
     assert trace_digest(validate(GapSettings, {"kind": "trace", "path": str(tmp_path / "none.txt")})) == ""
+
+
+def scenario_of(path):
+    jobs = {"interarrival": {"kind": "trace", "path": path, "mean": 1000.0}}
+    return published_scenario("A", compat=False, jobs=jobs, episodes={"end": 5e3})
+
+
+def test_the_door_knows_a_scenarios_trace(tmp_path):
+    path = trace(tmp_path, "0\n1\n3\n")
+    scenario = scenario_of(path)
+    assert list(STUDY.check(scenario)) == []
+    assert path in [str(need.path) for need in STUDY.requires(scenario)]
+    values = STUDY.problem_part(scenario)
+    assert values["arrivals_sha256"] == trace_digest(scenario.jobs.interarrival)
+    problem = STUDY.problem(values, {"graphs": find_graphs("resources/graphs/a100")})
+    unit = problem.units("test")[0]
+    assert (
+        problem.rollout(RULE_MAKERS["para_max"]({}, problem, 0), unit).scores
+        == problem.rollout(RULE_MAKERS["para_max"]({}, problem, 0), unit).scores
+    )
+    trace(tmp_path, "0\n1\n0.5\n")
+    (mistake,) = STUDY.check(scenario)
+    assert mistake.where == "jobs.interarrival.path"
+    assert "line 3" in mistake.what
 
 
 @pytest.mark.parametrize(
