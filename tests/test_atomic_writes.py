@@ -52,6 +52,14 @@ REVIEWED = {
         "src/schedlab/studies/cloud/live/run.py",
         '"epochs.csv"',
     ): "the folder of one run of a script, made for it and read when it is over",
+    (
+        "src/schedlab/config/runtime/download.py",
+        'partial.open("ab"',
+    ): "a download, in a folder of those that are not whole",
+    (
+        "src/schedlab/config/runtime/download.py",
+        'place.open("wb") as out',
+    ): "a folder that takes its name once the whole archive is unpacked",
     ("src/schedlab/batsim/backends/backend.py", 'partial.open("w"'): "takes its name at the end of the conversation",
     (
         "src/schedlab/batsim/backends/real_batsim.py",

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 import schedlab
 from schedlab.config.data_paths import ArchiveSettings, FileSettings
 from schedlab.config.errors import UserError
+from schedlab.config.files import atomic_path, write_json
 
 PARTS = ".partial"  # folder below the data folder in which downloads lie until they are checked
 BLOCK = 1 << 18  # bytes read at once
@@ -94,7 +95,7 @@ def _download_once(address: str, partial: Path, progress: Progress) -> None:
         if not goes_on:
             begun = 0
             version = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
-            note.write_text(json.dumps({"address": address, "version": "" if version.startswith("W/") else version}))
+            write_json(note, {"address": address, "version": "" if version.startswith("W/") else version})
         length = answer.headers.get("Content-Length")
         whole = begun + int(length) if length and length.isdigit() else None
         with partial.open("ab" if goes_on else "wb") as file:
@@ -118,20 +119,15 @@ def _put(address: str, file: FileSettings, partial: Path, target: Path) -> str:
         ) from None
     _require_hash(address, file, found)
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as out:
-            if packed == packs:
-                shutil.copyfileobj(partial.open("rb"), out)
-            elif packed:
-                out.writelines(_unpacked(partial))
-            else:
-                with gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0) as pack:
-                    for block in _blocks(partial):
-                        pack.write(block)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_path(target) as temporary, temporary.open("wb") as out:
+        if packed == packs:
+            out.writelines(_blocks(partial))
+        elif packed:
+            out.writelines(_unpacked(partial))
+        else:
+            with gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0) as pack:
+                for block in _blocks(partial):
+                    pack.write(block)
     return found
 
 
