@@ -114,7 +114,7 @@ def rooms() -> str:
     """A table of every folder of the package and what it is for, as its docstring says in its first sentence."""
     rows = ["| room | what it is for |", "|---|---|"]
     for file in sorted(PACKAGE.rglob("__init__.py"), key=lambda file: file.parent.relative_to(PACKAGE).parts):
-        if file.parent != PACKAGE:
+        if file.parent != PACKAGE and "templates" not in file.parts:
             purpose = " ".join((ast.get_docstring(ast.parse(file.read_text())) or "").split("\n\n")[0].split())
             rows.append(f"| `{file.parent.relative_to(PACKAGE).as_posix()}/` | {purpose} |")
     return "\n".join([*rows, ""])

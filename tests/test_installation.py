@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from typing import Any
@@ -75,9 +76,12 @@ def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of the checkout."""
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
-    for name, left_out in (("src", ("__pycache__", "*.egg-info")), ("resources", ("data",))):
+    for name in ("src", "conf", "profiles", "resources", "workflow"):
+        left_out = ("data",) if name == "resources" else ("__pycache__", "*.egg-info")
         shutil.copytree(repository / name, source / name, ignore=shutil.ignore_patterns(*left_out))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    (source / "resources/data").mkdir()
+    (source / "resources/data/of_others.swf").write_text("; no part of the wheel")
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "Snakefile"):
         shutil.copy(repository / name, source)
     run(sys.executable, "-m", "pip", "wheel", *OFFLINE, "--no-build-isolation", "--wheel-dir", str(folder), str(source))
     return next(folder.glob("*.whl"))
@@ -141,3 +145,27 @@ def test_the_extra_hdeeprm_runs_the_options_of_its_versions_and_draws(
         assert "makespan" in run(*launch, *more, cwd=folder, env=PLAIN)
         run(str(bin / "schedlab"), "hetero", "visual", "gantt", "-s", "gantt.png", cwd=folder, env=PLAIN)
         assert (folder / "gantt.png").stat().st_size and (folder / "model.pt").is_file() == bool(more)
+
+
+@pytest.mark.slow
+def test_the_wheel_runs_the_workflow_without_a_checkout(
+    wheel: Path, dependencies: dict[str, Distribution], project: dict[str, Any], tmp_path: Path
+) -> None:
+    extras = needed([*project["optional-dependencies"]["learn"], *project["optional-dependencies"]["workflow"]])
+    schedlab = str(install(tmp_path / "venv", wheel, dependencies | extras).with_name("schedlab"))
+    run(schedlab, "new", "study", "ordering", cwd=tmp_path, env=PLAIN)
+    run(schedlab, "run", "--config", "scale=smoke", cwd=tmp_path / "ordering", env=PLAIN)
+    assert (tmp_path / "ordering/plots/smoke/ordering/scores.png").stat().st_size > 5000
+    (tmp_path / "empty").mkdir()  # where there is no conf/, the shipped one is run
+    planned = run(schedlab, "run", "--dry-run", "ramp", "--config", "scale=smoke", cwd=tmp_path / "empty", env=PLAIN)
+    assert "draw_ramp" in planned
+
+
+def test_the_wheel_holds_no_data_of_others_and_stays_small(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        shipped = [name.partition("/share/schedlab/")[2] for name in archive.namelist()]
+    assert {"Snakefile", "workflow/rules/library.smk", "profiles/default/config.yaml", "conf/data/digits.yaml"} <= {
+        *shipped
+    }
+    assert not [name for name in shipped if name.startswith(("resources/data", "conf/claims"))]
+    assert wheel.stat().st_size < 2_500_000

@@ -33,5 +33,11 @@ def test_the_shared_folder_comes_before_resources_and_those_before_the_working_d
     assert find_data("traces/a.swf") == tmp_path / "shared/traces/a.swf"
 
 
+def test_what_is_shipped_is_found_from_any_working_directory(repository):
+    name = "resources/workloads/learning.json"
+    assert find_data(name) == repository / name
+    assert find_data(put(name)) == Path(name)  # of the working directory first
+
+
 def test_an_absolute_path_stays(tmp_path):
     assert find_data(tmp_path / "nowhere") == tmp_path / "nowhere"

@@ -1,5 +1,5 @@
-# The checkout's own library, here and in the scripts of all jobs, whether or not it is installed; and what all rules
-# take from it.
+# The checkout's own library, here and in the scripts of all jobs, whether or not it is installed (where the workflow lies
+# in no checkout, the installed one); and what all rules take from it.
 import os
 import sys
 from contextlib import contextmanager
@@ -8,8 +8,9 @@ from pathlib import Path
 # Where this file lies; workflow.basedir is another workflow's folder where that one takes this as a module.
 CHECKOUT = Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).parents[1]
 SOURCE = str(CHECKOUT / "src")
-sys.path.insert(0, SOURCE)
-os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [SOURCE, os.getenv("PYTHONPATH")])))
+if Path(SOURCE, "schedlab").is_dir():
+    sys.path.insert(0, SOURCE)
+    os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [SOURCE, os.getenv("PYTHONPATH")])))
 
 from schedlab.config.errors import UserError, disk_trouble
 from schedlab.config.runtime import instructions, options, run_lock

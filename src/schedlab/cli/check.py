@@ -56,7 +56,7 @@ def check(folder: str, scale: str, only: str = "") -> int:
                 mistakes.setdefault(str(error), []).append(name)
     try:
         ledgers = read_claims(conf)
-        mistakes |= {str(error): scales for error in unknown_claims(ledgers, asked)}
+        mistakes |= {str(error): scales for error in unknown_claims(ledgers, asked if ledgers else {})}
     except UserErrors as several:
         mistakes |= {str(error): scales for error in several.errors}
     if mistakes:

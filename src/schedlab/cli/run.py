@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from schedlab.config.data_paths import SHIPPED
 from schedlab.config.errors import UserError
 from schedlab.config.readers import read_yaml
 from schedlab.config.runtime.options import check_keys
 
-CHECKOUT = Path(__file__).resolve().parents[3]
 ON_CORES = ("--cores", "-c", "--jobs", "-j", "--profile", "--workflow-profile", "--executor", "-e")
 ELSEWHERE = ("--snakefile", "-s")
 LIBRARY, UPPER = "workflow/rules/library.smk", "../Snakefile"  # what the Snakefile includes; workflow/Snakefile does it
@@ -24,17 +24,16 @@ NOWHERE = ("--help", "-h", "--version", "-v")
 
 
 def run(words: Sequence[str]) -> int:
-    """Run Snakemake with these words and return its exit status; on all cores, and with the checkout's Snakefile, where
-    they and the directory say nothing else. Raises UserError for a word after `--config` that sets no key there is.
+    """Run Snakemake with these words and return its exit status; on all cores, and with the Snakefile of the checkout
+    or the installation, where they and the directory say nothing else. Raises UserError for a word after `--config`
+    that sets no key there is.
     """
     check_words(words)
     more: list[str] = []
     if not _names(words, (*ON_CORES, *NOWHERE)):
         more += ["--cores", "all"]
     if not _names(words, (*ELSEWHERE, *NOWHERE)) and not any(map(Path.is_file, _snakefiles())):
-        if not (CHECKOUT / "Snakefile").is_file():
-            raise UserError("there is no Snakefile here", where=str(Path.cwd()), remedy="go to the checkout's folder")
-        more += ["--snakefile", str(CHECKOUT / "Snakefile")]
+        more += ["--snakefile", str(SHIPPED / "Snakefile")]
     return subprocess.run([sys.executable, "-m", "snakemake", *more, *words], check=False).returncode
 
 
@@ -44,7 +43,7 @@ def check_words(words: Sequence[str]) -> None:
     for file in _after(words, "--configfile", "--configfiles"):
         given |= read_yaml(Path(file))
     folder = Path(str(given.get("conf") or "conf"))
-    check_keys(given, folder if folder.is_dir() else CHECKOUT / "conf")
+    check_keys(given, folder if folder.is_dir() else SHIPPED / "conf")
 
 
 def is_of_schedlab(words: Sequence[str]) -> bool:

@@ -23,6 +23,8 @@ from schedlab.config.schema import Settings, setting, validate
 DATA_VARIABLE = "SCHEDLAB_DATA"
 LOCAL_DATA = Path("resources/data")
 CHECKOUT = Path(schedlab.__file__).parents[2]
+INSTALLED = Path(sys.prefix, "share/schedlab")  # where a wheel puts what lies beside the package in a checkout
+SHIPPED = CHECKOUT if (CHECKOUT / "Snakefile").is_file() else INSTALLED
 DOWNLOADS = "download"
 SHA256, MD5 = r"^([0-9a-f]{64})?$", r"^([0-9a-f]{32})?$"
 
@@ -30,14 +32,16 @@ SHA256, MD5 = r"^([0-9a-f]{64})?$", r"^([0-9a-f]{32})?$"
 def find_data(name: Path | str) -> Path:
     """Return where a file or folder of data is, or where it should be put: absolute paths as they are.
 
-    Below the folder that SCHEDLAB_DATA names where that has it, else below resources/data of the working directory.
+    Below the folder that SCHEDLAB_DATA names where that has it, else below resources/data of the working directory,
+    else in the working directory or, where we ship it, as `find_resource` finds it.
     """
     path = Path(name)
     if path.is_absolute():
         return path
     shared = os.environ.get(DATA_VARIABLE)
     places = [Path(shared) / path] if shared else []
-    return next((place for place in (*places, LOCAL_DATA / path, path) if place.exists()), LOCAL_DATA / path)
+    places += [LOCAL_DATA / path, path, find_resource(path)]
+    return next((place for place in places if place.exists()), LOCAL_DATA / path)
 
 
 def plain_or_gzip(file: Path) -> Path | None:
@@ -62,8 +66,7 @@ def find_resource(name: Path | str) -> Path:
     """
     path = Path(name)
     if path.parts[:1] == ("resources",):
-        places = (CHECKOUT / path, Path(sys.prefix, "share/schedlab", *path.parts[1:]))
-        return next((place for place in places if place.exists()), path)
+        return next((place for place in (CHECKOUT / path, INSTALLED / path) if place.exists()), path)
     return path
 
 
@@ -121,7 +124,7 @@ def read_catalogue(conf: Path) -> dict[str, EntrySettings]:
     """Return the entries by name, sorted: of conf/download or, without it, of the checkout or installation.
     Raises UserErrors for wrong entries.
     """
-    places = (conf / DOWNLOADS, CHECKOUT / "conf" / DOWNLOADS, Path(sys.prefix, "share/schedlab/conf", DOWNLOADS))
+    places = (conf / DOWNLOADS, CHECKOUT / "conf" / DOWNLOADS, INSTALLED / "conf" / DOWNLOADS)
     folder = next((place for place in places if place.is_dir()), None)
     found, errors = {}, []
     for file in sorted(folder.glob("*.yaml")) if folder else []:

@@ -5,7 +5,6 @@ processor types.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +12,12 @@ from typing import Any, TypeVar
 
 from pydantic import field_validator
 
-import schedlab
+from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.readers import read_json
 from schedlab.config.schema import Settings, setting, validate
 
+PLATFORMS = "resources/platforms"
 BANDWIDTH = r"^\d+(\.\d+)?([eE][+-]?\d+)?([kMGT]i?)?(bps|Bps)$"
 LATENCY = r"^\d+(\.\d+)?([eE][+-]?\d+)?(ns|us|ms|s)$"
 IDENTIFIER = r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$"
@@ -146,12 +146,11 @@ def shipped_folder() -> Path:
 
     Raises UserError where neither is there.
     """
-    places = (Path(schedlab.__file__).parents[2] / "resources/platforms", Path(sys.prefix) / "share/schedlab/platforms")
-    for place in places:
-        if (place / "types/nodes.json").is_file():
-            return place
+    place = find_resource(PLATFORMS)
+    if (place / "types/nodes.json").is_file():
+        return place
     raise UserError(
-        "the shipped platforms are missing", where=str(places[0]), remedy="install schedlab from a whole checkout"
+        "the shipped platforms are missing", where=PLATFORMS, remedy="install schedlab from a whole checkout"
     )
 
 
