@@ -47,7 +47,7 @@ class Page:
             elif name := first[1] if first else block["saved"]:
                 assert name not in self.files, name
                 self.files[name] = block["text"]
-        assert self.files and self.commands, path
+        assert self.commands, path
 
     def follow(self, checkout: Path) -> str:
         """Save the files and run the commands in a checkout; returns what they printed."""
@@ -57,7 +57,10 @@ class Page:
             (checkout / name).write_text(text)
         printed = ""
         for program, *arguments in self.commands:
-            module = {"schedlab": "schedlab.cli.main", "snakemake": "snakemake"}[program]
+            if program == "cd":
+                checkout /= arguments[0]
+                continue
+            module = {"schedlab": "schedlab.cli.main", "snakemake": "snakemake", "pytest": "pytest"}[program]
             command = [sys.executable, "-m", module, *arguments]
             done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=300)
             printed += done.stdout + done.stderr

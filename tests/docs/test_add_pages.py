@@ -21,13 +21,16 @@ pytestmark = pytest.mark.slow
 
 
 def test_add_a_study(repository: Path, tmp_path: Path) -> None:
-    checkout = checkout_with(repository, tmp_path)
-    printed = Page(repository / "docs/guide/add_a_study.md").follow(checkout)
-    assert "ordering/unlike: 2 rules, 1 policy" in printed
-    summary = pd.read_parquet(checkout / "results/smoke/ordering/summary.parquet")
+    printed = Page(repository / "docs/guide/add_a_study.md").follow(tmp_path)
+    assert "scenario ordering/rough: 3 rules, 1 policy" in printed and "3 passed" in printed
+    folder = tmp_path / "ordering"
+    summary = pd.read_parquet(folder / "results/smoke/ordering/summary.parquet")
     test = summary[summary["split"] == "test"].set_index("policy")["value"]
-    assert test["smith"] < test["heaviest"] and test["searched"] < 1.05 * test["smith"]
-    assert (checkout / "plots/smoke/ordering/compared.png").stat().st_size > 5000
+    assert test["bound"] <= test["oracle"] <= test["smith"] and "learned_order" in test
+    for figure in ("scores", "schedule"):
+        assert (folder / f"plots/smoke/ordering/{figure}.png").stat().st_size > 5000
+    assert "Best\\: bound" not in (folder / "plots/smoke/ordering/scores.rst").read_text()
+    assert "policy   ordering/second: dqn" in printed
 
 
 def test_add_a_scenario(repository: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import schedlab
 from schedlab.cli.batsim import add_batsim_command
 from schedlab.cli.data import add_data_commands
 from schedlab.cli.manifest import add_manifest_commands
+from schedlab.cli.new.commands import add_new_commands
 from schedlab.cli.options import Parser
 from schedlab.cli.platform import add_platform_commands
 from schedlab.cli.record import add_record_command
@@ -141,6 +142,7 @@ def _parser(first: str) -> argparse.ArgumentParser:
     add_trace_commands(commands)
     add_platform_commands(commands)
     add_batsim_command(add_sim_commands(commands))
+    add_new_commands(commands, conf)
 
     for name, summary in studies.summaries().items():
         study = commands.add_parser(name, help=summary.replace("%", "%%"), description=summary)

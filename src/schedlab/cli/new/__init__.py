@@ -1,0 +1,1 @@
+"""`schedlab new`: begin a study of one's own, or a file of a scenario, policy or platform."""
