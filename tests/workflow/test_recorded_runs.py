@@ -112,6 +112,15 @@ def made_by(key: str, value: str):
     return change
 
 
+def without(key: str):
+    def change() -> str:
+        place = RESULTS / "far/evaluation/hill.provenance.json"
+        write_json(place, {name: value for name, value in json.loads(place.read_text()).items() if name != key})
+        return place.name
+
+    return change
+
+
 def other_version() -> str:
     PART.write_text(PART.read_text().replace("results_version: 1", "results_version: 0"))
     place = RESULTS / "far/evaluation/hill.provenance.json"
@@ -140,6 +149,8 @@ def note_beside() -> str:
         edit_configuration,
         made_by("config_hash", "0" * 16),
         made_by("code_hash", "0" * 16),
+        without("config_hash"),
+        without("code_hash"),
         other_version,
         another_record,
         note_beside,
