@@ -1,5 +1,5 @@
-"""Two branches in one checkout: what both agree on stays, what one replaced is made again, and nothing is signed by the
-code of the other.
+"""Two branches in one checkout: what both agree on stays; what one replaced is taken back if it was learned or scored,
+else made again; nothing is signed by the code of the other.
 """
 
 from __future__ import annotations
@@ -29,6 +29,16 @@ def origins(checkout: Checkout) -> dict[str, dict]:
     return {name: json.loads(path.read_text()) for name, path in sorted(found.items())}
 
 
+def files(checkout: Checkout) -> dict[str, int]:
+    """The number of the file system for each learned policy and each table of scores: a computed one has another."""
+    found = (checkout.folder / "results").glob("*/*/*/*/**/*")
+    return {
+        path.relative_to(checkout.folder).as_posix(): path.stat().st_ino
+        for path in found
+        if path.name == "policy.zip" or (path.parent.name == "evaluation" and path.suffix == ".parquet")
+    }
+
+
 def are_signed(checkout: Checkout) -> bool:
     """Whether all results were made by the code that their frozen parts name."""
     made = origins(checkout).values()
@@ -56,13 +66,23 @@ def test_two_branches_share_what_they_agree_on_and_make_the_rest_again(toy):
 
     git(toy, "checkout", "-q", "other")
     toy.run("all")
-    after = origins(toy)
+    after, made_then = origins(toy), files(toy)
     assert are_signed(toy) and toy.hashes() != before
     assert {each for each in after if after[each]["schedlab"]["commit"] == commits[one]} == {
         f"results/small/toy/{scenario}/inputs/targets.provenance.json" for scenario in ("far", "near")
     }, "the targets are those of both"
+
     git(toy, "checkout", "-q", one)
     assert toy.rules("all") == {"learn": 3, "evaluate": 6, **AFTER_SCORES}
+    kept = {path.stat().st_ino for path in (toy.folder / ".schedlab/outputs").rglob("*") if path.is_file()}
+    toy.run("all")
+    assert toy.hashes() == before and are_signed(toy) and set(files(toy).values()) <= kept, "nothing was computed"
+    git(toy, "checkout", "-q", "other")
+    toy.run("all")
+    assert origins(toy) == after and files(toy) == made_then
+
+    toy.run("all", "--forcerun", "learn", "evaluate")
+    assert origins(toy) == after and not set(files(toy).values()) & set(made_then.values()), "who forces it computes"
 
 
 def test_curves_of_other_code_are_not_summarised(toy):

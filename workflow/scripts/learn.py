@@ -5,12 +5,15 @@ from schedlab.config.runtime.job_log import inputs_by_scenario, job_log
 
 begin_job()
 with job_log(snakemake.log[0]):  # noqa: F821
+    from functools import partial
     from pathlib import Path
 
+    from schedlab.stages.earlier_outputs import make_or_take
     from schedlab.stages.learn import learn
 
     job = snakemake  # noqa: F821
-    learn(
+    make = partial(
+        learn,
         Path(job.input.config),
         inputs_by_scenario(job.params.inputs.items()),
         Path(job.params.parent) if job.params.parent else None,
@@ -20,3 +23,4 @@ with job_log(snakemake.log[0]):  # noqa: F821
         config_copy=Path(job.output.config),
         provenance=Path(job.output.origin),
     )
+    make_or_take(make, Path(job.input.config), job.output)
