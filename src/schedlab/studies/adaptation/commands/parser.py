@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from schedlab.config.contract import Subcommands
 from schedlab.studies.adaptation.learners.encoders import SHIPPED_VOCABULARY
@@ -27,6 +28,11 @@ tensorflow: kernels HWIO, dense kernels (inputs, outputs) with channels flattene
 moving_mean and moving_variance; an .h5 has the groups of a Keras weights file. torch: kernels OIHW, names as in a state
 dict. There and back gives the same bits. A file that another program wrote does not tell its architecture: name it with
 --model and --deepen."""
+_GROW = """Insert layers behind blocks of a network (--deepen) and give blocks more channels (--widen) so that it
+computes what it computed before (Net2Net), in the order given. BLOCK is a convolution or linear layer: its name in the
+network, or its number, counted from 0 as they run. The outputs are compared on 64 random inputs; the largest
+difference, relative to the largest output, is printed with the rest as one JSON document. What cannot be grown is
+refused."""
 _IMPORT = """Turn run files (TOML) of the published system into scenarios and policies that `schedlab check` accepts. A
 simulation becomes a scenario, a learning run a policy; an initial training needs no file. A policy's scenario and
 parent must be there or come in the same call. Keys that have no counterpart are told on standard error; unknown ones
@@ -51,6 +57,7 @@ def add_commands(commands: Subcommands) -> None:
     vocab.set_defaults(run=f"{HERE}.commands.listing:print_vocabulary")
     _add_calibrate(commands)
     _add_weights(commands)
+    _add_grow(commands)
     _add_import(commands)
 
 
@@ -135,6 +142,36 @@ def _add_weights(commands: Subcommands) -> None:
     convert.set_defaults(run=f"{HERE}.commands.networks:convert")
 
 
+def _add_grow(commands: Subcommands) -> None:
+    about = "deepen and widen any torch network without changing its outputs"
+    parser = commands.add_parser("grow", help=about, description=_GROW)
+    add, flag = parser.add_argument, _flags(parser)
+    what = "FILE.py:factory, vgg11 to vgg19, resnet20 to resnet110, a file of conf/model/, or a .pt with --model"
+    add("network", metavar="MODEL", help=what)
+    add(
+        "--deepen",
+        nargs="+",
+        action=_StepWords,
+        dest="steps",
+        default=[],
+        metavar="BLOCK",
+        help="insert a layer behind",
+    )
+    add("--widen", nargs="+", action=_StepWords, dest="steps", default=[], metavar="BLOCK:FACTOR", help="add channels")
+    what = "the grown network: its weights and steps, for `load_grown` or as MODEL of another call"
+    add("--out", type=Path, required=True, metavar="FILE.pt", help=what)
+    add("--model", metavar="M", help="the network whose weights the .pt holds, as MODEL")
+    add("--input", metavar="CxHxW", help="shape of one input (default: from the model, or a size for which it runs)")
+    what = "a file of conf/data/ whose training images calibrate inserted batch norms (default: the random inputs)"
+    add("--data", metavar="D", help=what)
+    flag("--no-batch-norm", "insert layers without batch norm: exact in training mode too")
+    what = "unequal shares for the copies of a channel, up to this fraction; the outputs stay (default: 0)"
+    add("--noise", type=float, default=0.0, metavar="F", help=what)
+    add("--seed", type=int, default=0, metavar="K", help="of initial values, copied channels and noise (default: 0)")
+    _add_conf(parser)
+    parser.set_defaults(run=f"{HERE}.commands.grow:run")
+
+
 def _add_import(commands: Subcommands) -> None:
     about = "published run files (TOML) as scenarios and policies"
     parser = commands.add_parser("import", help=about, description=_IMPORT)
@@ -159,3 +196,12 @@ def _add_conf(parser: argparse.ArgumentParser) -> None:
 def _flags(parser: argparse.ArgumentParser) -> Callable[[str, str], object]:
     """What adds a switch with its help to a parser."""
     return lambda name, text: parser.add_argument(name, action="store_true", help=text)
+
+
+class _StepWords(argparse.Action):
+    """Collects `--deepen BLOCK ...` and `--widen BLOCK:FACTOR ...` in the order in which they were given."""
+
+    def __call__(self, *given: Any) -> None:
+        """Append the words of one option."""
+        _, namespace, words, option = given
+        namespace.steps = [*namespace.steps, *((option, word) for word in words)]
