@@ -134,7 +134,7 @@ def cloud_front_parts(results: Path) -> str:
 def cloud_trainings(results: Path) -> str:
     """Trainings of the job until the regret first was at most .05, from each beginning and by search."""
     rows = {
-        "REINFORCE, cold": "reinforce",
+        "REINFORCE": "reinforce",
         "REINFORCE, from logs": "reinforce-from-logs",
         "REINFORCE, from short probes": "reinforce-from-probes",
         "random search": "random-search",

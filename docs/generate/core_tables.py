@@ -25,9 +25,9 @@ LEFT = {  # what the import of a study's door is now
 }
 
 GROUPED = {  # the rules of each group of profiles/slurm
-    "prepare": "trimming, platforms, traces, graphs, trunks, performance models, oracles",
+    "prepare": "trimmed workloads, platforms, traces, graphs, initial trainings, performance models, best plans",
     "simulate": "simulated adaptations, a span of replicates each",
-    "tabulate": "their tables",
+    "tabulate": "the tables of the simulated adaptations",
     "learn": "a policy and seed each",
     "evaluate": "a scenario and policy each",
     "report": "summary and figures of a study",
@@ -42,7 +42,7 @@ def core_starts(results: Path) -> str:
             f"{value:.2g} s" if value >= 10 else f"{value:.1f} s" for value in (row.first_cpu_s, row.cached_cpu_s)
         ]
         rows.append([f"{row.scenarios:,}", *seconds, f"{row.memory_mb / 1e3:.2f} GB"])
-    return page(["scenarios", "first dry run", "with its cache", "memory"], rows, "rrrr")
+    return page(["scenarios", "first dry run", "second dry run", "memory"], rows, "rrrr")
 
 
 def core_imports(results: Path) -> str:

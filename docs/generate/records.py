@@ -30,7 +30,7 @@ def note(source: str, results: Path, how: Outdated | None = None) -> str:
     how     says what is not today's; None: nothing is said of it
     """
     if OF_SCRIPTS.fullmatch(source):
-        return f"\n\n*Recorded without hashes (before {HASHED_SINCE}).*\n"
+        return f"\n\n*Recorded before {HASHED_SINCE}, without hashes of configuration and code.*\n"
     if source == "docs/results":  # of all studies, whose rows say themselves when they were recorded
         return "\n" + "".join(_mark(record, how) for record in read_records(results).values())
     folder = results.joinpath(*Path(source).parent.parts[2:])
@@ -44,7 +44,7 @@ def note(source: str, results: Path, how: Outdated | None = None) -> str:
 
 def _mark(record: StudyRecord, how: Outdated | None) -> str:
     what = how(record) if how else ""
-    return f"\n*Recorded with earlier {what}: {record.study} ({record.date}).*\n" if what else ""
+    return f"\n*Recorded with earlier {what} than today's: {record.study} ({record.date}).*\n" if what else ""
 
 
 def without_marks(text: str) -> str:
