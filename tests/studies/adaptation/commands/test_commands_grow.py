@@ -40,6 +40,12 @@ class Pair(nn.Module):
         self.layer = nn.Linear(4, 4)
     def forward(self, x):
         return self.layer(x), x
+
+class Named(nn.Linear):
+    def __init__(self):
+        super().__init__(4, 2)
+    def forward(self, x):
+        return {"out": super().forward(x)}
 """
 
 
@@ -112,6 +118,7 @@ WRONG = {
     "raises": (["net.py:broken", "--deepen", "0"], "net.py:10"),
     "no module": (["net.py:number", "--deepen", "0"], "net.py"),
     "control flow": (["net.py:branching", "--deepen", "0"], "net.py:17"),
+    "dict": (["net.py:Named", "--deepen", "0"], "dict"),
     "pair": (["net.py:Pair", "--deepen", "0"], "Pair"),
     "block": (["net.py:make", "--deepen", "11"], "0 (0)"),
     "name": (["resnet20", "--deepen", "blocks.0.conv7"], "blocks.0.conv"),

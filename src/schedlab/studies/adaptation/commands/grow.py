@@ -152,7 +152,7 @@ def _fitting_shape(model: nn.Module) -> tuple[int, ...]:
 
 
 def _candidates(model: nn.Module) -> Iterator[tuple[int, ...]]:
-    for first in (module for module in model.modules() if type(module) in LAYERS):
+    for first in (module for module in model.modules() if isinstance(module, LAYERS)):
         if isinstance(first, CONVOLUTIONS):
             sides = (*_SIDES, *(side for side in range(1, 129) if side not in _SIDES))
             yield from ((first.in_channels, *[side] * len(first.kernel_size)) for side in sides)
