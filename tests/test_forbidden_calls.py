@@ -20,6 +20,14 @@ REVIEWED = {
         "src/schedlab/config/plugins.py",
         "spec.loader.exec_module(module)",
     ): "the user's own classes, which a YAML file or -a names",
+    ("src/schedlab/cli/data.py", "urlsplit"): "takes an address apart",
+    ("src/schedlab/config/data_paths.py", "url"): "takes addresses apart and puts them together",
+    ("src/schedlab/config/runtime/download.py", "urlsplit("): "takes an address apart",
+    (
+        "src/schedlab/config/runtime/download.py",
+        "urllib",
+    ): "what `schedlab data get` asks for, over HTTP alone, compared with the catalogue's hash",
+    ("src/schedlab/config/runtime/download.py", "http.client"): "the errors of the same",
     (
         "src/schedlab/platforms/batsim_xml.py",
         "import Element, ParseError, TreeBuilder",

@@ -13,8 +13,9 @@ from small_jobs import jobs_from, windows
 from schedlab.config.errors import UserError
 from schedlab.config.schema import validate
 from schedlab.learning.checkpoints import write_checkpoint
+from schedlab.studies.batch.commands.policies import named_policy
 from schedlab.studies.batch.jobs import SHORT, Jobs, Machine
-from schedlab.studies.batch.learners.policy_files import KIND, load_priority, named_policy, save_priority
+from schedlab.studies.batch.learners.policy_files import KIND, load_priority, save_priority
 from schedlab.studies.batch.problem import RULE_MAKERS, BatchProblem
 from schedlab.studies.batch.rules import PREDICTED, positive_request
 from schedlab.studies.batch.scenario import BatchScenario

@@ -16,7 +16,7 @@ from schedlab.config.files import write_json
 from schedlab.config.runtime.provenance import environment
 from schedlab.learning.seeding import use_one_thread
 from schedlab.studies.batch.commands.evaluate import TraceWindow, read_window
-from schedlab.studies.batch.learners.policy_files import PREFIX, named_policy
+from schedlab.studies.batch.commands.policies import PREFIX, named_policy
 
 if TYPE_CHECKING:
     from schedlab.studies.batch.problem import AnyPolicy
