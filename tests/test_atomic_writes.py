@@ -39,6 +39,8 @@ REVIEWED = {
         "src/schedlab/studies/hetero/prepare.py",
         "path.write_bytes(found[member])",
     ): "unpacked into a scratch folder that is deleted at once",
+    ("src/schedlab/studies/adaptation/grow/files.py", "torch.save(document, buffer)"): "into memory",
+    ("src/schedlab/studies/adaptation/grow/files.py", 'remedy = "write'): "a sentence",
     ("src/schedlab/studies/hetero/hdeeprm/agent_models.py", "buffer)"): "into memory",
     (
         "src/schedlab/studies/cloud/live/run.py",

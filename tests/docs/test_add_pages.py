@@ -36,7 +36,7 @@ def test_add_a_study(repository: Path, tmp_path: Path) -> None:
 def test_add_a_scenario(repository: Path, tmp_path: Path) -> None:
     checkout = checkout_with(repository, tmp_path, "adaptation")
     printed = Page(repository / "docs/guide/add_a_scenario.md").follow(checkout)
-    assert "adaptation/noon: 6 rules" in printed
+    assert "adaptation/noon: 7 rules" in printed
     scores = pd.read_parquet(checkout / "results/smoke/adaptation/noon/evaluation/rules.parquet")
     assert {"never", "exhaustive"} <= set(scores["policy"]) and set(scores["scenario"]) == {"noon"}
 

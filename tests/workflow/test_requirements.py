@@ -29,4 +29,4 @@ def test_its_files_as_targets_are_an_error_that_says_where_to_get_the_data(witho
     output = without_data.run(
         "results/smoke/adaptation/photographs/evaluation/rules.parquet", "--config", "scale=smoke", status=1
     )
-    assert "cannot run here" in output and "cifar-10" in output and "Traceback" not in output
+    assert "cannot run here" in output and "schedlab data get cifar10" in output and "Traceback" not in output

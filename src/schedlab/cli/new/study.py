@@ -13,6 +13,7 @@ from pathlib import Path
 
 from schedlab.config.data_paths import SHIPPED
 from schedlab.config.errors import UserError
+from schedlab.config.files import write_text
 from schedlab.config.settings import RESERVED_NAMES
 
 TEMPLATE = Path(__file__).with_name("templates") / "study"
@@ -34,8 +35,7 @@ def new_study(name: str, folder: Path, taken: Collection[str]) -> int:
     for file in sorted(path for path in TEMPLATE.rglob("*") if path.is_file() and "__pycache__" not in path.parts):
         text = file.read_text(encoding="utf-8").replace(NAME, name).replace("SHIPPED/Snakefile", str(snakefile))
         target = folder / str(file.relative_to(TEMPLATE)).replace(NAME, name)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+        write_text(target, text)
     for file in sorted(file for pattern in SHARED for file in (SHIPPED / "conf").glob(pattern)):
         target = folder / file.relative_to(SHIPPED)
         target.parent.mkdir(parents=True, exist_ok=True)
