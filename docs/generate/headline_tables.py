@@ -36,20 +36,27 @@ def _answers(study: str, results: Path) -> Iterator[list[str]]:
 
 
 def study_headline(results: Path, study: str) -> str:
-    """A table for each question of a study: the best rival of each group over all scenarios, then in each of them, and
-    what both have used.
+    """For each question of a study a table of the best rival of each group over all scenarios, and what both have used;
+    below it, to unfold, the same in each scenario.
     """
-    by_question: dict[str, list[list[str]]] = {}
-    for row in sorted(recorded_headline(results, study), key=lambda row: "+" not in row["scenario"]):
+    whole: dict[str, list[list[str]]] = {}
+    single: dict[str, list[list[str]]] = {}
+    rows = recorded_headline(results, study)
+    several = {row["question"] for row in rows if "+" in row["scenario"]}
+    for row in rows:
         bounds = ["" if row[key] is None else f"{row[key]:.2f}" for key in ("ratio_to_hindsight", "ratio_to_bound")]
-        names = [row["scenario"].replace("+", " + "), f"`{row['recipe']}`", row["group"], f"`{row['rival']}`"]
-        found = [ratio(row), row["verdict"], f"{row['share_won']:.0%}", *bounds, *budgets(row)]
-        by_question.setdefault(row["question"], []).append([*names, *found])
+        found = [f"`{row['rival']}`", ratio(row), row["verdict"], f"{row['share_won']:.0%}", *bounds, *budgets(row)]
+        names = [row["scenario"].replace("+", " + "), f"`{row['recipe']}`", row["group"]]
+        into = whole if "+" in row["scenario"] or row["question"] not in several else single
+        into.setdefault(row["question"], []).append([*names, *found])
     header = ["scenario", "policy", "group", "best rival", "ratio [95 % interval]", "verdict", "units won"]
     header += ["ratio to the best in hindsight", "ratio to the bound", "budget", "of the rival"]
-    asked = [
-        f"**{question[0].upper()}{question[1:]}**\n\n{page(header, rows)}" for question, rows in by_question.items()
-    ]
+    asked = []
+    for question, answers in whole.items():
+        asked.append(f"**{question[0].upper()}{question[1:]}**\n\n{page(header, answers)}")
+        if each := single.get(question):
+            unfolded = f"<summary>in each scenario</summary>\n\n{page(header, each)}"
+            asked.append(f'<details markdown="1">\n{unfolded}\n\n</details>')
     return "\n\n".join(asked) or NOT_RECORDED[0].upper() + NOT_RECORDED[1:] + "."
 
 
