@@ -68,6 +68,21 @@ def test_without_a_scheduler_jobs_run_one_by_one(files: Files) -> None:
     assert not Path("one_machine_states.csv").exists()
 
 
+def test_without_a_scheduler_no_message_takes_time(files: Files) -> None:
+    way = '<link id="m" bandwidth="1GBps" latency="1s"/><route src="boss" dst="a"><link_ctn id="m"/></route></zone>'
+    Path("p.xml").write_text(PLATFORM.replace("</zone>", way))
+    assert batsim(*files, "--no-sched", "-q") == 0
+    assert jobs() == [(0, 0, 5, "0"), (1, 5, 5, "0"), (2, 10, 5, "0")]
+    assert batsim(*files, "--mmax", "1", "--embedded-scheduler", "fcfs", "-q") == 0
+    assert jobs() == [(0, 0, 5, "0"), (1, 6, 5, "0"), (2, 12, 5, "0")], "a scheduler waits for each completion"
+
+
+@pytest.mark.parametrize("number", ["0", "-1"])
+def test_no_limit_of_compute_hosts(number: str, files: Files) -> None:
+    assert batsim(*files, "--mmax", number, "--embedded-scheduler", "fcfs", "-q") == 0
+    assert jobs() == [(0, 0, 5, "0"), (1, 1, 5, "1"), (2, 2, 5, "2")]
+
+
 def test_the_schedule_as_a_trace_of_paje(files: Files) -> None:
     """Two machines; jobs 0 and 1 run for 5 s, job 2 is ended by its walltime at 7 s."""
     loaded = json.loads(Path("w.json").read_text())
@@ -211,9 +226,12 @@ def test_nobody_at_the_socket(files: Files, capsys: pytest.CaptureFixture[str]) 
         (["--enable-profile-reuse"], 2, "--enable-profile-reuse"),
         (["--mmax", "9"], 2, "asks for 9 compute hosts"),
         (["--mmax", "many"], 2, "--mmax"),
+        (["--mmax", "1.5"], 2, "--mmax"),
         (["-r", "a"], 2, "--add-role-to-hosts"),
         (["-r", "a:storage", "-r", "a:master"], 2, "names host 'a' twice"),
         (["-r", "a:king"], 2, "'king' is no role"),
+        (["-m", "a", "-r", "a:compute_node"], 2, "--add-role-to-hosts"),
+        (["-m", "a", "-r", "b,a:storage"], 2, "master host 'a'"),
         (["-r", "x:storage"], 2, "no host is named 'x'"),
         (["-m", "a"], 2, "2 hosts are masters: a, boss"),
         (["--sched-cfg", "x", "--sched-cfg-file", "y"], 2, "--sched-cfg"),
@@ -283,6 +301,18 @@ def test_the_stencil_tutorial(shared_data: Path, tmp_path: Path) -> None:
     took = pd.read_csv(tmp_path / "out_jobs.csv").sort_values("job_id")["execution_time"].tolist()
     assert all(took[0] < took[job] for job in (1, 2, 3, 4)) and took[3] < took[2] and took[4] < took[2]
     assert all(took[4] < took[job] for job in (5, 6, 7, 8))
+
+
+def test_a_storage_label_without_a_storage_host_is_answered_by_the_role_that_helps(
+    shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs = shared_data / "cases/batsim_files"
+    platform, workload = inputs / "platforms/small_platform_pfs0.xml", inputs / "workloads/test_tuto_stencil.json"
+    arguments = ["-p", str(platform), "-w", str(workload), "-e", str(tmp_path / "out"), "-q"]
+    assert batsim(*arguments, "--embedded-scheduler", "fcfs") == 1
+    error = capsys.readouterr().err
+    assert "'pfs'" in error and (role := re.search(r"-r (\S+:storage)", error))
+    assert batsim(*arguments, "--embedded-scheduler", "fcfs", "-r", role[1]) == 0
 
 
 def test_the_console_script_and_every_option_of_batsim(repository: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -96,7 +97,7 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
         Option(("--disable-machine-state-tracing",), "no PREFIX_machine_states.csv"),
     ),
     "Platform size": (
-        Option(("--mmax",), "use the first so many compute hosts only; 0: all", ("N",), "0"),
+        Option(("--mmax",), "use the first so many compute hosts only; 0 or less: all", ("N",), "0"),
         Option(("--mmax-workload",), "use as many compute hosts as the largest nb_res of the workloads"),
     ),
     "Jobs": (
@@ -239,7 +240,7 @@ def _inputs(arguments: argparse.Namespace) -> Inputs:
         raise UserError("needs --enable-dynamic-jobs", where="--enable-profile-reuse")
     if arguments.sched_cfg is not None and arguments.sched_cfg_file is not None:
         raise UserError("excludes --sched-cfg-file", where="--sched-cfg", expected="one of them")
-    if not (arguments.mmax.isascii() and arguments.mmax.isdigit() and len(arguments.mmax) < 10):
+    if not re.fullmatch(r"-?\d{1,9}", arguments.mmax, re.ASCII):
         raise UserError(f"'{arguments.mmax}' is no number of hosts", where="--mmax")
     for setting in arguments.sg_cfg:
         if not setting.startswith(CANNOT_CHANGE_RESULTS):
@@ -248,6 +249,14 @@ def _inputs(arguments: argparse.Namespace) -> Inputs:
             raise UserError(
                 f"'{setting}' changes what SimGrid simulates", where="--sg-cfg", expected=expected, remedy=remedy
             )
+    roles = _roles(arguments.add_role_to_hosts)
+    if (role := roles.get(arguments.master_host, "master")) != "master":
+        raise UserError(
+            f"gives the master host '{arguments.master_host}' the role {role}",
+            where="--add-role-to-hosts",
+            expected="one host that is the master",
+            remedy="name another one by --master-host NAME",
+        )
     configuration = arguments.sched_cfg or ""
     if arguments.sched_cfg_file is not None:
         configuration = read_text(arguments.sched_cfg_file, "the scheduler's configuration")
@@ -261,11 +270,11 @@ def _inputs(arguments: argparse.Namespace) -> Inputs:
         forward_profiles=arguments.forward_profiles_on_submission,
         compute_sharing=arguments.enable_compute_sharing,
         storage_sharing=not arguments.disable_storage_sharing,
-        mmax=int(arguments.mmax),
+        mmax=max(0, int(arguments.mmax)),
         mmax_workload=arguments.mmax_workload,
         master_host=arguments.master_host,
-        roles=_roles(arguments.add_role_to_hosts),
-        control_latency=True,
+        roles=roles,
+        control_latency=not arguments.no_sched,
         scheduler_config=configuration,
     )
     workloads = tuple(map(Path, arguments.workload))

@@ -78,9 +78,8 @@ class Simulation:
             self._hosts, platform.channels, options.compute_sharing or bool(storage), changing_speeds=options.energy
         )
         self.records = Records(self.agenda, self.machines, self.meter, outputs)
-        self.execution = Execution(
-            self.agenda, self.machines, self.meter, pool, TaskBuilder(self._network, storage), self.records
-        )
+        tasks = TaskBuilder(self._network, [host.name for host in self._hosts], storage)
+        self.execution = Execution(self.agenda, self.machines, self.meter, pool, tasks, self.records)
         self.execution.finished = self._job_finished
         self.execution.said = self._job_said
         self.execution.profile_named = self.registry.profile_named

@@ -9,13 +9,14 @@ from schedlab.batsim.files.profiles import Composed, Homogeneous, Parallel, Prof
 from schedlab.batsim.simulator.live_job import LiveJob
 from schedlab.batsim.simulator.network import Network
 from schedlab.batsim.simulator.tasks import NO_HOSTS, Task
+from schedlab.config.errors import did_you_mean
 
 
 class TaskBuilder:
-    """Builds tasks; `storage` maps the name of each storage host to its number."""
+    """Builds tasks; `names` are those of all hosts, `storage` maps the name of each storage host to its number."""
 
-    def __init__(self, network: Network, storage: Mapping[str, int]) -> None:
-        self._network, self._storage = network, storage
+    def __init__(self, network: Network, names: Sequence[str], storage: Mapping[str, int]) -> None:
+        self._network, self._names, self._storage = network, names, storage
 
     def build(self, job: LiveJob, profile: Profile) -> Task:
         """Return the task of a profile that is no delay, message or sequence, with the extra traffic that the scheduler
@@ -77,9 +78,12 @@ class TaskBuilder:
             return self._storage[label]
         if len(self._storage) == 1:
             return next(iter(self._storage.values()))
+        host = next((name for name in self._names if label in name), "HOST")
+        role = f"give a host of the platform the role storage: batsim -r {host}:storage"
         raise ProtocolError(
             f"job '{job.job.id}' uses the storage '{label}', which is mapped to no storage host",
-            expected="a storage_mapping in EXECUTE_JOB, or a storage host of that name",
+            expected="a storage_mapping in EXECUTE_JOB, a storage host of that name, or just one storage host",
+            remedy=did_you_mean(label, self._storage) if self._storage else role,
         )
 
 
