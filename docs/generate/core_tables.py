@@ -108,6 +108,7 @@ def batsim_platform(_results: Path) -> str:
         rows.append([name, "read", ", ".join(f"`{attribute}`" for attribute in sorted(attributes))])
     rows += [[f"`<{element}>`", "ignored", "changes nothing that Batsim simulates"] for element in batsim_xml.IGNORED]
     rows += [[f"`<{element}>`", "refused", remedy] for element, remedy in batsim_xml.REFUSED.items()]
+    rows += [[f"attribute `{name}`", "refused", remedy] for name, remedy in batsim_xml.REFUSED_ATTRIBUTES.items()]
     return page(["element", "", "attributes, or what is possible instead"], rows)
 
 

@@ -201,6 +201,18 @@ def test_a_job_that_cannot_run_leaves_what_ran_before(files: Files, capsys: pyte
     assert jobs() == [(0, 0, 5, "0")]
 
 
+def test_rejected_jobs_that_request_more_hosts_than_there_are_are_named(
+    files: Files, caplog: pytest.LogCaptureFixture
+) -> None:
+    workload = json.loads(Path("w.json").read_text())
+    workload["jobs"][0]["res"] = workload["jobs"][2]["res"] = 4
+    Path("w.json").write_text(json.dumps(workload))
+    assert batsim(*files, "--embedded-scheduler", "fcfs", "-q") == 0
+    assert [row[0] for row in jobs() if row[3] == "0"] == [1]
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert {"2", "3", "w0!0", "w0!2"} <= set(re.findall(r"[\w!]+", warning)) and "w0!1" not in warning
+
+
 def test_inputs_may_come_through_a_pipe_and_a_folder_is_none(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo("pipe")
     writer = threading.Thread(target=lambda: Path("pipe").write_text(PLATFORM), daemon=True)
@@ -301,6 +313,19 @@ def test_the_stencil_tutorial(shared_data: Path, tmp_path: Path) -> None:
     took = pd.read_csv(tmp_path / "out_jobs.csv").sort_values("job_id")["execution_time"].tolist()
     assert all(took[0] < took[job] for job in (1, 2, 3, 4)) and took[3] < took[2] and took[4] < took[2]
     assert all(took[4] < took[job] for job in (5, 6, 7, 8))
+
+
+def test_the_energy_command_of_the_page_for_users_of_batsim(
+    repository: Path, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (repository / "docs/guide/coming_from/batsim.md").read_text()
+    command = re.search(r"^batsim (-p platforms/.* -E .*)$", page, flags=re.M)
+    Path("events.txt").write_text(re.search(r"```json\n(.*?)```", page, flags=re.S)[1])
+    for name in ("platforms", "workloads"):
+        Path(name).symlink_to(shared_data / "cases/batsim_files" / name)
+    assert batsim(*command[1].split(), "--embedded-scheduler", "fcfs", "-q") == 0
+    assert pd.read_csv("energy/out_schedule.csv")["consumed_joules"].item() > 0
 
 
 def test_a_storage_label_without_a_storage_host_is_answered_by_the_role_that_helps(

@@ -338,8 +338,17 @@ def test_registration_can_go_on_after_its_end() -> None:
     assert run(starting({"w0!0": "0-1", "w0!1": "2"}, more), TWO, DELAYS, dynamic_jobs=True).messages[-1]["now"] == 5.0
 
 
+def test_a_rejected_job_that_would_fit_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    rejections = [("REJECT_JOB", {"job_id": f"w0!{number}"}) for number in range(2)]
+    for res, warnings in ((4, 0), (5, 1)):
+        caplog.clear()
+        done = run(starting({}, {1: rejections}), [{"profile": "d1"}, {"profile": "d1", "res": res}], DELAYS)
+        assert [job.state for job in done.jobs.values()] == ["REJECTED"] * 2
+        assert [("w0!0" in line, "w0!1" in line) for line in caplog.messages] == [(False, True)] * warnings
+
+
 def test_registration_cannot_go_on_where_there_was_none() -> None:
-    with pytest.raises(ProtocolError, match="set the option dynamic_jobs"):
+    with pytest.raises(ProtocolError, match="--enable-dynamic-jobs"):
         run(starting({}, {0: [("NOTIFY", {"type": "continue_registration"})]}), [], {})
 
 

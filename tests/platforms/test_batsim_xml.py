@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedlab.config.errors import UserError
-from schedlab.platforms.batsim_xml import parse_platform, read_platform
+from schedlab.platforms.batsim_xml import REFUSED_ATTRIBUTES, parse_platform, read_platform
 from schedlab.platforms.platform import Platform
 from schedlab.platforms.units import parse_bandwidth, parse_speed, parse_time
 
@@ -238,6 +238,14 @@ def test_what_is_not_in_the_subset_is_told(inside: str, told: str) -> None:
     with pytest.raises(UserError) as raised:
         read(inside)
     assert told in str(raised.value) and str(raised.value).startswith("p.xml: line 1: ")
+
+
+@pytest.mark.parametrize("attribute", ["availability_file", "bandwidth_file", "speed_file", "state_file", "topology"])
+def test_an_attribute_that_is_not_simulated_is_refused_with_what_is_possible_instead(attribute: str) -> None:
+    cluster = '<cluster id="c" prefix="h" radical="0-3" speed="1Gf" bw="1GBps" lat="0s"'
+    with pytest.raises(UserError, match=f"attribute '{attribute}'") as raised:
+        read(f'{cluster} {attribute}="x"/>')
+    assert raised.value.remedy == REFUSED_ATTRIBUTES[attribute]
 
 
 def test_a_split_link_needs_a_direction() -> None:

@@ -109,7 +109,7 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
     "Verbosity": (
         Option(
             ("-v", "--verbosity"),
-            "information and debug log what network-only does, each message with the scheduler, and more",
+            "network-only, information and debug log each message with the scheduler, quiet none",
             ("LEVEL",),
             "information",
             keywords=(("choices", VERBOSITIES),),

@@ -47,9 +47,10 @@ IGNORED = ("config", "disk", "trace")
 """Elements that may stand anywhere and change nothing that Batsim simulates; their contents are not looked at."""
 RENAMED = {"AS": "zone", "ASroute": "zoneRoute", "power": "speed"}
 """Older names of elements and attributes."""
+_NO_TRACES = "speeds and links that change by a trace are not simulated; remove it"
 REFUSED: dict[str, str] = {
     "peer": "write each peer as a <host> with a route",
-    "trace_connect": "speeds and links that change by a trace are not simulated; remove it",
+    "trace_connect": _NO_TRACES,
     "bypassRoute": "write it as the <route> of a zone with routing Full",
     "bypassZoneRoute": "write it as the <zoneRoute> of a zone with routing Full",
     "bypassASroute": "write it as the <zoneRoute> of a zone with routing Full",
@@ -61,8 +62,14 @@ REFUSED: dict[str, str] = {
     "process": "Batsim starts no processes of a platform file; remove it",
 }
 """Elements of SimGrid that are not simulated, and what is possible instead."""
+REFUSED_ATTRIBUTES: dict[str, str] = {
+    **dict.fromkeys(("availability_file", "bandwidth_file", "latency_file", "speed_file", "state_file"), _NO_TRACES),
+    "topology": "FLAT is simulated; for TORUS, FAT_TREE and DRAGONFLY, write every host, link and route in a zone with "
+    "routing Full",
+}
+"""Attributes of SimGrid that are not simulated unless they are empty or FLAT, and what is possible instead."""
 _EMPTY_OR_FLAT = {  # attributes that may be there as long as they ask for nothing
-    **dict.fromkeys(("availability_file", "state_file", "speed_file", "bandwidth_file", "latency_file"), ("",)),
+    **dict.fromkeys(REFUSED_ATTRIBUTES, ("",)),
     "topology": ("FLAT",),
     "topo_parameters": ("",),
     "availability": ("1", "1.0"),
@@ -447,7 +454,8 @@ class _Reader:
                 element.attrib[RENAMED[attribute]] = element.attrib.pop(attribute)
             elif attribute not in READ[tag] and element.attrib[attribute] not in _EMPTY_OR_FLAT.get(attribute, ()):
                 expected = "one of " + ", ".join(sorted(READ[tag]))
-                raise self._error(element, f"attribute '{attribute}' is not supported", here, expected)
+                remedy = REFUSED_ATTRIBUTES.get(attribute, "")
+                raise self._error(element, f"attribute '{attribute}' is not supported", here, expected, remedy)
         return tag
 
     def _at(self, element: Element, here: str) -> str:

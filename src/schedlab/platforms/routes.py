@@ -178,7 +178,7 @@ class Routes:
                 f"no route from '{source}' to '{target}' in zone '{zone.name}' (routing {zone.routing})",
                 where=self._where,
                 expected="a <route> or <zoneRoute> for every pair that communicates",
-                remedy="add it, or set the option network to 'ignore' where only computations matter",
+                remedy="add it, or where only computations matter, simulate with schedlab sim run --network ignore",
             )
         return path
 

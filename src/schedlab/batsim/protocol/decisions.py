@@ -182,7 +182,7 @@ class Decisions:
         simulation = self._simulation
         if simulation.power is None:
             raise ProtocolError(
-                "changes a pstate", event, expected="a simulation with energy", remedy="set the option energy"
+                "changes a pstate", event, expected="a simulation with energy", remedy="start it with --energy"
             )
         hosts = self._resources(data.get("resources"), event, len(simulation.machines.hosts), "resources")
         text = str(data.get("state")).strip()
@@ -202,7 +202,7 @@ class Decisions:
             raise ProtocolError("asks for something unknown", event, expected='{"requests": {"consumed_energy": {}}}')
         if simulation.meter is None:
             raise ProtocolError(
-                "asks for energy", event, expected="a simulation with energy", remedy="set the option energy"
+                "asks for energy", event, expected="a simulation with energy", remedy="start it with --energy"
             )
         simulation.tell(
             "ANSWER", {"consumed_energy": simulation.rounded(simulation.meter.total(simulation.agenda.now))}
@@ -229,7 +229,7 @@ class Decisions:
                 "registers something",
                 event,
                 expected="a simulation with dynamic jobs",
-                remedy="set the option dynamic_jobs",
+                remedy="start it with --dynamic-jobs (the command batsim: --enable-dynamic-jobs)",
             )
 
     def _check_registration(self, event: dict[str, Any]) -> None:

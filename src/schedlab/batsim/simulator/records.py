@@ -13,6 +13,7 @@ from schedlab.batsim.simulator.agenda import Agenda
 from schedlab.batsim.simulator.energy import EnergyMeter
 from schedlab.batsim.simulator.live_job import KILLED, SUCCESS, WALLTIME_REACHED, LiveJob
 from schedlab.batsim.simulator.machines import Machines, State
+from schedlab.config.errors import counted, shortened
 
 BATSIM_VERSION = "embedded-4.2"
 _log = logging.getLogger(__name__)
@@ -87,6 +88,7 @@ class Records:
         self._last_energy = 0.0
         self._last_row: tuple[float, float] | None = None
         self._too_short: list[tuple[str, float]] = []
+        self._too_large: list[str] = []
         if outputs is not None:
             outputs.open(meter is not None, [host.name for host in machines.hosts])
             if meter is not None:
@@ -131,6 +133,8 @@ class Records:
     def job_rejected(self, job: LiveJob) -> None:
         """Note a job that never ran."""
         self.summary.rejected += 1
+        if job.job.resources > len(self._machines.hosts):
+            self._too_large.append(job.job.id)
         self._job_row(job)
 
     def switch_requested(self, hosts: ResourceSet, to_sleep: bool) -> None:
@@ -158,13 +162,22 @@ class Records:
         return self.summary.values(len(self._machines.hosts), joules, self._machines.host_seconds())
 
     def commit(self) -> None:
-        """Give the output files their names. Logs a warning where jobs were too short for their dates."""
+        """Give the output files their names. Logs a warning where jobs were too short for their dates, or requested
+        more hosts than there are.
+        """
         if self._too_short:
             (first, date), count = self._too_short[0], len(self._too_short)
             _log.warning(
                 "warning: %d jobs, the first '%s', are too short for dates such as %g s, which are exact to %.1g s: "
                 "their waiting times and slowdowns are wrong; subtract the first submission from all dates",
                 *(count, first, date, max(1e-9, math.ulp(date))),
+            )
+        if self._too_large:
+            _log.warning(
+                "warning: %s more than %s, as many as this run has, and the scheduler rejected them: %s",
+                counted(len(self._too_large), "job requests", "jobs request"),
+                counted(len(self._machines.hosts), "compute host"),
+                shortened(self._too_large),
             )
         if self._outputs is not None:
             if self._outputs.trace is not None:
