@@ -236,7 +236,7 @@ def test_nobody_at_the_socket(files: Files, capsys: pytest.CaptureFixture[str]) 
         (["--WS", "x.dax", "3"], 2, "--WS"),
         (["--sg-cfg", "network/model:CM02"], 2, "--sg-cfg"),
         (["--enable-profile-reuse"], 2, "--enable-profile-reuse"),
-        (["--mmax", "9"], 2, "asks for 9 compute hosts"),
+        (["--mmax", "9"], 2, "--mmax: asks for 9 compute hosts"),
         (["--mmax", "many"], 2, "--mmax"),
         (["--mmax", "1.5"], 2, "--mmax"),
         (["-r", "a"], 2, "--add-role-to-hosts"),

@@ -436,7 +436,7 @@ def test_platform_limits_and_names() -> None:
         hosts([9], mmax_workload=True, mmax=3),
     ] == [8, 3, 5, 3]
     for jobs_of, options in (([9], {"mmax_workload": True}), ([2], {"mmax": 9})):
-        with pytest.raises(UserError, match=r"^mmax.*asks for 9 compute hosts.*8"):
+        with pytest.raises(UserError, match=r"^--mmax.*asks for 9 compute hosts.*8"):
             hosts(jobs_of, **options)
     with pytest.raises(UserError, match="no host is named 'boss'"):
         hosts([2], master_host="boss")

@@ -361,10 +361,10 @@ class Simulation:
 
 def _first_hosts(hosts: list[Host], workloads: Sequence[Workload], options: Options) -> list[Host]:
     """The compute hosts that the options leave in use; UserError where there are fewer."""
-    limits = [(options.mmax, "mmax")] if options.mmax > 0 else []
+    limits = [(options.mmax, "--mmax")] if options.mmax > 0 else []
     if options.mmax_workload and workloads:
         largest = max(workloads, key=lambda workload: workload.nb_res)
-        limits.append((largest.nb_res, f"mmax_workload ({largest.path}: nb_res)"))
+        limits.append((largest.nb_res, f"--mmax-workload ({largest.path}: nb_res)"))
     if not limits:
         return hosts
     limit, where = min(limits)
