@@ -26,7 +26,7 @@ LEFT = {  # what the import of a study's door is now
 
 GROUPED = {  # the rules of each group of profiles/slurm
     "prepare": "trimmed workloads, platforms, traces, graphs, initial trainings, performance models, best plans",
-    "simulate": "simulated adaptations, a span of replicates each",
+    "simulate": "simulated adaptations, several replicates in each job",
     "tabulate": "the tables of the simulated adaptations",
     "learn": "a policy and seed each",
     "evaluate": "a scenario and policy each",
