@@ -21,7 +21,7 @@ LEFT = {  # what the import of a study's door is now
     "cloud": "Gymnasium",
     "hetero": "Gymnasium",
     "ramp": "numba with parts of SciPy: the look-ahead's kernel",
-    "adaptation": "was so before",
+    "adaptation": "nothing changed: pandas was not imported",
 }
 
 GROUPED = {  # the rules of each group of profiles/slurm

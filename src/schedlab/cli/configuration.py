@@ -36,8 +36,9 @@ from schedlab.stages.studies import find_study
 INTRODUCTION = """# Parameters
 
 Every key that a file under `conf/` may have. A key that is not listed is refused. A key marked `required` has no
-default. A section that refers to others repeats only the keys that differ; of several sections, the first one with a
-key applies. (`schedlab parameters > docs/reference/parameters.md` generates this page.)
+default. Some sections say "Further keys as in" other sections: they list only keys that these lack or describe
+differently, and if several of these sections have a key, the first one applies. (`schedlab parameters >
+docs/reference/parameters.md` generates this page.)
 """
 STOCK_LEARNERS = (
     "learners for every study: those of Stable-Baselines3 and sb3-contrib, and our own DQN "

@@ -108,7 +108,7 @@ class EntrySettings(Settings):
     purpose: str = setting(doc="what it is for")
     licence: str = setting(doc="licence or terms of use")
     citation: str = setting("", doc="what to cite")
-    base: str = setting(doc="begin of the addresses of its files")
+    base: str = setting(doc="first part of the addresses of its files")
     files: tuple[FileSettings, ...] = setting(doc="its files", min_length=1)
 
     def address(self, file: FileSettings, base_url: str = "") -> str:

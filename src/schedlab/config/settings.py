@@ -104,7 +104,7 @@ class PolicySettings(Settings):
     """A learned policy: its learner, training phases, parent and seeds."""
 
     name: str = setting(doc="equal to the file's name", pattern=NAME)
-    recipe: str = setting("", doc="name in the tables of all policies made with this recipe; empty: the file's name")
+    recipe: str = setting("", doc="name that policies made alike share in the tables; empty: the file's name")
     kind: Kind | Literal[""] = setting(
         "", doc="group of rivals; empty: the group that the study gives the learner, else `learned`"
     )
@@ -143,8 +143,8 @@ class HeadlineSettings(Settings):
     metric: str = setting(doc="score that answers it")
     scenarios: Names = setting(doc="scenarios in which it is asked; several are also averaged", min_length=1)
     recipe: str = setting(
-        doc="recipe of the policy in question; in each scenario, the policy of this recipe that was "
-        "trained there, else the only one"
+        doc="recipe of the policy in question; in each scenario, the policy with this recipe that was trained "
+        "there; if none was, the only policy with this recipe"
     )
     groups: Annotated[tuple[Group, ...], AfterValidator(distinct)] = setting(
         ("rules", "planners", "search", "published"), doc="groups of rivals", min_length=1
@@ -153,7 +153,7 @@ class HeadlineSettings(Settings):
         "decisions", doc="unit in which the learning budget is reported"
     )
     published: Names = setting((), doc="ids of claims (conf/claims/) that the report shows with the answer")
-    note: str = setting("", doc="how what the published values measure differs from what the run measures")
+    note: str = setting("", doc="in which way the published values measure something else than the run")
 
 
 class ThemeSettings(Settings):
@@ -173,7 +173,7 @@ class FigureSettings(Settings):
     name: str = setting(doc="equal to the file's name", pattern=NAME)
     kind: str = setting(doc="drawing of the study")
     title: str = setting(doc="heading in the index and the report")
-    caption: str = setting(doc="caption, with values of the drawing in braces")
+    caption: str = setting(doc="caption; `{name}` stands for the value of that name that the drawing returns")
     published: str = setting("", doc="published figure or table that this figure corresponds to")
     scenarios: Names = setting((), doc="scenarios shown; empty: all of the scale with `in_figures: all`")
     policies: Names = setting((), doc="policies and rules shown; empty: all")
@@ -198,7 +198,7 @@ class StudySettings(Settings):
 
 
 class Resources(Settings):
-    """What the jobs of a workflow rule may take; Snakemake passes the values on to the
+    """Memory, time and cores that the jobs of a workflow rule request; Snakemake passes the values on to the
     cluster. Missing values are those of `default`.
     """
 
