@@ -57,7 +57,9 @@ class Option:
         return next(flag for flag in self.flags if flag.startswith("--"))[2:].replace("-", "_")
 
 
-_NO_WORKFLOW = "write the tasks as jobs in JSON, and use a scheduler that starts a job when those that it needs have ended"
+_NO_WORKFLOW = (
+    "write the tasks as jobs in JSON, and use a scheduler that starts a job when those that it needs have ended"
+)
 _NO_REDIS = "profiles and jobs are sent in the messages: start the scheduler without Redis"
 OPTIONS: dict[str, tuple[Option, ...]] = {
     "Input": (
