@@ -85,7 +85,7 @@ CASES: dict[str, Case] = {
     "basic 2": Case(runs(SEVEN, THREE, BASIC), "ours, PyBatsim's easyBackfill", ""),
     "no scheduler": Case(runs(SEVEN, THREE, [None], arguments=("--no-sched",)), "none", ""),
     "dynamic submission": Case(
-        _submitting(), "small one", "every job registered is in the table", "all_registered_jobs_ran"
+        _submitting(), "small one", "every registered job is in the table", "all_registered_jobs_ran"
     ),
     "energy": Case(
         runs(ENERGY, THREE, ("sleeper",), ({"after": 0},), arguments=("--energy",))
@@ -93,7 +93,7 @@ CASES: dict[str, Case] = {
         + runs(ENERGY[:1], [DELAY], ("sleeper",), ({"after": 0},), fails=NO_ENERGY)
         + runs(ENERGY[:1], [DELAY], ("energy watcher",), fails=NO_ENERGY),
         "small ones",
-        "without the flag: failure",
+        "failure without the flag",
         "energy_was_consumed",
     ),
     "energy, minimal": Case(
@@ -112,7 +112,7 @@ CASES: dict[str, Case] = {
              arguments=("--events", "test_generic_event", "--forward-unknown-events"))
         + runs([SMALL], [VARIOUS], ("fillerSchedWithEvents",), arguments=("--events", "test_generic_event"),
                fails="some_generic_event"),
-        "PyBatsim's fillerSchedWithEvents", "without the flag: failure",
+        "PyBatsim's fillerSchedWithEvents", "failure without the flag",
     ),
     "kill after a delay": Case(
         runs([SMALL], (*THREE, SEQUENCE), ("killer",), KILLS, arguments=(FORWARD,)), "small one",
@@ -136,7 +136,7 @@ CASES: dict[str, Case] = {
     "compute sharing": Case(
         runs([CLUSTER], ["example_workload_hpc_seed1_jobs250"], ("randomSched",),
              arguments=("--enable-compute-sharing",)),
-        "PyBatsim's randomSched", "on another workload, as Batsim's is not at hand",
+        "PyBatsim's randomSched", "success, on another workload",
     ),
     "metadata": Case(
         runs([SMALL], THREE, ("filling",), ({}, {"metadata": "of a job"}))
@@ -153,10 +153,10 @@ CASES: dict[str, Case] = {
     ),
     "usage traces": Case(
         runs([USAGE], ["usage"], arguments=("--energy",)), "ours",
-        "execution times and energies as calculated, on traces of ours", "usage_as_calculated",
+        "execution times and energies equal the calculated ones", "usage_as_calculated",
     ),
     "walltime": Case(
-        runs([CLUSTER], (*THREE, "test_walltime")), "ours", "none is exceeded; success where the job ended before",
+        runs([CLUSTER], (*THREE, "test_walltime")), "ours", "no walltime is exceeded; success if the job ended before",
         "walltimes_hold",
     ),
     "SMPI mapping, SMPI workloads": Case(

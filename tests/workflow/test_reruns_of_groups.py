@@ -63,6 +63,7 @@ EDITS = {
     "figure": ("conf/figure/adaptation/figures.yaml", "title: Best", "title: The best", FIGURES),
     "theme": ("conf/figure/theme.yaml", "dpi: 200", "dpi: 201", {*FIGURES, "draw_toy", "draw_hetero"}),
     "claims": ("conf/claims/adaptation.yaml", "published: 0.7391", "published: 0.7392", set()),
+    "download": ("conf/download/hpc2n.yaml", "licence: free", "licence: is free", set()),
     "vocabulary": ("words.json", '"seed": 42', '"seed": 43', EXACT),
     "own rule": ("own.py", "return 2.0", "return 2.5", {"evaluate near/rules", *TOY_END}),
     "own learner": ("climber.py", "    pass", "    patience = 1", TOY_LEARNED),
