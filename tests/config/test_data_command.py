@@ -198,6 +198,13 @@ def test_another_content_is_refused_and_leaves_nothing(web, content, capsys):
     assert get(web, "trace") == 0 and TARGET.exists()  # what was wrong is not gone on with
 
 
+def test_an_answer_without_end_is_ended(web, monkeypatch, capsys):
+    monkeypatch.setattr(fetch, "MOST_UNPACKED", 1000)
+    web.files["/a/trace.swf.gz"] = gzip.compress(TRACE, compresslevel=0)
+    assert get(web, "trace") == 1 and left(Path("resources/data")) == [".partial/trace-0.json"]
+    assert len(web.asked) == 1 and "1,000" in capsys.readouterr().err
+
+
 def test_what_was_there_stays_where_a_new_download_fails(web):
     TARGET.parent.mkdir(parents=True)
     TARGET.write_bytes(b"mine")

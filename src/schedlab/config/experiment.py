@@ -269,10 +269,10 @@ def scenario_records(
 
 def missing_data(record: Mapping[str, Any]) -> list[str]:
     """Return what a scenario needs and this machine lacks, with where it should lie and where to get it."""
-    told = []
+    lacking = []
     for need in record["requires"]:
         if need.get("program") and "/" not in need["path"]:
-            told += (
+            lacking += (
                 []
                 if shutil.which(need["path"])
                 else [f"{need['name']}, '{need['path']}' on the PATH ({need['source']})"]
@@ -281,13 +281,13 @@ def missing_data(record: Mapping[str, Any]) -> list[str]:
         path = find_data(need["path"])
         if not path.exists():
             near = nearest(path.name, (file.name for file in path.parent.iterdir())) if path.parent.is_dir() else ""
-            told.append(f"{need['name']} at {path} ({f'there is {near}; ' if near else ''}{_source(need)})")
+            lacking.append(f"{need['name']} at {path} ({f'there is {near}; ' if near else ''}{_source(need)})")
         elif missing := missing_files(path, need["files"]):
-            told.append(
+            lacking.append(
                 f"{need['name']} at {path}, where {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing "
                 f"({_source(need)})"
             )
-    return told
+    return lacking
 
 
 def _source(need: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from schedlab.batsim.simulator.simulation import Simulation
 
 _log = logging.getLogger(__name__)
-MOST_CALLS = 100_000  # that a scheduler may have asked for and not had yet
+MOST_CALLS = 100_000  # requested by a scheduler and still to come
 
 
 class Decisions:

@@ -29,7 +29,7 @@ BLOCK = 1 << 18  # bytes read at once
 TRIES = 5  # of a download that is cut off, or that the server answers with an error of its own
 PAUSE = 1.0  # s before the second try; twice as long before each further one
 PATIENCE = 30.0  # s without a byte after which a connection counts as cut off
-MOST_UNPACKED = 20 << 30  # bytes, where the catalogue does not say the size
+MOST_UNPACKED = 20 << 30  # bytes of any file, and of one unpacked whose size the catalogue does not say
 Progress = Callable[[int, int | None], None]  # bytes so far, bytes of all (None: unknown)
 
 
@@ -70,7 +70,7 @@ def _download(address: str, partial: Path, progress: Progress) -> None:
             return _download_once(address, partial, progress)
         except urllib.error.HTTPError as error:
             what = f"the server answers {error.code} {error.reason}"
-            if error.code == 416:  # what lies here is longer than the file: from the begin
+            if error.code == 416:  # what lies here is longer than the file: from the start
                 partial.unlink(missing_ok=True)
             elif error.code < 500 and error.code not in (408, 429):
                 raise DownloadFailed(what, where=address, remedy="look whether the address has moved") from None
@@ -82,7 +82,7 @@ def _download(address: str, partial: Path, progress: Progress) -> None:
 
 
 def _download_once(address: str, partial: Path, progress: Progress) -> None:
-    """Download from the end of what is there, if the server still has the same file, else from the begin."""
+    """Download from the end of what is there, if the server still has the same file, else from the start."""
     note = partial.with_suffix(".json")
     begun = partial.stat().st_size if partial.exists() else 0
     known = json.loads(note.read_text()) if begun and note.exists() else {}
@@ -102,6 +102,9 @@ def _download_once(address: str, partial: Path, progress: Progress) -> None:
             while block := answer.read(BLOCK):
                 file.write(block)
                 begun += len(block)
+                if begun > MOST_UNPACKED:
+                    partial.unlink()
+                    raise DownloadFailed(f"has more than {MOST_UNPACKED:,} bytes", where=address)
                 progress(begun, whole)
         if whole is not None and begun < whole:
             raise http.client.IncompleteRead(b"", whole - begun)

@@ -144,7 +144,7 @@ def refusal(node: fx.Node, why: str, remedy: str = "") -> UserError:
 
 
 def passage(node: fx.Node, axis: int) -> tuple[int, int] | None:
-    """Tell how channels along `axis` of a node's first tensor pass through it: new axis, features per channel.
+    """Return how channels along `axis` of a node's first tensor pass through it: new axis, features per channel.
 
     None where they do not pass one by one. Normalisations that average over channels pass here; `wider` looks at them.
     """

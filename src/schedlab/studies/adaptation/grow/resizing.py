@@ -36,13 +36,13 @@ def features(index: Tensor, each: int) -> Tensor:
 
 
 def depthwise(node: fx.Node) -> bool:
-    """Tell whether a layer is a convolution with a group for each channel that it takes."""
+    """Return whether a layer is a convolution with a group for each channel that it takes."""
     module = module_of(node)
     return isinstance(module, CONVOLUTIONS) and module.groups == module.in_channels > 1
 
 
 def balanced(node: fx.Node, index: Tensor, channels: int) -> bool:
-    """Tell whether each group of a layer gets equally many copies, and of its own channels alone."""
+    """Return whether each group of a layer gets equally many copies, and of its own channels alone."""
     groups = getattr(module_of(node), "groups", 1)
     chunk = index // (channels // groups)
     return len(index) % groups == 0 and bool((chunk.view(groups, -1) == torch.arange(groups)[:, None]).all())

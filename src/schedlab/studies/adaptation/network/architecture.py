@@ -39,8 +39,8 @@ class InputSettings(Settings):
 class BlockSettings(Settings):
     """One block of a model: a layer with what follows it, a pool, a flatten, or an insertion point.
 
-    conv            convolution, batch norm (where asked for), activation
-    linear          linear layer, batch norm (where asked for), activation
+    conv            convolution, batch norm (optional), activation
+    linear          linear layer, batch norm (optional), activation
     insertion_point a place between flat features where linear layers may be inserted; holds no layer itself
     """
 

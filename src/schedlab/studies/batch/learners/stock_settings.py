@@ -147,7 +147,7 @@ class BatchDQNSettings(TrainingWindows, DQNSettings):
 
 
 class BatchDDPGSettings(TrainingWindows, DDPGSettings):
-    """Deep deterministic policy gradient; an action is the weights of a linear priority, chosen anew at each
+    """Deep deterministic policy gradient; an action is the weights of a linear priority, chosen at each
     decision.
     """
 

@@ -18,6 +18,7 @@ from schedlab.studies.cloud.live.baseline import Pace
 from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig
 from schedlab.studies.cloud.model.fit_cores import CoreFit, core_times, iteration_time
 from schedlab.studies.cloud.model.lattice import lattice
+from schedlab.studies.cloud.model.plan import SPARE
 from schedlab.studies.cloud.model.step_time import Performance, gradient_time
 from schedlab.studies.cloud.replay.replay import SECONDS, Replay
 from schedlab.studies.cloud.replay.sla import SLAConfig
@@ -25,8 +26,6 @@ from schedlab.studies.cloud.scenario import CloudScenario
 
 if TYPE_CHECKING:
     import pandas as pd
-
-SPARE = 1.2  # memory asked for, over the largest use that was seen
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RESAMPLES = 200
-SPARE = 1.2  # memory asked for, over the largest use in the logs
+SPARE = 1.2  # requested memory over the largest use that was measured
 MOST_CORES = 256  # numbers of cores that are tried one by one; of a larger range as many, evenly spread
 HOUR = 3600.0
 

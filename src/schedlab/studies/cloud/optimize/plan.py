@@ -228,20 +228,20 @@ def _bill(found: Plan, number: int) -> float:
 
 def warnings(found: Plan) -> list[str]:
     """Return what a reader of the plan should know of its forecasts."""
-    job, told = found.forecast.job, []
+    job, notes = found.forecast.job, []
     if not found.forecast.determined:
-        told.append(
+        notes.append(
             "the model has as many parameters as the logs have settings: the probabilities hold the noise of "
             "measurements alone, not the error of the model; measure more allocations"
         )
     if job.cores_per_gpu is not None:
-        told.append(
+        notes.append(
             f"the logs do not show what cores do: every allocation has {job.cores_per_gpu:g} cores for each GPU, as in "
             "the logs"
         )
     if job.memory is None:
-        told.append("the logs have no column memory_used_gb: the memory is an assumption (docs/studies/cloud.md)")
-    return told
+        notes.append("the logs have no column memory_used_gb: about 3 GB, and 1.5 GB for each GPU, are assumed")
+    return notes
 
 
 def text(found: Plan) -> str:
@@ -268,7 +268,7 @@ def text(found: Plan) -> str:
     if found.next_one is not None:
         cost = money(_bill(found, found.next_one))
         lines += ["", f"to be surer, measure {_words(forecast_, found.next_one)} for {PROBE_EPOCHS} epochs ({cost})"]
-    return "\n".join([*lines, *(f"WARNING: {told}" for told in warnings(found))]) + "\n"
+    return "\n".join([*lines, *(f"WARNING: {note}" for note in warnings(found))]) + "\n"
 
 
 def _some(front: list[int], shown: set[int], most: int = 8) -> list[int]:
