@@ -74,6 +74,19 @@ def test_without_actions_all_pairs_and_void_in_the_order_of_the_table(read):
     assert settings.observation == "normal"
 
 
+def test_an_empty_core_policy_is_no_order(read):
+    """The learning example in the README of 0.3.1, which HDeepRM itself cannot run."""
+    values = options(LEARN, actions=None)
+    del values["pybatsim"]["env"]["observation"]
+    values["pybatsim"]["env"]["actions"] = {
+        "selection": [{"first": ["high_gflops", "high_mem_bw"]}, {"smallest": [""]}],
+        "void": False,
+    }
+    settings = decision_settings(read(values))
+    assert settings.selection == ("first-high_gflops", "first-high_mem_bw", "smallest-random")
+    assert settings.observation == "normal"
+
+
 def test_reference_mode_has_every_defect(read):
     assert decision_settings(read(options()), compat=True).legacy.model_dump() == REFERENCE
 
@@ -96,6 +109,7 @@ MISTAKES = [  # values, the key that is named, the nearest name or what is allow
     (changed("pybatsim.env.actions.selection", [{"shortst": ["random"]}]), "selection.0.shortst", "'shortest'"),
     (changed("pybatsim.env.actions.selection", [{"first": ["high_flops"]}]), "selection.0.first", "'high_gflops'"),
     (changed("pybatsim.env.actions.selection", [{"first": ["random"]}] * 2), "selection.1.first", "'first-random'"),
+    (changed("pybatsim.env.actions.selection", [{"first": ["", "random"]}]), "selection.0.first", "'first-random'"),
     (changed("pybatsim.env.actions.selection", [{"first": []}]), "selection.0", ""),
     (changed("pybatsim.env.actions.selection", ["first-random"]), "selection.0", ""),
     (changed("pybatsim.agent.type", "CLASIC"), "pybatsim.agent.type", "'CLASSIC'"),

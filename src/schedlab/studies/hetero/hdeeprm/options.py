@@ -21,6 +21,9 @@ from schedlab.studies.hetero.simulator.resources import ALL_JOB_POLICIES
 
 NEEDED_BY_LEARNING = ("hidden", "gamma")
 OLDER_CORE_POLICIES = {"high_flops": "high_gflops", "low_energy": "low_power"}  # names of version 0.2
+# The learning example of 0.3's README names the core policy "", for which HDeepRM stops with a KeyError. No name is no
+# order, which is what HDeepRM's `random` is.
+NO_CORE_POLICY = {"": "random"}
 
 
 class ActionOptions(Settings):
@@ -128,7 +131,7 @@ def _actions(options: LaunchOptions) -> tuple[tuple[str, ...], bool]:
     if program.env.actions is None:
         return ALL_PAIRS, True
     entries = [item for entry in program.env.actions.selection for item in entry.items()]
-    pairs = tuple(f"{job}{PAIR_SEPARATOR}{core}" for job, cores in entries for core in cores)
+    pairs = tuple(f"{job}{PAIR_SEPARATOR}{NO_CORE_POLICY.get(core, core)}" for job, cores in entries for core in cores)
     return pairs, program.env.actions.void
 
 
@@ -158,7 +161,7 @@ def _selection_mistakes(actions: ActionOptions, where: str) -> Iterator[UserErro
         if not any(entry.values()):
             yield UserError("names no pair", where=f"{where}.{number}", expected="{job policy: [core policy, ...]}")
         for job, cores in entry.items():
-            for core in cores:
+            for core in (NO_CORE_POLICY.get(core, core) for core in cores):
                 yield from _unknown(job, core, f"{where}.{number}.{job}")
                 if (job, core) in seen:
                     what = f"'{job}{PAIR_SEPARATOR}{core}' occurs twice"
