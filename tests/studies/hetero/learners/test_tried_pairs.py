@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from small_hetero import managed_scenario, prepared
 
@@ -28,6 +29,21 @@ def test_the_best_pair_tried_is_no_worse_than_the_base_and_scores_what_the_trial
             assert made.scores[METRIC] <= base * (1 + 1e-5)
             changes += (made.details["decisions"]["action"] != names.index(BASE)).sum() if vary == "both" else 0
     assert changes > 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "played"),
+    [
+        ([1.0, 2.0, 5.0], [7, 8, 9]),
+        ([1.0, 2.0, 2.0 + 1e-7, 5.0], [7, 8, 8, 9]),  # the simulator parts in two what ends at one date
+        ([1.0, 5.0 - 1e-6], [7, 9]),  # and merges what the trial parted
+        ([1.0 + 1e-6, 2.0 - 1e-6, 5.0, 6.0], [7, 8, 9, 9]),
+    ],
+)
+def test_a_decision_is_found_by_its_date(tmp_path, asked, played):
+    rule = tried_pairs({}, prepared(managed_scenario(25, decisions=DECISIONS), tmp_path), 0)
+    rule.dates, rule.actions, rule._passed = np.array([1.0, 2.0, 5.0]), [7, 8, 9], 0
+    assert [rule.act_at(now) for now in asked] == played
 
 
 def test_a_base_that_is_no_action_is_named(tmp_path):

@@ -36,6 +36,7 @@ from schedlab.studies.hetero.learners.episode_kernel import (
 from schedlab.studies.hetero.scenario import TriedPairsSettings
 
 BETTER = 1e-9  # of the mean bounded slowdown: less is rounding
+SAME = 1e-3  # s: the simulator's dates differ from the trial's by less, and it may part what ends at one date in two
 
 
 class TriedPairs:
@@ -58,15 +59,17 @@ class TriedPairs:
         threshold = self.problem.scenario.bounded_slowdown_threshold
         base = self.pairs.index(self.settings.base)
         unused = np.random.default_rng(0)  # the kernel's argument for pairs that draw, which are not among these
-        chosen, self.slowdown = best_by_trying(
+        chosen, self.dates, self.slowdown = best_by_trying(
             kernel.jobs, kernel.cluster, kernel.pairs[numbers], base, threshold, unused
         )
-        self._actions = iter([numbers[number] for number in chosen])
+        self.actions, self._passed = [numbers[number] for number in chosen], 0
 
-    def act(self, observation: Any, mask: Any) -> int:
-        """Return the action that the trial chose for this decision."""
-        del observation, mask
-        return next(self._actions)
+    def act_at(self, now: float) -> int:
+        """Return the action of the trial's decision at a date (s), or of the last one before it; dates ascend."""
+        ahead = self.dates[self._passed :]
+        missed = int(np.searchsorted(ahead, now - SAME))
+        self._passed += missed + int(missed < len(ahead) and ahead[missed] <= now + SAME)
+        return self.actions[max(self._passed - 1, 0)]
 
 
 def tried_pairs(params: Mapping[str, Any], problem: Any, seed: int) -> TriedPairs:
@@ -92,21 +95,24 @@ class Run(NamedTuple):
 @compiled
 def best_by_trying(
     jobs: KernelJobs, cluster: KernelCluster, pairs: np.ndarray, base: int, threshold: float, rng: np.random.Generator
-) -> tuple[np.ndarray, float]:
-    """Return which of the pairs (actions, 2) was played at each decision, and the mean bounded slowdown."""
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return which of the pairs (actions, 2) was played at each decision, their dates (s), and the mean bounded
+    slowdown.
+    """
     none = np.full(len(jobs.time), np.nan)
     run = Run(free_state(cluster, len(jobs.time)), none, none.copy())
-    chosen, decisions, now = np.zeros(2 * len(jobs.time), np.int64), 0, 0.0
+    chosen, dates = np.zeros(2 * len(jobs.time), np.int64), np.zeros(2 * len(jobs.time))
+    decisions, now = 0, 0.0
     while True:
         due, now = to_decision(run, jobs, cluster, now)
         if not due:
-            return chosen[:decisions], slowdown(run, jobs, threshold)
+            return chosen[:decisions], dates[:decisions], slowdown(run, jobs, threshold)
         best, lowest = base, outcome(copied(run), jobs, cluster, now, pairs[base], pairs[base], threshold, rng)
         for action in range(len(pairs)):
             reached = outcome(copied(run), jobs, cluster, now, pairs[action], pairs[base], threshold, rng)
             if reached < lowest * (1.0 - BETTER):
                 best, lowest = action, reached
-        chosen[decisions] = best
+        chosen[decisions], dates[decisions] = best, now
         decisions += 1
         decide(run, jobs, cluster, now, pairs[best], rng)
 
