@@ -99,7 +99,7 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
         Option(("--disable-machine-state-tracing",), "no PREFIX_machine_states.csv"),
     ),
     "Platform size": (
-        Option(("--mmax",), "use the first so many compute hosts only; 0 or less: all", ("N",), "0"),
+        Option(("--mmax",), "use only the first N compute hosts; 0 or less: all", ("N",), "0"),
         Option(("--mmax-workload",), "use as many compute hosts as the largest nb_res of the workloads"),
     ),
     "Jobs": (
@@ -128,20 +128,20 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
         Option(("--disable-storage-sharing",), "a storage host may be in the allocation of one job at a time"),
         Option(
             ("--no-sched",),
-            "no scheduler: jobs run one by one, in the order of submission and not before it, on the first hosts",
+            "no scheduler: jobs run one by one on the first hosts, in the order of submission, none before its time",
         ),
         Option(("--sched-cfg",), "text for the scheduler, sent in the first message", ("TEXT",)),
         Option(("--sched-cfg-file",), "the same, from a file", ("FILE",)),
         Option(
             ("--sg-cfg",),
-            "nothing; an option that would change what SimGrid simulates ends the command with a sentence",
+            "nothing; an option that would change what SimGrid simulates is an error",
             ("NAME:VALUE",),
             many=True,
         ),
         Option(("--sg-log",), "nothing: there is no SimGrid to log", ("SETTING",), many=True),
         Option(("--forward-unknown-events",), "pass external events of unknown types to the scheduler"),
     ),
-    "Not of Batsim": (
+    "Not in Batsim": (
         Option(("--embedded-scheduler",), "a PyBatsim scheduler in this process", ("NAME|FILE.py[:CLASS]",)),
         Option(("--embedded-options",), "its options, a JSON object", ("JSON",), "{}"),
         Option(

@@ -36,8 +36,8 @@ from schedlab.stages.studies import find_study
 INTRODUCTION = """# Parameters
 
 Every key that a file under `conf/` may have. A key that is not listed is refused. A key marked `required` has no
-default. Some sections say "Further keys as in" other sections: they list only keys that these lack or describe
-differently, and if several of these sections have a key, the first one applies. (`schedlab parameters >
+default. A section that says "Further keys as in A, B" also has the keys of A and B, and lists only keys that they
+lack or that differ there; if both A and B have a key, that of A applies. (`schedlab parameters >
 docs/reference/parameters.md` generates this page.)
 """
 STOCK_LEARNERS = (

@@ -71,26 +71,24 @@ def find_resource(name: Path | str) -> Path:
 
 
 class ArchiveSettings(Settings):
-    """What is taken out of a tar archive."""
+    """Which files of a tar archive are extracted."""
 
-    below: str = setting("", doc="folder of the archive whose content is taken, as a pattern such as `*/results`")
+    below: str = setting("", doc="folder of the archive whose content is extracted, as a pattern such as `*/results`")
     leave_out: tuple[str, ...] = setting((), doc="patterns of file names that are never written, such as `*.pkl`")
     sample: dict[str, str] = setting({}, doc="SHA-256 of some files, by their paths below the target")
 
 
 class FileSettings(Settings):
-    """A file to download. Where its name ends in .gz and the target's does not, or the other way round, it is unpacked
-    or packed.
-    """
+    """A file to download. It is unpacked if only its name ends in .gz, and packed if only its target's name does."""
 
     path: str = setting(doc="address, from the entry's `base` on")
     to: str = setting(doc="where it is put, below the data folder; for an archive a folder")
     sha256: str = setting(
-        "", doc="of the unpacked content; empty: printed, so that it can be pinned here", pattern=SHA256
+        "", doc="SHA-256 of the unpacked content; empty: it is printed, so that it can be entered here", pattern=SHA256
     )
-    md5: str = setting("", doc="of the file as it is downloaded, where its page prints nothing better", pattern=MD5)
+    md5: str = setting("", doc="MD5 of the downloaded file, if its source publishes no better checksum", pattern=MD5)
     size: int | None = setting(None, doc="unpacked size", unit="bytes", ge=0)
-    archive: ArchiveSettings | None = setting(None, doc="for a tar archive: what is taken out of it")
+    archive: ArchiveSettings | None = setting(None, doc="for a tar archive: which of its files are extracted")
 
     @field_validator("to")
     @classmethod

@@ -305,7 +305,8 @@ def type_text(annotation: Any) -> str:
     arguments = [argument for argument in get_args(annotation) if argument is not Ellipsis]
     origin = get_origin(annotation)
     if origin is Literal:
-        return "one of " + ", ".join(str(argument) for argument in arguments)
+        values = ", ".join(str(argument) or "empty" for argument in arguments)
+        return f"one of {values}" if len(arguments) > 1 else values
     if origin in (tuple, list):
         return "list of " + " and ".join(dict.fromkeys(type_text(argument) for argument in arguments))
     if origin is dict:

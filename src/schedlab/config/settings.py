@@ -82,7 +82,7 @@ class ScenarioSettings(Settings):
     seed: int = setting(doc="root seed from which every random stream is derived by name", ge=0)
     scales: Scales = setting(SCALES, doc="scales at which `all` includes the scenario")
     in_figures: Literal["all", "named"] = setting(
-        "all", doc="`all`: figures that list no scenarios show it; `named`: only figures that list it"
+        "all", doc="`all`: every figure that lists no scenarios shows it; `named`: only figures that list it show it"
     )
     rules: tuple[str | RuleSettings, ...] = setting((), doc="rules to compare")
     policies: tuple[str, ...] = setting((), doc="learned policies to compare (files of conf/policy/<study>/)")
@@ -153,7 +153,7 @@ class HeadlineSettings(Settings):
         "decisions", doc="unit in which the learning budget is reported"
     )
     published: Names = setting((), doc="ids of claims (conf/claims/) that the report shows with the answer")
-    note: str = setting("", doc="in which way the published values measure something else than the run")
+    note: str = setting("", doc="how the published values differ from the run's in what they measure")
 
 
 class ThemeSettings(Settings):

@@ -88,8 +88,8 @@ class SyntheticSettings(Settings):
         (10.0, 10.0), doc="bandwidth of the nodes' links, drawn once for each cluster", unit="Gbit/s"
     )
     latency: str = setting("0us", doc="latency of the nodes' links", pattern=LATENCY)
-    global_bandwidth: str = setting("10Gbps", doc="of the clusters' links", pattern=BANDWIDTH)
-    global_latency: str = setting("0us", doc="of the clusters' links", pattern=LATENCY)
+    global_bandwidth: str = setting("10Gbps", doc="bandwidth of the clusters' links", pattern=BANDWIDTH)
+    global_latency: str = setting("0us", doc="latency of the clusters' links", pattern=LATENCY)
 
     @model_validator(mode="after")
     def _check(self) -> SyntheticSettings:

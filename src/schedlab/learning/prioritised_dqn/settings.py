@@ -18,8 +18,8 @@ from schedlab.learning.stock.settings import LARGEST_BUFFER, Layers, Schedule
 class PrioritisedDQNSettings(ValidationSettings):
     """Double, dueling, n-step DQN with prioritised replay and several actors (Horgan et al. 2018).
 
-    A phase's steps are decisions of all actors together. In a round each actor takes `train_freq` decisions with the
-    parameters of its begin, and meanwhile the learner takes `gradient_steps`.
+    A phase's steps are decisions of all actors together. In a round, each actor takes `train_freq` decisions with the
+    parameters from the start of the round, while the learner takes `gradient_steps` gradient steps.
     """
 
     PHASE_KEYS: ClassVar[frozenset[str]] = frozenset()  # of the values that a study adds, those that a phase may change

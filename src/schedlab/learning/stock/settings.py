@@ -213,8 +213,10 @@ class DQNSettings(OffPolicySettings):
         10_000, doc="decisions between updates of the target network", unit="steps", ge=1, le=LONGEST
     )
     exploration_initial_eps: float = setting(1.0, doc="share of random actions at the start of a phase", ge=0, le=1)
-    exploration_final_eps: float = setting(0.05, doc="share of random actions after it has fallen", ge=0, le=1)
-    exploration_fraction: float = setting(0.1, doc="share of the phase during which exploration falls", gt=0, le=1)
+    exploration_final_eps: float = setting(0.05, doc="final share of random actions", ge=0, le=1)
+    exploration_fraction: float = setting(
+        0.1, doc="share of the phase during which the share of random actions falls", gt=0, le=1
+    )
     max_grad_norm: float = setting(10.0, doc="maximum norm of gradients, which are clipped", gt=0, le=LONGEST)
 
     @model_validator(mode="after")

@@ -86,7 +86,7 @@ class GrowthSettings(Settings):
 
 
 class ChangeSettings(Settings):
-    """A change of the job's resources after `adapt_at`, where resources are added."""
+    """A change of the job's resources after `adapt_at`. (At `adapt_at` itself, resources are added.)"""
 
     time: float = setting(doc="time since the start of training", unit="s", gt=0)
     change: Literal["up", "down"] = setting(

@@ -71,14 +71,15 @@ class BatchScenario(ScenarioSettings):
     windows: WindowSettings = section(WindowSettings, doc="windows that are simulated separately")
     backfill: Backfill = setting(
         "none",
-        doc="backfilling; `none`: the chosen job blocks all others; `legacy`: as in the published "
-        "simulator; `easy`, `conservative`: as in the literature; `easy_predicted`: EASY++, with run times "
-        "predicted from the user's last two jobs, for rules alone",
+        doc="backfilling; `none`: the chosen job blocks all others; `legacy`: as in the published simulator; "
+        "`easy`, `conservative`: as in the literature; `easy_predicted`: EASY++, with run times "
+        "predicted from the user's last two jobs; only rules can be scored with it",
     )
     backfill_order: BackfillOrder = setting(
         "default",
-        doc="order in which jobs are backfilled (legacy, easy): by submission, by requested time (sjf), by that times "
-        "nodes (area), or by the policy; `default`: by submission (legacy), by the policy (easy)",
+        doc="order in which jobs are backfilled (legacy, easy): by submit time (fcfs), requested time (sjf), "
+        "requested time x nodes (area), or by the policy (rule); `default`: submit time for legacy, the "
+        "policy for easy",
     )
     kill: bool = setting(False, doc="kill jobs at their requested time")
     warm_start: bool = setting(

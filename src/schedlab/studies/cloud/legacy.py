@@ -9,7 +9,7 @@ class LegacySettings(Settings):
     """Defects of the published program that change numbers; all off by default, all on in mode reference."""
 
     reward: bool = setting(False, doc="use the published reward, which its price term dominates")
-    keep_severities: bool = setting(False, doc="keep the severity of an item that is met again")
+    keep_severities: bool = setting(False, doc="keep the severity of a service level that is met again")
     memory_used_only: bool = setting(
         False, doc="divide the memory in use by itself, so that its utilisation is always 1"
     )

@@ -129,8 +129,12 @@ class EnvironmentSettings(Settings):
         unit="s",
         gt=0,
     )
-    restart: float = setting(30.0, doc="paid time lost by a change of the allocation", unit="s", ge=0)
-    out_of_memory: float = setting(60.0, doc="paid time lost in an allocation with too little memory", unit="s", gt=0)
+    restart: float = setting(
+        30.0, doc="time that a change of the allocation takes; it is paid but trains nothing", unit="s", ge=0
+    )
+    out_of_memory: float = setting(
+        60.0, doc="time lost in an allocation with too little memory; it is paid", unit="s", gt=0
+    )
     time_noise: float = setting(0.0, doc="standard deviation of the logarithm of an interval's time", ge=0, le=2)
     price_walk: float = setting(
         0.0, doc="standard deviation of the logarithm of the price's change in an interval", ge=0, le=2
@@ -147,7 +151,9 @@ class EnvironmentSettings(Settings):
         doc="available GPUs in equal parts of the training; GPUs beyond are taken away with a restart; "
         "empty: all, always",
     )
-    adaptive: float = setting(0.0, doc="how strongly weights shift to violated items; 0: not at all", ge=0, le=100)
+    adaptive: float = setting(
+        0.0, doc="how strongly the weights shift towards violated service levels; 0: not at all", ge=0, le=100
+    )
 
 
 class ReplicateSettings(Settings):
@@ -167,7 +173,8 @@ class CloudScenario(ScenarioSettings):
     sla: SLAConfig = section(SLAConfig, doc="service levels")
     sla_from: Literal["forecast", "configuration"] = setting(
         "forecast",
-        doc="limits of time, cost and throughput: `forecast`: 10 % beyond the start allocation; otherwise from `sla`",
+        doc="limits of time, cost and throughput: `forecast`: 10 % worse than what the start allocation "
+        "reaches; `configuration`: those of `sla`",
     )
     environment: EnvironmentSettings = section(EnvironmentSettings, doc="settings of the environment")
     legacy: LegacySettings = section(LegacySettings, doc="switches for defects of the published program")

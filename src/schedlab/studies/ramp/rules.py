@@ -150,13 +150,13 @@ def rule_named(name: str, where: str = "policy") -> Rule:
 
 
 class CapSettings(Settings):
-    """The rule `sip_ml`."""
+    """The rule `sip_ml`: as many shards as are valid, at most a cap."""
 
     cap: int = setting(16, doc="maximum number of shards of an op", ge=1, le=LARGEST_DEGREE)
 
 
 class FixedSettings(Settings):
-    """The rule `fixed`."""
+    """The rule `fixed`: the same number of shards for every job."""
 
     degree: int = setting(doc="number of shards of an op, or the largest valid number below", ge=1, le=LARGEST_DEGREE)
 

@@ -87,7 +87,8 @@ class JobSettings(Settings):
     replication: int = setting(201, doc="jobs of each graph in the pool", ge=1, le=1_000_000)
     sampling: Literal["replace", "remove", "remove_and_repeat"] = setting(
         "remove_and_repeat",
-        doc="drawn job: returned to the pool, removed, or removed until the pool is empty and refilled",
+        doc="a drawn job returns to the pool (`replace`) or leaves it (`remove`); `remove_and_repeat`: it "
+        "leaves the pool, which is refilled when it is empty",
     )
 
 
@@ -101,19 +102,22 @@ class ManagementSettings(Settings):
     quantum: float = setting(0.01, doc="target run time of a forward shard", unit="s", gt=0)
     illegal_degrees: Literal["keep", "round_down"] = setting(
         "keep",
-        doc="degrees from the quantum without a block of that size: `keep` (the job cannot be placed), "
-        "or use the next smaller one",
+        doc="degrees that follow from the quantum but have no block of that size: `keep` them (the job "
+        "cannot be placed), or use the next smaller legal degree",
     )
     placer: Literal["first_fit", "random"] = setting(
         "first_fit", doc="placement: blocks in order, or random free servers"
     )
     whole_ops: Literal["first_free", "inside"] = setting(
         "first_free",
-        doc="servers of whole ops, and of ops of fewer shards than the job's largest degree (first fit): the first "
-        "free ones of the cluster, as published, so that a job often holds more than that degree; or inside its block",
+        doc="servers of ops with fewer shards than the job's largest degree (first fit): `first_free`: the "
+        "first free ones of the cluster, as published, so that a job often holds more servers than its "
+        "largest degree; `inside`: servers of the job's block",
     )
     shaper: Literal["none", "first_fit", "random"] = setting(
-        "none", doc="choose the block of a job first: no, the first free one, or a random free one"
+        "none",
+        doc="choose a block for the largest degree first, in which the job then stays: no, the first free "
+        "block, or a random free one",
     )
     contention: bool = setting(False, doc="messages of a job on one link wait for each other")
     mask: Literal["degrees", "blocks"] = setting(

@@ -176,7 +176,7 @@ def _pictures(arguments: argparse.Namespace, shape: tuple[int, ...]) -> Tensor:
     settings = load_option(arguments.conf, "data", arguments.data, DataSettings)
     pictures = torch.from_numpy(datasets.load(settings).split("train")[0])
     if tuple(pictures.shape[1:]) != shape:
-        what = f"the pictures of {arguments.data} have the shape {tuple(pictures.shape[1:])}"
+        what = f"the images of {arguments.data} have the shape {tuple(pictures.shape[1:])}"
         raise UserError(what, where="--data", expected=f"the shape of the network's inputs, {shape}")
     return pictures
 

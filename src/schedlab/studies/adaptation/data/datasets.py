@@ -26,23 +26,23 @@ Format = Literal["digits", "cifar10", "cifar100", "mnist", "fashion_mnist"]
 class DataSettings(Settings):
     """A data set, its fixed split and its scaling.
 
-    The files' training pictures are put into a seeded order; the first become training pictures, the last validation
-    pictures. The test pictures are the files' own test set; `digits` has none: there train, validation and test are
-    cut from the one seeded order.
+    The images of the training files are shuffled with a seed; the first become training images, the last validation
+    images. Test images are those of the test files. `digits` has no test files, so all three parts are cut from its
+    shuffled images.
     """
 
     name: str = setting(doc="name of the data set in tables and figures")
     format: Format = setting(doc="file format")
     root: str | None = setting(None, doc="folder of the files; none: the copy in scikit-learn (digits only)")
     split_seed: int = setting(0, doc="seed of the shuffle before the split", ge=0)
-    train_size: int | None = setting(None, doc="training pictures; none: all remaining ones", unit="pictures", ge=1)
-    validation_size: int = setting(0, doc="validation pictures", unit="pictures", ge=0)
-    test_size: int | None = setting(None, doc="test pictures; none: all", unit="pictures", ge=1)
+    train_size: int | None = setting(None, doc="training images; none: all remaining ones", unit="images", ge=1)
+    validation_size: int = setting(0, doc="validation images", unit="images", ge=0)
+    test_size: int | None = setting(None, doc="test images; none: all", unit="images", ge=1)
     expected_train: int | None = setting(
-        None, doc="number of pictures in complete training files; none: not checked", unit="pictures", ge=1
+        None, doc="number of images in complete training files; none: not checked", unit="images", ge=1
     )
     expected_test: int | None = setting(
-        None, doc="number of pictures in complete test files; none: not checked", unit="pictures", ge=1
+        None, doc="number of images in complete test files; none: not checked", unit="images", ge=1
     )
     mean: tuple[float, ...] = setting(
         (0.0,), doc="mean subtracted from values in [0, 1], for each channel or for all", min_length=1
@@ -232,7 +232,7 @@ def load(data: DataSettings) -> DataSet:
     form = FORMS[data.format]
     for part, samples in (("training", train), ("test", test)):
         if samples.images.shape[1:] != form.shape:
-            what = f"the {part} pictures have the shape {samples.images.shape[1:]}"
+            what = f"the {part} images have the shape {samples.images.shape[1:]}"
             raise UserError(what, where=f"{data.name}: {folder}", expected=f"{form.shape}, as {data.format} has")
     _check_scaling(data)
     arrays: list[np.ndarray] = []
@@ -311,7 +311,7 @@ def _read_part(data: DataSettings, layout: Layout, folder: Path, part: Literal["
     samples = layout.read(_paths(folder, names))
     expected = data.expected_train if part == "train" else data.expected_test
     if expected is not None and len(samples.labels) != expected:
-        what = f"{' '.join(names)} together hold {len(samples.labels)} pictures"
+        what = f"{' '.join(names)} together hold {len(samples.labels)} images"
         remedy = f"{SOURCES[data.format]}, or set expected_{part}"
         raise UserError(what, where=str(folder), expected=f"{expected} (expected_{part})", remedy=remedy)
     return samples
@@ -337,7 +337,7 @@ def _train_size(data: DataSettings, available: int) -> int:
     if train < 1 or train + held_out > available:
         raise UserError(
             f"the split asks for {data.train_size or 'some'} training, {data.validation_size} validation "
-            f"and {test} test pictures",
+            f"and {test} test images",
             where=f"data {data.name}",
             expected=f"at most the {available} that there are",
             remedy="lower train_size, validation_size or test_size",
@@ -348,7 +348,7 @@ def _train_size(data: DataSettings, available: int) -> int:
 def _test_size(data: DataSettings, available: int) -> int:
     """The test pictures out of those of the test files. Raises UserError where they do not suffice."""
     if (data.test_size or 0) > available:
-        expected = f"at most the {available} pictures that there are"
+        expected = f"at most the {available} images that there are"
         raise UserError(f"test_size is {data.test_size}", where=f"data {data.name}", expected=expected)
     return data.test_size or available
 

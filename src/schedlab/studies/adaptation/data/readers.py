@@ -79,12 +79,12 @@ def read_idx_pair(images: Path, labels: Path, classes: int) -> Samples:
     """Return pictures (n, 1, rows, columns) and labels of two idx files. Raises UserError."""
     pictures, numbers = read_idx(images, 3), read_idx(labels, 1)
     if not pictures.size:
-        raise _broken(images, "the file holds no picture", "at least one")
+        raise _broken(images, "the file holds no image", "at least one")
     if len(pictures) != len(numbers):
         raise _broken(
             labels,
             f"the file holds {len(numbers)} labels",
-            f"one for each of the {len(pictures)} pictures of {images.name}",
+            f"one for each of the {len(pictures)} images of {images.name}",
         )
     return Samples(pictures[:, None], _checked_labels(numbers, classes, labels))
 

@@ -16,7 +16,11 @@ WIDEST = 4096  # numbers of a layer of the policy network
 
 
 class NetworkSettings(Settings):
-    """Input and size of the policy network (published: vocab, fixed, sine; 16, 50, 16, 128)."""
+    """Input and size of the policy network.
+
+    The published one has the encoder `vocab`, the head `fixed`, the time code `sine`, and the sizes embedding 16,
+    recurrent 50, code 16 and linear 128.
+    """
 
     encoder: Literal["features", "vocab"] = setting(
         "features",
@@ -24,7 +28,8 @@ class NetworkSettings(Settings):
     )
     head: Literal["blocks", "fixed"] = setting(
         "blocks",
-        doc="output: `blocks` scores each growth action and doing nothing; otherwise a fixed number of actions",
+        doc="output: `blocks`: one score for each growth action and one for doing nothing; `fixed`: a fixed "
+        "number of scores",
     )
     time_code: Literal["sine_cosine", "sine"] = setting(
         "sine_cosine", doc="code of the share of time left; `sine` is the published one"
@@ -49,7 +54,7 @@ class ExactSettings(NetworkSettings):
     )
     entropy_decay: float = setting(0.97, doc="factor on the entropy weight after each update", ge=0, le=1)
     settle: float = setting(
-        0.02, doc="entropy weight below which the probability of the best sequence is increased directly", ge=0
+        0.02, doc="below this entropy weight, updates increase the probability of the best sequence directly", ge=0
     )
     confidence: float = setting(
         0.9, doc="learning stops when each best sequence is chosen with at least this probability", gt=0, le=1

@@ -37,7 +37,7 @@ class CalibrateSettings(Settings):
 
     epochs: int = setting(5, doc="measured epochs of each architecture; the median is used", unit="epochs", ge=1)
     warm_up: int = setting(1, doc="epochs of each architecture before the measurement", unit="epochs", ge=0)
-    batch_size: int = setting(64, doc="batch size", unit="pictures", ge=1)
+    batch_size: int = setting(64, doc="batch size", unit="images", ge=1)
 
 
 def calibrate(

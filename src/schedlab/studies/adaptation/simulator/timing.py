@@ -66,7 +66,7 @@ class ModelTiming(Settings):
         (), doc="measured architectures, which replace the formula if `use_exact` is set"
     )
     own_macs: int | None = setting(
-        None, doc="multiply-accumulates of the initial layers for one picture; none: not checked", gt=0
+        None, doc="multiply-accumulates of the initial layers for one image; none: not checked", gt=0
     )
     residual: Residual | None = setting(None, doc="residual of the formula's fit; none: unknown")
 
@@ -85,7 +85,9 @@ class ModelTiming(Settings):
 
 
 class FlopsCost(Settings):
-    """Seconds = base + multiply-accumulates of one pass, training pictures taken training_factor times."""
+    """Seconds = base + seconds_per_mac x multiply-accumulates of a forward pass over the images; training images count
+    training_factor times.
+    """
 
     train_base_s: float = setting(doc="overhead of one epoch of training", unit="s", gt=0)
     evaluation_base_s: float = setting(doc="overhead of one evaluation", unit="s", ge=0)
@@ -103,7 +105,7 @@ class TimingSettings(Settings):
     name: str = setting(doc="name of the timing; the file is conf/gpu/<name>.yaml", pattern=NAME)
     gpu: str = setting(doc="device that was timed")
     source: str = setting("", doc="source of the numbers")
-    batch_size: int | None = setting(None, doc="batch size of the measurement; none: any", unit="pictures", ge=1)
+    batch_size: int | None = setting(None, doc="batch size of the measurement; none: any", unit="images", ge=1)
     kind: Literal["linear", "flops"] = setting(
         "linear", doc="`linear`: seconds by model and insertions; `flops`: seconds by arithmetic operations"
     )

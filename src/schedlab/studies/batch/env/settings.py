@@ -45,7 +45,8 @@ class EnvironmentSettings(Settings):
     )
     quantiles: int = setting(
         5,
-        doc="future points in time for which the layout `features` shows the number of free nodes",
+        doc="number of quantiles of the running jobs' expected ends; the layout `features` shows each, with "
+        "the share of nodes free by then",
         ge=1,
         le=MOST_QUANTILES,
     )

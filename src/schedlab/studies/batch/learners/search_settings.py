@@ -17,7 +17,7 @@ Horizon = Annotated[int, Field(ge=0, le=1000)]
 
 
 class CandidateSettings(Settings):
-    """Windows on which candidates are compared: of the validation part, and as many of the training part."""
+    """Windows on which candidates are compared: of the validation part, and equally many of the training part."""
 
     stride: int = setting(64, doc="distance between the starts of validation windows", unit="jobs", ge=1)
     most_windows: int = setting(80, doc="maximum number of windows of each part, evenly spaced", unit="windows", ge=1)
@@ -46,12 +46,16 @@ class EvolutionSettings(CandidateSettings):
     step_planner: float = setting(0.15, doc="initial step size at the planner", gt=0)
     fitness: Literal["mean", "log", "ratio", "both"] = setting(
         "both",
-        doc="fitness, from the ratio of bounded slowdowns to those of the chosen rule: ratio of means, "
-        "mean logarithm, mean ratio, or `both` of the first two",
+        doc="fitness, from the windows' bounded slowdowns and those of the chosen rule: `mean`: logarithm of "
+        "the ratio of their means; `log`: mean logarithm of the windows' ratios; `ratio`: mean of these "
+        "ratios; `both`: sum of `mean` and `log`",
     )
-    check_every: int = setting(5, doc="generations between candidates of a search", unit="generations", ge=1)
+    check_every: int = setting(
+        5, doc="generations of a search after which its present weights become a candidate", unit="generations", ge=1
+    )
     candidates: tuple[Literal["rules", "planner"], ...] = setting(
-        ("rules", "planner"), doc="candidates besides the searches' results; validation chooses"
+        ("rules", "planner"),
+        doc="further candidates, besides the results of the searches; the best one on validation becomes the policy",
     )
 
 
@@ -80,5 +84,5 @@ class RolloutSettings(CandidateSettings):
     samples: int = setting(8, doc="rollouts per decision for horizons with arrivals", ge=1, le=1000)
     stretches: int = setting(256, doc="sequences of training jobs from which arrivals are drawn", ge=1, le=100_000)
     candidates: tuple[Literal["rules", "planner"], ...] = setting(
-        ("rules", "planner"), doc="candidates besides rollouts; validation chooses"
+        ("rules", "planner"), doc="further candidates, besides rollouts; the best one on validation becomes the policy"
     )

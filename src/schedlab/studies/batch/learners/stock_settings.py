@@ -110,7 +110,7 @@ class AdversarySettings(Settings):
         24_576, doc="decisions during which `expert_share` falls linearly to 0", unit="steps", ge=1
     )
     expert_rules: tuple[str, ...] = setting(
-        ("sjf", "f1"), doc="rules of which the best on a window is its expert", min_length=1
+        ("sjf", "f1"), doc="rules; the best of them on a window is the expert for this window", min_length=1
     )
     expert_windows: int = setting(20, doc="training windows with expert decisions", unit="windows", ge=1, le=100_000)
     expert_rate: float = setting(1e-3, doc="learning rate of the discriminator", gt=0, le=10)
@@ -143,7 +143,9 @@ class BatchA2CSettings(NetworkSettings, A2CSettings):
 
 
 class BatchDQNSettings(TrainingWindows, DQNSettings):
-    """Deep Q-network on the whole observation. A row without a job is replaced while it learns."""
+    """Deep Q-network on the whole observation. If it chooses a row without a job while learning, the environment takes
+    another row instead.
+    """
 
 
 class BatchDDPGSettings(TrainingWindows, DDPGSettings):

@@ -30,7 +30,7 @@ class VariantsSettings(Settings):
     """The table `ablations` and the figures `weights` and `beginnings`: learned policies that differ in one setting."""
 
     variants: dict[str, PolicyName] = setting(
-        doc="label in the figure -> policy; the others are compared with the first", min_length=1
+        doc="label in the figure -> policy; all others are compared with the first one", min_length=1
     )
     preferences: Names = setting(("balanced", "cost", "time", "resource"), doc="preferences shown", min_length=1)
 

@@ -40,8 +40,9 @@ class ReinforceSettings(Settings):
     )
     initialisation: Literal["cold", "similar", "historical", "baseline"] = setting(
         "cold",
-        doc="target of half of the exploring episodes: random; the published predictor's choice from "
-        "logs; or the best by a model fitted to logs or to short probes",
+        doc="target of half of the exploring episodes: `cold`: random; `similar`: the published predictor's "
+        "choice from logs; `historical`, `baseline`: the best by a model fitted to logs or to short "
+        "probes",
     )
     warm_start: int = setting(
         100,
@@ -96,7 +97,7 @@ class MultiPolicySettings(Settings):
 
     hidden: int = setting(64, doc="units of each of the two hidden layers (published: 256)", ge=1, le=4096)
     gamma: float = setting(
-        1.0, doc="discount of an interval's reward; 1: what the objective adds up (published: .99)", ge=0, le=1
+        1.0, doc="discount factor per interval; 1: the objective itself (published: .99)", ge=0, le=1
     )
     tau: float = setting(0.1, doc="soft-update coefficient of the target networks (published: .005)", gt=0, le=1)
     lr_actor: float = setting(
@@ -123,7 +124,10 @@ class MultiPolicySettings(Settings):
     gradient_steps: int = setting(10, doc="gradient steps per round", ge=1, le=MOST)
     reset_interval: int = setting(1000, doc="gradient steps between possible resets of a critic (published: 200)", ge=1)
     reset_probability: float = setting(
-        0.3, doc="probability of a reset, multiplied by 1 + 0.2 per severely violated item; 0: never", ge=0, le=1
+        0.3,
+        doc="probability of a reset, multiplied by 1 + 0.2 per severely violated service level; 0: never",
+        ge=0,
+        le=1,
     )
     policy_value: Literal["expected", "mixed"] = setting(
         "expected",
@@ -132,8 +136,9 @@ class MultiPolicySettings(Settings):
     )
     choice: Literal["preference", "violations", "sla_first", "balanced"] = setting(
         "preference",
-        doc="agent that acts: that of the user's preference; `balanced` if more than two items are "
-        "violated (published); that of the first violated item; or always `balanced`",
+        doc="agent that acts: `preference`: that of the user's preference; `violations`: the balanced one if "
+        "more than two service levels are violated (published); `sla_first`: that of the first violated "
+        "service level; `balanced`: always the balanced one",
     )
     record_every: int = setting(2, doc="rounds between points of the curves", ge=1, le=MOST)
     save_every: int = setting(50, doc="rounds between saved states from which an interrupted job resumes", ge=1)

@@ -24,9 +24,9 @@ class PolicyGradientSettings(Settings):
     episodes_per_update: int = setting(8, doc="episodes per gradient step (published: 1)", ge=1)
     standardise: Literal["update", "episode", "workload", "none"] = setting(
         "update",
-        doc="standardise returns over an update or over an episode (published); `workload`: all "
-        "episodes of an update have one workload, and returns are relative to their mean at the "
-        "same date",
+        doc="returns are standardised over all decisions of an update, or of an episode (published); "
+        "`workload`: all episodes of an update play the same workload, and their mean return at each "
+        "date is subtracted first",
     )
     entropy: float = setting(0.0, doc="weight of the entropy bonus", unit="1/nat", ge=0)
     average: float = setting(

@@ -30,7 +30,8 @@ class EnvironmentSettings(Settings):
     )
     partitions: int = setting(
         1,
-        doc="scale `pool`: number of shards per op for which the ranges of ops and deps have room (published: 1)",
+        doc="scale `pool`: the numbers of ops and deps are scaled for jobs with up to this many shards per "
+        "op (published: 1)",
         ge=1,
         le=1024,
     )
@@ -58,7 +59,7 @@ class EnvironmentSettings(Settings):
         None, doc="jct: value of a blocked job; null: its sequential time", unit="s", gt=0
     )
     jct_over: Literal["one", "sequential", "failure"] = setting(
-        "one", doc="jct: divisor: one, the job's sequential time, or that times `failure_factor`"
+        "one", doc="jct: the value is divided by 1, by the job's sequential time, or by that time x `failure_factor`"
     )
     of_most: bool = setting(
         False,
@@ -67,4 +68,4 @@ class EnvironmentSettings(Settings):
     )
     sign: Literal[-1, 1] = setting(-1, doc="jct, multi_objective: sign of the reward; -1 rewards short times")
     inverse: bool = setting(False, doc="jct, multi_objective: reward the inverse of the value")
-    logarithm: bool = setting(False, doc="transform every reward r except acceptance to sign(r) log10(1 + |r|)")
+    logarithm: bool = setting(False, doc="transform every reward r except acceptance to sign(r) log10(1 + abs(r))")

@@ -46,22 +46,44 @@ class ScaleRange(Settings):
 class ComputeScale(ScaleRange):
     """Range of the compute scale."""
 
-    low: float = setting(0.1, doc="smallest value", unit="ms", gt=0, le=LARGEST)
-    high: float = setting(100.0, doc="largest value", unit="ms", gt=0, le=LARGEST)
+    low: float = setting(
+        0.1,
+        doc="lower limit of the typical time of a layer, which is drawn for each graph",
+        unit="ms",
+        gt=0,
+        le=LARGEST,
+    )
+    high: float = setting(100.0, doc="upper limit of the typical time of a layer", unit="ms", gt=0, le=LARGEST)
 
 
 class ActivationScale(ScaleRange):
     """Range of the activation scale."""
 
-    low: float = setting(1e6, doc="smallest value", unit="bytes", gt=0, le=LARGEST)
-    high: float = setting(1e9, doc="largest value", unit="bytes", gt=0, le=LARGEST)
+    low: float = setting(
+        1e6,
+        doc="lower limit of the typical activation size of a layer, which is drawn for each graph",
+        unit="bytes",
+        gt=0,
+        le=LARGEST,
+    )
+    high: float = setting(
+        1e9, doc="upper limit of the typical activation size of a layer", unit="bytes", gt=0, le=LARGEST
+    )
 
 
 class ParameterScale(ScaleRange):
     """Range of the parameter scale."""
 
-    low: float = setting(1e4, doc="smallest value", unit="bytes", gt=0, le=LARGEST)
-    high: float = setting(1e8, doc="largest value", unit="bytes", gt=0, le=LARGEST)
+    low: float = setting(
+        1e4,
+        doc="lower limit of the typical parameter size of a layer, which is drawn for each graph",
+        unit="bytes",
+        gt=0,
+        le=LARGEST,
+    )
+    high: float = setting(
+        1e8, doc="upper limit of the typical parameter size of a layer", unit="bytes", gt=0, le=LARGEST
+    )
 
 
 class GeneratorSettings(Settings):
@@ -82,7 +104,7 @@ class GeneratorSettings(Settings):
     compute: ComputeScale = section(ComputeScale, doc="forward time of a layer with parameters")
     activation: ActivationScale = section(ActivationScale, doc="output of a layer")
     parameter: ParameterScale = section(ParameterScale, doc="parameters of a layer")
-    spread: float = setting(3.0, doc="factor within which the layers of a graph vary around its scales", ge=1, le=1000)
+    spread: float = setting(3.0, doc="largest factor between a layer and its graph's typical values", ge=1, le=1000)
 
     @model_validator(mode="after")
     def _check(self) -> GeneratorSettings:

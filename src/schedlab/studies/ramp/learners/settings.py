@@ -17,16 +17,16 @@ Candidate = Literal["fixed", "table", "rollouts", "linear", "linear_rollouts", "
 
 
 class AfterstateSettings(Settings):
-    """Chooses the action with the highest value of its afterstate. A phase's steps are episodes decided by rollouts.
+    """The learner `afterstate`, whose policy takes the action that leads to the state of the highest value.
 
-    Rollouts continue with a base policy, the degree or table that blocks the fewest jobs; values are fitted to their
-    returns.
+    A phase's steps are episodes decided by rollouts. Rollouts continue with a base policy: the fixed degree or table
+    that blocks the fewest jobs. Values are fitted to the returns of rollouts.
     """
 
     candidates: tuple[Candidate, ...] = setting(
         ("linear", "network"),
-        doc="candidates, the best of which on validation is kept: fixed degrees; `table`: tuned table; "
-        "`rollouts` of a base policy at decision time; `linear`, `network`: values fitted to "
+        doc="what is tried; the best on validation is the policy. `fixed`: fixed degrees; `table`: tuned "
+        "table; `rollouts` of a base policy at decision time; `linear`, `network`: values fitted to "
         "rollouts; `linear_rollouts`: rollouts of the linear values at decision time",
         min_length=1,
     )
@@ -40,7 +40,8 @@ class AfterstateSettings(Settings):
     )
     bases: int = setting(
         1,
-        doc="number of base policies, those with the fewest blocked jobs on trial, to whose rollouts values are fitted",
+        doc="number of base policies to whose rollouts values are fitted: those that blocked the fewest jobs "
+        "in the comparison",
         ge=1,
         le=MOST,
     )

@@ -36,15 +36,18 @@ class GapSettings(DistributionSettings):
     """Times between arrivals: a distribution of values, or a law of its own with a mean."""
 
     kind: Kind = setting(  # type: ignore[assignment]  # more kinds than its parent has
-        doc="fixed, uniform, pmf, skew_normal, one_of: as for other distributions; exponential: Poisson arrivals; "
-        "gamma: independent gaps of `mean` and `variation`; trace: the gaps of the timestamps in `path`, in their "
-        "order, each episode from another one on; day: Poisson arrivals whose rate changes by the hour"
+        doc="fixed, uniform, pmf, skew_normal, one_of: as for other distributions; exponential: Poisson "
+        "arrivals; gamma: independent gaps of `mean` and `variation`; trace: the gaps between the "
+        "timestamps in `path`, in their order, where each episode begins at another gap; day: Poisson "
+        "arrivals whose rate changes by the hour"
     )
     mean: float | None = setting(
-        None, doc="mean gap (exponential, gamma, day); trace: what its mean gap is scaled to", unit="s", gt=0
+        None, doc="mean gap (exponential, gamma, day); trace: the gaps are scaled to this mean", unit="s", gt=0
     )
     variation: float | None = setting(None, doc="standard deviation over mean (gamma)", gt=0, le=100)
-    path: str = setting("", doc="text file, a timestamp in s a line, in order; # begins a comment (trace)")
+    path: str = setting(
+        "", doc="text file with one timestamp (s) per line, in rising order; # begins a comment (trace)"
+    )
     rates: tuple[float, ...] = setting((), doc="arrivals in each of the 24 hours, in any unit (day)")
     day_length: float | None = setting(None, doc="length of a day, by default 86400 (day)", unit="s", gt=0)
 
