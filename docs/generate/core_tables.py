@@ -28,8 +28,8 @@ GROUPED = {  # the rules of each group of profiles/slurm
     "prepare": "trimmed workloads, platforms, traces, graphs, initial trainings, performance models, best plans",
     "simulate": "simulated adaptations, several replicates in each job",
     "tabulate": "the tables of the simulated adaptations",
-    "learn": "a policy and seed each",
-    "evaluate": "a scenario and policy each",
+    "learn": "learning, one policy with one seed in each job",
+    "evaluate": "scoring, one scenario and one policy in each job",
     "report": "summary and figures of a study",
 }
 

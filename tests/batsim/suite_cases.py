@@ -11,11 +11,12 @@ from typing import Any
 
 SMALL, CLUSTER, PROPERTIES = "small_platform", "cluster512", "properties_example"
 ENERGY = ("energy_platform_homogeneous_no_net_128", "cluster_energy_128")
-USAGE = "usage"  # written by the tests, as Batsim's small_platform_usage_replay.xml has it
+USAGE, USAGE_TRACES = "small_platform_usage_replay", "test_usage_trace"
 SEVEN = (SMALL, USAGE, CLUSTER, "cluster512_pfs", *ENERGY, PROPERTIES)
 DELAY, COMPUTATION, TOTAL = "test_one_delay_job", "test_one_computation_job", "test_one_computation_job_tot"
-THREE = (DELAY, COMPUTATION, TOTAL)
+ONE_JOB = (DELAY, COMPUTATION, TOTAL)
 VARIOUS, SEQUENCE, DELAYS = "test_various_profile_types", "test_sequence_delay", "test_delays"
+SMALL_ONES = (DELAYS, SEQUENCE, VARIOUS)
 BASIC = ("fcfs", "easy", "filler", "easyBackfill")
 FORWARD, DYNAMIC = "--forward-profiles-on-submission", "--enable-dynamic-jobs"
 
@@ -81,24 +82,24 @@ def _submitting() -> tuple[Run, ...]:
 KILLS = tuple({"delay": delay, "times": times} for delay in (0, 1, 5, 10, 15) for times in (1, 2))
 NO_ENERGY = "a simulation with energy"
 CASES: dict[str, Case] = {
-    "basic 1": Case(runs([SMALL], (DELAYS, SEQUENCE, VARIOUS), BASIC), "ours, PyBatsim's easyBackfill", ""),
-    "basic 2": Case(runs(SEVEN, THREE, BASIC), "ours, PyBatsim's easyBackfill", ""),
-    "no scheduler": Case(runs(SEVEN, THREE, [None], arguments=("--no-sched",)), "none", ""),
+    "basic 1": Case(runs([SMALL], SMALL_ONES, BASIC), "ours, PyBatsim's easyBackfill", ""),
+    "basic 2": Case(runs(SEVEN, ONE_JOB, BASIC), "ours, PyBatsim's easyBackfill", ""),
+    "no scheduler": Case(runs(SEVEN, SMALL_ONES, [None], arguments=("--no-sched",)), "none", ""),
     "dynamic submission": Case(
         _submitting(), "small one", "every registered job is in the table", "all_registered_jobs_ran"
     ),
     "energy": Case(
-        runs(ENERGY, THREE, ("sleeper",), ({"after": 0},), arguments=("--energy",))
-        + runs(ENERGY, THREE, ("energy watcher",), arguments=("--energy",))
-        + runs(ENERGY[:1], [DELAY], ("sleeper",), ({"after": 0},), fails=NO_ENERGY)
-        + runs(ENERGY[:1], [DELAY], ("energy watcher",), fails=NO_ENERGY),
+        runs(ENERGY, SMALL_ONES, ("sleeper",), ({"after": 0},), arguments=("--energy",))
+        + runs(ENERGY, SMALL_ONES, ("energy watcher",), arguments=("--energy",))
+        + runs(ENERGY, SMALL_ONES, ("sleeper",), ({"after": 0},), fails=NO_ENERGY)
+        + runs(ENERGY, SMALL_ONES, ("energy watcher",), fails=NO_ENERGY),
         "small ones",
         "failure without the flag",
         "energy_was_consumed",
     ),
     "energy, minimal": Case(
-        runs(ENERGY[1:], [f"test_energy_minimal_load{load}" for load in (0, 50, 100)], ("sleeper",), ({"after": 30},),
-             arguments=("--energy", "--mmax-workload")),
+        runs(ENERGY, [f"test_energy_minimal_load{load}" for load in (0, 50, 100)], ("sleeper",), ({"after": 30},),
+             arguments=("--energy",)),
         "small one",
         "6.1 s to sleep, 151.52 s to wake",
         "hosts_slept_and_woke",
@@ -115,14 +116,14 @@ CASES: dict[str, Case] = {
         "PyBatsim's fillerSchedWithEvents", "failure without the flag",
     ),
     "kill after a delay": Case(
-        runs([SMALL], (*THREE, SEQUENCE), ("killer",), KILLS, arguments=(FORWARD,)), "small one",
+        runs([SMALL], SMALL_ONES, ("killer",), KILLS, arguments=(FORWARD,)), "small one",
         "no execution time above the delay", "killed_in_time",
     ),
     "kill on submission": Case(
-        runs([SMALL], (*THREE, DELAYS), ("killer on submission",), arguments=(FORWARD,)), "small one", "",
+        runs([SMALL], SMALL_ONES, ("killer on submission",), arguments=(FORWARD,)), "small one", "",
     ),
     "kill, progress": Case(
-        runs([SMALL], THREE, ("killer",), KILLS[::2], arguments=(FORWARD,)), "small one",
+        runs([SMALL], ONE_JOB, ("killer",), KILLS[::2], arguments=(FORWARD,)), "small one",
         "progress in JOB_KILLED is delay / total", "progress_agrees",
     ),
     "fewer machines": Case(
@@ -139,25 +140,25 @@ CASES: dict[str, Case] = {
         "PyBatsim's randomSched", "success, on another workload",
     ),
     "metadata": Case(
-        runs([SMALL], THREE, ("filling",), ({}, {"metadata": "of a job"}))
-        + runs([SMALL], THREE, ("submitter",), tuple({"count": 3, "longer": True, "again": True, **more}
+        runs([SMALL], SMALL_ONES, ("filling",), ({}, {"metadata": "of a job"}))
+        + runs([SMALL], SMALL_ONES, ("submitter",), tuple({"count": 3, "longer": True, "again": True, **more}
                for more in ({}, {"metadata": "of a job"})), arguments=_dynamic(True, False)),
         "small ones", "column metadata filled for all jobs or for none", "metadata_everywhere_or_nowhere",
     ),
     "submission order": Case(
-        runs([SMALL], (*THREE, "test_same_submit_time")), "ours", "JOB_SUBMITTED in the order of date and identifier",
-        "submitted_in_order",
+        runs([SMALL], (*SMALL_ONES, "test_same_submit_time")), "ours",
+        "JOB_SUBMITTED in the order of date and identifier", "submitted_in_order",
     ),
     "stencil tutorial": Case(
         runs(["cluster512_pfs"], ["test_tuto_stencil"]), "ours", "order of execution times", "stencil_times"
     ),
     "usage traces": Case(
-        runs([USAGE], ["usage"], arguments=("--energy",)), "ours",
+        runs([USAGE], [USAGE_TRACES], arguments=("--energy",)), "ours",
         "execution times and energies equal the calculated ones", "usage_as_calculated",
     ),
     "walltime": Case(
-        runs([CLUSTER], (*THREE, "test_walltime")), "ours", "no walltime is exceeded; success if the job ended before",
-        "walltimes_hold",
+        runs([CLUSTER], (*SMALL_ONES, "test_walltime")), "ours",
+        "no walltime is exceeded; success if the job ended before, failure if not", "walltimes_hold",
     ),
     "SMPI mapping, SMPI workloads": Case(
         runs([SMALL], ["test_smpi_compute_only"], fails="smpi"), "ours", "", instead="profile type `smpi` is refused"
@@ -167,7 +168,7 @@ CASES: dict[str, Case] = {
         instead="option `--workflow` is refused",
     ),
     "redis": Case(
-        runs([SMALL], THREE, BASIC[:3], arguments=("--enable-redis",), fails="--enable-redis"), "ours", "",
+        runs([SMALL], SMALL_ONES, BASIC[:3], arguments=("--enable-redis",), fails="--enable-redis"), "ours", "",
         instead="option `--enable-redis` is refused",
     ),
 }  # fmt: skip

@@ -28,6 +28,11 @@ PLATFORM = """<?xml version='1.0'?>
 <route src="a" dst="c"><link_ctn id="l"/></route><route src="b" dst="c"><link_ctn id="l"/></route>
 </zone></platform>"""
 JOBS = [{"id": number, "subtime": number, "res": 1, "walltime": 100, "profile": "d"} for number in range(3)]
+PROFILES = {
+    "d": {"type": "delay", "delay": 5},
+    "io": {"type": "parallel_homogeneous_pfs", "bytes_to_read": 1e9},
+    "any": {"type": "parallel_homogeneous_total", "cpu": 1e9, "com": 0},
+}
 Files = tuple[str, ...]
 ROWS = ("job_id", "starting_time", "execution_time", "allocated_resources")
 
@@ -37,9 +42,12 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
     """A platform of three hosts and a workload of three delays of 5 s, as arguments."""
     monkeypatch.chdir(tmp_path)
     Path("p.xml").write_text(PLATFORM)
-    profiles = {"d": {"type": "delay", "delay": 5}, "io": {"type": "parallel_homogeneous_pfs", "bytes_to_read": 1e9}}
-    Path("w.json").write_text(json.dumps({"nb_res": 2, "jobs": JOBS, "profiles": profiles}))
+    write_jobs(JOBS)
     return ("-p", "p.xml", "-w", "w.json")
+
+
+def write_jobs(jobs: list[dict[str, Any]]) -> None:
+    Path("w.json").write_text(json.dumps({"nb_res": 2, "jobs": jobs, "profiles": PROFILES}))
 
 
 def batsim(*arguments: str) -> int:
@@ -263,6 +271,66 @@ def test_what_is_wrong_or_not_available_is_one_sentence(
     error = capsys.readouterr().err
     assert expected in error and len(error.splitlines()) == 1 and error.startswith("error: ")
     assert not list(Path().glob("out_*"))
+
+
+@pytest.mark.parametrize("scheduler", [("--no-sched",), ("--embedded-scheduler", "fcfs"), ("-s", "ipc://./nobody")])
+def test_a_workload_of_which_no_job_fits_is_refused_before_it_runs(
+    scheduler: tuple[str, ...], files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_jobs([{**job, "res": 4} for job in JOBS])
+    assert batsim(*files, *scheduler) == 2
+    error = capsys.readouterr().err
+    assert "w.json" in error and "'w0!0' for 4" in error and len(error.splitlines()) == 1
+    assert not list(Path().glob("out_*"))
+
+
+REJECTING = """from batsim.batsim import BatsimScheduler
+class Mine(BatsimScheduler):
+    def onJobSubmission(self, job):
+        self.bs.reject_jobs([job])
+    def onNoMoreJobsInWorkloads(self):
+        if self.bs.dynamic_job_registration_enabled:
+            self.bs.notify_registration_finished()
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "more"),
+    [
+        ([{}, {"res": 4}, {"res": 4}], ()),
+        ([{"res": 4}] * 2 + [{"res": 4, "profile": "any"}], ()),
+        ([{"res": 4}] * 3, ("--enable-dynamic-jobs",)),
+    ],
+    ids=["one job fits", "one takes any number of hosts", "the scheduler may register others"],
+)
+def test_larger_jobs_are_left_to_the_scheduler_where_one_may_run(
+    changes: list[dict[str, Any]], more: tuple[str, ...], files: Files
+) -> None:
+    write_jobs([{**job, **change} for job, change in zip(JOBS, changes, strict=True)])
+    Path("mine.py").write_text(REJECTING)
+    assert batsim(*files, *more, "--embedded-scheduler", "mine.py", "-q") == 0
+    assert set(pd.read_csv("out_jobs.csv")["final_state"]) == {"REJECTED"}
+
+
+@pytest.mark.parametrize("alloc", ["0-3", "3", "0-2"])
+def test_a_larger_job_that_a_scheduler_starts_ends_the_run(
+    alloc: str, files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_jobs([*JOBS[:2], {**JOBS[2], "res": 4}])
+    endpoint = f"ipc://{tmp_path}/s"
+
+    def reply(message: dict[str, Any]) -> bytes:
+        starts = {"w0!0": "0", "w0!1": "1", "w0!2": alloc}
+        names = [event["data"]["job_id"] for event in message["events"] if event["type"] == "JOB_SUBMITTED"]
+        datas = [{"job_id": name, "alloc": starts[name]} for name in names]
+        decisions = [{"timestamp": message["now"], "type": "EXECUTE_JOB", "data": data} for data in datas]
+        return json.dumps({"now": message["now"], "events": decisions}).encode()
+
+    answering(endpoint, reply)
+    assert batsim(*files, "-s", endpoint, "-q") == 1
+    error = capsys.readouterr().err
+    assert "EXECUTE_JOB" in error and len(error.splitlines()) == 1
+    assert len(pd.read_csv("out_schedule.csv")) == 1 and pd.read_csv("out_jobs.csv").empty
 
 
 def test_options_that_change_nothing_are_taken(files: Files) -> None:

@@ -17,11 +17,11 @@ from schedlab.batsim.backends.pybatsim_bus import SchedulerFailed, run_pybatsim
 from schedlab.batsim.backends.real_batsim import RealBatsim
 from schedlab.batsim.backends.time_limit import TimeIsUp, TimeLimit
 from schedlab.batsim.files.outputs import Outputs
-from schedlab.batsim.files.workload import read_workload
+from schedlab.batsim.files.workload import Workload, accepts_any_size, read_workload
 from schedlab.batsim.scheduler_loading import OURS, load_scheduler, own_events
 from schedlab.batsim.simulator.options import Options
 from schedlab.batsim.simulator.simulation import Simulation
-from schedlab.config.errors import UserError
+from schedlab.config.errors import UserError, counted
 from schedlab.platforms.batsim_xml import read_platform
 
 FULL_SPEED = (
@@ -74,7 +74,21 @@ def open_backend(
     else:
         workloads = [read_workload(path, f"w{number}") for number, path in enumerate(inputs.workloads)]
         with Outputs(inputs.prefix, inputs.machine_states, inputs.trace) as outputs:
-            yield Simulation(read_platform(inputs.platform), workloads, inputs.options, outputs)
+            simulation = Simulation(read_platform(inputs.platform), workloads, inputs.options, outputs)
+            if not inputs.options.dynamic_jobs:
+                _refuse_where_no_job_fits(workloads, len(simulation.machines.hosts))
+            yield simulation
+
+
+def _refuse_where_no_job_fits(workloads: list[Workload], hosts: int) -> None:
+    jobs = [(workload, job) for workload in workloads for job in workload.jobs]
+    if jobs and all(job.resources > hosts and not accepts_any_size(job.profile) for _, job in jobs):
+        workload, job = jobs[0]
+        raise UserError(
+            f"every job asks for more than {counted(hosts, 'compute host')}: job '{job.id}' for {job.resources}",
+            where=workload.path,
+            expected="a job that the platform is large enough for",
+        )
 
 
 def simulate(
