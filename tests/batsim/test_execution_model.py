@@ -1,4 +1,4 @@
-"""What jobs do and when they end: profiles, walltimes, kills, sharing (sections 5.1 and 5.2 of the protocol notes)."""
+"""What jobs do and when they end: profiles, walltimes, kills, sharing."""
 
 from __future__ import annotations
 

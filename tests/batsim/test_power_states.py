@@ -1,4 +1,4 @@
-"""Pstates, sleep and energy (sections 5.3 and 5.4 of the protocol notes)."""
+"""Pstates, sleep and energy."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ Split = Literal["train", "validation", "test"]
 
 
 class Subcommands(Protocol):
-    """What commands are added to: what argparse's `add_subparsers` returns, whose class has no public name."""
+    """The object to which commands are added. argparse's `add_subparsers` returns it; its class has no public name."""
 
     def add_parser(self, name: str, **keywords: Any) -> ArgumentParser: ...
 
@@ -74,7 +74,7 @@ class Phase:
 class PolicySpec:
     """What a policy is; `target` names a rule or learner of the study, or a class of the user's as FILE.py:CLASS.
 
-    Whether it was trained is a question of `train_on`, not of `kind`: an informed policy may be trained.
+    A policy was trained if it has `train_on`, whatever its `kind`: an informed policy may be trained.
     """
 
     name: str
@@ -119,7 +119,7 @@ class Budget:
     """What a learning job has used so far, without its parent's share; the same for the same job, interrupted or not.
 
     decisions: decisions taken in simulated environments whose outcome can change the policy: in training episodes, in
-      demonstrations that are imitated, in imagined episodes on the true model, and in episodes that choose what is kept
+      demonstrations that are imitated, in rollouts in the simulator, and in episodes that choose what is kept
       (validation, candidates of a search). Episodes that are only recorded in a curve do not count.
     episodes: training episodes that ended.
     trainings: full trainings of networks that were looked up in a table of finished trainings, each of them once; 0 in
@@ -135,7 +135,7 @@ class CurvePlace(TypedDict, total=False):
     """Where on a learning curve a point lies, and the budget used by then (`Budget`); a place takes one point of each
     metric and split.
 
-    of  what else the value is of, by column of the table: a preference, an action
+    of  what else the value belongs to, by column of the table: a preference, an action
     """
 
     step: Required[int]
@@ -154,7 +154,7 @@ class Curve(Protocol):
     """Receives points of a learning curve; the stage adds policy and seed, keeps them through an interruption, and
     writes the table.
 
-    What is not given is 0, "" or the split "train". A resumed learner records again what came after
+    Values that are not given are 0, "" or the split "train". A resumed learner records again what came after
     its last saved state.
     """
 
@@ -196,7 +196,7 @@ class Part:
       own folder).
     needs:  names of the parts whose products this one reads.
     files:  files outside the configuration that it reads; their SHA-256 become part of the frozen values.
-    spread: how the workflow spreads the work over jobs; decides no result, so the frozen part does not hold it.
+    spread: how the workflow spreads the work over jobs; it affects no result, so it is not in the frozen part.
     made_by: the function that makes its products, as "module:function"; a change of the code that it reaches makes them
       again. By default all code that the study's door imports.
     """

@@ -62,8 +62,8 @@ def remove_leftovers(*folders: Path | str) -> None:
 
 @contextmanager
 def turn(path: Path | str, patience: float) -> Iterator[None]:
-    """Wait until no other process is in a turn on the file `path`, but no longer than `patience` seconds; the file is
-    made and stays.
+    """Take turns on the file `path`: wait while another process is inside, but no longer than `patience` seconds. The
+    file is made and stays.
 
     For work that several processes would do in the same way and that all but the first find done. Where no file can
     lie, nobody waits.

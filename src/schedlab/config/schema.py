@@ -54,7 +54,7 @@ def validate(kind: type[S], values: Mapping[str, Any], locate: Any = None) -> S:
 
 
 def settings_given(kind: type[S], given: S | Mapping[str, Any] | None, where: str = "settings") -> S:
-    """Return what a program gives for a section: None stands for the defaults, a mapping of keys is validated. Raises
+    """Return a section from what a program passes: None gives the defaults, a mapping of keys is validated. Raises
     UserError.
     """
     if given is None:

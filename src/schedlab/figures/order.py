@@ -1,4 +1,4 @@
-"""Orders of policies by what they score; what knows more than others, and bounds, are never the best."""
+"""Orders of policies by their scores; informed policies, oracles and bounds are never the best."""
 
 from __future__ import annotations
 

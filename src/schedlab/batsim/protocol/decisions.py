@@ -1,4 +1,4 @@
-"""What the scheduler asks for, and the rules that it has to keep (sections 3 and 5 of the protocol notes)."""
+"""What the scheduler asks for, and the rules of Batsim's protocol that it has to keep."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Energy of hosts: the integral of a power that depends on pstate and load, exact between events (section 5.4 of the
-protocol notes).
-"""
+"""Energy of hosts: the integral of a power that depends on pstate and load, exact between events."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Options:
     forward_profiles          send the profile with each JOB_SUBMITTED [--forward-profiles-on-submission]
     compute_sharing           several jobs may run on one host [--enable-compute-sharing]
     storage_sharing           several jobs may have one storage host in their allocations [--disable-storage-sharing]
-    mmax                      use the first so many compute hosts only; 0: all [--mmax]
+    mmax                      use only the first N compute hosts; 0: all [--mmax]
     mmax_workload             use as many compute hosts as the workloads' largest nb_res [--mmax-workload]
     master_host               the host that computes nothing, where none has the role master [-m]
     roles                     roles by host, added to those of the platform [-r]

@@ -2,8 +2,7 @@
 
 Inside, actors (submitters, timers, running jobs, the scheduler's reply) post to one mailbox, as in Batsim; the server
 takes one message after the other and writes to the scheduler whenever that is ready and the mailbox is empty. An actor
-posts its next message
-only after its last one was received: this decides what shares a message with what (section 1.1 of the protocol notes).
+posts its next message only after its last one was received; this decides which events share a message.
 """
 
 from __future__ import annotations

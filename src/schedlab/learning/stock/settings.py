@@ -1,5 +1,6 @@
-"""Typed settings of the algorithms of Stable-Baselines3 and sb3-contrib; names are theirs, and values where the
-sentence says nothing else.
+"""Typed settings of the algorithms of Stable-Baselines3 and sb3-contrib.
+
+Names are those of Stable-Baselines3, and so are defaults unless a description says otherwise.
 
 No torch, so that a configuration is checked without it.
 """

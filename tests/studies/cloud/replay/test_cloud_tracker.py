@@ -1,5 +1,5 @@
-"""The tracker of the API writes the tables of A10, and refuses what it cannot write; a log's table is judged in the two
-ways there are.
+"""The tracker of the API writes the tables of a live run, and refuses what it cannot write; a log's table is
+judged in the two ways there are.
 """
 
 from __future__ import annotations

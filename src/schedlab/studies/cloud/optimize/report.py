@@ -118,7 +118,7 @@ def _run_values(found: Optimization) -> dict[str, Any]:
 
 
 def _suggested(found: Optimization, base: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, int | None]:
-    """The batch that the published rule suggests for the run's last GPUs (A11, 8); None without a GPU."""
+    """The batch that the published rule suggests for the run's last GPUs; None without a GPU."""
     if new["gpu_count"] < 1:
         return {"suggested_batch_size": None}
     rule = (
@@ -132,7 +132,7 @@ def _suggested(found: Optimization, base: Mapping[str, Any], new: Mapping[str, A
 
 
 def idle_gpus(table: pd.DataFrame | None) -> list[str]:
-    """Return what may be wrong where a log of one allocation reports that its GPUs idle (A12)."""
+    """Return what may be wrong where a log of one allocation reports that its GPUs idle."""
     if table is None:
         return []
     told = table[[name for name in table.columns if str(name).startswith(GPU_COLUMN)]].mean().dropna()

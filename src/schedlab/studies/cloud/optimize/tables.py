@@ -36,7 +36,7 @@ METRICS = "optimization_metrics.csv"  # a row a run
 
 
 def tables(outcome: Optimization) -> dict[str, pd.DataFrame]:
-    """Return every table of A10 that has a row a step, and the Pareto front, by name.
+    """Return every table with one row per step, and the Pareto front, by name.
 
     allocation_history and rl_action_log give, besides the published name of an action, which is what it asks for, what
     was done (`change`).

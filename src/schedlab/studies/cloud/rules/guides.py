@@ -73,7 +73,7 @@ def _logged(replay: Replay) -> list[int]:
 
 
 def _similar(problem: CloudProblem) -> int:
-    """The analyser's prediction from logs of earlier runs, as near as the lattice has it (A3)."""
+    """The analyser's prediction from logs of earlier runs, as near as the lattice has it."""
     job, replay = problem.scenario.job, problem.replay
     facts = {"model_params": job.parameters, "model_layers": 1, "data_size_mb": job.pipeline.dataset_gb * 1000.0}
     analyser = OfflineDataAnalyzer()

@@ -1,4 +1,4 @@
-"""The study under the names that users of the published program know; thin over what the pipeline itself uses.
+"""The names of the published program, for its users; a thin layer over the code that the pipeline uses.
 
 `from schedlab.studies.cloud.slamorl.api import CloudResourceOptimizer`: docs/reference/cloud_api.md shows each name.
 """
@@ -77,7 +77,7 @@ COMPONENTS = ("cost", "performance", "efficiency", "sla")  # of the published re
 
 
 class MultiObjectiveConfig(Settings):
-    """Policies by name, each with the weights of cost, time and resource; any number of them."""
+    """Any number of preferences by name, each with weights of cost, time and resource."""
 
     preferences: dict[str, tuple[float, float, float]] = setting(
         dict(PREFERENCES), doc="weights of cost, time and resource", min_length=1
@@ -248,7 +248,7 @@ class CloudEnvironment:
 
 
 class RLMetricsTracker:
-    """Collects steps and writes the tables of A10; episodes and steps count by themselves."""
+    """Collects steps and writes the tables of a live run; it counts episodes and steps."""
 
     def __init__(self, policy: str = "balanced") -> None:
         self.policy, self.rows = policy, list[dict[str, Any]]()

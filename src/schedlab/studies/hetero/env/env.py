@@ -17,7 +17,7 @@ ENVIRONMENT = "schedlab/Hetero-v0"
 
 
 class HeteroEnv(gym.Env[np.ndarray, Any]):
-    """Ask for a job policy and a core policy wherever jobs came or ended and others wait.
+    """Asks for a job policy and a core policy whenever jobs arrived or ended and jobs wait.
 
     Observation: float32 vector (`Observer` gives the order), within 0 and 1. Actions: the pairs of the selection, then
     void where it is offered. Reward: the objective's value after the action, or its integral until the next decision

@@ -38,7 +38,7 @@ class Environment(Protocol):
 
 
 class Agent(nn.Module):
-    """Anything that decides: `decide` is its own.
+    """Anything that decides; a subclass defines `decide`.
 
     acting   "sample" while it learns, else as the options say ("greedy", "sample")
     rewards  of its actions in this episode, in order
@@ -83,7 +83,7 @@ class LearningAgent(Agent):
 
 
 class PolicyLearningAgent(LearningAgent):
-    """Learns the probabilities of the actions: `forward_policy` is its own. Acts by them, and learns as REINFORCE does.
+    """Learns the probabilities of the actions by REINFORCE and acts by them; a subclass defines `forward_policy`.
 
     log_probs            of the actions taken in this episode, each (1,), in order
     first_probabilities  of the episode's first decision, (action_size,); None before it
@@ -134,7 +134,7 @@ class PolicyLearningAgent(LearningAgent):
 
 
 class ValueLearningAgent(LearningAgent):
-    """Learns what a state is worth: `forward_value` is its own.
+    """Learns the value of a state; a subclass defines `forward_value`.
 
     values  of the states in this episode, each (1, 1), in order
     """

@@ -274,7 +274,7 @@ def _blocks(cluster: Cluster, split: Partition, servers: Mapping[str, str], wher
 
 
 def action_of(cluster: Cluster, plans: Mapping[int, JobPlan]) -> JointAction:
-    """Return the five actions that say what plans say, with shortest-first schedules, as the managers' (section 8).
+    """Return the five actions that are equal to plans, with the shortest-first schedules of the package's managers.
 
     A dep takes the first free channel of its link; a job for which a link has none is left out of dep_placement.
     """

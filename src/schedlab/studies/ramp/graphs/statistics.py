@@ -1,4 +1,5 @@
-"""Numbers of job graphs that no cluster decides: sums and extremes for the table of graphs, observations and figures.
+"""Numbers of job graphs that do not depend on a cluster: sums and extremes for the table of graphs, observations
+and figures.
 
 See docs/reference/ramp_graphs.md.
 """
