@@ -82,6 +82,64 @@ def test_a_file_written_for_hdeeprm_runs_unchanged():
     assert kept["model_state_dict"]["input.weight"].shape == (16, 21)
 
 
+MODEL = """
+            def __init__(self, gamma, hidden, action_size, observation_size):
+                super().__init__(gamma)
+                self.policy = nn.Linear(observation_size, action_size)
+                self.value = nn.Linear(observation_size, 1)
+"""
+
+
+@pytest.mark.parametrize(
+    "methods",
+    [
+        """
+            def forward_policy(self, observation):
+                return nn.functional.softmax(self.policy(observation), dim=1)
+            def decide(self, observation):
+                return self.get_action(self(observation))
+        """,
+        """
+            def forward(self, observation):
+                return nn.functional.softmax(self.policy(torch.from_numpy(observation).float().unsqueeze(0)), dim=1)
+        """,
+        """
+            def forward_policy(self, observation):
+                return nn.functional.softmax(self.policy(observation), dim=1)
+            def forward_value(self, observation):
+                return self.value(observation)
+            def decide(self, observation):
+                self.save_value(ValueLearningAgent.forward(self, observation))
+                return self.get_action(self(observation))
+        """,
+        """
+            def forward_policy(self, observation):
+                return nn.functional.softmax(self.policy(observation), dim=1)
+            def forward(self, *inp):
+                pass
+        """,
+        """
+            def forward_policy(self, observation):
+                return nn.functional.softmax(self(observation), dim=1)
+            def forward(self, batch):
+                return self.policy(batch)
+        """,
+    ],
+    ids=["0.3, calls the agent", "0.3, own forward", "0.3, both bases", "0.2, forward does nothing", "a net of torch"],
+)
+def test_an_agent_may_process_by_the_methods_of_either_version(methods: str):
+    head = """
+        import torch
+        import torch.nn as nn
+        from hdeeprm.agent import PolicyLearningAgent, ValueLearningAgent
+
+        class Mine(PolicyLearningAgent, ValueLearningAgent):"""
+    agent = write_agent(head + MODEL + methods)
+    assert run_launch("-a", agent, "-nr", "2") == 0
+    assert len(numbers("losses.log")) == 2
+    assert all(abs(sum(row) - 1) < 1e-5 for row in json.loads(Path("probs.json").read_text()))
+
+
 def test_the_first_agent_of_a_file_with_the_published_constructor_and_its_neighbours(here):
     write_agent("FACTOR = 2", "beside.py")
     agent = write_agent("""

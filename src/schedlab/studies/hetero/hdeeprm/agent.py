@@ -103,7 +103,14 @@ class PolicyLearningAgent(LearningAgent):
         return self.get_action(self.process(observation))
 
     def process(self, observation: np.ndarray) -> torch.Tensor:
-        """Return the probabilities of the actions, (1, action_size)."""
+        """Return the probabilities of the actions, (1, action_size): by `forward_policy`, else by the `forward` of an
+        agent for HDeepRM 0.3.
+        """
+        own = type(self).forward_policy is not PolicyLearningAgent.forward_policy
+        return self.forward_policy(batch(observation)) if own else self(observation)
+
+    def forward(self, observation: np.ndarray) -> torch.Tensor:
+        """Return the probabilities of the actions, (1, action_size): HDeepRM 0.3 has this instead of `process`."""
         return self.forward_policy(batch(observation))
 
     def get_action(self, probabilities: torch.Tensor) -> int:
@@ -150,6 +157,8 @@ class ValueLearningAgent(LearningAgent):
     def process(self, observation: np.ndarray) -> torch.Tensor:
         """Return the value of a state, (1, 1)."""
         return self.forward_value(batch(observation))
+
+    forward = process  # its name in HDeepRM 0.3
 
     def save_value(self, value: torch.Tensor) -> None:
         """Keep the value (1, 1) of the present state."""
