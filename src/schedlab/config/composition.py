@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from schedlab.config.errors import UserError, did_you_mean
-from schedlab.config.readers import option_names, read_yaml, short_path, yaml_error
+from schedlab.config.layout import Layout, Remember, laid_over
+from schedlab.config.readers import option_names, read_once, read_yaml, short_path, yaml_error
 from schedlab.config.schema import merged
 from schedlab.config.settings import SCALES
 from schedlab.config.variations import FAMILY_KEYS, Override, is_family, members_of, with_value
@@ -23,6 +24,7 @@ Sources = tuple[tuple[Path, Keys], ...]
 
 # keys of a file that say nothing of what is scored, or that the tables have as it is
 NOT_VARIED = ("name", "kind", "mode", "reference", "recipe", "parent", "in_figures", "title", "caption", "published")
+REFERENCE = re.compile(r"\$\{[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\}")  # a whole text
 
 
 @dataclass(frozen=True)
@@ -81,12 +83,19 @@ class Composed:
 
 class Compositions:
     """Hydra's compositions of the files of a folder as plain data, no value resolved, and so the same at every scale;
-    each is made once.
+    each is made once, by Hydra itself where a file uses more of it than `layout.laid_over` reads.
     """
 
     def __init__(self, folder: Path | str) -> None:
-        self.folder = Path(folder).resolve()
+        self.folder, self._given = Path(folder).resolve(), Path(folder)
         self._made: dict[tuple[str, str], tuple[Any, Sources]] = {}
+        self._layout: Layout | None = None
+
+    def layout(self, remember: Remember) -> Layout:
+        """Return the files of the folder as they lay there at the first call."""
+        if self._layout is None:
+            self._layout = Layout(self._given, remember)
+        return self._layout
 
     def get(self, group: str, name: str) -> tuple[Any, Sources]:
         """Return the content of conf/<group>/<name>.yaml with all that it builds on, and the files behind it. Raises
@@ -94,7 +103,10 @@ class Compositions:
         """
         if (group, name) not in self._made:
             file = self.folder / group / f"{name}.yaml"
-            self._made[group, name] = self._composed(group, name, file)
+            if direct := laid_over(self.folder, group, name):
+                self._made[group, name] = direct[0], _sources(self.folder, direct[1], file)
+            else:
+                self._made[group, name] = self._composed(group, name, file)
         return self._made[group, name]
 
     def _composed(self, group: str, name: str, file: Path) -> tuple[Any, Sources]:
@@ -143,7 +155,8 @@ class Resolver:
     def __init__(self, seed: Any, scale: Mapping[str, Any]) -> None:
         from omegaconf import OmegaConf
 
-        self._root = OmegaConf.create({"seed": seed, "scale": scale})
+        self._plain: dict[str, Any] = {"seed": seed, "scale": scale}
+        self._root = OmegaConf.create(self._plain)
         self._known: dict[tuple[str, str], Any] = {}
 
     def values(self, values: Any, each: str) -> Any:
@@ -151,6 +164,7 @@ class Resolver:
         from omegaconf.errors import OmegaConfBaseException
 
         self._root.pop("each", None)
+        self._plain["each"] = each or None
         if each:
             self._root.each = each
         try:
@@ -172,7 +186,8 @@ class Resolver:
         if (value, each) not in self._known:
             if re.search(r"\$\{\s*\.|\$\{[^}]*:", value):
                 raise LookupError(value)
-            self._known[value, each] = self._resolved("text", value)
+            found = value_at(self._plain, value[2:-1].split(".")) if REFERENCE.fullmatch(value) else None
+            self._known[value, each] = self._resolved("text", value) if found is None or _refers(found) else found
         return self._known[value, each]
 
     def _resolved(self, key: str, value: Any) -> Any:
@@ -183,6 +198,13 @@ class Resolver:
         return (
             OmegaConf.to_container(found, resolve=True, throw_on_missing=True) if OmegaConf.is_config(found) else found
         )
+
+
+def _refers(value: Any) -> bool:
+    """Whether a value holds a text that OmegaConf has to look at."""
+    if isinstance(value, dict | list):
+        return any(map(_refers, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, str) and any(sign in value for sign in ("${", "???", "\\"))
 
 
 class Composer:
@@ -431,18 +453,3 @@ def _content(file: Path) -> Any:
         return read_once(file)
     except UserError:
         return {}
-
-
-def read_once(file: Path) -> dict[str, Any]:
-    """Return a file's own values, read once; nobody may change them. Raises UserError."""
-    try:
-        changed = file.stat()
-    except OSError:
-        return read_yaml(file)  # which says why
-    return _read(file, changed.st_mtime_ns, changed.st_size)
-
-
-@lru_cache(maxsize=1024)
-def _read(file: Path, changed_ns: int, size: int) -> dict[str, Any]:
-    del changed_ns, size
-    return read_yaml(file)

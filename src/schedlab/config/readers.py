@@ -10,6 +10,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -253,6 +254,21 @@ def read_yaml(file: Path) -> dict[str, Any]:
         what = f"'{found.group(0)}' depends on the machine"
         raise UserError(what, where=short_path(file), expected="a pinned value", remedy="write the value itself")
     return content or {}
+
+
+def read_once(file: Path) -> dict[str, Any]:
+    """Return a file's own values, read once; nobody may change them. Raises UserError."""
+    try:
+        changed = file.stat()
+    except OSError:
+        return read_yaml(file)  # which says why
+    return _parsed(file.absolute(), changed.st_mtime_ns, changed.st_size)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(file: Path, changed_ns: int, size: int) -> dict[str, Any]:
+    del changed_ns, size
+    return read_yaml(file)
 
 
 def _refuse_odd(file: Path, node: yaml.Node, above: tuple[yaml.Node, ...], seen: set[yaml.Node]) -> None:

@@ -21,7 +21,6 @@ from schedlab.config.contract import Study
 from schedlab.config.data_paths import find_resource
 from schedlab.config.errors import UserError, UserErrors, did_you_mean, nearest
 from schedlab.config.files import content_hash
-from schedlab.config.layout import Layout
 from schedlab.config.plugins import class_mistakes, is_file_target
 from schedlab.config.readers import option_names, read_yaml
 from schedlab.config.runtime.provenance import room_hash
@@ -131,7 +130,7 @@ class ConfigurationFolder:
                 expected="a configuration folder",
                 remedy="run in a checkout, or name it",
             )
-        self.layout = Layout(self.folder, cache.get)
+        self.layout = self.composer.made.layout(cache.get)
         self.errors: list[UserError] = list(self.layout.errors)
         if scale not in option_names(self.folder / "scale"):
             raise UserError(

@@ -117,16 +117,19 @@ def matching_rows(asked: CellSettings, results: Path, where: str, group: Row, co
             what = f"the table {table} has no column '{name}'"
             raise UserError(what, where=f"{where}.{key}", remedy=did_you_mean(name, names))
     wanted = asked.row | dict(group)
-    found = [row for row in rows if all(_equal(row[name], value) for name, value in wanted.items())]
+    found: Sequence[Row] = rows
+    for name, value in wanted.items():
+        if isinstance(value, str):
+            found = [row for row in found if row[name] == value]
+        else:
+            found = [row for row in found if _is_number(row[name], value)]
     if not found:
         raise UserError(f"no row of {table} has these values", where=f"{where}.row", expected=str(wanted))
-    return found
+    return list(found)
 
 
-def _equal(text: str, value: str | float) -> bool:
-    """Whether a cell has a value: texts as they are, numbers by what they are."""
-    if isinstance(value, str):
-        return text == value
+def _is_number(text: str, value: float) -> bool:
+    """Whether a cell holds a number."""
     try:
         return float(text) == value
     except ValueError:

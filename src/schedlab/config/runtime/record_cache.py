@@ -21,7 +21,7 @@ class RecordCache:
         self.file = file
         self.known: dict[str, Any] = {}
         self.used: dict[str, Any] = {}
-        self.saved = time.monotonic()
+        self.saved = time.process_time()
         if file is not None:
             try:
                 self.known = json.loads(file.read_text(encoding="utf-8"))
@@ -31,14 +31,14 @@ class RecordCache:
             self.known = {}
 
     def get(self, key: str, make: Callable[[], T]) -> T:
-        """Return the value kept under `key`, made now where there is none; what was made is saved every second, so that
-        a process that is killed can go on.
+        """Return the value kept under `key`, made now where there is none; what was made is saved every second of the
+        processor's time, so that a process that is killed can go on.
         """
         if key not in self.used and key in self.known:
             self.used[key] = self.known[key]
         elif key not in self.used:
             self.used[key] = make()
-            if time.monotonic() > self.saved + SECONDS:
+            if time.process_time() > self.saved + SECONDS:
                 self.save()
         value: T = self.used[key]
         return value
@@ -60,4 +60,4 @@ class RecordCache:
             write_text(self.file, json.dumps(kept, separators=(",", ":")))
         except OSError:
             return
-        self.known, self.saved = dict(kept), time.monotonic()
+        self.known, self.saved = dict(kept), time.process_time()
