@@ -81,14 +81,16 @@ def open_backend(
 
 
 def _refuse_where_no_job_fits(workloads: list[Workload], hosts: int) -> None:
-    jobs = [(workload, job) for workload in workloads for job in workload.jobs]
-    if jobs and all(job.resources > hosts and not accepts_any_size(job.profile) for _, job in jobs):
-        workload, job = jobs[0]
-        raise UserError(
-            f"every job asks for more than {counted(hosts, 'compute host')}: job '{job.id}' for {job.resources}",
-            where=workload.path,
-            expected="a job that the platform is large enough for",
-        )
+    first = next(((workload, workload.jobs[0]) for workload in workloads if workload.jobs), None)
+    jobs = (job for workload in workloads for job in workload.jobs)
+    if first is None or any(job.resources <= hosts or accepts_any_size(job.profile) for job in jobs):
+        return
+    workload, job = first
+    raise UserError(
+        f"every job asks for more than {counted(hosts, 'compute host')}: job '{job.id}' for {job.resources}",
+        where=workload.path,
+        expected="a job that the platform is large enough for",
+    )
 
 
 def simulate(
