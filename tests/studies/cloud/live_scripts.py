@@ -129,5 +129,7 @@ def fake_nvidia_smi(folder: Path, monkeypatch, used: tuple[float, float] = (40, 
 def quick_settings(folder: Path, **changed) -> Path:
     """Write a configuration file of `schedlab cloud optimize` with which little is measured and learned."""
     path = folder / "settings.yaml"
-    path.write_text(yaml.safe_dump({"epochs": 4, "baseline_samples": 2, "rl": {"episodes": 128}, **changed}))
+    path.write_text(
+        yaml.safe_dump({"epochs": 4, "baseline_samples": 2, "rl": {"learner": "reinforce", "episodes": 128}, **changed})
+    )
     return path

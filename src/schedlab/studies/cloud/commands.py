@@ -44,10 +44,13 @@ def _add_fit(commands: Subcommands) -> None:
 
 
 def _add_plan(commands: Subcommands) -> None:
-    about = "choose the allocation for a training job from its logs: the cheapest that meets the limits"
+    about = (
+        "choose the allocation for a training job from its logs, or from short runs: the cheapest that meets the limits"
+    )
     parser = commands.add_parser("plan", help=about, description=about)
     add = parser.add_argument
-    add("logs", type=Path, nargs="+", metavar="LOG.csv", help="training logs of the job on some allocations")
+    what = "training logs of the job on some allocations; or, after `--`, a command that trains, which is measured "
+    add("logs", type=Path, nargs="+", metavar="LOG.csv | -- COMMAND", help=what + "on this machine first")
     add("--deadline", type=_duration, metavar="SECONDS", help="longest training time, s; or as 90m, 1.5h")
     add("--budget", type=float, metavar="DOLLARS", help="highest cost; without a deadline the fastest within it")
     add("--limits", type=Path, metavar="FILE", help="limits in YAML or JSON, as time_max, throughput_min")
@@ -63,7 +66,7 @@ def _add_plan(commands: Subcommands) -> None:
     add("--seed", type=int, default=0, help="of the resamples that probabilities are counted in (default: 0)")
     add("--picture", type=Path, metavar="FILE.png", help="also draw time and cost of all allocations")
     add("--json", action="store_true", help="one JSON document instead of a table")
-    parser.set_defaults(run=partial(_on_one_thread, "schedlab.studies.cloud.optimize.plan:run"))
+    parser.set_defaults(run=partial(_on_one_thread, "schedlab.studies.cloud.optimize.plan_command:run"))
 
 
 def _add_sweep(commands: Subcommands) -> None:
@@ -88,7 +91,7 @@ def _add_sweep(commands: Subcommands) -> None:
 
 
 def _add_optimize(commands: Subcommands) -> None:
-    about = "measure a training script, learn what to give it, train it so, and report"
+    about = "measure a training script, plan what to give it within the limits, train it so, and report"
     parser = commands.add_parser("optimize", help=about, description=about)
     add = parser.add_argument
     what = "what trains, after `--`, instead of scripts; {batch}, {epochs}, {gpus} and {cores} are replaced"
@@ -110,6 +113,16 @@ def _add_optimize(commands: Subcommands) -> None:
     add("--baseline_samples", type=int, metavar="N", help="short runs on the whole machine (default: 4)")
     what = "their length as a share of the training (default: 0.2)"
     add("--baseline_ratio", type=float, metavar="SHARE", help=what)
+    add("--interval", type=int, metavar="N", help="epochs between decisions (default: a quarter of the training)")
+    add("--time_limit", type=float, metavar="S", help="wall-clock limit of one run of the script (default: 3600)")
+    add("--max_spend", type=float, metavar="USD", help="highest cost of measuring and training together, $")
+    what = "probability with which limits on time and cost shall hold (default: 0.9)"
+    add("--probability", type=float, metavar="P", help=what)
+    what = "who decides during the run: plan (default), or a learner of the study, as reinforce"
+    add("--learner", metavar="NAME", help=what)
+    add("--seed", type=int, metavar="N", help="seed of the script and the learner (default: 0)")
+    what = "measure and print the plan; do not train"
+    add("--dry_run", action="store_true", help=what)
     what = "measure no baseline; the model's estimate takes its place"
     add("--skip_baseline", action="store_true", help=what)
     output = Path("cloud-optimize")
@@ -127,7 +140,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _duration(text: str) -> float:
-    return load_object("schedlab.studies.cloud.optimize.plan:seconds_of")(text)
+    return load_object("schedlab.studies.cloud.optimize.plan_command:seconds_of")(text)
 
 
 def _amounts(text: str) -> tuple[float, ...]:

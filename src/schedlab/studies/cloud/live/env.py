@@ -138,13 +138,15 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Take an action and train for an interval. Raises ScriptFailed where the script fails by itself."""
+        return self.train_on(moved(self.allocation, action_at(self.actions, action), self.job.resource))
+
+    def train_on(self, allocation: Allocation) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Train for an interval on any allocation within the limits; otherwise as `step`."""
         if self.epoch >= self.job.epochs:
             raise RuntimeError("the training is done: call reset")
         if self._episode < 0:
             raise RuntimeError("call reset first")
-        before = self.allocation
-        self.allocation = moved(before, action_at(self.actions, action), self.job.resource)
-        changed = self.allocation != before
+        changed, self.allocation = allocation != self.allocation, allocation
         run = self._run()
         self.steps, self.restarts = self.steps + 1, self.restarts + changed
         record, seconds, share = self._account(run, changed)

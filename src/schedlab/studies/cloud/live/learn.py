@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from schedlab.config.plugins import load_object
 from schedlab.config.seeds import derive_seed
 from schedlab.studies.cloud.learners.settings import LEARNERS, STOCK
 from schedlab.studies.cloud.live.env import CloudLiveEnv
+from schedlab.studies.cloud.model.allocation import KEEP
 from schedlab.studies.cloud.problem import CloudProblem, preference_unit
 from schedlab.studies.cloud.replay.env import CloudReplayEnv, weights_of
 from schedlab.studies.cloud.replay.replay import Replay
@@ -43,13 +44,14 @@ class EpisodeStep:
 
 @dataclass(frozen=True)
 class Learned:
-    """A learned policy with the course that it takes by the model, and what is best there.
+    """A policy with the course that it takes by the model, and what is best there. policy: None where nothing was
+    learned, and the course stays where it starts.
 
     objective, best, best_constant  objectives of the policy's course, of the best plan and of the best constant
       allocation
     """
 
-    policy: Policy
+    policy: Policy | None
     preference: str
     course: list[EpisodeStep]
     objective: float
@@ -85,9 +87,30 @@ def learn(replay: Replay, preference: str, rl: Mapping[str, Any], folder: Path) 
     spec = PolicySpec(NAME, "learned", rl["learner"], dict(rl["params"]), (rl["seed"],), (phase,))
     paths = LearnPaths(None, folder / "policy.zip", folder / "learning")
     learner.learn({NAME: problem}, spec, rl["seed"], paths, lambda *point, **place: None)
-    policy = learner.load(paths.checkpoint, problem)
+    return _walked(learner.load(paths.checkpoint, problem), replay, preference, rl["seed"])
+
+
+class _Staying:
+    """The policy that keeps the first allocation."""
+
+    def reset(self, unit: Unit) -> None:
+        """Nothing is remembered."""
+
+    def act(self, observation: Any, mask: Any) -> int:
+        """Return the action that changes nothing."""
+        del observation, mask
+        return KEEP
+
+
+def stay(replay: Replay, preference: str, seed: int) -> Learned:
+    """Return the course that stays on the replay's first allocation, without learning."""
+    return replace(_walked(_Staying(), replay, preference, seed), policy=None)
+
+
+def _walked(policy: Policy, replay: Replay, preference: str, seed: int) -> Learned:
+    """A policy with its course by the model."""
     env = CloudReplayEnv(replay, preference)
-    course = walk(policy, env, unit_of(preference), rl["seed"])
+    course = walk(policy, env, unit_of(preference), seed)
     weights = weights_of(preference)
     constant = float(objective_of_staying(replay, weights).min())
     best = float(best_plan(replay, weights).values[0, replay.lattice.start])

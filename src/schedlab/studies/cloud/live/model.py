@@ -76,7 +76,7 @@ def job_facts(table: pd.DataFrame, overheads: Sequence[float], per_gpu: bool, fi
     private = float(table["memory_private_gb"].max()) if "memory_private_gb" in table.columns else 0.0
     facts = replace(facts, core_ratios=_core_ratios(table, fit), memory_private=private)
     gpu_counts, cores, memory = table[["gpu_count", "cpu_count", "memory_gb"]].to_numpy(float).T
-    modelled = _performance(fit, facts, gpu_counts, cores, memory, gpus_per_node=1_000_000)
+    modelled = performance(fit, facts, gpu_counts, cores, memory, gpus_per_node=1_000_000)
     seen = modelled.cpu_util > 0
     ratios = table["cpu_percent"].to_numpy(float)[seen] / 100 / modelled.cpu_util[seen]
     return replace(facts, cpu_share=float(np.median(ratios)) if len(ratios) else 1.0)
@@ -88,7 +88,7 @@ def anchored(facts: JobFacts, fit: CoreFit, allocation: Allocation, found: Pace,
     told.
     """
     gpus, cores, memory = np.array(allocation, float)[:, None]
-    modelled = _performance(fit, replace(facts, anchor=1.0), gpus, cores, memory, gpus_per_node)
+    modelled = performance(fit, replace(facts, anchor=1.0), gpus, cores, memory, gpus_per_node)
     return replace(facts, overhead=found.start_up, anchor=facts.samples / float(modelled.throughput[0]) / found.epoch)
 
 
@@ -104,10 +104,10 @@ def _core_ratios(table: pd.DataFrame, fit: CoreFit) -> tuple[tuple[float, float]
     return tuple((float(cores), float(ratio)) for cores, ratio in ratios.items())
 
 
-def _performance(
+def performance(
     fit: CoreFit, facts: JobFacts, gpus: np.ndarray, cores: np.ndarray, memory: np.ndarray, gpus_per_node: int
 ) -> Performance:
-    """What allocations do by the model."""
+    """Return what allocations, each (n,), do by the model."""
     import pandas as pd
 
     devices = np.maximum(gpus, 1)
@@ -153,7 +153,7 @@ def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) 
     """Return a job laid out on all allocations it can reach; if none holds its memory, all count as if they did."""
     grid = lattice(plan.start, plan.resource)
     gpus, cores, memory = grid.allocations.T
-    found = _performance(fit, facts, gpus, cores, memory, plan.gpus_per_node)
+    found = performance(fit, facts, gpus, cores, memory, plan.gpus_per_node)
     fits = found.fits if found.fits[grid.start] else np.ones(len(grid), dtype=bool)
     intervals = -(-plan.epochs // plan.interval)
     lengths = np.full(intervals, plan.interval)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import logging
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,18 +13,30 @@ from schedlab.config.errors import UserError
 from schedlab.config.files import atomic_path, write_bytes, write_json, write_text
 from schedlab.studies.cloud.live.process import ScriptFailed
 from schedlab.studies.cloud.live.run import new_folder
+from schedlab.studies.cloud.model.allocation import PRICES, whole
 from schedlab.studies.cloud.model.analyser import OfflineDataAnalyzer
-from schedlab.studies.cloud.optimize.flow import Optimization, optimize
+from schedlab.studies.cloud.optimize.flow import Optimization, command_of, optimize, plan_only
+from schedlab.studies.cloud.optimize.plan import Plan
+from schedlab.studies.cloud.optimize.plan_command import text
 from schedlab.studies.cloud.optimize.plots import plots
 from schedlab.studies.cloud.optimize.report import report_page, report_text, report_values
-from schedlab.studies.cloud.optimize.settings import OptimizeSettings, length_of, read_settings
+from schedlab.studies.cloud.optimize.settings import (
+    LimitSettings,
+    OptimizeSettings,
+    checked_settings,
+    length_of,
+    read_settings,
+)
 from schedlab.studies.cloud.optimize.tables import runs_so_far, write_tables
 
 log = logging.getLogger(__name__)
 HISTORY = "history.jsonl"
 DATA = Path("data")  # of a script, where it exists and no other folder is named
 OF_LIMITS = ("time_max", "cost_max", "throughput_min")
-OF_SETTINGS = ("preference", "epochs", "batch", "baseline_samples", "baseline_ratio")
+OF_SETTINGS = (
+    *("preference", "epochs", "batch", "baseline_samples", "baseline_ratio"),
+    *("interval", "time_limit", "max_spend", "probability", "seed"),
+)
 
 
 def settings_of(arguments: argparse.Namespace) -> OptimizeSettings:
@@ -43,6 +54,8 @@ def settings_of(arguments: argparse.Namespace) -> OptimizeSettings:
         limits["cost_max"] = arguments.cost_target
     if arguments.skip_baseline:
         given["skip_baseline"] = True
+    if arguments.learner is not None:
+        given["rl"] = {"learner": arguments.learner}
     settings = read_settings(arguments.config, {**given, "sla": limits})
     length_of(settings)
     return settings
@@ -74,11 +87,8 @@ def trained(arguments: argparse.Namespace) -> tuple[tuple[str, ...], list[Path]]
             what, where="--training_file, -- COMMAND", expected="scripts in Python, or the words of a command"
         )
     if words:
-        files = [Path(word) for word in words[1:] if Path(word).is_file()]
-        found = [words[0], *(str(Path(word).resolve()) if Path(word).is_file() else word for word in words[1:])]
-        if os.sep in words[0]:
-            found[0] = str(Path(words[0]).resolve())
-        return tuple(found), [files[0] if files else Path(words[0])]
+        command, named = command_of(words)
+        return command, [named]
     stems = [path.stem for path in scripts]
     if len(set(stems)) < len(stems):
         raise UserError("two scripts have one name", where="--training_file", expected="names that tell them apart")
@@ -106,6 +116,11 @@ def run(arguments: argparse.Namespace) -> int:
     status = 0
     for path, folder, analyser in zip(scripts, folders, analysers, strict=True):
         try:
+            if arguments.dry_run:
+                found = plan_only(path, settings, dataset, analyser, new_folder(folder / "work"), command)
+                print(text(found), end="")
+                status = max(status, int(found.chosen is None))
+                continue
             outcome = optimize(path, settings, dataset, analyser, new_folder(folder / "work"), command)
         except ScriptFailed as error:
             log.error("error: %s", error)
@@ -117,6 +132,31 @@ def run(arguments: argparse.Namespace) -> int:
     return status
 
 
+def measured_plan(arguments: argparse.Namespace, command: list[str], limits: LimitSettings) -> Plan:
+    """Return the plan of a command's training, which is measured shortly on this machine first."""
+    if arguments.epochs is None:
+        what, remedy = "the length of the training is not given", "give --epochs N"
+        raise UserError(what, where="--epochs", expected="a whole number of epochs", remedy=remedy)
+    resource: dict[str, Any] = dict(zip(PRICES, arguments.prices or (), strict=False))
+    if arguments.max is not None:
+        most = map(whole, arguments.max)
+        resource |= dict(zip(("gpu_count_max", "cpu_count_max", "memory_max"), most, strict=True))
+    given = {
+        "epochs": arguments.epochs,
+        "batch": arguments.batch_size,
+        "probability": arguments.probability,
+        "seed": arguments.seed,
+        "gpus_per_node": arguments.gpus_per_node,
+        "skip_baseline": True,
+        "sla": limits.model_dump(),
+        "resource": resource,
+    }
+    settings = checked_settings(given, lambda path: f"--{path[-1]}" if path else "command line")
+    folder = new_folder(Path("cloud-plan"))
+    resolved, named = command_of(command)
+    return plan_only(named, settings, None, OfflineDataAnalyzer(), folder, resolved)
+
+
 def write_all(outcome: Optimization, folder: Path, logs: Path, analyser: OfflineDataAnalyzer) -> str:
     """Write tables, reports, policy and logs of a run, and remember it; returns the report as text."""
     now = datetime.datetime.now(datetime.UTC)
@@ -125,7 +165,8 @@ def write_all(outcome: Optimization, folder: Path, logs: Path, analyser: Offline
     write_json(folder / "report.json", values)
     write_text(folder / "report.txt", text)
     write_text(folder / "report.html", report_page(values, plots(outcome)))
-    write_bytes(folder / "policy.zip", (outcome.work / "policy.zip").read_bytes())
+    if outcome.learned.policy is not None:
+        write_bytes(folder / "policy.zip", (outcome.work / "policy.zip").read_bytes())
     write_tables(outcome, folder, now.isoformat(timespec="seconds"))
     keep_logs(outcome, logs, now)
     if outcome.live_tables:

@@ -1,32 +1,42 @@
-"""The flow of `schedlab cloud optimize`: measure, fit, freeze the service levels, learn on the model, run what was
-learned, report.
+"""The flow of `schedlab cloud optimize`: measure, fit, freeze the service levels, plan (or learn), run, report.
 
-See docs/guide/cloud_live.md. Unlike in the published program, actions have consequences, the learned policy is run,
-service levels stay as they were set, and the run is compared with the mean baseline, extrapolated to a whole training.
+See docs/guide/cloud_live.md. Unlike in the published program, limits and actions have consequences, what was planned or
+learned is run, service levels stay as they were set, and the run is compared with the mean baseline, extrapolated to a
+whole training.
 """
 
 from __future__ import annotations
 
 import logging
+import math
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from schedlab.config.errors import UserError
 from schedlab.config.files import atomic_path
 from schedlab.studies.cloud.live.baseline import PROBE_EPOCHS, baseline_values, combined, measure, pace
 from schedlab.studies.cloud.live.env import CloudLiveEnv, LiveJob
-from schedlab.studies.cloud.live.learn import EpisodeStep, Learned, learn, unit_of, walk
+from schedlab.studies.cloud.live.learn import EpisodeStep, Learned, learn, stay, unit_of, walk
 from schedlab.studies.cloud.live.machine import machine_limits
 from schedlab.studies.cloud.live.model import JobFacts, LivePlan, anchored, constant_totals, job_facts, live_replay
 from schedlab.studies.cloud.live.run import LiveRequest, LiveRun
 from schedlab.studies.cloud.live.script import ScriptFacts, command_facts, script_facts
-from schedlab.studies.cloud.model.allocation import KEEP, Allocation, ResourceConfig, held_in
+from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig, held_in
 from schedlab.studies.cloud.model.analyser import UNKNOWN, Key, OfflineDataAnalyzer
+from schedlab.studies.cloud.model.cost import money
 from schedlab.studies.cloud.model.fit_cores import CoreFit, fit_table
 from schedlab.studies.cloud.model.fit_report import fit_warnings
-from schedlab.studies.cloud.optimize.settings import OptimizeSettings, length_of
+from schedlab.studies.cloud.model.plan import Forecast
+from schedlab.studies.cloud.optimize.plan import Plan, duration, plan
+from schedlab.studies.cloud.optimize.planner import Aim, Measurements, begin, live_forecast, number_of, steer
+from schedlab.studies.cloud.optimize.settings import PLAN, OptimizeSettings, length_of
+from schedlab.studies.cloud.replay.env import weights_of
 from schedlab.studies.cloud.replay.replay import Replay
 from schedlab.studies.cloud.replay.sla import SLAConfig, forecast, is_given
 
@@ -43,9 +53,8 @@ class Optimization:
     """One optimised training: what was asked, measured, learned and run.
 
     baseline   under the names of baseline.baseline_values          live   the steps that were really run
-    refits     the model fitted again after each interval of the run, with what was measured until then; the policy
-    stays
-               what it was
+    refits     the model fitted again after each interval of the run, with what was measured until then
+    planned    allocations, limits and probabilities at the begin             bill   what measuring and the run cost
     resumes    the script keeps checkpoints, so that decisions count while it trains
     work       where runs and policy lie
     minutes    wall-clock time of all                               thresholds_from   where each limit comes from
@@ -70,12 +79,19 @@ class Optimization:
     live: list[EpisodeStep]
     live_tables: list[pd.DataFrame]
     refits: list[CoreFit]
+    planned: Plan
+    bill: dict[str, Any]
     scores: dict[str, float]
     resumes: bool
     cut_off: bool
     minutes: float
     work: Path
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def start_probability(self) -> float:
+        """The probability by the model that a training on the start meets all limits of the user."""
+        return float(self.planned.likely[number_of(self.planned.forecast, self.start)])
 
 
 @dataclass(frozen=True)
@@ -84,7 +100,8 @@ class _Prepared:
 
     request: LiveRequest
     samples: list[LiveRun]
-    tables: list[pd.DataFrame]
+    probes: list[LiveRun]
+    measured: Measurements
     fit: CoreFit
     job: JobFacts
     plan: LivePlan
@@ -110,14 +127,16 @@ def optimize(
     began = time.monotonic()
     facts = command_facts(command) if command else script_facts(script)
     ready = _prepare(script, settings, dataset, analyser, folder, command)
-    plan, preference = ready.plan, settings.preference
+    preference, spent = settings.preference, spending([*ready.samples, *ready.probes])
+    first = live_forecast(ready.measured, ready.fit, ready.job, ready.plan.resource, ready.plan.epochs, settings.seed)
+    aim = aim_of(settings, live_replay(ready.fit, ready.job, ready.plan, preference), spent["cost"])
+    start, planned = begin(first, aim)
+    plan = replace(ready.plan, start=start)
     replay = live_replay(ready.fit, ready.job, plan, preference)
-    learned = learn(replay, preference, {**settings.rl.model_dump(), "seed": settings.seed}, folder)
-    log.info("learned: objective %.4f by the model; best plan %.4f", learned.objective, learned.best)
+    learned = _decider(replay, settings, folder)
     job = _live_job(ready.request, settings, plan, replay, ready.job)
     env = CloudLiveEnv(job, preference, settings.seed, None, folder / "runs" / "live")
-    live, tables = _run(env, learned, ready.resumes, settings.seed)
-    refits = _refitted(ready.tables, tables, folder / "measured.csv", settings.gpus_per_node)
+    live, tables, runs, refits = _run(env, learned, ready, first, aim, settings.seed)
     outcome = Optimization(
         script=script,
         settings=settings,
@@ -138,18 +157,81 @@ def optimize(
         live=live,
         live_tables=tables,
         refits=refits,
+        planned=planned,
+        bill=bill_of(ready.baseline, spent, spending(runs), env.restarts * ready.job.overhead),
         scores=env.scores(),
         resumes=ready.resumes,
         cut_off=env.epoch < plan.epochs,
         minutes=(time.monotonic() - began) / 60.0,
         work=folder,
     )
-    told = [
-        *short_warnings(outcome.baseline, ready.job.overhead),
-        *fit_warnings({"median_relative_error": ready.fit.median_error}),
-    ]
-    told += run_warnings(outcome.baseline, optimized_values(outcome), preference)
-    return replace(outcome, warnings=told)
+    return replace(outcome, warnings=_warnings(outcome))
+
+
+def _decider(replay: Replay, settings: OptimizeSettings, folder: Path) -> Learned:
+    """Who decides: the plan, which stays on the replay's start by the model, or a learned policy."""
+    if settings.rl.learner == PLAN:
+        decider = stay(replay, settings.preference, settings.seed)
+    else:
+        decider = learn(replay, settings.preference, {**settings.rl.model_dump(), "seed": settings.seed}, folder)
+    log.info("objective by the model %.4f; best plan of single steps %.4f", decider.objective, decider.best)
+    return decider
+
+
+def _warnings(outcome: Optimization) -> list[str]:
+    """What a reader of the report should know of a run."""
+    fit = fit_warnings({"median_relative_error": outcome.fit.median_error})
+    found = [*short_warnings(outcome.baseline, outcome.job.overhead), *fit]
+    staying = stay(outcome.replay, outcome.settings.preference, outcome.settings.seed).objective
+    if outcome.learned.objective > staying:
+        told = f"by the model the plan, which stays on the start, would have been better (objective {staying:.4f})"
+        found.append(f"{told} than the learned policy ({outcome.learned.objective:.4f})")
+    found += loss_warnings(outcome.live_tables)
+    return [*found, *run_warnings(outcome.baseline, optimized_values(outcome), outcome.settings.preference)]
+
+
+def loss_warnings(tables: Sequence[pd.DataFrame]) -> list[str]:
+    """Return a warning for each loss in a run's logs that is no number in some epoch, or ends higher than it began."""
+    import pandas as pd
+
+    found = []
+    for name in ("loss", "train_loss"):  # a validation loss may be empty in most epochs
+        columns = [pd.to_numeric(table[name], errors="coerce") for table in tables if name in table.columns]
+        if not columns:
+            continue
+        values = pd.concat(columns).to_numpy(float)
+        if not np.isfinite(values).all():
+            epoch = int(np.flatnonzero(~np.isfinite(values))[0]) + 1
+            found.append(f"{name} is no number in epoch {epoch}: has the training diverged?")
+        elif values[-1] > values[0]:
+            found.append(f"{name} grew from {values[0]:.4g} to {values[-1]:.4g}")
+    return found
+
+
+def plan_only(
+    script: Path,
+    settings: OptimizeSettings,
+    dataset: Path | None,
+    analyser: OfflineDataAnalyzer,
+    folder: Path,
+    command: tuple[str, ...] = (),
+) -> Plan:
+    """Return the plan of a training that is measured shortly and not run; arguments and errors as of `optimize`."""
+    ready = _prepare(script, settings, dataset, analyser, folder, command)
+    spent = spending([*ready.samples, *ready.probes])
+    log.info("measured for %s in %s", money(spent["cost"]), duration(spent["seconds"]))
+    found = live_forecast(ready.measured, ready.fit, ready.job, ready.plan.resource, ready.plan.epochs, settings.seed)
+    aim = aim_of(settings, live_replay(ready.fit, ready.job, ready.plan, settings.preference), spent["cost"])
+    return plan(found, aim.limits, aim.probability)
+
+
+def command_of(words: Sequence[str]) -> tuple[tuple[str, ...], Path]:
+    """Return the words of a command, files by their full paths, and what names it: its first file, else its program."""
+    files = [Path(word) for word in words[1:] if Path(word).is_file()]
+    found = [words[0], *(str(Path(word).resolve()) if Path(word).is_file() else word for word in words[1:])]
+    if os.sep in words[0]:
+        found[0] = str(Path(words[0]).resolve())
+    return tuple(found), files[0] if files else Path(words[0])
 
 
 def _prepare(
@@ -193,15 +275,16 @@ def _prepare(
     model, data = (table[name].iloc[0] for name in ("model_name", "dataset"))
     key = str(model), str(data) if is_given(data) else UNKNOWN, "gpu" if resource.gpu_count_max else "cpu"
     prediction = _prediction(table, analyser, key)
-    start = _start(prediction, resource, job)
     interval = min(epochs, settings.interval or -(-epochs // DECISIONS))
-    plan = LivePlan(epochs, interval, start, resource, machine_limits(), settings.gpus_per_node, settings.seed)
+    plan = LivePlan(epochs, interval, resource.most, resource, machine_limits(), settings.gpus_per_node, settings.seed)
     baseline = (
         baseline_values(samples, epochs, there[len(samples) :]) if samples else _modelled(fit, job, plan, settings)
     )
     sla, origins = frozen_limits(settings, analyser.history(*key), baseline if samples else None)
     resumes = all(run.checkpoint is not None for run in (*samples, *probes))
-    return _Prepared(request, samples, tables, fit, job, replace(plan, sla=sla), baseline, origins, prediction, resumes)
+    known = Measurements(table, [run.overhead for run in runs], measured, per_gpu, settings.gpus_per_node)
+    plan = replace(plan, sla=sla)
+    return _Prepared(request, samples, probes, known, fit, job, plan, baseline, origins, prediction, resumes)
 
 
 def _prediction(table: pd.DataFrame, analyser: OfflineDataAnalyzer, key: Key) -> dict[str, Any] | None:
@@ -218,17 +301,40 @@ def _prediction(table: pd.DataFrame, analyser: OfflineDataAnalyzer, key: Key) ->
     return found if found and found["similarity_score"] > 0 else None
 
 
-def _start(prediction: dict[str, Any] | None, resource: ResourceConfig, job: JobFacts) -> Allocation:
-    """The first allocation: what earlier logs suggest, within machine and memory needed; else the machine."""
-    if prediction is None:
-        return resource.most
-    wanted = (
-        prediction["gpu_count"],
-        prediction["cpu_count"],
-        max(prediction["memory_gb"], -(-job.memory_needed // 1)),
-    )
-    bounded = zip(resource.least, wanted, resource.most, strict=True)
-    return Allocation._make(max(least, min(value, most)) for least, value, most in bounded)
+def aim_of(settings: OptimizeSettings, replay: Replay, spent: float) -> Aim:
+    """Return what the training is planned for; spent: $ on measuring, which counts against `max_spend`."""
+    limits, most = settings.sla, settings.max_spend
+    if most is not None:
+        left = most - spent
+        if left <= 0:
+            what = f"measuring has cost {money(spent)}"
+            raise UserError(what, where="--max_spend", expected=f"more than that; it is {money(most)}")
+        limits = limits.model_copy(
+            update={"cost_max": min(left, math.inf if limits.cost_max is None else limits.cost_max)}
+        )
+    weights = weights_of(settings.preference)
+    return Aim(weights, replay.time_ref, replay.cost_ref, limits, settings.probability)
+
+
+def spending(runs: Sequence[LiveRun]) -> dict[str, float]:
+    """Return seconds and $ of runs, by the clock and the prices of what they held."""
+    cost = sum(run.seconds * run.request.prices.hourly_price(*run.request.allocation) / 3600.0 for run in runs)
+    return {"seconds": float(sum(run.seconds for run in runs)), "cost": float(cost)}
+
+
+def bill_of(
+    baseline: Mapping[str, Any], measuring: Mapping[str, float], run: Mapping[str, float], restarts: float
+) -> dict[str, Any]:
+    """Return what was spent, and after how many trainings like this one it is saved. restarts: s of the run."""
+    saved = baseline["cost"] - run["cost"]
+    return {
+        "baseline": {"seconds": baseline["time"], "cost": baseline["cost"]},
+        "measuring": dict(measuring),
+        "run": {**run, "restart_seconds": restarts},
+        "saved_by_run": saved,
+        "saved_after_measuring": saved - measuring["cost"],
+        "break_even_runs": math.ceil(measuring["cost"] / saved) if saved > 0 else None,
+    }
 
 
 def _modelled(fit: CoreFit, job: JobFacts, plan: LivePlan, settings: OptimizeSettings) -> dict[str, Any]:
@@ -299,35 +405,29 @@ def _live_job(
     )
 
 
-def _run(env: CloudLiveEnv, learned: Learned, resumes: bool, seed: int) -> tuple[list[EpisodeStep], list[pd.DataFrame]]:
-    """Run the learned policy; a script without checkpoints runs once, on the allocation it settles on."""
-    tables: list[pd.DataFrame] = []
+def _run(
+    env: CloudLiveEnv, learned: Learned, ready: _Prepared, first: Forecast, aim: Aim, seed: int
+) -> tuple[list[EpisodeStep], list[pd.DataFrame], list[LiveRun], list[CoreFit]]:
+    """Run the plan, or the learned policy; a script without checkpoints runs once, on the allocation it settles on."""
+    tables, runs = list[Any](), list[LiveRun]()
 
     def note(info: Mapping[str, Any]) -> None:
+        runs.append(info["run"])
         if info["run"].how == "done":
             tables.append(_of_training(info["run"].table, env))
         log.info("%s", env.render())
 
-    if resumes:
-        return walk(learned.policy, env, unit_of(learned.preference), seed, note), tables
-    last = learned.course[-1]
-    settled = held_in(last.record)
-    env.job = replace(env.job, interval=env.job.epochs, start=settled)
-    env.reset(seed=seed)
-    taken, over = [], False
-    while not over:
-        observation, reward, done, cut, info = env.step(KEEP)
-        note(info)
-        after = observation.copy(), last.uncertainty, env.vector.copy(), last.policy_used
-        taken.append(EpisodeStep(KEEP, reward, info["record"], info["objectives"], *after))
-        over = done or cut
-    return taken, tables
-
-
-def _refitted(measured: list[pd.DataFrame], live: list[pd.DataFrame], where: Path, gpus_per_node: int) -> list[CoreFit]:
-    """The model fitted again after each interval, whose first epoch warms up as that of a probe does."""
-    runs = [table.assign(epoch=range(1, len(table) + 1)) for table in live]
-    return [fit_table(combined([*measured, *runs[: number + 1]]), where, gpus_per_node) for number in range(len(runs))]
+    if ready.resumes and learned.policy is not None:
+        taken = walk(learned.policy, env, unit_of(learned.preference), seed, note)
+        refits, known = list[CoreFit](), ready.measured
+        for run in (run for run in runs if run.how == "done"):
+            known = known.and_run(run)
+            refits.append(known.fitted())
+        return taken, tables, runs, refits
+    if not ready.resumes:
+        env.job = replace(env.job, interval=env.job.epochs, start=held_in(learned.course[-1].record))
+    taken, refits = steer(env, first, aim, ready.measured, seed, note)
+    return taken, tables, runs, refits
 
 
 def _of_training(table: pd.DataFrame, env: CloudLiveEnv) -> pd.DataFrame:

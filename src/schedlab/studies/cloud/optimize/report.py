@@ -13,6 +13,7 @@ from schedlab.studies.cloud.model.cost import check_batch, diagnose_idle_gpus, m
 from schedlab.studies.cloud.model.fit_cores import CoreFit
 from schedlab.studies.cloud.optimize.flow import Optimization, optimized_values, percent_change
 from schedlab.studies.cloud.optimize.recommend import COMPARED, baseline_row, best_constants, by_model, recommendations
+from schedlab.studies.cloud.optimize.settings import PLAN
 from schedlab.studies.cloud.replay.sla import COLUMN_OF, GPU_COLUMN, ITEMS, LIMIT_OF, Verdict, judge
 from schedlab.studies.cloud.rules.suggestions import batch_size
 
@@ -31,11 +32,13 @@ SOURCES = {
 DOUBT = 0.3  # uncertainty above which the report warns
 UNITS = {"time": "s", "cost": "$", "throughput": "samples/s", "memory": "GB", "gpu_util": "%", "cpu_util": "%"}
 VALUE_OF = COLUMN_OF | {"time": "time", "cost": "cost"}
-METHOD = (
-    "Short runs on a few allocations; the performance model fitted to them; a policy learned on it; the training "
-    "run by that policy. "
-    "Service levels were frozen before anything was learned and are the same for baseline and run."
-)
+METHODS = {
+    True: "Short runs on a few allocations; the performance model fitted to them; the allocation planned on it, within "
+    "the limits; the model fitted and the rest of the training planned again after each interval. ",
+    False: "Short runs on a few allocations; the performance model fitted to them; a policy learned on it; the "
+    "training run by that policy. ",
+}  # by whether the plan decided
+FROZEN = "Service levels were frozen before the run and are the same for baseline and run."
 
 
 def verdicts(values: Mapping[str, Any], found: Optimization) -> dict[str, Verdict]:
@@ -89,7 +92,10 @@ def report_values(found: Optimization) -> dict[str, Any]:
             "start_up_seconds": found.job.overhead,
             "memory_needed_gb": found.job.memory_needed,
         },
+        "bill": found.bill,
         "policy": {
+            "learner": PLAN if learned.policy is None else found.settings.rl.learner,
+            "probability": found.start_probability,
             "start": found.start._asdict(),
             "prediction": found.prediction,
             "objective": learned.objective,
@@ -97,7 +103,7 @@ def report_values(found: Optimization) -> dict[str, Any]:
             "objective_of_best_constant": learned.best_constant,
             "objective_measured": found.scores["objective"],
         },
-        "method": METHOD,
+        "method": METHODS[learned.policy is None] + FROZEN,
     }
 
 

@@ -15,6 +15,7 @@ from schedlab.studies.cloud.live.machine import LEAST, MachineResources, machine
 from schedlab.studies.cloud.model.allocation import PRICES, ResourceConfig
 from schedlab.studies.cloud.scenario import Preference
 
+PLAN = "plan"  # instead of a learner
 OPTIONS = {"batch": "batch_size"}  # setting -> option, where their names differ
 
 
@@ -60,9 +61,11 @@ class MachineSettings(Settings):
 
 
 class LearnSettings(Settings):
-    """How the policy is learned on the model of the job."""
+    """Who decides during the run."""
 
-    learner: str = setting("reinforce", doc="learner of the study")
+    learner: str = setting(
+        PLAN, doc="`plan`: the model, fitted and planned again after each interval; else a learner of the study"
+    )
     episodes: int = setting(3200, doc="training episodes on the performance model", ge=64, le=LONGEST)
     params: dict[str, Any] = setting({}, doc="settings of the learner")
 
@@ -89,6 +92,12 @@ class OptimizeSettings(Settings):
     )
     skip_baseline: bool = setting(
         False, doc="do not measure a baseline; use the model's estimate for the whole machine"
+    )
+    probability: float = setting(
+        0.9, doc="probability with which limits on time and cost shall hold, by the model", unit="fraction", gt=0, le=1
+    )
+    max_spend: float | None = setting(
+        None, doc="maximum cost of measuring and training together; null: no maximum", unit="$", ge=0
     )
     time_limit: float = setting(3600.0, doc="wall-clock limit of one run of the script", unit="s", gt=0)
     gpus_per_node: int = setting(8, doc="GPUs per node", ge=1)
@@ -133,8 +142,13 @@ def checked_settings(
 ) -> OptimizeSettings:
     """Return the settings, the learner's checked. Raises UserErrors, located by `where` of their path."""
     found = validate(OptimizeSettings, values, where)
+    if found.rl.learner == PLAN:
+        if found.rl.params:
+            what, remedy = "the plan has no settings", "name a learner in rl.learner"
+            raise UserError(what, where=f"rl.params.{min(found.rl.params)}", remedy=remedy)
+        return found
     if found.rl.learner not in LEARNER_SETTINGS:
-        remedy = did_you_mean(found.rl.learner, LEARNER_SETTINGS)
+        remedy = did_you_mean(found.rl.learner, (PLAN, *LEARNER_SETTINGS))
         raise UserError(f"there is no learner '{found.rl.learner}'", where="rl.learner", remedy=remedy)
     validate(LEARNER_SETTINGS[found.rl.learner], found.rl.params, lambda path: f"rl.params.{'.'.join(map(str, path))}")
     return found

@@ -1,0 +1,214 @@
+"""Planning a training on a real machine: the allocation to stay on until its end, within the user's limits.
+
+After each interval it is planned again from all that was measured until then (model-predictive control).
+
+The probabilities are those of `schedlab cloud plan`; times are those of the live model, which agrees with the baseline.
+See docs/guide/cloud_live.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from schedlab.config.errors import UserError
+from schedlab.studies.cloud.live.baseline import Pace
+from schedlab.studies.cloud.live.env import CloudLiveEnv
+from schedlab.studies.cloud.live.learn import EpisodeStep
+from schedlab.studies.cloud.live.model import JobFacts, anchored, job_facts, performance
+from schedlab.studies.cloud.live.run import LiveRun
+from schedlab.studies.cloud.model.allocation import Allocation, ResourceConfig, action_of
+from schedlab.studies.cloud.model.fit_cores import CoreFit, fit_table
+from schedlab.studies.cloud.model.logs import check_rows
+from schedlab.studies.cloud.model.plan import HOUR, Forecast, allocation, forecast, job_of
+from schedlab.studies.cloud.optimize.plan import Plan, plan
+from schedlab.studies.cloud.optimize.settings import LimitSettings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEAST_GAIN = 0.02  # of the objective that is left: a predicted gain below this, or the model's error, moves nothing
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a training is planned for: weights of time, cost and waste, the time (s) and cost ($) that these count
+    against, the limits, and the probability with which those on time and cost shall hold.
+    """
+
+    weights: Mapping[str, float]
+    time_ref: float
+    cost_ref: float
+    limits: LimitSettings
+    probability: float
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """What was measured of a job until now: a log of all runs, and the seconds of their starts.
+
+    where   the log's file, for errors      per_gpu, gpus_per_node   as of the fit
+    """
+
+    table: pd.DataFrame
+    overheads: Sequence[float]
+    where: Path
+    per_gpu: bool
+    gpus_per_node: int
+
+    def and_run(self, run: LiveRun) -> Measurements:
+        """Return these with another run, whose first epoch warms up as that of a probe does."""
+        import pandas as pd
+
+        table = run.table.assign(epoch=range(1, len(run.table) + 1), sample=int(self.table["sample"].max()) + 1)
+        together = pd.concat([self.table, table], ignore_index=True)
+        return replace(self, table=together, overheads=[*self.overheads, run.overhead])
+
+    def fitted(self) -> CoreFit:
+        """Return the model of all that was measured."""
+        return fit_table(self.table, self.where, self.gpus_per_node)
+
+
+def live_forecast(
+    measured: Measurements, fit: CoreFit, job: JobFacts, resource: ResourceConfig, epochs: int, seed: int
+) -> Forecast:
+    """Return what a training takes on each allocation with enough memory, its first start included; how much that
+    varies is what `model.plan` says of the same log.
+    """
+    log = check_rows(measured.table, measured.where)
+    found = forecast(job_of(log, str(measured.where), measured.gpus_per_node, epochs), resource, seed)
+    gpus, cores = found.allocations[:, 0], found.allocations[:, 1]
+    memory = np.full(len(gpus), min(max(math.ceil(job.memory_needed), resource.memory_min), resource.memory_max))
+    does = performance(fit, job, gpus, cores, memory, measured.gpus_per_node)
+    time = job.overhead + epochs * job.samples / does.throughput
+    price = resource.hourly_price(gpus, cores, memory)
+    return replace(
+        found,
+        job=replace(found.job, epochs=epochs, samples=float(job.samples), start=job.overhead),
+        allocations=np.column_stack([gpus, cores, memory]),
+        time=time,
+        cost=time * price / HOUR,
+        gpu_util=does.gpu_util,
+        cpu_util=does.cpu_util,
+        times=found.times / found.time * time,
+        price=price,
+    )
+
+
+def objectives(found: Forecast, aim: Aim, whole: int) -> np.ndarray:
+    """Return the objective of each allocation of a forecast, (n,). whole: epochs of the whole training."""
+    busy = np.where(found.allocations[:, 0] > 0, (found.gpu_util + found.cpu_util) / 2.0, found.cpu_util)
+    of = {
+        "time": found.time / aim.time_ref,
+        "cost": found.cost / aim.cost_ref,
+        "resource": (1.0 - busy) * found.job.epochs / whole,
+    }
+    return np.sum([weight * of[name] for name, weight in aim.weights.items()], axis=0)
+
+
+def begin(found: Forecast, aim: Aim) -> tuple[Allocation, Plan]:
+    """Return where a training should begin: the allocation of the lowest objective among those that meet the limits
+    with the probability, else the one that most likely does. Raises UserError where none meets them.
+    """
+    planned = plan(found, aim.limits, aim.probability)
+    if not planned.likely.max() > 0:
+        remedy = "loosen a limit, or give the job another machine"
+        raise UserError(str(planned.reason), where="limits", remedy=remedy)
+    allowed = planned.likely >= min(aim.probability, float(planned.likely.max()))
+    value = np.where(allowed, objectives(found, aim, found.job.epochs), np.inf)
+    return allocation(found, int(value.argmin())), planned
+
+
+def onward(found: Forecast, aim: Aim, held: Allocation, whole: int, error: float) -> Allocation:
+    """Return where the rest of a training should run: on another allocation where that gains more than the model's
+    error (fraction), its start included, or where only that one keeps the limits; nothing moves where none does.
+    """
+    planned, value = plan(found, aim.limits, aim.probability), objectives(found, aim, whole)
+    here, allowed = number_of(found, held), planned.likely >= aim.probability
+    if not allowed.any():
+        return held
+    best = int(np.where(allowed, value, np.inf).argmin())
+    pays = value[here] - value[best] > max(LEAST_GAIN, error) * value[here]
+    return allocation(found, best) if pays or not allowed[here] else held
+
+
+def number_of(found: Forecast, held: Allocation) -> int:
+    """Return the place of an allocation's GPUs and cores in a forecast; the memory is the same for all."""
+    return int(np.abs(found.allocations[:, :2] - held[:2]).sum(axis=1).argmin())
+
+
+def rest(
+    first: Forecast, fit: CoreFit, job: JobFacts, held: Allocation, epochs: int, spent: tuple[float, float], aim: Aim
+) -> tuple[Forecast, Aim]:
+    """Return the forecast of the epochs that are left, for which only another allocation than the held one starts, and
+    what is left of the limits after s and $ spent. first: the forecast at the begin, whose spread still counts.
+    """
+    gpus, cores, memory = first.allocations.T
+    does = performance(fit, job, gpus, cores, memory, first.job.gpus_per_node)
+    time = epochs * job.samples / does.throughput
+    here = number_of(first, held)
+    time = time + np.where(np.arange(len(time)) == here, 0.0, job.overhead)
+    left = replace(
+        first,
+        job=replace(first.job, epochs=epochs, start=0.0),
+        time=time,
+        cost=time * first.price / HOUR,
+        gpu_util=does.gpu_util,
+        cpu_util=does.cpu_util,
+        times=first.times / first.time * time,
+    )
+    limits = {
+        name: max(0.0, most - used)
+        for name, used in zip(("time_max", "cost_max"), spent, strict=True)
+        if (most := getattr(aim.limits, name)) is not None
+    }
+    return left, replace(aim, limits=aim.limits.model_copy(update=limits))
+
+
+def steer(
+    env: CloudLiveEnv,
+    first: Forecast,
+    aim: Aim,
+    measured: Measurements,
+    seed: int,
+    note: Callable[[Mapping[str, Any]], None],
+) -> tuple[list[EpisodeStep], list[CoreFit]]:
+    """Run a training by the plan, from env.job.start on; return its steps and the model after each of them.
+
+    note: gets each step's `info`
+    """
+    observation, _ = env.reset(seed=seed)
+    taken, refits = list[EpisodeStep](), list[CoreFit]()
+    target, over = env.allocation, False
+    while not over:
+        before = env.allocation
+        observation, reward, done, cut, info = env.train_on(target)
+        note(info)
+        gpus, cores, memory = (int(np.sign(new - old)) for new, old in zip(target, before, strict=True))
+        seen = observation.copy(), math.nan, env.vector.copy(), "plan"
+        taken.append(EpisodeStep(action_of((gpus, cores, memory)), reward, info["record"], info["objectives"], *seen))
+        over = done or cut
+        if info["run"].how == "done":
+            measured = measured.and_run(info["run"])
+            refits.append(measured.fitted())
+        if not over and refits:
+            job = _facts(measured, refits[-1], info["run"], env.allocation)
+            spent, left = (env.time, env.cost), env.job.epochs - env.epoch
+            found, aim_left = rest(first, refits[-1], job, env.allocation, left, spent, aim)
+            target = onward(found, aim_left, env.allocation, env.job.epochs, refits[-1].median_error)
+    return taken, refits
+
+
+def _facts(measured: Measurements, fit: CoreFit, run: LiveRun, held: Allocation) -> JobFacts:
+    """The facts of the job, with the pace of the last interval on the allocation that is held."""
+    job = job_facts(measured.table, measured.overheads, measured.per_gpu, fit)
+    if run.how != "done":
+        return job
+    times = run.table["epoch_time"].to_numpy(float)
+    pace = Pace(job.overhead, float(times[1:].mean() if len(times) > 1 else times.mean()))
+    return anchored(job, fit, held, pace, measured.gpus_per_node)
