@@ -9,6 +9,7 @@ SCALE ?= small
 TARGETS ?=
 TESTS ?=
 WORKERS ?= 2
+PYTEST = python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 QUICK ?=
 COUNT ?=
 TAG ?=
@@ -46,11 +47,11 @@ report: setup
 	@echo "The report: plots/$(SCALE)/report.html"
 
 test: setup
-	source $(BIN)/activate && python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow" $(TESTS)
+	source $(BIN)/activate && $(PYTEST) -m "not slow" $(TESTS)
 
 # And what `make test` leaves out: fuzzing, faults, a real Slurm, a browser, the programs of the pages, whole runs compared.
 test-all: setup
-	source $(BIN)/activate && python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS)
+	source $(BIN)/activate && $(PYTEST) $(TESTS)
 
 lint: setup
 	source $(BIN)/activate && ruff check . && ruff format --check . && snakefmt --check Snakefile workflow/rules && snakemake --lint && mypy

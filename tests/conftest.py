@@ -34,20 +34,29 @@ def pytest_configure(config: pytest.Config) -> None:
     data_dependence.configure(config)
 
 
+# Finished runs, each made once a session: the files whose tests use one of them share a worker of pytest-xdist.
+FINISHED_RUNS = {"finished_toy", "finished_smoke"}
+# Where the longest groups of tests lie, the longest first: they begin first, so that no worker waits for a last one.
+LONGEST = ("faults/test_five_studies.py", "faults/test_slurm.py", "workflow", "faults", "studies/batch/env", "docs")
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist asks each test for its group
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give a worker of pytest-xdist whole files, and one worker all workflow tests: they share finished runs, made
-    once a session.
+    """Give a worker of pytest-xdist whole files, and one worker all files that share finished runs of the workflow.
 
-    Files that share such a run elsewhere name a group themselves. The workflow tests begin first, as the longest group.
+    Files that share something else name a group themselves. The longest groups begin first (the Makefile has
+    pytest-xdist keep the order).
     """
-    workflow = Path(__file__).parent / "workflow"
-    items.sort(key=lambda item: not item.path.is_relative_to(workflow))
+    here = Path(__file__).parent
+    sharing = {item.path for item in items if FINISHED_RUNS & set(getattr(item, "fixturenames", ()))}
+    ranks = {
+        path: next((rank for rank, place in enumerate(LONGEST) if path.is_relative_to(here / place)), len(LONGEST))
+        for path in {item.path for item in items}
+    }
+    items.sort(key=lambda item: (ranks[item.path], item.path not in sharing))
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(
-                pytest.mark.xdist_group("workflow" if item.path.is_relative_to(workflow) else str(item.path))
-            )
+            item.add_marker(pytest.mark.xdist_group("finished runs" if item.path in sharing else str(item.path)))
 
 
 @pytest.hookimpl(hookwrapper=True)
