@@ -29,7 +29,8 @@ def test_files_and_those_of_a_finished_run_stay_with_one_worker_each_and_the_lon
 ) -> None:
     shutil.copy(repository / "tests/conftest.py", tmp_path)
     (tmp_path / "workflow").mkdir()
-    files = {"test_first": "first", "workflow/test_one": "flow", "workflow/test_own": "own", "workflow/test_two": "flow"}
+    flows = {f"workflow/test_{name}": "flow" for name in ("one", "two")}
+    files = {"test_first": "first", "workflow/test_own": "own", **flows}
     for name, noted in files.items():
         uses = "finished_toy" if noted == "flow" else "another"
         (tmp_path / f"{name}.py").write_text(NOTING.format(name=noted, uses=uses))

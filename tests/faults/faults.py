@@ -28,7 +28,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "tests/workflow"))
 
-from checkouts import Checkout, copy_repository, toy_checkout  # noqa: E402
+from checkouts import Checkout, copy_repository, one_seed_checkout  # noqa: E402
 
 VICTIMS = ("main", "worker", "training", "all")
 HOOK = Path(__file__).resolve().parent / "hook"
@@ -73,16 +73,9 @@ def five_study_checkout(folder: Path) -> Checkout:
     return checkout
 
 
-def one_seed_checkout(folder: Path) -> Checkout:
-    """The toy study with one scenario, one policy and one seed: a job of each rule, two of them at once."""
-    checkout = toy_checkout(REPOSITORY, folder)
-    for name in ("conf/scenario/toy/far.yaml", "conf/policy/toy/hill_further.yaml"):
-        (folder / name).unlink()
-    for name in ("conf/figure/toy/costs.yaml", "conf/policy/toy/hill.yaml"):
-        checkout.edit(name, "[near, far]", "[near]")
-    checkout.edit("conf/policy/toy/hill.yaml", "seeds: [0, 1]", "seeds: [0]")
-    checkout.edit("conf/scenario/toy/near.yaml", "[hill, hill_further]", "[hill]")
-    return checkout
+def one_seed(folder: Path) -> Checkout:
+    """The toy study with a job of each rule, two of them at once."""
+    return one_seed_checkout(REPOSITORY, folder)
 
 
 @dataclass(frozen=True)
@@ -119,7 +112,7 @@ class Bench:
     """
 
     folder: Path
-    make: Callable[[Path], Checkout] = one_seed_checkout
+    make: Callable[[Path], Checkout] = one_seed
     options: tuple[str, ...] = ()
     checkout: Checkout = field(init=False)
     undisturbed: dict[str, Undisturbed] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from checkouts import Checkout
 
-from faults import MADE, WITHOUT_FIGURES, Bench, one_seed_checkout
+from faults import MADE, WITHOUT_FIGURES, Bench, one_seed
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs_system]
 REFUSED = "another run works in this directory; wait for it, or use another --directory"
@@ -56,7 +56,7 @@ def test_a_disk_that_is_full_is_told_and_the_run_goes_on_once_there_is_room(
 ) -> None:
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # the disk holds what the run writes and nothing else
     expected = bench.reference(WITHOUT_FIGURES)
-    checkout = one_seed_checkout(small_disk / "checkout")
+    checkout = one_seed(small_disk / "checkout")
     before = free_bytes(small_disk)
     checkout.run(WITHOUT_FIGURES)
     used = before - free_bytes(small_disk)

@@ -146,6 +146,18 @@ def toy_checkout(repository: Path, folder: Path) -> Checkout:
     return checkout
 
 
+def one_seed_checkout(repository: Path, folder: Path) -> Checkout:
+    """The toy study with one scenario, one policy and one seed: a job of each rule, two of them at once."""
+    checkout = toy_checkout(repository, folder)
+    for name in ("conf/scenario/toy/far.yaml", "conf/policy/toy/hill_further.yaml"):
+        (folder / name).unlink()
+    for name in ("conf/figure/toy/costs.yaml", "conf/policy/toy/hill.yaml"):
+        checkout.edit(name, "[near, far]", "[near]")
+    checkout.edit("conf/policy/toy/hill.yaml", "seeds: [0, 1]", "seeds: [0]")
+    checkout.edit("conf/scenario/toy/near.yaml", "[hill, hill_further]", "[hill]")
+    return checkout
+
+
 def write_toy_conf(repository: Path, folder: Path) -> None:
     """Make conf/ with the toy study and no other in a folder."""
     conf = folder / "conf"

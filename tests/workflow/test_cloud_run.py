@@ -1,6 +1,4 @@
-"""The cloud study through the workflow: jobs pinned and fitted, every rule scored against the best plan, the same bytes
-each time.
-"""
+"""The cloud study through the workflow: jobs pinned and fitted, every rule scored against the best plan."""
 
 from __future__ import annotations
 
@@ -65,9 +63,8 @@ def checkout(repository, tmp_path) -> Checkout:
 
 
 @pytest.mark.slow
-def test_a_run_with_the_profile_for_tests_scores_every_rule_and_gives_the_same_bytes_each_time(checkout):
+def test_a_run_with_the_profile_for_tests_scores_every_rule_and_knows_what_runs_again(checkout):
     checkout.run(*PROFILE, "cloud")
-    made = checkout.hashes()
     folder = checkout.folder / "results/smoke/cloud"
     scores = pd.read_parquet(folder / "scores.parquet")
     assert set(scores["scenario"]) == set(SCENARIOS)
@@ -87,9 +84,6 @@ def test_a_run_with_the_profile_for_tests_scores_every_rule_and_gives_the_same_b
         checkout.edit(name, old, new)
         assert checkout.jobs(*PROFILE, SUMMARY) == expected, group
         checkout.edit(name, new, old)
-    shutil.rmtree(checkout.folder / "results")
-    checkout.run(*PROFILE, "cloud", cores=1)
-    assert checkout.hashes() == made
 
 
 def test_mistakes_in_a_scenario_are_told_with_file_and_key(checkout):
