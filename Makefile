@@ -1,5 +1,5 @@
-# make figures: set up and regenerate every figure.  make report: and build the report.  make test: set up and run the test suite.
-# make bench: measure every speed.  All may be repeated; nothing but a measurement is done twice.
+# make figures: set up and regenerate every figure.  make report: the same, and build the report.  make test: set up and run the test suite.
+# make bench: measure every speed.  Each command may be repeated: what is up to date is not made again.
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
@@ -49,7 +49,7 @@ report: setup
 test: setup
 	source $(BIN)/activate && $(PYTEST) -m "not slow" $(TESTS)
 
-# And what `make test` leaves out: fuzzing, faults, a real Slurm, a browser, the programs of the pages, whole runs compared.
+# All tests, also those that `make test` omits: fuzzing, faults, a real Slurm, a browser, programs on pages, comparisons of whole runs.
 test-all: setup
 	source $(BIN)/activate && $(PYTEST) $(TESTS)
 
@@ -61,11 +61,11 @@ lint: setup
 docs: setup-docs
 	source $(BIN)/activate && mkdocs build --strict
 
-# The site of this version, as one commit on the branch gh-pages, beside those of other versions
+# Add the site of this version to the branch gh-pages, as one commit; those of other versions stay.
 docs-version: setup-docs
 	source $(BIN)/activate && mike deploy --update-aliases "$$(python -c 'import schedlab; print(schedlab.__version__)')" latest && mike set-default latest
 
-# What CHANGELOG.md says of this version; fails where it says nothing, or where TAG is not the tag of this version
+# Print the entry of this version in CHANGELOG.md. Fails if there is none, or if TAG is not the tag of this version.
 release-notes: setup
 	@source $(BIN)/activate && python .ci/release_notes.py $(TAG)
 
@@ -86,19 +86,19 @@ check: setup
 fuzz: setup
 	source $(BIN)/activate && python tests/fuzz/fuzz.py --count $(or $(COUNT),10000) --seed $(SEED) $(if $(READER),--reader $(READER))
 
-# Runs of the toy study, killed at COUNT drawn moments and each started again: make faults COUNT=50 SEED=1 PROCESSES=8
+# Kill runs of the toy study at COUNT random moments, and start each again: make faults COUNT=50 SEED=1 PROCESSES=8
 faults: setup
 	source $(BIN)/activate && python tests/faults/faults.py --count $(or $(COUNT),500) --seed $(SEED) --processes $(PROCESSES)
 
-# One fault after the other in the source; says which of them the quick tests catch: make mutants PROCESSES=2
+# Put faults into the source, one at a time, and report which of them the quick tests detect: make mutants PROCESSES=2
 mutants: setup
 	source $(BIN)/activate && python tests/mutation/mutation.py run --processes $(PROCESSES)
 
-# The scale SCALE (here: smoke) twice, on one core and on two, in two fresh copies; every hash compared.
+# Run the scale SCALE (here by default smoke) in two fresh copies, on one core and on two, and compare every hash.
 verify: setup
 	source $(BIN)/activate && python tests/workflow/verify.py --scale $(if $(filter file default,$(origin SCALE)),smoke,$(SCALE))
 
-# every speed that the documentation tells, within ten minutes; within two, with smaller sizes: make bench QUICK=1
+# Measure every speed in the documentation, in ten minutes. With smaller sizes, in two minutes: make bench QUICK=1
 bench: setup
 	source $(BIN)/activate && python benchmarks/suite.py $(if $(QUICK),--quick)
 

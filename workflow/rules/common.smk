@@ -1,5 +1,5 @@
-# What all rules share: names in paths, targets, input functions, resources. Everything is asked of EXPERIMENT
-# (experiment.smk); no rule knows a study's details.
+# What all rules share: names in paths, targets, input functions, resources. EXPERIMENT (experiment.smk) answers all
+# questions about studies, so no rule depends on the details of one.
 from inspect import signature
 
 from schedlab.config.settings import resource as asked_for
@@ -32,8 +32,8 @@ def study_figures(study):
 
 
 def study_targets(study):
-    """What a study makes in the end: its summary and headline, its figures, and the scores, so that those of a deleted scenario are
-    made again.
+    """What a study makes in the end: its summary and headline, its figures, and its scores. The scores are targets, so
+    those in a deleted folder of a scenario are made again.
     """
     if not EXPERIMENT.studies[study].scenarios:
         return []
@@ -64,15 +64,15 @@ def learned(study, name):
 
 # Input functions: files that a job asks for by the wildcards of its outputs.
 def signed(function):
-    """Give a function its signature as a value: Snakemake asks for it at each of thousands of calls, and working it out
-    takes longer than most of the functions.
+    """Store a function's signature in it. Snakemake inspects it at each of thousands of calls, which otherwise takes
+    longer than most of the functions.
     """
     function.__signature__ = signature(function)
     return function
 
 
 def asks(function):
-    """An input function that may name a scenario or policy which is not there: its UserError becomes a plain message."""
+    """Return the input function with its UserErrors, as for an unknown scenario or policy, shown as a plain message."""
 
     def ask(wildcards):
         with plain_errors():
@@ -114,8 +114,8 @@ def shared_need(part, need, name, study):
     return asks(find)
 
 
-# Priorities. What the most jobs wait for goes first: inputs, then learning, whose jobs are the longest; the scores of
-# rules, which nothing but a summary waits for, fill the cores behind it.
+# Priorities. Jobs that most others wait for run first: inputs, then learning, whose jobs are the longest. The scores
+# of rules, for which only a summary waits, use the cores that are left.
 FIRST, SECOND = 2, 1
 
 
@@ -126,8 +126,8 @@ CACHED = workflow.workflow_settings.cache is not None
 
 # Resources.
 def resource(rule_name, key):
-    """Input function: a resource of a workflow rule from conf/scale/ and conf/study/, by the study in the wildcards where
-    there is one; memory and run time grow with each attempt.
+    """Input function: a resource of a workflow rule from conf/scale/ and conf/study/, for the study in the wildcards if
+    there is one. Memory and run time double with each attempt.
     """
     asked = EXPERIMENT.resources
 

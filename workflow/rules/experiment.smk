@@ -1,5 +1,5 @@
-# The experiment as the workflow sees it: what it is read from, its freezing, and what is done when a run begins and
-# ends.
+# The experiment as the workflow sees it: reading the configuration, writing the frozen parts, and what is done when a
+# run begins and ends.
 import re
 import subprocess
 
@@ -13,7 +13,7 @@ from schedlab.evaluation.manifest import NAME as MANIFEST, write_manifest
 from schedlab.figures.index import SIZES, failures, write_index
 from schedlab.stages.studies import find_study
 
-DRAWN_BEFORE = {}  # the lists of figures, and the page of all, that there were when the run began, with their dates
+DRAWN_BEFORE = {}  # path -> time of change, when the run began, of each list of figures, the page of all, and headlines
 
 
 def read_experiment(scale, variant):
@@ -26,8 +26,8 @@ def read_experiment(scale, variant):
 
 
 def freeze_experiment():
-    """Write the parts that changed, unless another run in this directory works with others; say what does not run, and
-    why.
+    """Write the frozen parts that changed, and print what does not run and why. Raises UserError if another run in this
+    directory uses the parts as they were.
     """
     if run_lock.is_held_elsewhere(RUN_LOCK) and freeze.differs(EXPERIMENT):
         raise run_lock.busy(RUN_LOCK, ", with a configuration that has changed since it was started")
@@ -37,11 +37,11 @@ def freeze_experiment():
 
 
 def draw_again(study):
-    """An input of the drawings of a study: where one could not be drawn, a file that is newer than they are, else none.
+    """If a figure of a study could not be drawn, return a file newer than the figures, as an input of the drawing.
 
-    They are then drawn again, as what was wrong may be mended in a file that no rule knows. A dry run, or whatever
-    else reads the Snakefile, so deletes nothing. Snakemake takes a small file for new only where its content is,
-    too.
+    Snakemake then draws the figures again, because the mistake may have been corrected in a file that is no rule's
+    input. (Deleting the figures would do the same, but even a dry run would delete them.) The content of the file
+    differs each time, because Snakemake compares the content of small files as well as their times.
     """
     index = Path(EXPERIMENT.plots, study, "figures.json")
     if not failures(index):
@@ -54,17 +54,17 @@ def draw_again(study):
 
 @plain_errors()
 def begin_run():
-    """Hold the directory until this process ends, clean up behind a killed run, and freeze again: another may have come
-    and gone.
+    """Lock the directory until this process ends, remove what a killed run left, and write the frozen parts again,
+    since another run may have changed them.
 
-    Jobs of a killed run end with it where the system can see to that; those that do not are waited for.
+    On Linux the jobs of a killed run end with it; elsewhere this waits until they have ended.
     """
     run_lock.hold(RUN_LOCK)
     run_lock.wait_for_jobs(RUN_LOCK)
     run_lock.admit_jobs(RUN_LOCK)
     if workflow.local_exec:
         run_lock.end_after_jobs()
-    check_writable(EXPERIMENT.results, EXPERIMENT.plots)  # here, as Snakemake would end in a traceback
+    check_writable(EXPERIMENT.results, EXPERIMENT.plots)  # later Snakemake would fail with a traceback
     DRAWN_BEFORE.update(
         {
             path: path.stat().st_mtime_ns
@@ -82,7 +82,7 @@ def drawn_lists():
 
 
 def headline_tables():
-    """The answers to the questions of each study, of those that have been summarised."""
+    """The tables of the answers to the questions, of each study that has one already."""
     return [file for study in EXPERIMENT.studies if (file := Path(results(f"{study}/headline.parquet"))).is_file()]
 
 
@@ -114,7 +114,7 @@ def older(file, time):
 
 
 def end_run():
-    """Complete what single jobs leave, fail for figures not drawn, and notify the user."""
+    """Update the lists over all jobs, fail if a figure could not be drawn, and notify the user."""
     try:
         with plain_errors():
             complete_lists()
@@ -127,15 +127,15 @@ def end_run():
 
 
 def failed_run():
-    """Tell the figures that could not be drawn beside the jobs that failed, and notify the user."""
+    """After a failure of jobs, print the figures that could not be drawn as well, and notify the user."""
     if undrawn := undrawn_figures():
         print(undrawn, file=sys.stderr)
     notify("failed")
 
 
 def complete_lists():
-    """Bring the page that lists all figures and the manifest up to date where single figures were asked for, print the
-    answers to questions that this run made, and name the page where it drew any figure or wrote it.
+    """Update the page of all figures and the manifest, which a run of single figures does not make. Print the answers
+    that this run made and, if it drew a figure or wrote the page, the name of the page.
     """
     index = page_of_figures()
     newest = max((path.stat().st_mtime for path in drawn_lists()), default=0.0)
@@ -150,8 +150,8 @@ def complete_lists():
 
 
 def notify(how):
-    """Call the user's command, if there is one, with how the run ended and where: no shell, and its failure is a line
-    on the console.
+    """Call the user's command, if there is one, with how the run ended, and with the run and its directory. It
+    is called without a shell. If it fails, a warning is printed.
     """
     if command := str(config.get("notify") or "").split():
         try:

@@ -1,5 +1,4 @@
-# Input functions of the stages. They ask the experiment for names and paths; the rules stand in the files of their
-# stage.
+# Input functions of the stages. Names and paths come from the experiment. The rules are in the files of their stages.
 def learning_inputs(wildcards):
     study, policy = wildcards.study, wildcards.policy
     config = results(f"{study}/policies/{policy}/config/learn.yaml")
@@ -12,13 +11,12 @@ def learning_inputs(wildcards):
 
 
 def is_settled(study, policy, seed):
-    """Whether the policy that lies there was learned from the part that is frozen now, which names all it learns from
-    by hash.
+    """Whether the existing policy was learned from the present frozen part, which contains the hashes of all inputs.
 
-    Then no job that makes one of its inputs again, after a deletion, shall start the learning again: the inputs are
-    left out. (`ancient` does not do: it fails where the file is missing, and hides a change of the part where it is
-    made in the same run.) Snakemake must not compare sets of inputs then, as the profiles say; and whoever forces
-    jobs wants them in their order.
+    The inputs of such a policy are left out. Otherwise, when a deleted input is made again, the policy would be learned
+    again too. (`ancient` is no solution: it fails if the file is missing, and hides a change of the part that is made
+    in the same run.) The profiles tell Snakemake not to compare sets of inputs. If jobs are forced, or if sets of
+    inputs are compared all the same, the answer is False.
     """
     asked = workflow.dag_settings
     if asked.forceall or asked.forcerun or "INPUT" in {trigger.name for trigger in asked.rerun_triggers}:
@@ -46,10 +44,10 @@ def parent_checkpoint(wildcards):
 
 
 def learning_gpus(wildcards, attempt):
-    """GPUs that a learning job asks its cluster for: one where its learner says `device: cuda`, none from the third
-    attempt on, and none with `device: auto`, which takes what it finds.
+    """GPUs that a learning job requests from the cluster: one if its learner has `device: cuda`, but none from the
+    third attempt on. With `device: auto` it requests none and uses a GPU if there is one.
 
-    A cluster that refuses the job for its GPU twice, or never gives one, so gets a job that learns on the processor.
+    If the cluster has refused the job twice because of its GPU, the job therefore learns on the CPU.
     """
     with plain_errors():
         device = EXPERIMENT.policy(wildcards.study, wildcards.policy)["params"].get("device", "cpu")
@@ -86,8 +84,8 @@ def reported_figure(study, figure):
 
 
 def reported(path, category, title, caption=None):
-    """An output that the report shows under its title. The report stands within a script: a word joiner, which nobody
-    sees, keeps a title from ending it.
+    """An output that the report shows under its title. The report is embedded in a script element; an invisible word
+    joiner after each `<` prevents that a title ends this element.
     """
     return report(path, caption=caption, category=category, labels={"title": title.replace("<", "<\u2060")})
 
@@ -98,21 +96,21 @@ def start_of_report():
     return str(page) if page.is_file() else str(CHECKOUT / "workflow/report/workflow.rst")
 
 
-# Of files that no rule makes (targets.smk).
+# For error messages about files that no rule makes (targets.smk).
 FORMS = ("svg", "pdf", "png", "txt", "rst")
 RUN = EXPERIMENT.run
 OTHER_SCALES = [name for name in option_names(EXPERIMENT.folder / "scale") if name != RUN]
 
 
 def made_figures():
-    """A pattern of everything that is made below plots/, for the rule of what is not."""
+    """A regular expression that matches every file that some rule makes below plots/."""
     drawn = {study: "|".join(map(re.escape, study_figures(study))) for study in EXPERIMENT.studies}
     files = [rf"{study}/(?:(?:{names})\.(?:{'|'.join(FORMS)})|figures\.json)" for study, names in drawn.items()]
     return rf"{re.escape(RUN)}/(?:INDEX\.md|report/.*|{'|'.join(files)})"
 
 
 def explain_figure(wildcards):
-    """Refuse a file below plots/ with what was meant."""
+    """Raise UserError for a file below plots/ that no rule makes; the message suggests the intended one."""
     target = f"plots/{wildcards.unmade}"
     scale, _, rest = wildcards.unmade.partition("/")
     if scale != RUN:

@@ -1,11 +1,11 @@
-# The checkout's own library, here and in the scripts of all jobs, whether or not it is installed (where the workflow lies
-# in no checkout, the installed one); and what all rules take from it.
+# Imports schedlab for all rules. This process and the scripts of all jobs use the library of the checkout, even if
+# another one is installed. If the workflow is not in a checkout, they use the installed library.
 import os
 import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-# Where this file lies; workflow.basedir is another workflow's folder where that one takes this as a module.
+# From the place of this file. If another workflow uses this one as a module, workflow.basedir is the other's folder.
 CHECKOUT = Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).parents[1]
 SOURCE = str(CHECKOUT / "src")
 if Path(SOURCE, "schedlab").is_dir():
@@ -24,9 +24,7 @@ SCALE = str(config.get("scale") or "small")
 
 @contextmanager
 def plain_errors():
-    """A user's mistake, or a full disk, ends the run with its paragraph alone; Snakemake would set it among lines of
-    code.
-    """
+    """After a user's mistake or on a full disk, end the run with the message alone, without lines of code."""
     try:
         yield
     except UserError as error:

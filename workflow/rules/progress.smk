@@ -1,12 +1,12 @@
-# The console of a run: a line for each job that ends (schedlab.config.runtime.progress). Dry runs and --verbose keep
-# Snakemake's own words, and so does a console that another logger plugin writes.
+# The console of a run: a line for each job that ends (schedlab.config.runtime.progress). Snakemake's own messages stay
+# in dry runs, with --verbose, and if another logger plugin writes to the console.
 from snakemake.logging import logger
 
 from schedlab.config.runtime.progress import JobLines
 
 
 def show_job_lines():
-    """Hang the lines onto Snakemake's console; its log file keeps everything."""
+    """Show these lines on Snakemake's console; its log file is not changed."""
     for console in (handler for handler in logger.handlers if handler.name == "DefaultStreamHandler"):
         if isinstance(console.formatter, JobLines):
             return  # of another run of this sweep

@@ -1,5 +1,5 @@
-# The pages that the report has beside the figures; `make report` asks for them and then builds it. They are part of no
-# other target.
+# The pages of the report that are not figures. `make report` makes them and then builds the report. No other target
+# needs them.
 REPORTED_STUDIES = [study for study in EXPERIMENT.studies if study_targets(study)]
 
 

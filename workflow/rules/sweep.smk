@@ -1,5 +1,5 @@
-# Several runs that differ in single values (--config sweep="KEY=VALUE,VALUE"), in one graph of jobs: each is the workflow
-# of one run, taken as a module under its name; then come the table and the figure over all.
+# Several runs that differ in single values (--config sweep="KEY=VALUE,VALUE"), in one graph of jobs. Each is the
+# workflow of one run, used as a module under its name. At the end, a table and a figure over all runs are made.
 from schedlab.config.files import write_text_if_changed
 from schedlab.config.runtime.parts import dump
 from schedlab.figures.index import failures, write_index

@@ -1,5 +1,5 @@
-# Files that were asked for and that no rule makes, where the path tells what was meant: Snakemake says only that there
-# is no rule. Where another workflow takes this one as a module, its own rules may make what this one does not.
+# Error messages for requested files that no rule makes; Snakemake would only say that there is no rule. If another
+# workflow uses this one as a module, these rules are left out, because its own rules may make such files.
 if Path(workflow.basedir) in (CHECKOUT, CHECKOUT / "workflow"):
 
     rule unmade_figure:

@@ -1,4 +1,4 @@
-# Input functions of the adaptation study; included before its rules, which stand in adaptation.smk.
+# Input functions of the adaptation study; included before its rules in adaptation.smk.
 import re
 
 from schedlab.config.data_paths import find_data
@@ -19,7 +19,7 @@ def adaptation_runs(wildcards):
 
 
 def adaptation_spans():
-    """First and last replicate of a simulation job -> the scenarios that are cut so."""
+    """(first, last) replicate of a simulation job -> the scenarios that have such a job."""
     found = {}
     for scenario, record in (
         EXPERIMENT.studies["adaptation"].scenarios.items() if "adaptation" in EXPERIMENT.studies else ()

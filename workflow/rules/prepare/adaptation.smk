@@ -1,5 +1,5 @@
-# Data -> trunk -> simulated adaptations -> one table a scenario. Data and trunks are shared by the scenarios that agree
-# on them.
+# Data -> trunk (training without growth) -> simulated adaptations -> a table for each scenario. Scenarios with the same
+# values share data and trunks.
 rule check_data:
     input:
         config=results("adaptation/inputs/check_data-{key}/config.yaml"),
@@ -39,7 +39,7 @@ rule train_trunk:
         "../../scripts/train_trunk.py"
 
 
-# Stands for one rule `simulate_adaptation`: a rule each span of replicates, since a rule has one number of outputs
+# The rule `simulate_adaptation`, once for each span of replicates, because a rule has a fixed number of outputs
 # (docs/architecture.md).
 for (first, last), spanned in adaptation_spans().items():
 

@@ -1,5 +1,5 @@
-# The checked logs of a training job, where it has any, and its step-time model (both shared by its scenarios); what the
-# best plan reaches in each scenario.
+# Checks the logs of a training job, if it has any, and fits its step-time model; the job's scenarios share both. Then
+# computes the best plan of each scenario.
 rule ingest_logs:
     input:
         config=results("cloud/inputs/ingest_logs-{key}/config.yaml"),
