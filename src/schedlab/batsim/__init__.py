@@ -1,1 +1,1 @@
-"""Batsim: the embedded simulator, its files and protocol, schedulers, and how they reach it or a real Batsim."""
+"""Batsim: the embedded simulator, its files and protocol, schedulers, and their connection to it or a real Batsim."""

@@ -1,1 +1,1 @@
-"""`schedlab new`: begin a study of one's own, or a file of a scenario, policy or platform."""
+"""`schedlab new`: begin a new study, or the file of a new scenario, policy or platform."""

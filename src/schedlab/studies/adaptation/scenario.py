@@ -241,23 +241,25 @@ def _chosen(settings: AdaptationScenario | RewardSettings, keys: Sequence[str]) 
 
 
 TERMS = {
-    "sequence": "the decisions of a run, a digit each: `003` takes action 0 twice and then does nothing "
-    "(the highest digit)",
-    "replicate": "another order of the training images after the moment of growth, of the same job; measures noise",
+    "sequence": "the decisions of a run, a digit each: `003` takes action 0 twice and then does nothing (the highest "
+    "digit)",
+    "replicate": "a repetition of a job with another order of the training images after the moment of growth; shows "
+    "the noise",
     "job": "an initialisation of the network with its training up to the moment of growth",
     "trunk": "the training of a job without growth, which all scenarios share",
-    "regret": "what a result loses to that of the best sequence on the same replicate; 0 is best",
-    "rank": "place of a sequence among all of a scenario, 1 is best; without meaning where results differ by less "
-    "than the noise",
-    "ceiling": "what `exhaustive` reaches: no policy can do better on the same replicate, and no policy can know it "
-    "beforehand",
-    "noise": "standard deviation of one result around its sequence's mean, from the differences among replicates",
-    "objective": "minus log-probability of the actions taken times their advantage; falls and rises with both, "
-    "so it shows no progress",
+    "regret": "by how much a result is worse than that of the best sequence on the same replicate; 0 is best",
+    "rank": "place of a sequence among all sequences of a scenario, 1 is best; means nothing where results differ by "
+    "less than the noise",
+    "ceiling": "the result of `exhaustive`: no policy can do better on the same replicate, and none can know the best "
+    "sequence beforehand",
+    "noise": "standard deviation of one result around the mean of its sequence, estimated from the differences among "
+    "replicates",
+    "objective": "minus the log-probability of the actions taken, times their advantage; it falls and rises with both "
+    "factors, so it does not show whether a policy improves",
     "never": "rule: no growth",
     "always-0": "rule: grows behind block 0 at every decision; `always-1`, `always-2` behind the others",
-    "constant-011": "rule: this sequence, whatever the scenario; also `constant-100`",
-    "random": "rule: every action equally probable, as the exact expectation over all sequences",
-    "exhaustive": "oracle: reads the table that it is scored on and takes the best sequence; the ceiling",
-    "exhaustive-test": "oracle: takes the sequence that is best on the test images, which the headline is of",
+    "constant-011": "rule: plays this sequence in every scenario; also `constant-100`",
+    "random": "rule: every action is equally probable; its score is the exact expectation over all sequences",
+    "exhaustive": "oracle: reads the table on which it is scored and takes the best sequence; the ceiling",
+    "exhaustive-test": "oracle: takes the sequence that is best on the test images, on which the answer is measured",
 }

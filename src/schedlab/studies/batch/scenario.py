@@ -121,15 +121,15 @@ class BatchScale(Settings):
 
 
 TERMS = {
-    "bounded slowdown": "time from submission to end over run time, where a job shorter than 10 s counts as one of "
-    "10 s; at least 1",
-    "window": "consecutive jobs, simulated apart",
+    "bounded slowdown": "time from submission to end over run time, where run times below 10 s count as 10 s; at least "
+    "1",
+    "window": "a sequence of consecutive jobs of a trace, simulated by itself",
     "fcfs": "first come, first served",
-    "sjf": "the job of the shortest requested time first",
-    "ljf": "the job of the longest requested time first",
-    "smallest": "the job of the fewest processors first",
-    "largest": "the job of the most processors first",
-    "smallest_area": "the job of the smallest requested time times processors first",
+    "sjf": "shortest requested time first",
+    "ljf": "longest requested time first",
+    "smallest": "fewest processors first",
+    "largest": "most processors first",
+    "smallest_area": "smallest area (requested time times processors) first",
     "f1": "log10(requested time) * processors + 870 * log10(submit time), lowest first; found by simulation and "
     "regression",
     "f2": "sqrt(requested time) * processors + 25600 * log10(submit time), lowest first",
@@ -137,25 +137,26 @@ TERMS = {
     "f4": "requested time * sqrt(processors) + 530000 * log10(submit time), lowest first",
     "wfp3": "(wait / requested time)^3 * processors, highest first",
     "unicep": "wait / (log2(processors) * requested time), highest first",
-    "planner": "simulates the queue as requested with each candidate first and takes the best; nothing is learned",
+    "planner": "simulates the waiting jobs with requested times, each candidate first once, and starts the best "
+    "candidate; learns nothing",
     **{
-        f"{rule}_waiting": f"{rule} as the dissertation tested it: it waits until 128 jobs do, and the last 127 of a "
-        f"window never start"
+        f"{rule}_waiting": f"{rule} as the dissertation tested it: it starts nothing before 128 jobs wait, so the last "
+        f"127 jobs of a window never start"
         for rule in ("fcfs", "sjf", "smallest", "f1")
     },
     **{
-        f"{base}_predicted": f"{what}, of what users' ended jobs let expect instead of requests; no search, no rollouts"
+        f"{base}_predicted": f"{what}; run times are predicted from the users' ended jobs; no search, no rollouts"
         for base, what in (
-            ("f1", "f1's order"),
-            ("shortest", "the shortest job first"),
-            ("smallest_area", "the job of the least run time times processors first"),
-            ("costly_per_area", "the job whose wait costs most slowdown for its run time and processors first"),
+            ("f1", "the order of f1"),
+            ("shortest", "shortest run time first"),
+            ("smallest_area", "smallest area (run time times processors) first"),
+            ("costly_per_area", "the job first whose wait adds the most slowdown per area (run time times processors)"),
         )
     },
     **{
-        f"{rule}_true_times": f"{rule} by the jobs' true run times instead of requests: no policy can know them"
+        f"{rule}_true_times": f"{rule} with the jobs' true run times, which no policy can know, instead of requests"
         for rule in ("smallest_area", "planner")
     },
-    "wfp3_legacy": "wfp3 as published, with a wait of -1 - submit time: upside down",
-    "unicep_legacy": "unicep as published, with a wait of -1 - submit time: upside down",
+    "wfp3_legacy": "wfp3 as published: a wait of -1 - submit time inverts the order",
+    "unicep_legacy": "unicep as published: a wait of -1 - submit time inverts the order",
 }

@@ -244,33 +244,37 @@ def check(scenario: CloudScenario) -> Iterator[UserError]:
 
 
 TERMS = {
-    "preference": "what the user weighs most: time, cost, use of what is paid for, or all alike (balanced)",
+    "preference": "what the user weighs most: time, cost, the use of paid resources, or all equally (balanced)",
     "objective": "weighted sum of training time, cost (each over that of the best constant allocation for it) "
     "and waste",
     "waste": "mean share of GPUs and cores that is paid for and not used",
-    "regret": "objective beyond that of the best plan, over that of random actions beyond the best plan: 0 is "
+    "regret": "excess of the objective over that of the best plan, divided by the mean excess of random actions: 0 is "
     "best, 1 is random",
-    "front": "the plans that no other one beats in both training time and cost",
-    "hypervolume": "area that policies cover between them and a reference point, as a share of the front's: 1 is "
-    "the front itself",
+    "front": "the plans that no other plan beats in both training time and cost",
+    "hypervolume": "area of time and cost that the policies dominate up to a reference point, as a share of the "
+    "front's area: 1 is the front itself",
     "service level": "a limit on time, cost, throughput, memory, or the use of GPUs or cores",
     "severity": "by how much a service level is violated, as a share of its limit; 0 where it is met",
-    "restart": "a change of the allocation stops the job for 30 s that are paid for",
+    "restart": "stop of the job for a change of its allocation: 30 s, which are paid for",
     "static_start": "rule: stays on the allocation that the job is submitted with",
     "static_max": "rule: goes to the largest allocation and stays",
-    "static_min": "rule: goes to the smallest allocation that holds the job and stays",
-    "static_default": "rule: goes to what the published predictor suggests for a model of this size and stays",
-    "random": "rule: any action that leaves the job the memory it needs",
-    "threshold": "rule: an autoscaler; a GPU more where they are busy and the job is late, one fewer where they idle",
-    "horizontal": "rule: an autoscaler; as many GPUs as bring their utilisation to 80 %",
-    "goodput_greedy": "planner: the neighbour of the smallest objective, were it kept to the end, by the "
-    "performance model",
-    "options": "rule: a step towards what the published rules of thumb offer for the preference",
-    "fitted_logs": "planner: goes to the best constant allocation by a model fitted to logs of three earlier runs",
-    "fitted_probes": "planner: the same by a model fitted to short probes on 1 to 8 GPUs",
-    "fitted_similar": "planner: goes to what the published predictor takes from the logs, whatever the preference",
-    "bayesian": "search: Bayesian optimisation over constant allocations, a probe an interval; then stays on the "
-    "best one",
-    "oracle_static": "planner: goes to the allocation that is best to go to and stay on, by the performance model",
+    "static_min": "rule: goes to the smallest allocation with enough memory for the job and stays",
+    "static_default": "rule: goes to the allocation that the published predictor suggests for a model of this size and "
+    "stays",
+    "random": "rule: takes random actions, but leaves the job the memory that it needs",
+    "threshold": "rule: an autoscaler; adds a GPU if the GPUs are busy and the job is late, and removes one if they "
+    "idle",
+    "horizontal": "rule: an autoscaler; holds as many GPUs as bring their utilisation to 80 %",
+    "goodput_greedy": "planner: goes to the neighbouring allocation with the smallest objective under the performance "
+    "model, assuming that it is held to the end",
+    "options": "rule: goes one step towards the allocation that the published rules of thumb give for the preference",
+    "fitted_logs": "planner: goes to the best constant allocation under a model fitted to logs of three earlier runs",
+    "fitted_probes": "planner: the same, with a model fitted to short probes on 1 to 8 GPUs",
+    "fitted_similar": "planner: goes to the allocation that the published predictor suggests from the logs, the same "
+    "for every preference",
+    "bayesian": "search: Bayesian optimisation over constant allocations while the job runs; each probe takes one "
+    "interval; then stays on the best one",
+    "oracle_static": "planner: goes to the best constant allocation under the performance model, the way there "
+    "included, and stays",
     "oracle_dynamic": "oracle: the best plan, found by dynamic programming over intervals and allocations",
 }

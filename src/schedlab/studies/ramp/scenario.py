@@ -169,18 +169,20 @@ TERMS = {
     "degree": "number of shards that an op is split into",
     "beta": "share of its sequential time that a job may take; a job that would take longer is blocked",
     "speed-up": "sequential time of a job over its completion time",
-    "sequential": "jobs run whole, on one server as far as memory allows",
-    "smallest": "two shards an op, where more than one degree is valid",
-    "para_max": "as many shards as are valid: maximum parallelisation",
-    "para_min": "as few shards as the job's limit asks for, taking the speed-up for the number of shards",
-    "random": "any valid number of shards",
-    "sip_ml": "as many shards as are valid, at most a cap; a cap that is not valid rejects the job",
-    "afterstate": "accepts a job, or not, by the value of the cluster afterwards: whether it is accepted plus a "
-    "learned value",
-    "table": "a degree for each degree that a limit needs, short and long jobs apart, tuned on training episodes",
-    "rollouts": "plays each action on with drawn jobs under a base and takes the one that accepts most on average",
+    "sequential": "splits no job; a job runs on one server if its memory suffices",
+    "smallest": "two shards for each op, if any splitting is valid",
+    "para_max": "as many shards as are valid (maximum parallelisation)",
+    "para_min": "as few shards as meet the job's limit, if n shards made it n times as fast",
+    "random": "a random valid number of shards",
+    "sip_ml": "as many shards as are valid, up to a cap; rejects the job if the cap is not valid",
+    "afterstate": "takes the action (a degree, or rejection) with the largest sum of acceptance (1 or 0) and the "
+    "learned value of the cluster's state after it",
+    "table": "gives each job a degree that depends on the least degree for its limit and on whether the job is short "
+    "or long; tuned on training episodes",
+    "rollouts": "simulates each action, followed by drawn jobs under a base policy, and takes the action after which "
+    "the most jobs are accepted on average",
     "pac_ml": "the published learned agent, a graph network",
-    "fixed": "always the same number of shards, or as far below as is valid",
+    "fixed": "always the same number of shards, or the next lower valid one",
 }
 
 

@@ -55,7 +55,7 @@ def test_the_headline_says_when_nothing_learned_wins(tables: StudyTables) -> Non
     assert values["least"] == pytest.approx(losses[closest])
 
 
-@pytest.mark.parametrize(("gain", "expected"), [(0.004, "none, so none is shown to be better"), (0.9, "clever")])
+@pytest.mark.parametrize(("gain", "expected"), [(0.004, "none, so no policy is shown to be better"), (0.9, "clever")])
 def test_the_headline_holds_a_win_against_the_noise(tables: StudyTables, gain: float, expected: str) -> None:
     shifted = tables.scores.copy()
     reference = shifted[(shifted["policy"] == "constant") & (shifted["metric"] == "regret")].set_index("scenario")[

@@ -26,22 +26,22 @@ from schedlab.studies.adaptation.simulator.ranking import reliability
 SURE = 0.9  # mean probability of the action taken from which a mark is filled
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 DECISIONS = (
-    "Decisions that grow, of those with more than {half:g} s left and of the later ones (in brackets the smallest "
-    "probability of an action taken): {policies:{name} {early:.0%} and {late:.0%} ({sure:.2f})}."
+    "Share of decisions that grow, with more than {half:g} s left and with less (in brackets, the smallest probability "
+    "of an action that was taken): {policies:{name} {early:.0%} and {late:.0%} ({sure:.2f})}."
 )
 TRUNK = (
-    "The best sequence gains over doing nothing, in {quantity}: {gains:{gain:.3f}[ {unit}] from {start:g} s}. "
+    "Gain of the best sequence over doing nothing, in {quantity}: {gains:{gain:.3f}[ {unit}] from {start:g} s}. "
     "[The curve begins with the last epoch before growth is possible ({begins:g} s) and shows single epochs of the "
-    "first replicate of each job; an end, and so the dashed line, is a mean over the last {window:epoch|epochs} and "
-    "all replicates, so the curve need not end on it.]"
+    "first replicate of each job. The bars and the dashed line are means over the last {window:epoch|epochs} and all "
+    "replicates, so the curve need not end on the line.]"
 )
 MOVES = (
-    "Left, best: {moves} ({best:.3f}[ {unit}]; {deepest:.3f}[ {unit}] by deepening alone, {none:.3f}[ {unit}] without "
-    "growth[; standard deviation of a mean {noise:.3f}[ {unit}]][{unclear}, so growth is not shown to help]). Right: "
-    "of {growing} sequences that grow, {stay} end better than no growth where the resources stay, {back} where they "
+    "Left: the best is {moves} ({best:.3f}[ {unit}]; {deepest:.3f}[ {unit}] by deepening alone, {none:.3f}[ {unit}] "
+    "without growth[; standard deviation of a mean {noise:.3f}[ {unit}]][{unclear}, so growth is not shown to help]). "
+    "Right: of {growing} sequences that grow, {stay} end better than no growth if the resources stay, {back} if they "
     "are taken away. Each is compared with no growth in the same case (dashed: {stay_none:.3f}[ {unit}] and "
-    "{back_none:.3f}[ {unit}]), which is not the same number twice, since the way back gives a network soft targets "
-    "even if it has not grown."
+    "{back_none:.3f}[ {unit}]). The two values differ because taking resources away gives a network soft targets even "
+    "if it has not grown."
 )
 
 

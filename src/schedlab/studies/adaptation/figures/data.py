@@ -124,8 +124,8 @@ class Shown:
 EDGE: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.3}  # of marks that lie on others
 DASHED: dict[str, Any] = {"linewidth": 0.8, "linestyle": (0, (4, 2))}
 REPEATED = (
-    "[{seeds:seed|seeds} a learned policy, {units:test replicate|test replicates} of {blocks:job|jobs}"
-    "[{overlapping}, which is learned on as well][{bare}; below five no interval is given].]"
+    "[{seeds:seed|seeds} of each learned policy, {units:test replicate|test replicates} of {blocks:job|jobs}"
+    "[{overlapping}, on which policies also learned][{bare}; with fewer than five there is no interval].]"
 )
 
 

@@ -28,8 +28,8 @@ NOT_LEARNED = "none of these policies is learned at this scale"
 DOTTED: dict[str, Any] = {"color": MUTED, "linewidth": 1.4, "linestyle": (0, (1, 1.2))}
 CUT = "[Cut where the running means have settled ({settled:g} of {episodes:g} {counted}s).]"
 LEARNING = (
-    "A point is the mean of {every} {counted_every}. [Seeds that end with the best sequence of what they learned on "
-    f"more probable than not: {{probable:{{policy}} on {{scenario}} {{seeds}} of {{of}}}}.] {CUT}"
+    "A point is the mean of {every} {counted_every}. [Seeds whose final policy plays the best sequence of its training "
+    f"table with probability above 0.5: {{probable:{{policy}} on {{scenario}} {{seeds}} of {{of}}}}.] {CUT}"
 )
 TRANSFER = (
     "[{bands}Bands: lowest to highest seed.] "

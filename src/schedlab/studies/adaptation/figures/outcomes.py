@@ -41,16 +41,16 @@ from schedlab.studies.adaptation.figures.settings import FinalSettings, VersusSe
 ROW_MM = 4.6  # height of a policy's row
 ACROSS = 6  # scenarios that fit into a row as panels
 VERSUS = (
-    "[No learned policy loses less than {baseline} on average; the closest is {closest} ({least:+.3f}[ {unit}]).] "
-    "[Learned policies that lose less than {baseline} on average: {ahead:{name} ({value:+.3f}[ {unit}])}"
-    "[; {behind} of {learned} learned policies do not].] "
-    "[By more than twice the noise of such a mean difference ({noise:.3f}[ {unit}]): {beyond}.] "
+    "[No learned policy has a smaller mean regret than {baseline}; the closest is {closest} ({least:+.3f}[ {unit}]).] "
+    "[Learned policies with a smaller mean regret than {baseline}: {ahead:{name} ({value:+.3f}[ {unit}])}"
+    "[; {behind} of {learned} learned policies have none].] "
+    "[Smaller by more than twice the noise of such a mean difference ({noise:.3f}[ {unit}]): {beyond}.] "
     "[{unknown}The size of the noise cannot be estimated from one replicate.] "
-    "{baseline} loses {own:.3f}[ {unit}] to the best sequence on average. "
+    "The mean regret of {baseline} is {own:.3f}[ {unit}]. "
 ) + f"{UNCERTAINTY} {REPEATED}"
 REGRET = (
-    "Smallest on average: {least} ({regret:.3f}[ {unit}])[; {never} loses {never_regret:.3f}[ {unit}]]. "
-    f"Regrets within one standard deviation of one result (grey) can be luck. {UNCERTAINTY} {REPEATED}"
+    "Smallest mean regret: {least} ({regret:.3f}[ {unit}])[; {never} has {never_regret:.3f}[ {unit}]]. "
+    f"Regrets within one standard deviation of one result (grey) can be chance. {UNCERTAINTY} {REPEATED}"
 )
 
 
@@ -142,7 +142,7 @@ def _verdict(differences: Mapping[str, float], noise: float) -> dict[str, Any]:
         "closest": closest,
         "least": differences[closest] if closest else None,
         "noise": noise,
-        "beyond": (listed(beyond) or "none, so none is shown to be better") if known else "",
+        "beyond": (listed(beyond) or "none, so no policy is shown to be better") if known else "",
         "unknown": bool(ahead) and not known,
     }
 

@@ -27,8 +27,8 @@ from schedlab.studies.adaptation.simulator.table import DIGITS
 MARKS = (("o", 8.0), ("s", 10.5), ("D", 6.5))
 MANY = 44  # columns of cells that fit into a row of panels
 SEQUENCES = (
-    "Digits: {digits:{digit} {action}}. Colours follow the square root of the regret, so that small ones can be told "
-    "apart. Best by the mean: {best:{sequence} ({scenario})}. Doing nothing has rank {ranks} of {total}. "
+    "Digits: {digits:{digit} {action}}. Colours follow the square root of the regret, so that small regrets differ "
+    "visibly. Best by the mean: {best:{sequence} ({scenario})}. Doing nothing has rank {ranks} of {total}. "
     "[Scenarios, of {scenarios}, in which a policy chose the sequence with the best mean: {hits:{name} {value}}.]"
 )
 RANKING = (
@@ -37,11 +37,11 @@ RANKING = (
     "(rank {rank})}."
 )
 RELIABILITY = (
-    "[{empty}No scenario here has two replicates, so nothing can be said.] "
+    "[{empty}No scenario here has two replicates, so the noise cannot be estimated.] "
     "[Share of one replicate's result that is due to the sequence: {shares:{quantity} {shares:{value:.2f} ({name})}}.] "
     "[The sequence chosen on {chosen_on:replicate|replicates} loses {least:.3f}[ {unit}] to {most:.3f}[ {unit}] to the "
-    "best of another. That best is partly luck, so the loss does not fall to nothing however many replicates are "
-    "chosen on; few choices stand behind a mean, so it may even rise. Noise of one result: {noise:.3f}[ {unit}] "
+    "best of another replicate. That best is partly chance, so the loss stays above 0 however many replicates the "
+    "choice uses; it may even rise, because a mean is over few choices. Noise of one result: {noise:.3f}[ {unit}] "
     "(1 s.d.).]"
 )
 

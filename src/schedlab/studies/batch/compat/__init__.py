@@ -1,1 +1,1 @@
-"""What matches the published systems' defects; `legacy.py` names it, and nothing else outside of this room does."""
+"""Defects of the published systems, repeated; outside of this room, only `legacy.py` names them."""

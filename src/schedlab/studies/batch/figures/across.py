@@ -30,7 +30,7 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
     scores = select(tables.scores, scenario=spec.scenarios)
     if settings.x not in scores or not pd.api.types.is_numeric_dtype(scores[settings.x]):
         where = f"figure {spec.name}: params.x"
-        raise UserError(f"'{settings.x}' is no fact of the scenarios", where=where, expected="one that is a number")
+        raise UserError(f"'{settings.x}' is not a numeric fact of the scenarios", where=where, expected="such a fact")
     places = scores.groupby("scenario")[settings.x].first().dropna().drop_duplicates()
     rows = select(tables.summary, scenario=places.index, split="test", metric=metric.name)
     rows = select(rows, policy=spec.policies) if spec.policies else rows

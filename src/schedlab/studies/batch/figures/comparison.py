@@ -56,7 +56,7 @@ def comparisons(
     scenarios = {name: set(rows.loc[rows["policy"] == name, "scenario"]) for name in (policy, *baselines)}
     for name in baselines:
         if name == policy:
-            raise UserError(f"'{name}' is held against itself", where="--baseline", expected="another policy")
+            raise UserError(f"'{name}' would be compared with itself", where="--baseline", expected="another policy")
         if scenarios[name].isdisjoint(scenarios[policy]):
             ours, theirs = (", ".join(sorted(scenarios[each])) for each in (policy, name))
             what = f"no scenario scores both '{policy}' ({ours}) and '{name}' ({theirs})"

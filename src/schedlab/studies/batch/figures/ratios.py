@@ -33,12 +33,16 @@ ROW = (
     "[; won {win_rate:.0%} of the {windows_differing} of {windows} windows in which policies differ])"
 )
 CAPTION = (
-    "{panels:{scenario} against {against}: lowest is {first:" + ROW + "}[, trained: {trained:" + ROW + "}], "
-    "below 1 with the whole interval by the ratio of the means: {by_ratio}, by the geometric mean: {by_geometric}}. "
-    "[Trained, but exactly an untrained policy: {same:{policy} is {rule} in {scenario}}.] "
+    "{panels:{scenario} against {against}: lowest is {first:"
+    + ROW
+    + "}[, of the trained policies {trained:"
+    + ROW
+    + "}]; "
+    "whole interval below 1: {by_ratio} (ratio of the means), {by_geometric} (geometric mean)}. "
+    "[Trained policies that act exactly as an untrained one: {same:{policy} as {rule} in {scenario}}.] "
     "[Lines: {level} intervals (bootstrap over windows, and over seeds from five on).][{few}Too few windows for "
     "intervals.] Effect size: mean over standard deviation of the windows' log ratios. "
-    "[Ratios beyond {farthest:g} stand at the edge.]"
+    "[Ratios beyond {farthest:g} are drawn at the edge.]"
 )
 
 

@@ -33,10 +33,10 @@ SHORTEST = 10  # least windows of the moving averages in a trace; averages over 
 TOP = 0.1  # share of the jobs of the largest bounded slowdowns, whose correlation is given too
 CAPTION = (
     "Scenario {scenario}: {jobs} jobs over {days:.0f} days. Slowdowns and waits (a, b) {whose}, {waited} jobs: mean "
-    "{mean:.2f}, median {median:.3g}, 90th percentile {p90:.4g}; {at_once:.0%} waited not at all (not in b)"
-    "[; correlation of wait and slowdown {correlation:.3f} over all jobs[ and {top_correlation:.3f} over the tenth of "
-    "the largest slowdowns]]. Run times: median {run_median:.0f} s, mean {run_mean:.0f} s. Jobs submitted {unit}, from "
-    "{least:.3g} to {most:.3g} over the tenths of the time. Moving averages over {window} jobs."
+    "{mean:.2f}, median {median:.3g}, 90th percentile {p90:.4g}; {at_once:.0%} did not wait (not in b)"
+    "[; correlation of wait and slowdown {correlation:.3f} over all jobs[ and {top_correlation:.3f} over the tenth "
+    "with the largest slowdowns]]. Run times: median {run_median:.0f} s, mean {run_mean:.0f} s. Jobs submitted {unit}, "
+    "from {least:.3g} to {most:.3g} by tenth of the time. Moving averages over {window} jobs."
 )
 
 

@@ -42,11 +42,11 @@ BACKFILLING = {
 }
 BY_NAME = {metric.name: metric for metric in METRICS}
 CAPTION = (
-    "[{coloured}Grey, rules and planners; in colour, learned and searched policies.] "
+    "[{coloured}Grey: rules and planners. Coloured: learned and searched policies.] "
     "{scenarios:{title}, {backfilling}, {windows:window|windows}: [{alike}all policies alike, ]"
     "best mean {best} ({mean}[, {share:.0%} of it from {heavy:window|windows}]), worst {worst} ({worst_mean}), "
     "best median {best_median} ({median})}. "
-    "[Not shown apart: {same:in {scenario} {policy} is {rule}}.]"
+    "[Without a row of its own: {same:in {scenario} {policy}, which acts as {rule}}.]"
 )
 
 

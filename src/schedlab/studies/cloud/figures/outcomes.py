@@ -69,7 +69,7 @@ def draw_headline(tables: StudyTables, spec: FigureSpec) -> Drawing:
     if not found:
         return nothing_to_draw(data.NOT_LEARNED)
     if not claims:
-        return nothing_to_draw("no preference that the paper's claims are about is shown")
+        return nothing_to_draw("the figure shows no preference on which the paper makes a claim")
     cells = []
     for claim, (_, words) in claims.items():
         ours = [data.mean_and_range(gains(values, claim), least=0.05) for values in found.values()]

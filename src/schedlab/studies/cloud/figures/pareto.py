@@ -21,10 +21,10 @@ RULES = {"static_start": "s", "static_max": "^", "static_min": "v", "threshold":
 ATTAINED = ((0.5, "-", "attained by half of the seeds"), (1.0, ":", "attained by all seeds"))
 RULE_RANGE = 3.0  # a rule farther than this many ranges of the front is left out, and named in the caption
 CAPTION = (
-    "Learned policies, hypervolume as a share of the front's (seeds from, to; of the optimal plans for the same "
-    "preferences), IGD+, additive epsilon, loss of utility, means of seeds: {fronts:{name} {hypervolume:.2f} "
-    "([{least:.2f} to {most:.2f}, ]{optimal:.2f}), {igd_plus:.3f}, {additive_epsilon:.2f}, {utility:.3f}"
-    "[, out of view: {far}]}."
+    "Learned policies, means over seeds: hypervolume as a share of the front's (smallest to largest seed; that of the "
+    "optimal plans for the same preferences), IGD+, additive epsilon, loss of utility: {fronts:{name} "
+    "{hypervolume:.2f} ([{least:.2f} to {most:.2f}, ]{optimal:.2f}), {igd_plus:.3f}, {additive_epsilon:.2f}, "
+    "{utility:.3f}[, out of view: {far}]}."
 )
 
 

@@ -1,1 +1,1 @@
-"""Rules and everything that decides without learning: oracles, Bayesian search, Pareto fronts."""
+"""Whatever decides without learning: rules, planners, oracles, Bayesian search, Pareto fronts."""

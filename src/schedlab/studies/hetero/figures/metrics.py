@@ -31,12 +31,12 @@ GROWS_WITH_WASTE = "utilisation"  # so that no side of it is the better one
 WIDE = 8.0  # largest over smallest value from which an axis is logarithmic
 CAPTION = (
     "[{metric}: {ends:best in {scenario} is {best} ({value})[, worst {worst} ({worst_value})]}.] "
-    "[Better than {baseline} on {first} with the whole interval: "
+    "[Better than {baseline} on {first}, by the whole interval: "
     "{surely:{metric} [{none}none][{better:{policy} ({percent})}]}.] "
-    "[Zero for all: {zero}.] [Not shown, as {baseline} scores 0 or none differs from it: {missing}.] "
+    "[Zero for all: {zero}.] [Not shown, because {baseline} has 0 or no policy differs from it: {missing}.] "
     "[{utilisation}Utilisation is the time that cores are busy: the same work keeps slower cores busy for longer, so "
-    "neither side is the better one.] "
-    "[Means over {workloads} test workloads.][{one}One test workload each, so without intervals.] "
+    "neither high nor low is better.] "
+    "[Means over {workloads} test workloads.][{one}One test workload in each scenario, so without intervals.] "
 ) + UNCERTAINTY
 
 

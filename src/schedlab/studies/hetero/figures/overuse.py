@@ -71,10 +71,10 @@ def draw_overuse(tables: StudyTables, spec: FigureSpec) -> Drawing:
     }
     one = (
         "{name} {count} of {processors} processors at some time, {share:.1%} of all processors' time until {end}"
-        "[, most of the kind {kind}]"
+        "[, mostly processors of the kind {kind}]"
     )
     facts = {"unit": shown.unit, "scenario": shown.scenario, "jobs": len(jobs[names[0]]), "found": found}
-    caption = f"Workload {{unit}} of {{scenario}}, {{jobs}} jobs. {{found:{one}}}."
+    caption = f"Workload {{unit}} of {{scenario}}, {{jobs}} jobs. Over-subscribed: {{found:{one}}}."
     return Drawing(figure, caption, {**facts, "processors": processors}, left_out=after_the_first(spec))
 
 
@@ -152,10 +152,10 @@ def draw_bubbles(tables: StudyTables, spec: FigureSpec) -> Drawing:
         panels[0, 0].scatter([], [], s=40, color=theme.colour(colour), label=f"for lack of {lacking}", **FLAT)
     size_keys(panels[0, 0], most, MUTED)
     legend_outside(figure)
-    one = "{name} {cores} times for cores and {memory} times for memory"
+    one = "{name} {cores} times for lack of cores and {memory} times for lack of memory"
     found = {name: {what: int((some["lacking"] == what).sum()) for what in COLOURS} for name, some in held.items()}
     facts = {"unit": shown.unit, "scenario": shown.scenario, "held": found}
-    caption = f"Workload {{unit}} of {{scenario}}. Held back: {{held:{one}}}. Bubbles count a sixtieth of the time."
+    caption = f"Workload {{unit}} of {{scenario}}. Held back: {{held:{one}}}. A bubble counts a sixtieth of the time."
     return Drawing(figure, caption, facts, left_out=after_the_first(spec))
 
 

@@ -33,9 +33,9 @@ ROW_MM = 4.6
 SEED: dict[str, Any] = {"color": INK, "markersize": 6, "marker": "|", "linestyle": "none"}
 CAPTION = (
     "Scenario {scenario}. Of {pairs} pairs the lowest on these test workloads is {first} ({first_value}), the highest "
-    "{last} ({last_value}). Where each of the others would stand among them: "
+    "{last} ({last_value}). Place of every other policy among the pairs: "
     "{places:{name}[ ({kind})][ chose {pair},] {value}, place {places}[{several} (by seed)]}. "
-    "[Means over {workloads} test workloads, of what is learned also over its seeds; all intervals are over workloads "
+    "[Means are over {workloads} test workloads, for learned policies also over seeds; intervals are over workloads "
     "alone.] "
 ) + UNCERTAINTY
 

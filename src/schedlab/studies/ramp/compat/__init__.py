@@ -1,1 +1,1 @@
-"""Replay of recorded runs of the original simulator, and decisions handed over in its five actions."""
+"""Replay of recorded runs of the original simulator, and decisions in the form of its five actions."""

@@ -37,8 +37,8 @@ MOST = 8  # graphs shown
 KINDS = 6  # that have a colour of their own
 BINS = 32
 DOT: dict[str, Any] = {"linestyle": "none", "marker": "o"}
-SLOWEST = "Of the time of a step the slowest op takes: {slowest:{kind} {op} of {name} {share:.0%}}."
-UNIT = "Times as the scenario {scenario} counts them: a 1 in a graph file is 1 {unit}."
+SLOWEST = "Share of a step's time that the slowest op takes: {slowest:{kind} {op} of {name} {share:.0%}}."
+UNIT = "Times are in the unit of the scenario {scenario}: a 1 in a graph file is 1 {unit}."
 COLUMNS = ("run time of an op", "memory of an op", "size of a dep")
 
 
@@ -84,7 +84,7 @@ def draw_op_histograms(tables: StudyTables, spec: FigureSpec) -> Drawing:
     figure, _ = facets(groups, panel, Grid(3, 19, 16, subplots={"sharex": "col"}), keys=())
     free = [{"graph": g.name, "free": int((g.cost == 0).sum()), "ops": g.num_ops} for g in graphs]
     caption = (
-        "Dashed: medians of those shown. Not shown, as logarithms have no zero: ops that cost nothing, "
+        "Dashed: medians of those shown. Ops that cost nothing have no place on a logarithmic axis: "
         f"{{free:{{free}} of {{ops}} in {{graph}}}}. {UNIT}"
     )
     return Drawing(figure, caption, {"free": free, **_unit(tables, spec)}, left_out=after_the_first(spec))

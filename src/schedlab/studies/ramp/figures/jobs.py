@@ -50,8 +50,8 @@ CHARACTERISTICS = {  # column -> label
 BINS = 10  # of beta, where it has more values
 ROW_MM = 5.0
 CAUSES_SHOWN = (
-    "[Of what was blocked, had no free block: {unplaced:{policy} in {scenario} {share:.0%}}.] Grey lines are of the "
-    "whole rates. "
+    "[Share of blocked jobs without a free block: {unplaced:{policy} in {scenario} {share:.0%}}.] The lines "
+    "show the uncertainty of the total rates. "
 ) + UNCERTAINTY
 
 
@@ -115,7 +115,7 @@ def draw_characteristics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     figure, _ = facets(groups, panel, grid, columns=jobs["policy"].nunique())
     medians = jobs.groupby("policy")["excess"].median().dropna()
     facts = {"medians": {policy: medians[policy] for policy in settings.policies if policy in medians}}
-    caption = "[Median of what completed jobs got over what they asked for: {medians:{name} {value:.2f}}.]"
+    caption = "[Median speed-up of completed jobs over the required one: {medians:{name} {value:.2f}}.]"
     return Drawing(figure, caption, facts, left_out=after_the_first(spec))
 
 

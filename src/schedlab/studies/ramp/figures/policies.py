@@ -26,10 +26,10 @@ from schedlab.studies.ramp.figures import data
 from schedlab.studies.ramp.figures.settings import PairsSettings, ScoresSettings, ValidationSettings
 
 ROW_MM, COLUMNS = 5.0, 4
-SEARCHED = "linear values, searched (band: seeds)"
+SEARCHED = "search for linear values (band: seeds)"
 LEAST: dict[str, Any] = {"marker": "*", "linestyle": "none", "color": theme.INK, "markersize": 6}
 VALIDATION = (
-    "Blocking: {blocking:{name} {first:.3f} at first, {last:.3f} after {generations} generations, at least "
+    "Blocking rate: {blocking:{name} {first:.3f} at first, {last:.3f} after {generations} generations, lowest "
     "{least:.3f}}."
 )
 

@@ -28,9 +28,9 @@ AXES = {
 GAINS = {"overhead": "a  share of the time in which messages travel (%)", "gain": "b  speed-up"}
 TIME = Metric("time", "s", "lower")
 SWEEP = (
-    "Blocking rates: {blocking:{name} {first:.2f} at {from:g}, {last:.2f} at {to:g}}. Test episodes of a mean: "
+    "Blocking rates: {blocking:{name} {first:.2f} at {from:g}, {last:.2f} at {to:g}}. Test episodes in each mean: "
     "{episodes}. [Arrivals end after {ends:{time} at {at}}.] "
-    "[Without a value, as no job was completed: {lacking:{metric} of {policy} at {at}}.] "
+    "[Without a value, because no job was completed: {lacking:{metric} of {policy} at {at}}.] "
 ) + UNCERTAINTY
 
 

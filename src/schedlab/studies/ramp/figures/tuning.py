@@ -56,7 +56,7 @@ def draw_tuning(tables: StudyTables, spec: FigureSpec) -> Drawing:
     legend_outside(figure, sorted(handles, key=lambda handle: str(handle.get_label())), columns=6)
     last = runs[(runs["rung"] == rungs[-1]) & (runs["configuration"] == order[0])]
     facts = {"configuration": order[0], "blocked": last["blocked"].min(), "rules": rules.to_dict()}
-    caption = "Least in the last rung: configuration {configuration}, {blocked:.3f} in its lowest validation"
+    caption = "Lowest in the last rung: configuration {configuration}, with {blocked:.3f} in its lowest validation"
     return Drawing(figure, f"{caption}; {{rules:{{name}} {{value:.3f}}}}.", facts)
 
 

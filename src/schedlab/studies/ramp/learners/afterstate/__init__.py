@@ -1,1 +1,1 @@
-"""Values of afterstates: policy search on the compiled cluster and its policy."""
+"""Values of afterstates: their search on the compiled cluster, and the policy that uses them."""
