@@ -249,7 +249,7 @@ def test_nobody_at_the_socket(files: Files, capsys: pytest.CaptureFixture[str]) 
         (["--mmax", "1.5"], 2, "--mmax"),
         (["-r", "a"], 2, "--add-role-to-hosts"),
         (["-r", "a:storage", "-r", "a:master"], 2, "names host 'a' twice"),
-        (["-r", "a:king"], 2, "'king' is no role"),
+        (["-r", "a:king"], 2, "p.xml: line 4: host 'a', role: 'king' is no role"),
         (["-m", "a", "-r", "a:compute_node"], 2, "--add-role-to-hosts"),
         (["-m", "a", "-r", "b,a:storage"], 2, "master host 'a'"),
         (["-r", "x:storage"], 2, "no host is named 'x'"),
@@ -261,7 +261,7 @@ def test_nobody_at_the_socket(files: Files, capsys: pytest.CaptureFixture[str]) 
         (["-s", "localhost:28000"], 2, "is no endpoint"),
         (["--embedded-scheduler", "fcsf"], 2, "did you mean 'fcfs'"),
         (["--embedded-scheduler", "fcfs", "--embedded-options", "{"], 2, "--embedded-options"),
-        (["-E", "--no-sched"], 2, "host 'a', wattage_per_state"),
+        (["-E", "--no-sched"], 2, "p.xml: line 4: host 'a', wattage_per_state"),
     ],
 )
 def test_what_is_wrong_or_not_available_is_one_sentence(
@@ -331,6 +331,25 @@ def test_a_larger_job_that_a_scheduler_starts_ends_the_run(
     error = capsys.readouterr().err
     assert "EXECUTE_JOB" in error and len(error.splitlines()) == 1
     assert len(pd.read_csv("out_schedule.csv")) == 1 and pd.read_csv("out_jobs.csv").empty
+
+
+@pytest.mark.parametrize(
+    ("speeds", "sleep", "attribute"),
+    [
+        ("1Gf,1f", "1:2:3", "sleep_pstates"),
+        ("1Gf,0f", "", "speed"),
+        ("0f,1Gf", "", "speed"),
+        ("1Gf", "", "wattage_per_state"),
+    ],
+)
+def test_a_host_that_cannot_be_simulated_is_named_with_file_and_line(
+    speeds: str, sleep: str, attribute: str, files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    power = '<prop id="wattage_per_state" value="1:2,1:1"/>'
+    host = f'<host id="a" speed="{speeds}">{power}<prop id="sleep_pstates" value="{sleep}"/></host>'
+    Path("p.xml").write_text(PLATFORM.replace('<host id="a" speed="1Gf"/>', "\n" + host))
+    assert batsim(*files, "-E", "--no-sched") == 2
+    assert f"p.xml: line 5: host 'a', {attribute}" in capsys.readouterr().err
 
 
 def test_options_that_change_nothing_are_taken(files: Files) -> None:

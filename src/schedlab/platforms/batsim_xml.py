@@ -253,7 +253,9 @@ class _Reader:
         if pstate >= len(speeds):
             raise self._error(element, f"pstate {pstate} has no speed", here, f"a number from 0 to {len(speeds) - 1}")
         cores = max(1, self._integer(element, "core", 1, here))
-        self._hosts[name] = Host(name, speeds, cores, pstate, self._properties(element), point)
+        self._hosts[name] = Host(
+            name, speeds, cores, pstate, self._properties(element), point, self._where, self._lines[element]
+        )
 
     def _cluster(self, element: Element, parent: Zone | None, depth: int) -> None:
         zone = self._new_zone(element, "Cluster", parent, depth)
@@ -282,10 +284,11 @@ class _Reader:
     ) -> list[Point]:
         prefix, suffix = element.get("prefix", ""), element.get("suffix", "")
         speeds, points = self._speeds(element, here), []
+        line = self._lines[element]
         for number in self._radical(element, here):
             point = Point(f"{prefix}{number}{suffix}", zone)
             self._add_point(element, point)
-            self._hosts[point.name] = Host(point.name, speeds, cores, 0, dict(properties), point)
+            self._hosts[point.name] = Host(point.name, speeds, cores, 0, dict(properties), point, self._where, line)
             points.append(point)
         return points
 

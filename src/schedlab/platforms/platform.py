@@ -13,8 +13,8 @@ ROLES = ("", "compute_node", "master", "storage")
 
 @dataclass(slots=True, eq=False)
 class Host:
-    """A machine: `speeds` in flop/s by pstate, `cores`, the `pstate` it begins in, its properties and its place in the
-    network.
+    """A machine: `speeds` in flop/s by pstate, `cores`, the `pstate` it begins in, its properties, its place in the
+    network and in the platform file.
     """
 
     name: str
@@ -23,6 +23,12 @@ class Host:
     pstate: int
     properties: Mapping[str, str]
     point: Point
+    file: str
+    line: int
+
+    def at(self, attribute: str) -> str:
+        """Say where an attribute or property stands, for errors."""
+        return f"{self.file}: line {self.line}: host '{self.name}', {attribute}"
 
 
 class Platform:
@@ -77,7 +83,7 @@ class Platform:
             if not host.speeds[host.pstate]:
                 raise UserError(
                     "is 0, and the host computes",
-                    where=f"{self.where}: host '{host.name}', speed",
+                    where=host.at("speed"),
                     expected="a positive speed, or the role storage",
                 )
         return hosts
@@ -96,7 +102,5 @@ class Platform:
     def _role(self, host: Host) -> str:
         role = host.properties.get("role", "")
         if role not in ROLES:
-            raise UserError(
-                f"'{role}' is no role", where=f"{self.where}: host '{host.name}', role", expected=", ".join(ROLES[1:])
-            )
+            raise UserError(f"'{role}' is no role", where=host.at("role"), expected=", ".join(ROLES[1:]))
         return role

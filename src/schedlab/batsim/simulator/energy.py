@@ -24,14 +24,14 @@ class EnergyMeter:
       case 40a).
     """
 
-    def __init__(self, hosts: Sequence[Host], where: str) -> None:
+    def __init__(self, hosts: Sequence[Host]) -> None:
         count, states = len(hosts), max((len(host.speeds) for host in hosts), default=1)
         self._states = np.zeros((count, states, 4))  # idle, epsilon, full - epsilon (W), flop/s of all cores
         known: dict[tuple[str | int | None, ...], np.ndarray] = {}
         for number, host in enumerate(hosts):
             key = (*(host.properties.get(name) for name in POWER_PROPERTIES), len(host.speeds))
             if key not in known:
-                known[key] = np.array([(idle, epsilon, full - epsilon) for idle, epsilon, full in _powers(host, where)])
+                known[key] = np.array([(idle, epsilon, full - epsilon) for idle, epsilon, full in _powers(host)])
             self._states[number, : len(host.speeds), :3] = known[key]
             flops = [speed * host.cores or 1.0 for speed in host.speeds]  # a speed of 0 is one to sleep at
             self._states[number, : len(host.speeds), 3] = flops
@@ -104,10 +104,10 @@ class EnergyMeter:
         self._power[hosts] = np.where(load > 0, self._epsilon[hosts] + load * self._range[hosts], self._idle[hosts])
 
 
-def _powers(host: Host, where: str) -> list[tuple[float, float, float]]:
+def _powers(host: Host) -> list[tuple[float, float, float]]:
     """Read (idle, epsilon, full) in W of each pstate."""
     text = next((host.properties[name] for name in POWER_PROPERTIES if name in host.properties), None)
-    here = f"{where}: host '{host.name}', wattage_per_state"
+    here = host.at(POWER_PROPERTIES[0])
     expected = "idle:epsilon:full or idle:full in W for each pstate, separated by commas"
     if text is None:
         raise UserError(

@@ -46,12 +46,12 @@ class Machines:
     one (`_followed`).
     """
 
-    def __init__(self, hosts: Sequence[Host], sharing: bool, sleeping: bool, where: str) -> None:
+    def __init__(self, hosts: Sequence[Host], sharing: bool, sleeping: bool) -> None:
         self.hosts, self.sharing = hosts, sharing
         self.everyone = (1 << len(hosts)) - 1
         self.busy = self.asleep = self.switching = self.unavailable = 0
         self.pstates = [host.pstate for host in hosts]
-        self.sleep_states = [_sleep_states(host, where) if sleeping else {} for host in hosts]
+        self.sleep_states = [_sleep_states(host) if sleeping else {} for host in hosts]
         self.counts = [0] * len(State)
         self.times = [0.0] * len(State)
         self._jobs_on = [0] * len(hosts)
@@ -61,7 +61,7 @@ class Machines:
         self._exclusive_storage = self._held = 0
         self.counts[State.IDLE] = len(hosts)
         if sleeping:
-            _refuse_still_pstates(hosts, self.sleep_states, where)
+            _refuse_still_pstates(hosts, self.sleep_states)
         for number, pstate in enumerate(self.pstates):
             if pstate in self.sleep_states[number]:
                 self._set(number, State.SLEEPING, 0.0)
@@ -221,7 +221,7 @@ def _falling(states: dict[int, SleepState]) -> set[int]:
     return {state.falling_asleep for state in states.values()}
 
 
-def _sleep_states(host: Host, where: str) -> dict[int, SleepState]:
+def _sleep_states(host: Host) -> dict[int, SleepState]:
     """Read `sleep_pstates`: `sleep:off:on` triples of pstates, separated by commas."""
     text = host.properties.get("sleep_pstates", "")
     if not text.strip():
@@ -234,7 +234,7 @@ def _sleep_states(host: Host, where: str) -> dict[int, SleepState]:
         ):
             raise UserError(
                 f"'{triple.strip()[:60]}' is no sleep state",
-                where=f"{where}: host '{host.name}', sleep_pstates",
+                where=host.at("sleep_pstates"),
                 expected=f"sleep:off:on, three pstates from 0 to {len(host.speeds) - 1}",
             )
         asleep, falling, waking = map(int, parts)
@@ -242,13 +242,13 @@ def _sleep_states(host: Host, where: str) -> dict[int, SleepState]:
     return states
 
 
-def _refuse_still_pstates(hosts: Sequence[Host], sleep_states: list[dict[int, SleepState]], where: str) -> None:
+def _refuse_still_pstates(hosts: Sequence[Host], sleep_states: list[dict[int, SleepState]]) -> None:
     """A pstate of speed 0 is one to sleep in: computing and switching need time, which is work divided by speed."""
     for host, sleeps in zip(hosts, sleep_states, strict=True):
         for pstate, speed in enumerate(host.speeds):
             if not speed and pstate not in sleeps:
                 raise UserError(
                     f"is 0 in pstate {pstate}, which is none to sleep in",
-                    where=f"{where}: host '{host.name}', speed",
+                    where=host.at("speed"),
                     expected="a positive speed",
                 )

@@ -65,11 +65,11 @@ class Simulation:
 
         self.agenda = Agenda()
         self._mailbox = Mailbox(self.agenda)
-        self.machines = Machines(compute_hosts, options.compute_sharing, options.energy, platform.where)
+        self.machines = Machines(compute_hosts, options.compute_sharing, options.energy)
         if not options.storage_sharing:
             self.machines.forbid_sharing(from_mask((1 << self.nb_resources) - 1))
         self.still_hosts = self.machines.still() if any(computes(workload.profiles) for workload in workloads) else 0
-        self.meter = EnergyMeter(compute_hosts, platform.where) if options.energy else None
+        self.meter = EnergyMeter(compute_hosts) if options.energy else None
         self.registry = Registry(workloads, options.dynamic_jobs and not options.profile_reuse)
         self._network = Network(platform, self._hosts, options.network == "ignore")
         storage = {host.name: number for number, host in enumerate(self._hosts) if number >= len(compute_hosts)}
