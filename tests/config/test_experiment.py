@@ -9,8 +9,9 @@ import yaml
 
 from schedlab.config.composition import Composer
 from schedlab.config.errors import UserError, UserErrors
-from schedlab.config.runtime import freeze
+from schedlab.config.runtime import code, freeze
 from schedlab.config.runtime.parts import dump, read_part
+from schedlab.config.runtime.record_cache import RecordCache
 
 
 def edit(conf: Path, name: str, old: str, new: str) -> None:
@@ -377,6 +378,21 @@ def test_frozen_parts_are_written_once_and_come_back_the_same(load, tmp_path):
     text = victim.read_text()
     victim.unlink()
     assert freeze.write_parts(load(), tmp_path) == 1 and victim.read_text() == text
+
+
+def test_code_is_read_once_for_all_folders_of_results(load, tmp_path, monkeypatch):
+    beside = tmp_path / "package/__pycache__/code.json"
+    monkeypatch.setattr(freeze.StageCode, "digests", property(lambda self: vars(self).setdefault("digests", cache)))
+    cache = RecordCache(beside)
+    before = dict(freeze.frozen_parts(load()))
+    assert beside.is_file()
+    monkeypatch.setattr(code, "statements_of", lambda *_: pytest.fail("a file was read again"))
+    cache = RecordCache(beside)
+    assert dict(freeze.frozen_parts(load())) == before
+    beside.write_text("[]")
+    cache = RecordCache(beside)
+    with pytest.raises(pytest.fail.Exception):
+        dict(freeze.frozen_parts(load()))
 
 
 def test_a_shared_part_is_frozen_once_for_equal_values(conf, load):

@@ -54,11 +54,13 @@ class Code:
         self._sources: dict[Path, bytes] = {}
         self._statements: dict[Path, list[Statement]] = {}
         self._contents: dict[str, Content] = {}
+        self._next: dict[tuple[str, re.Pattern[str]], list[str]] = {}
         self._hashes: dict[tuple[str, ...], tuple[str, dict[str, str]]] = {}
 
     def add_file(self, path: Path) -> str:
         """Take a user's file in, with the modules beside it that it may import; returns its name as a root."""
         self._files.clear()
+        self._next.clear()
         for file in sorted(path.parent.glob("*.py")):
             self.packages.setdefault(file.stem, file)
         name = path.stem if self.packages[path.stem] == path else path.as_posix().replace(".", "-")
@@ -76,8 +78,8 @@ class Code:
         names = tuple(sorted(set(roots)))
         if names not in self._hashes:
             reached = sorted(self._reached(names).items())
-            imports = {part for _, (_, names) in reached for name in names for part in (name, name.partition(".")[0])}
-            used = sorted({PACKAGES[name] for name in imports & PACKAGES.keys()})
+            imports = set[str]().union(*(imports for _, (_, imports) in reached))
+            used = sorted({PACKAGES[top] for top in {name.partition(".")[0] for name in imports} & PACKAGES.keys()})
             versions = {name: version for name in used if (version := _version(name))}
             versions |= {"instructions": pinned(), "python": PYTHON} if versions else {"python": PYTHON}
             self._hashes[names] = hexdigest(f"{name} {tree}" for name, (tree, _) in reached), versions
@@ -91,17 +93,22 @@ class Code:
     def _reached(self, roots: tuple[str, ...]) -> dict[str, Content]:
         without = NOT_DRAWN if DRAWING in roots else NO_NUMBERS
         found: dict[str, Content] = {}
-        waiting = list(roots)
+        waiting = [root for root in roots if self._file(root.partition(":")[0])]
         while waiting:
-            name = waiting.pop()
-            if name in found or (path := self._file(name.partition(":")[0])) is None:
-                continue
-            found[name] = self._content(name, path)
-            waiting += [imported for imported in found[name][1] if not without.fullmatch(imported)]
+            if (name := waiting.pop()) not in found:
+                found[name] = self._content(name)
+                waiting += self._followed(name, without)
         return found
 
-    def _content(self, name: str, path: Path) -> Content:
-        if name not in self._contents:
+    def _followed(self, name: str, without: re.Pattern[str]) -> list[str]:
+        """What a module imports, of the packages' own modules."""
+        if (name, without) not in self._next:
+            imports = [imported for imported in self._content(name)[1] if not without.fullmatch(imported)]
+            self._next[name, without] = [one for one in imports if self._file(one.partition(":")[0])]
+        return self._next[name, without]
+
+    def _content(self, name: str) -> Content:
+        if name not in self._contents and (path := self._file(name.partition(":")[0])):
             if path not in self._sources:
                 self._sources[path] = path.read_bytes()
             key = f"code:{_reader()}:{name}:{path.name}:{hashlib.sha256(self._sources[path]).hexdigest()}"

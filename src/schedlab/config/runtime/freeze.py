@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import schedlab
 from schedlab.config.data_paths import find_resource
 from schedlab.config.experiment import Experiment
 from schedlab.config.files import content_hash, write_text_if_changed
@@ -22,7 +24,9 @@ from schedlab.config.runtime.accepted import same_code
 from schedlab.config.runtime.code import DRAWING, Code
 from schedlab.config.runtime.parts import MADE_BY, dump, require_unedited
 from schedlab.config.runtime.provenance import PLANNED_SOURCE, made_mark, source_hash, study_folder
+from schedlab.config.runtime.record_cache import RecordCache
 
+MOST_DIGESTS = 4000  # of modules and functions
 # of a record: what only the checks or the tables read, and files, whose digests are frozen
 UNFROZEN = ("scales", "where", "names", "files", "file", "recipe", "varied")
 
@@ -63,6 +67,7 @@ def frozen_parts(
             folder = f"{experiment.results}/{study}/config"
             yield f"{folder}/summarise.yaml", {**summarise_part(experiment, study), MADE_BY: summarised}
             yield f"{folder}/draw.yaml", {**draw_part(experiment, study), MADE_BY: drawn}
+    code.save()
 
 
 def parts_of_tables(experiment: Experiment, study: str) -> dict[str, dict[str, Any]]:
@@ -83,8 +88,21 @@ class StageCode:
         self.experiment = experiment
         self.accepted = same_code(experiment.results) if accepted is None else accepted
         folders = filter(None, (study_folder(records.settings) for records in experiment.studies.values()))
-        self.code = Code({folder.name: folder for folder in folders}, experiment.cache.get)
+        self.code = Code({folder.name: folder for folder in folders}, self._remember)
         self.known: dict[tuple[str, ...], dict[str, Any]] = {}
+
+    @cached_property
+    def digests(self) -> RecordCache:
+        """What was read of the package's code in whatever folder and at whatever scale: a file beside its byte code."""
+        return RecordCache(Path(schedlab.__file__).parent / "__pycache__/code.json")
+
+    def _remember(self, key: str, make: Callable[[], Any]) -> Any:
+        return self.experiment.cache.get(key, lambda: self.digests.get(key, make))
+
+    def save(self) -> None:
+        """Write what was read of the code, where the package's folder can be written; drop that of old code in time."""
+        if "digests" in vars(self):
+            self.digests.save(prune=len(self.digests.known) > MOST_DIGESTS)
 
     def _once(self, key: tuple[str, ...], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         if key not in self.known:
