@@ -100,3 +100,17 @@ def test_times_in_words():
 def test_names_of_jobs():
     assert job_name("draw_toy", {}) == "draw_toy"
     assert job_name("evaluate", {"study": "toy", "scenario": "near", "bundle": "rules"}) == "evaluate toy/near/rules"
+
+
+def test_the_state_of_a_run_is_given_whenever_it_changes():
+    states: list = []
+    run = Run(learn=3, all=1)
+    run.lines.keep = states.append
+    run.start(1, "learn", seed="0")
+    run.start(2, "learn", seed="1")
+    run.now += 10
+    run.end(1)
+    run.say("job_error", "Error", level=logging.ERROR, jobid=2, log=["logs/learn.log (check)"])
+    assert [(state["done"], len(state["running"])) for state in states] == [(0, 1), (0, 2), (1, 1), (1, 0)]
+    assert states[2]["running"] == [{"job": "learn seed-1", "seconds": 10.0}] and states[2]["seconds_left"] == 5.0
+    assert states[3]["failed"] == [{"job": "learn seed-1", "logs": ["logs/learn.log (check)"]}]

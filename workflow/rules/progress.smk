@@ -1,8 +1,16 @@
 # The console of a run: a line for each job that ends (schedlab.config.runtime.progress). Snakemake's own messages stay
-# in dry runs, with --verbose, and if another logger plugin writes to the console.
+# in dry runs, with --verbose, and if another logger plugin writes to the console. `schedlab status` reads the state of
+# the run from .schedlab/status.json.
+import time
+
 from snakemake.logging import logger
 
+from schedlab.config.files import write_json
 from schedlab.config.runtime.progress import JobLines
+
+
+def keep_status(state):
+    write_json(Path(".schedlab/status.json"), {"written": time.time(), **state})
 
 
 def show_job_lines():
@@ -10,7 +18,8 @@ def show_job_lines():
     for console in (handler for handler in logger.handlers if handler.name == "DefaultStreamHandler"):
         if isinstance(console.formatter, JobLines):
             return  # of another run of this sweep
-        lines = JobLines(console.formatter, idle=lambda: {rule.name for rule in workflow.rules if rule.norun})
+        idle = lambda: {rule.name for rule in workflow.rules if rule.norun}
+        lines = JobLines(console.formatter, idle=idle, keep=keep_status)
         console.addFilter(lines.filter)
         console.setFormatter(lines)
 

@@ -19,6 +19,7 @@ from schedlab.cli.options import Parser
 from schedlab.cli.platform import add_platform_commands
 from schedlab.cli.record import add_record_command
 from schedlab.cli.sim import add_sim_commands
+from schedlab.cli.status import add_status_command
 from schedlab.cli.trace import add_trace_commands
 from schedlab.config.errors import UserError
 from schedlab.config.plugins import load_object
@@ -136,6 +137,7 @@ def _parser(first: str) -> argparse.ArgumentParser:
     )
     parameters.set_defaults(run=_run_parameters)
 
+    add_status_command(commands)
     add_manifest_commands(commands)
     add_record_command(commands, conf)
     add_data_commands(commands, conf)

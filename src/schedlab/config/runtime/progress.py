@@ -31,14 +31,20 @@ class JobLines(logging.Formatter):
     """Formats records as `usual` does, but for a job's end: `[ 2/14] learn toy/hill/seed-0: 3 s, about 2 min left`.
 
     idle   gives the workflow rules that run nothing (targets); they take no time and count for no estimate
+    keep   gets the state of the run (`state`) whenever it changes
     clock  seconds that only grow
     """
 
     def __init__(
-        self, usual: logging.Formatter, idle: Callable[[], Collection[str]], clock: Callable[[], float] = time.monotonic
+        self,
+        usual: logging.Formatter,
+        idle: Callable[[], Collection[str]],
+        keep: Callable[[Mapping[str, Any]], None] = lambda state: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
-        self.usual, self.idle, self.clock = usual, idle, clock
+        self.usual, self.idle, self.keep, self.clock = usual, idle, keep, clock
+        self.failed: list[dict[str, Any]] = []
         self.total, self.done = 0, 0
         self.began: float | None = None
         self.running: dict[object, _Running] = {}
@@ -52,6 +58,8 @@ class JobLines(logging.Formatter):
             self._plan(vars(record)["stats"])
         elif event == "job_info":
             self._start(record)
+        elif event == "job_error":
+            self._fail(record)
         return event not in HIDDEN and not str(record.msg).startswith(CHATTER)
 
     def format(self, record: logging.LogRecord) -> str:
@@ -79,6 +87,15 @@ class JobLines(logging.Formatter):
         busy = sum(ended) + sum(spent for spent, _ in under_way)
         return work * (now - self.began) / busy if busy > 0 else 0.0
 
+    def state(self) -> dict[str, Any]:
+        """Return the state of the run: jobs in all and done, those under way with their seconds, those that failed with
+        their log files, and the seconds that are left (None: unknown).
+        """
+        now = self.clock()
+        running = [{"job": job.name, "seconds": now - job.since} for job in self.running.values()]
+        numbers = {"total": self.total, "done": self.done, "seconds_left": self.seconds_left()}
+        return {**numbers, "running": running, "failed": self.failed}
+
     def _plan(self, stats: Mapping[str, int]) -> None:
         self.total = stats["total"]
         self.waiting = Counter(
@@ -89,6 +106,13 @@ class JobLines(logging.Formatter):
         now = self.clock()
         self.began = now if self.began is None else self.began
         self.running[record.jobid] = _Running(record.rule_name, job_name(record.rule_name, record.wildcards), now)
+        self.keep(self.state())
+
+    def _fail(self, record: Any) -> None:
+        job = self.running.pop(vars(record).get("jobid"), None)
+        if job is not None:  # Snakemake says it twice
+            self.failed.append({"job": job.name, "logs": [str(file) for file in vars(record).get("log") or ()]})
+            self.keep(self.state())
 
     def _end(self, job: _Running) -> str:
         self.done += 1
@@ -97,6 +121,7 @@ class JobLines(logging.Formatter):
             self.times[job.rule].append(self.clock() - job.since)
         line = f"[{self.done:>{len(str(self.total))}}/{self.total}] {job.name}: {duration(self.clock() - job.since)}"
         left = self.seconds_left() if self.done < self.total else None
+        self.keep(self.state())
         return line if left is None else f"{line}, about {duration(left)} left"
 
 
