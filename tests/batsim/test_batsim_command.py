@@ -16,7 +16,7 @@ import pytest
 import zmq
 
 from conformance.batsim_cases import FOLDER
-from schedlab.cli.batsim import OPTIONS
+from schedlab.cli.batsim import OPTIONS, _roles
 from schedlab.cli.main import main
 from schedlab.config.plugins import load_object
 
@@ -248,7 +248,6 @@ def test_nobody_at_the_socket(files: Files, capsys: pytest.CaptureFixture[str]) 
         (["--mmax", "many"], 2, "--mmax"),
         (["--mmax", "1.5"], 2, "--mmax"),
         (["-r", "a"], 2, "--add-role-to-hosts"),
-        (["-r", "a:storage", "-r", "a:master"], 2, "names host 'a' twice"),
         (["-r", "a:king"], 2, "p.xml: line 4: host 'a', role: 'king' is no role"),
         (["-m", "a", "-r", "a:compute_node"], 2, "--add-role-to-hosts"),
         (["-m", "a", "-r", "b,a:storage"], 2, "master host 'a'"),
@@ -438,3 +437,7 @@ def test_the_console_script_and_every_option_of_batsim(repository: Path) -> None
         *("--dump-execution-context", "--enable-compute-sharing", "--disable-storage-sharing", "--sched-cfg"),
         *("--sched-cfg-file", "--sg-cfg", "--sg-log", "--forward-unknown-events", "--embedded-scheduler"),
     }
+
+
+def test_of_two_roles_of_a_host_the_last_counts():
+    assert _roles(["a,b:storage", "b:compute_node"]) == {"a": "storage", "b": "compute_node"}

@@ -297,10 +297,7 @@ def _roles(texts: Sequence[str]) -> dict[str, str]:
         names = hosts.split(",")
         if not colon or ":" in role or not role or not all(names):
             raise UserError(f"'{text}' gives no role", where="--add-role-to-hosts", expected="HOST[,HOST...]:ROLE")
-        for name in names:
-            if name in roles:
-                raise UserError(f"names host '{name}' twice", where="--add-role-to-hosts", expected="each host once")
-            roles[name] = role
+        roles |= dict.fromkeys(names, role)  # of several roles of one host the last counts, as in Batsim
     return roles
 
 
