@@ -1,4 +1,6 @@
-"""Runs of the command `batsim`: the scheduler at a socket, in this process, or none, and a log as Batsim's."""
+"""Runs of the command `batsim`: with the scheduler at a socket, in this process, or with none, and with a log like
+Batsim's.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ WHILE_RUNNING = (SchedulerFailed, ProtocolError, SimulationDeadlock, Terminated)
 
 
 def simulate_like_batsim(inputs: Inputs, converse: Converse, log: Callable[[str], None] | None) -> None:
-    """Simulate to the end and write the output files; where the scheduler fails, those of what ran so far.
+    """Simulate to the end and write the output files; if the scheduler fails, write those of the jobs that ran
+    so far.
 
     converse  talks to the simulator until its end
     log       takes a line for each message; None: no log
@@ -42,7 +45,7 @@ def simulate_like_batsim(inputs: Inputs, converse: Converse, log: Callable[[str]
 
 
 def logged(backend: Backend, log: Callable[[str], None]) -> Backend:
-    """Return a back end whose messages are logged in the form of Batsim, from which its tests read them."""
+    """Return a back end that logs its messages in Batsim's form, which Batsim's tests read."""
     now = 0.0
 
     def write(sent: bool, message: dict[str, Any]) -> None:
@@ -55,7 +58,9 @@ def logged(backend: Backend, log: Callable[[str], None]) -> Backend:
 
 
 def at_socket(endpoint: str, limit: float | None) -> Converse:
-    """Talk to a scheduler that binds its REP socket at an endpoint; `limit` seconds for each answer (None: none)."""
+    """Communicate with a scheduler that binds its REP socket at an endpoint; `limit`: seconds for each answer (None: no
+    limit).
+    """
 
     def converse(backend: Backend) -> None:
         with JsonSocket("REQ", endpoint, bind=False, anywhere=True) as socket:
@@ -65,7 +70,7 @@ def at_socket(endpoint: str, limit: float | None) -> Converse:
 
 
 def in_this_process(name: str, options: dict[str, Any], prefix: str, limit: float | None) -> Converse:
-    """Talk to a PyBatsim scheduler, see `load_scheduler`; what it prints goes to standard error."""
+    """Run a PyBatsim scheduler, see `load_scheduler`; its output goes to standard error."""
 
     def converse(backend: Backend) -> None:
         with own_events(prefix) as events, contextlib.redirect_stdout(sys.stderr):
@@ -75,7 +80,7 @@ def in_this_process(name: str, options: dict[str, Any], prefix: str, limit: floa
 
 
 def one_by_one(backend: Backend) -> None:
-    """Run jobs without a scheduler: the next in the order of submission starts on the first hosts when none runs."""
+    """Run jobs without a scheduler, one at a time in the order of submission, each on the first hosts."""
     waiting: deque[tuple[str, int]] = deque()
     hosts, busy = 0, False
     while (message := backend.next_message()) is not None:

@@ -1,4 +1,4 @@
-"""What can go wrong in a simulation through no fault of the program; each is reported as one paragraph."""
+"""Failures of a simulation that are no bugs of the program; each is reported as one paragraph."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from schedlab.config.errors import UserError
 
 
 class ProtocolError(UserError):
-    """A message of the scheduler breaks the rules of Batsim's protocol; `event` is the offending event or message."""
+    """A message of the scheduler breaks the rules of Batsim's protocol; `event` is the forbidden event or message."""
 
     def __init__(self, what: str, event: Any = None, *, expected: str = "", remedy: str = "") -> None:
         self.event = event
@@ -17,7 +17,7 @@ class ProtocolError(UserError):
 
 
 class SimulationDeadlock(UserError):
-    """Nothing can happen any more and the simulation is not over; `jobs` are the waiting ones."""
+    """Nothing can happen any more although the simulation is not over; `jobs` are the waiting ones."""
 
     def __init__(self, what: str, jobs: tuple[str, ...], *, remedy: str = "") -> None:
         self.jobs = jobs
@@ -25,7 +25,7 @@ class SimulationDeadlock(UserError):
 
 
 class UnsupportedProfile(UserError):
-    """A job profile of a type that the embedded simulator does not simulate."""
+    """A job profile of a type that the embedded simulator does not have."""
 
 
 def _shown(event: Any) -> str:

@@ -1,4 +1,6 @@
-"""Sets of resources: written as closed intervals joined by spaces ("0-3 5 7-9"), held as the bits of an integer."""
+"""Sets of resources: written as closed intervals separated by spaces ("0-3 5 7-9"), stored as the bits of an
+integer.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ EMPTY = ResourceSet((), 0)
 
 @lru_cache(maxsize=4096)
 def parse_resources(text: str, limit: int) -> ResourceSet:
-    """Return the set that a text names, every number below `limit`; ValueError saying what is wrong."""
+    """Return the set that a text names, with every number below `limit`. Raises ValueError, which says what is
+    wrong.
+    """
     mask, intervals, end = 0, [], -2
     for part in text.split():
         first_text, dash, last_text = part.partition("-")
@@ -82,7 +86,7 @@ def parse_resources(text: str, limit: int) -> ResourceSet:
 
 
 def from_mask(mask: int) -> ResourceSet:
-    """Return the set whose numbers are the bits set in `mask`."""
+    """Return the set of the numbers whose bits are set in `mask`."""
     intervals, rest, offset = [], mask, 0
     while rest:
         skip = (rest & -rest).bit_length() - 1

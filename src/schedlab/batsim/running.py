@@ -1,5 +1,5 @@
-"""One call for a whole simulation: platform, workloads and a scheduler in, output files and a summary out, on either
-back end.
+"""Runs a whole simulation in one call: from platform, workloads and a scheduler to output files and a summary, with
+either back end.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BackendKind = Literal["embedded", "batsim"]
 
 @dataclass(frozen=True)
 class Inputs:
-    """What is simulated and where the output goes; workloads are named w0, w1, ... in their order.
+    """The files that are simulated and where the output goes; workloads are named w0, w1, ... in their order.
 
     prefix           of the output files: PREFIX_jobs.csv, PREFIX_schedule.csv, ...
     machine_states   whether PREFIX_machine_states.csv is written
@@ -64,7 +64,7 @@ class Limits:
 def open_backend(
     kind: BackendKind, inputs: Inputs, *, binary: str = "batsim", seconds: float | None = 60.0
 ) -> Iterator[Backend]:
-    """Give the embedded simulator or a real Batsim, ready for its first message; both write the same files.
+    """Return the embedded simulator or a real Batsim, ready for its first message; both write the same files.
 
     Raises UserError for inputs that cannot be read and for a binary that is missing or speaks another protocol.
     """
@@ -104,7 +104,8 @@ def simulate(
     limits: Limits | None = None,
     between: Callable[[Backend], Backend] | None = None,
 ) -> dict[str, float]:
-    """Run a scheduler on a back end to the end, write the output files, and return the row of PREFIX_schedule.csv.
+    """Run a scheduler with a back end to the end, write the output files, and return the row of
+    PREFIX_schedule.csv.
 
     scheduler   name or FILE.py[:CLASS], see load_scheduler
     messages    file for the conversation, see `recorded`
@@ -132,8 +133,8 @@ def simulate(
 
 
 def warn_of(row: dict[str, float], backend: Backend) -> None:
-    """Log one line where the summary of a run looks like a mistake: hosts that nobody brought to speed, or no job that
-    succeeded.
+    """Log one line if the summary of a run looks like a mistake: all hosts are still in a pstate that computes next to
+    nothing, or no job succeeded.
     """
     if not row["nb_grouped_switches"] and (still := _still_hosts(backend)):
         log.warning("warning: %s, and the scheduler set no other: %s; %s", still, _successes(row), FULL_SPEED)
@@ -155,7 +156,7 @@ def _still_hosts(backend: Backend) -> str:
 
 
 def load_in_time(seconds: float | None, scheduler: str, options: dict[str, Any] | None, prefix: str) -> Any:
-    """Return a scheduler object as `load_scheduler` does; SchedulerFailed where that takes longer than `seconds`."""
+    """Return a scheduler object like `load_scheduler`. Raises SchedulerFailed if this takes longer than `seconds`."""
 
     def load() -> Any:
         limit.start()
@@ -169,7 +170,7 @@ def load_in_time(seconds: float | None, scheduler: str, options: dict[str, Any] 
 
 
 def read_summary(prefix: str) -> dict[str, float]:
-    """Return the row of PREFIX_schedule.csv by column; the version of Batsim, which is no number, is left out."""
+    """Return the row of PREFIX_schedule.csv by column, without the version of Batsim, which is no number."""
     with Path(f"{prefix}_schedule.csv").open(newline="") as file:
         row = next(csv.DictReader(file))
     return {name: float(value) for name, value in row.items() if name != "batsim_version"}

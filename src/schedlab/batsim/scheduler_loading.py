@@ -1,4 +1,4 @@
-"""Finding a scheduler by name or file: ours, those of PyBatsim's own package, a user's."""
+"""Finds a scheduler by name or file: one of ours, of PyBatsim's package, or of the user."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def load_scheduler(name: str, options: dict[str, Any] | None = None, prefix: str
 
 @contextmanager
 def own_events(prefix: str) -> Iterator[str]:
-    """Give the prefix under which a scheduler of the high-level API may write its events; they become PREFIX_events.csv
-    if all goes well.
+    """Yield the prefix under which a scheduler of the high-level API may write its events; without an error they become
+    PREFIX_events.csv.
 
     PyBatsim keeps the file open, and the scheduler's loggers at work, for the next scheduler of the same class, too;
     here they end.
@@ -82,15 +82,15 @@ def _handlers(name: str) -> list[logging.Handler]:
 
 
 def pybatsim_schedulers() -> list[str]:
-    """Return the names of the schedulers that PyBatsim brings, sorted."""
+    """Return the names of the schedulers in PyBatsim's package, sorted."""
     folder = importlib.util.find_spec("schedulers")
     names = [module.name for module in pkgutil.iter_modules(folder.submodule_search_locations)] if folder else []
     return sorted(name for name in names if name not in ("common_pyss_adaptator", "intervalContainer"))
 
 
 def find_scheduler(name: str) -> type | FunctionType:
-    """Return the class or function of a name as `load_scheduler` takes it. Raises UserError where nothing of that name
-    can be found.
+    """Return the class or function of a name, in the form that `load_scheduler` accepts. Raises UserError if there is
+    none.
     """
     if name in OURS:
         return OURS[name]()

@@ -1,4 +1,5 @@
-"""`schedlab accept`: take results of earlier code for those of today's, where both make the same bytes at scale smoke.
+"""`schedlab accept`: let results of earlier code count as results of the present code, if both make the same bytes at
+scale smoke.
 
 The earlier code is that of the newest commit that the results name. Both smoke runs are made below
 `.schedlab/accept/`, each in a checkout of its own.
@@ -40,8 +41,8 @@ Parts = Mapping[str, Mapping[str, Any]]
 
 
 def accept(studies: Sequence[str] = ()) -> int:
-    """Accept the results of some studies (none named: of all) for today's code. Returns 0 where nothing runs again; 1
-    where a byte of smoke differs, and nothing is written, or where something is not accepted.
+    """Accept the results of some studies (by default all) for the present code. Returns 0 if nothing has to run again.
+    Returns 1 if a byte of smoke differs, in which case nothing is written, or if something is not accepted.
 
     Raises UserError where the two codes cannot be compared.
     """

@@ -1,4 +1,4 @@
-"""`batsim`, also `schedlab sim batsim`: the command line of Batsim 4.2 in front of the embedded simulator.
+"""`batsim`, also `schedlab sim batsim`: runs the embedded simulator with the command line of Batsim 4.2.
 
 `OPTIONS` is the whole of it: the parser is made of it, and so is the table of docs/reference/batsim_options.md.
 """
@@ -184,7 +184,7 @@ def _help(option: Option) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Simulate as Batsim would; returns the exit status. Raises UserError for what is wrong or not available."""
+    """Simulate as Batsim would; return the exit status. Raises UserError for wrong or unavailable options."""
     for option in (option for options in OPTIONS.values() for option in options):
         if option.instead and getattr(arguments, option.name):
             raise UserError("is not available", where="/".join(option.flags), remedy=option.instead)

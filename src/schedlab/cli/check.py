@@ -1,4 +1,4 @@
-"""`schedlab check`: compose, type and cross-check all of conf/, with nothing run."""
+"""`schedlab check`: composes, types and cross-checks all of conf/ without running anything."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from schedlab.stages.studies import find_study
 
 
 def check(folder: str, scale: str, only: str = "") -> int:
-    """Print a line for each scenario and policy and how many there are, or a paragraph for each mistake; returns 0, or
-    2.
+    """Print a line for each scenario and policy, and their numbers, and return 0; or print a paragraph for each mistake
+    and return 2.
 
     only: a study, or STUDY/NAME of a scenario or policy, whose lines alone are printed; all of the folder is checked in
     any case Raises UserError for one that is not there.
@@ -87,7 +87,7 @@ def _refuse(mistakes: Mapping[str, list[str]], scales: list[str]) -> int:
 
 
 def kept_records(conf: Path, scale: str) -> Path | None:
-    """Where the workflow keeps the records of ./conf, which save seconds; of other folders nothing is kept."""
+    """Return the workflow's cache of the records of ./conf, which saves seconds; other folders have none."""
     return Path(".schedlab", f"records-{scale}.json") if conf.resolve() == Path("conf").resolve() else None
 
 

@@ -36,9 +36,7 @@ NUMBERS = frozenset({"published", "reference", "repaired", "tolerance"})
 
 
 def claims(folder: str, study: str | None, as_json: bool = False) -> int:
-    """Print every claim with what is published and what comes out here in both modes; returns 0. Raises
-    UserError(s).
-    """
+    """Print every claim with the published value and our values in both modes; return 0. Raises UserError(s)."""
     if not (Path(folder) / "config.yaml").is_file():
         raise UserError(
             f"there is no {folder}/config.yaml",

@@ -131,8 +131,8 @@ def export(scenario: str, folder: str, scale: str, form: str, values: Sequence[s
 
 
 def document(loaded: experiment.Experiment, study: str, name: str) -> dict[str, Any]:
-    """Return all that is frozen of a scenario: as its problem sees it, the parts of its prepare rules, its rules and
-    policies.
+    """Return everything that is frozen of a scenario: the part of its problem, the parts of its prepare rules, its
+    rules and policies.
     """
     record = loaded.scenario(study, name)
     return {
@@ -146,7 +146,7 @@ def document(loaded: experiment.Experiment, study: str, name: str) -> dict[str, 
 
 
 def without_null(value: Any) -> Any:
-    """Return plain values without what is null, and without empty tables, which the package `toml` loses in arrays of
+    """Return plain values without nulls, and without empty tables, which the package `toml` loses in arrays of
     tables.
     """
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""`schedlab data`: list, get and check the data of others that studies use."""
+"""`schedlab data`: lists, gets and checks the data of others that studies use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`schedlab doctor`: what this machine offers, and what of the pipeline can run on it."""
+"""`schedlab doctor`: reports what this machine offers, and which parts of the pipeline can run on it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ UNPINNED = f"no {instructions.LEVEL}: learned results have other bytes than on p
 
 
 def doctor(folder: str) -> int:
-    """Print the report; always returns 0, for what is missing is a finding and no failure."""
+    """Print the report. Always returns 0: that something is missing is information, not a failure."""
     for title, lines in (
         ("machine", _machine()),
         ("packages", _packages()),

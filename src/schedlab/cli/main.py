@@ -1,4 +1,4 @@
-"""The `schedlab` command: sub-commands of the house here, those of a study through its door."""
+"""The `schedlab` command: defines the common sub-commands, and adds those of a study through the study's interface."""
 
 from __future__ import annotations
 

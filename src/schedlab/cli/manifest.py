@@ -1,5 +1,5 @@
-"""`schedlab manifest check`: what differs from a manifest or a record, and why; `schedlab manifest record`: what is
-kept of a run.
+"""`schedlab manifest check`: differences from a manifest or a record, and their causes; `schedlab manifest record`: the
+record of a run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From the options of a command to typed settings, mistakes reported by the option's name."""
+"""Makes typed settings from a command's options, and reports mistakes by the names of the options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ S = TypeVar("S", bound=Settings)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose commands report unknown options themselves, with the one that was probably meant."""
+    """A parser whose commands report unknown options themselves, and suggest the nearest known one."""
 
     has_commands = False
 
@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def typed_options(kind: type[S], values: dict[str, object], through_set: Collection[str] = ()) -> S:
-    """Return the settings that options give; those that were not given (None) stay at their defaults. Raises
+    """Return the settings that options give; options that were not given (None) have the defaults. Raises
     UserErrors.
 
     through_set  keys that --set gave, by which mistakes in them are reported

@@ -1,4 +1,4 @@
-"""`schedlab record`: write the tables of a finished run, with what made them, into docs/results/<study>/."""
+"""`schedlab record`: writes the tables of a finished run, and what made them, into docs/results/<study>/."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def add_record_command(commands: Any, conf: argparse.ArgumentParser) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Check all studies, then write a record of each; returns 0. Raises UserError with nothing written."""
+    """Check all studies, then write a record of each; return 0. If it raises UserError, nothing was written."""
     from schedlab.config.runtime.provenance import uncommitted_files
     from schedlab.evaluation.recording import write_study_records
 

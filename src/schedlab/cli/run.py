@@ -1,4 +1,4 @@
-"""`schedlab run`: Snakemake in the working directory, after a look at what `--config` says.
+"""`schedlab run`: runs Snakemake in the working directory, after a check of `--config`.
 
 Snakemake itself ends in a traceback for a key that is no plain word, before it reads the Snakefile; so its plugin
 snakemake_logger_plugin_schedlab looks at the words here, too.
@@ -24,9 +24,8 @@ NOWHERE = ("--help", "-h", "--version", "-v")
 
 
 def run(words: Sequence[str]) -> int:
-    """Run Snakemake with these words and return its exit status; on all cores, and with the Snakefile of the checkout
-    or the installation, where they and the directory say nothing else. Raises UserError for a word after `--config`
-    that sets no key there is.
+    """Run Snakemake with these arguments and return its exit status. Defaults: all cores, and the Snakefile of the
+    checkout or the installation. Raises UserError for an argument after `--config` that sets no key there is.
     """
     check_words(words)
     more: list[str] = []
@@ -38,7 +37,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def check_words(words: Sequence[str]) -> None:
-    """Raise UserError for a word after `--config` that sets no key there is."""
+    """Raise UserError for an argument after `--config` that sets no key there is."""
     given = dict(map(_assignment, _after(words, "--config", "-C")))
     for file in _after(words, "--configfile", "--configfiles"):
         given |= read_yaml(Path(file))
@@ -47,7 +46,7 @@ def check_words(words: Sequence[str]) -> None:
 
 
 def is_of_schedlab(words: Sequence[str]) -> bool:
-    """Whether Snakemake, with these words, runs a Snakefile of schedlab."""
+    """Return whether Snakemake, with these arguments, runs a Snakefile of schedlab."""
     named = map(Path, _after(words, "--snakefile", "-s"))
     file = next((path for path in (*named, *_snakefiles()) if path.is_file()), Path())
     return any(path.is_file() and LIBRARY in path.read_text("utf-8", "replace") for path in (file, file.parent / UPPER))

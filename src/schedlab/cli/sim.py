@@ -1,4 +1,6 @@
-"""`schedlab sim`: run a scheduler on the embedded simulator or a real Batsim; put the simulator behind a socket."""
+"""`schedlab sim`: runs a scheduler with the embedded simulator or a real Batsim, or lets the simulator wait at a
+socket.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ SUMMARY = (
 
 
 def add_sim_commands(groups: Subcommands) -> Subcommands:
-    """Add `schedlab sim` with its commands `run` and `serve`; return what further ones are added to."""
+    """Add `schedlab sim` with its commands `run` and `serve`; return the object to which more commands can be added."""
     summary = "simulate batch queues as Batsim does: run, serve, batsim"
     sim = groups.add_parser("sim", help=summary, description=summary)
     commands = sim.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -215,7 +217,7 @@ def _summarised(work: Callable[[], dict[str, float]], arguments: argparse.Namesp
 
 
 def attempt(work: Callable[[], None], show_traceback: bool = False) -> int:
-    """Do the work; returns 0, 1 where it fails, 143 where SIGTERM ends it (what it started is ended, too)."""
+    """Call the function; return 0, 1 if it fails, or 143 if SIGTERM ends it (and the processes that it started)."""
     from schedlab.batsim.backends.pybatsim_bus import SchedulerFailed
     from schedlab.batsim.backends.real_batsim import BatsimFailed
     from schedlab.batsim.errors import ProtocolError, SimulationDeadlock

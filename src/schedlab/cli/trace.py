@@ -1,4 +1,6 @@
-"""`schedlab trace`: describe, clean, trim, draw from the Lublin-Feitelson model, turn into a workload of Batsim."""
+"""`schedlab trace`: describes, cleans, trims and draws traces (Lublin-Feitelson model), and converts them to workloads
+of Batsim.
+"""
 
 from __future__ import annotations
 
@@ -155,8 +157,8 @@ def _describe(arguments: argparse.Namespace) -> int:
 
 
 def table(found: dict[str, Any]) -> list[str]:
-    """Return lines for people: plain values first, then oddities that occur, then distributions side by side, with
-    their units.
+    """Return lines for readers: single values, then the oddities that occur, then distributions side by side, with
+    units.
     """
     plain = {name: value for name, value in found.items() if not isinstance(value, (dict, list))}
     lines = [f"{name:<28}{'unknown' if value is None else _short(value)}" for name, value in plain.items()]

@@ -1,4 +1,4 @@
-"""The contract between a study and the stages that serve all studies (learn, evaluate, summarise, draw).
+"""The contract between a study and the stages that all studies share (learn, evaluate, summarise, draw).
 
 A study is a `Study` object in `schedlab/studies/<name>/study.py` under the name STUDY. It receives its typed
 configuration and the paths of its prepared inputs; it does not depend on where results lie, nor on Snakemake.
@@ -47,8 +47,8 @@ class Metric:
 
 @dataclass(frozen=True)
 class Unit:
-    """What is scored once: a window, an episode, a replicate. Units that overlap or share an origin carry the same
-    block. Its facts become columns of the scores.
+    """What is scored once: a window, an episode, a replicate. Units that overlap or have the same origin carry the same
+    block. Facts of a unit become columns of the scores.
     """
 
     id: str
@@ -61,7 +61,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Phase:
-    """One stretch of learning: the scenarios learned on together, the learner's steps, and values of this phase
+    """A part of learning: the scenarios that are learned on together, the learner's steps, and settings of this phase
     alone.
     """
 
@@ -72,7 +72,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class PolicySpec:
-    """What a policy is; `target` names a rule or learner of the study, or a class of the user's as FILE.py:CLASS.
+    """What a policy is; `target` names a rule or learner of the study, or a user's class as FILE.py:CLASS.
 
     A policy was trained if it has `train_on`, whatever its `kind`: an informed policy may be trained.
     """
@@ -97,7 +97,9 @@ class Outcome:
 
 
 class Policy(Protocol):
-    """Anything that acts. `reset` starts a unit; `act` gives the action for an observation (mask: True where valid)."""
+    """Something that acts. `reset` begins a unit; `act` returns the action for an observation (mask: True for valid
+    actions).
+    """
 
     def reset(self, unit: Unit) -> None: ...
 
@@ -105,7 +107,7 @@ class Policy(Protocol):
 
 
 class Problem(Protocol):
-    """One scenario with its inputs loaded. `env` is None where there is nothing to step."""
+    """One scenario with its inputs loaded. `env` returns None if the problem has no environment."""
 
     def units(self, split: Split) -> Sequence[Unit]: ...
 
@@ -116,7 +118,8 @@ class Problem(Protocol):
 
 @dataclass
 class Budget:
-    """What a learning job has used so far, without its parent's share; the same for the same job, interrupted or not.
+    """What a learning job has used so far, without the share of its parent. An interrupted and resumed job has the same
+    budget as one that was not interrupted.
 
     decisions: decisions taken in simulated environments whose outcome can change the policy: in training episodes, in
       demonstrations that are imitated, in rollouts in the simulator, and in episodes that choose what is kept
@@ -132,7 +135,7 @@ class Budget:
 
 
 class CurvePlace(TypedDict, total=False):
-    """Where on a learning curve a point lies, and the budget used by then (`Budget`); a place takes one point of each
+    """The place of a point on a learning curve, and the budget used so far (`Budget`). Each place has one point per
     metric and split.
 
     of  what else the value belongs to, by column of the table: a preference, an action
@@ -151,8 +154,8 @@ class CurvePlace(TypedDict, total=False):
 
 
 class Curve(Protocol):
-    """Receives points of a learning curve; the stage adds policy and seed, keeps them through an interruption, and
-    writes the table.
+    """Receives points of a learning curve. The stage adds policy and seed, saves the points in case of an interruption,
+    and writes the table.
 
     Values that are not given are 0, "" or the split "train". A resumed learner records again what came after
     its last saved state.
@@ -163,7 +166,7 @@ class Curve(Protocol):
 
 @dataclass(frozen=True)
 class LearnPaths:
-    """Files of one learning job: the parent's checkpoint (None: from scratch), the one to write, a folder for
+    """Files of one learning job: the parent's checkpoint (None: none), the checkpoint to write, and a folder for
     resuming.
     """
 
@@ -173,7 +176,7 @@ class LearnPaths:
 
 
 class Learner(Protocol):
-    """Makes a policy; `learn` writes its final parameters (never the parent's) and resumes an interrupted job.
+    """Makes a policy. `learn` writes its final parameters (never those of the parent) and resumes an interrupted job.
 
     It returns the budget that it used, which goes into the provenance of the policy; None where it does not count.
     """
@@ -228,7 +231,7 @@ class Requirement:
 
 @dataclass(frozen=True)
 class StudyTables:
-    """All that figures are drawn from: the common tables, detail tables by name, and the inputs of each scenario by
+    """All that figures are drawn from: the common tables, the detail tables by name, and each scenario's inputs by
     name.
 
     scores, curves, summary, comparisons: design tables of all scenarios and policies of the study (evaluation/tables.py
@@ -252,7 +255,7 @@ class StudyTables:
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """One file of conf/figure/<study>/: which drawing function, what it shows, and the values it reads."""
+    """One file of conf/figure/<study>/: its drawing function, what it shows, and the values that the function reads."""
 
     name: str
     kind: str
@@ -266,7 +269,7 @@ class FigureSpec:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawn figure, what follows the figure's own caption, and the values that this caption names.
+    """A drawn figure, text that follows the figure's own caption, and the values that this caption names.
 
     caption: a template over `values` (see schedlab.figures.captions); the figure's own caption in conf/figure may name
       them too
@@ -289,7 +292,7 @@ DrawFigure = Callable[[StudyTables, FigureSpec], Drawing]
 
 @dataclass(frozen=True)
 class Study:
-    """The door of a study: everything that the stages and the command line may know of it.
+    """The interface of a study: everything that the stages and the command line may know about it.
 
     results_version is the deliberate trigger: raise it when the study's code changes its results.
     scenario / scale: typed sections.
@@ -344,5 +347,5 @@ class Study:
 
     @property
     def leading_metric(self) -> Metric:
-        """The metric that is marked as the headline, else the first."""
+        """The metric marked as the headline or, without a mark, the first."""
         return next((metric for metric in self.metrics if metric.headline), self.metrics[0])

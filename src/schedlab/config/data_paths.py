@@ -1,5 +1,4 @@
-"""Where files outside conf/ lie: other people's data, which conf/download says where to get, and resources of the
-checkout.
+"""Where files outside conf/ are: data of others, which conf/download says where to get, and resources of the checkout.
 
 Data lies below the folder that SCHEDLAB_DATA names, below resources/data of the working directory, or in the latter
 itself.
@@ -30,7 +29,7 @@ SHA256, MD5 = r"^([0-9a-f]{64})?$", r"^([0-9a-f]{32})?$"
 
 
 def find_data(name: Path | str) -> Path:
-    """Return where a file or folder of data is, or where it should be put: absolute paths as they are.
+    """Return where a file or folder of data is, or where it should be put. Absolute paths are returned unchanged.
 
     Below the folder that SCHEDLAB_DATA names where that has it, else below resources/data of the working directory,
     else in the working directory or, where we ship it, as `find_resource` finds it.
@@ -45,13 +44,13 @@ def find_data(name: Path | str) -> Path:
 
 
 def plain_or_gzip(file: Path) -> Path | None:
-    """Return the file or, where it is not there, its compressed twin `<name>.gz`; None where neither is there."""
+    """Return the file or, if it is missing, its compressed twin `<name>.gz`; None if both are missing."""
     return next((path for path in (file, file.with_name(f"{file.name}.gz")) if path.is_file()), None)
 
 
 def missing_files(folder: Path, sets: Iterable[Iterable[str]]) -> list[str]:
-    """Return what a folder lacks of the set of files that it is nearest to; nothing where one set is whole, or where
-    there is none.
+    """Return the files that a folder lacks, of the set of files that is most nearly complete. Empty if one set is
+    complete, or if there are no sets.
     """
     names = [list(files) for files in sets]
     lacking = [[name for name in files if plain_or_gzip(folder / name) is None] for files in names]
@@ -155,7 +154,7 @@ def chosen(catalogue: Mapping[str, EntrySettings], names: list[str]) -> list[Ent
 
 
 def entry_of(catalogue: Mapping[str, EntrySettings], path: str) -> str | None:
-    """Return the name of the entry that puts a file or folder there; None: there is none."""
+    """Return the name of the download entry that puts a file or folder at this place; None if no entry does."""
     wanted = PurePosixPath(path)
     for name, entry in catalogue.items():
         if any(wanted == PurePosixPath(file.to) or wanted in PurePosixPath(file.to).parents for file in entry.files):

@@ -41,8 +41,8 @@ class UserError(Exception):
 
 
 def disk_trouble(error: BaseException, where: str = "") -> UserError | None:
-    """Return the paragraph for an error of the disk that its user can mend, None for any other; where: named if the
-    error names no file.
+    """Return the message for an error of the disk that the user can mend, None for other errors. where: file or folder
+    to name if the error names none.
     """
     if not isinstance(error, OSError) or error.errno not in DISK_TROUBLE:
         return None

@@ -1,4 +1,4 @@
-"""The experiment: every record of conf/ at one scale, checked against each other, and where each result lies.
+"""The experiment: every record of conf/ at one scale, checked against the others, and the place of each result.
 
 The workflow asks this object for names and paths; it holds no logic of any study.
 """
@@ -32,8 +32,8 @@ SCALE_ORDER = ("smoke", "small", "full", "paper")
 
 @dataclass
 class Experiment:
-    """All studies at one scale. `not_run` lists (study, scenario or policy, reason) of what lacks its data on this
-    machine.
+    """All studies at one scale. `not_run` lists (study, scenario or policy, reason) of what cannot run because its data
+    is not on this machine.
     """
 
     folder: Path
@@ -49,7 +49,9 @@ class Experiment:
     _known: dict[tuple[Any, ...], Any] = field(default_factory=dict)
 
     def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """Return what `make` gave for `key` the first time: an experiment is the view of one moment."""
+        """Return what `make` returned at the first call with `key`. An experiment shows the configuration of one
+        moment.
+        """
         if key not in self._known:
             self._known[key] = make()
         known: T = self._known[key]
@@ -62,7 +64,7 @@ class Experiment:
 
     @property
     def options(self) -> str:
-        """What `--config` makes this run of: its scale, and its name and values where it is a variant."""
+        """The `--config` options that give this run: its scale and, for a variant, its name and values."""
         given = f"scale={self.scale}" + (f" variant={self.variant}" if self.variant else "")
         return given + (f" set={shlex.quote(' '.join(map(str, self.overrides)))}" if self.overrides else "")
 
@@ -207,7 +209,9 @@ class Experiment:
         return sorted(needed)
 
     def uncompared_policies(self, study: str) -> list[str]:
-        """Policies of this scale that no scenario compares, nor one that starts from them: nothing learns them."""
+        """Policies of this scale that are never learned: no scenario compares them, nor a policy that starts
+        from them.
+        """
         return sorted(self.studies[study].policies.keys() - set(self.compared_policies(study)))
 
     def training_scenarios(self, study: str, policy: str) -> list[str]:
@@ -254,8 +258,8 @@ def load(
 def scenario_records(
     folder: Path | str, scale: str, find_study: records.FindStudy, cache: Path | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Return study -> scenario -> record of every scenario, for whatever scales and data; policies and figures are not
-    looked at.
+    """Return study -> scenario -> record of every scenario, whatever its scales and data. Policies and figures are not
+    checked.
 
     scale: at which the files are composed. Raises UserErrors with every mistake found.
     """

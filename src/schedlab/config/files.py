@@ -1,4 +1,6 @@
-"""Atomic writes and the fixed form of our tables: a reader sees the old file or the whole new one, never a part."""
+"""Atomic writes and the fixed form of our tables: a reader sees the old file or the whole new one, never a part
+of it.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ _TEMPORARY = re.compile(r"\..*?(\.[^.]*|)\.[a-z0-9_]{8}\1")  # .NAME.RANDOM and 
 
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
-    """Give a temporary path beside `path`; on success it takes the final name, on error it is removed.
+    """Yield a temporary path beside `path`. On success the file gets its final name, on an error it is removed.
 
     Raises OSError, naming `path`, where no file can lie there.
     """
@@ -50,8 +52,8 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
 
 
 def remove_leftovers(*folders: Path | str) -> None:
-    """Remove the temporary files that killed processes left below some folders, but for those that a living one still
-    writes.
+    """Remove the temporary files that killed processes left below some folders. Files that a running process still
+    writes stay.
     """
     for path in sorted(path for folder in folders for path in Path(folder).rglob(".*")):
         if _TEMPORARY.fullmatch(path.name) and path.is_file():
@@ -121,7 +123,9 @@ def write_text(path: Path | str, text: str) -> None:
 
 
 def write_text_if_changed(path: Path | str, text: str) -> bool:
-    """Write text only where the file's content differs, so that its time stamp means a change; True if written."""
+    """Write text only if the file's content differs, so that a new time stamp means a change. Returns True if it was
+    written.
+    """
     try:
         if Path(path).read_bytes() == text.encode():
             return False
@@ -146,8 +150,8 @@ def write_table(path: Path | str, table: pd.DataFrame) -> None:
 
 @contextmanager
 def table_writer(path: Path | str, schema: pa.Schema | None = None) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """Give a function that adds rows to a table, of which there must be one call at least; the bytes are those of all
-    rows written at once.
+    """Yield a function that adds rows to a table. It must be called at least once. The bytes are those of all rows
+    written at once.
 
     schema  columns and types (None: those of the first rows); a column that rows lack is null in them
     """

@@ -1,4 +1,4 @@
-"""Objects by name: `package.module:object` as a door names them, and a user's own classes, FILE.py:CLASS in YAML."""
+"""Objects by name: `package.module:object`, and a user's own classes, which YAML names as FILE.py:CLASS."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def load_class(target: str, kind: str, methods: Sequence[str] | None = None) -> 
 
 
 def find_class(target: str, kind: str) -> None:
-    """Check a FILE.py:CLASS target without running the file. Raises UserError where file, class or a method is missing,
-    as far as seen.
+    """Check a FILE.py:CLASS target without running the file. Raises UserError if the file, the class or, as far as can
+    be seen, a method is missing.
 
     A class that is not written out at the top of the file (imported, or made by a call), and methods of its bases, are
     left to load_class.
@@ -126,7 +126,7 @@ def _may_bind(body: list[ast.stmt], name: str) -> bool:
 
 
 def load_module(path: Path) -> ModuleType:
-    """Run a Python file as a module once for each content it has."""
+    """Run a Python file as a module, once for each content that the file has."""
     if not path.is_file():
         raise UserError("no such file", where=str(path), expected="a Python file with the user's class")
     name = f"schedlab_user_{path.stem}_{file_hash(path)[:12]}"
@@ -154,7 +154,7 @@ def load_module(path: Path) -> ModuleType:
 
 @contextmanager
 def told_with_place(target: str, what: str) -> Iterator[None]:
-    """Run code of FILE.py:CLASS: what it raises becomes a UserError that names the file and its line.
+    """Run code of FILE.py:CLASS. What it raises becomes a UserError that names the file and the line.
 
     what  what runs, as the message's begin: "rule 'patient'"
     A UserError, and an error that no line of the file lies behind, pass as they are. A target that is no file changes
@@ -174,8 +174,8 @@ def told_with_place(target: str, what: str) -> Iterator[None]:
 
 
 def place_in(path: Path, error: BaseException) -> str:
-    """Give file and line of the deepest frame (or the syntax error) that lies in the file itself; the file alone where
-    none does.
+    """Return file and line of the deepest frame (or the syntax error) that is in the file itself; if none is, the file
+    alone.
     """
     line = _line_in(path, error)
     return f"{path}:{line}" if line else str(path)

@@ -1,5 +1,5 @@
-"""Readers of JSON, YAML, arrays and zip archives that others wrote: each kind of damage is one sentence, and memory is
-bounded.
+"""Readers of JSON, YAML, arrays and zip archives that others wrote. Each kind of damage gives a message of one
+sentence, and memory is bounded.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ MOST_LEVELS = 100  # of lists and objects within each other
 
 
 def read_json(path: Path | str, what: str) -> Any:
-    """Return the value in a JSON file; `what` says in messages what it should hold. Raises UserError; NaN and
-    infinities are refused.
+    """Return the value in a JSON file. `what`: what the file should hold, for messages. Raises UserError, also for NaN
+    and infinities.
     """
     return parse_json(read_text(path, what), str(path), what)
 
 
 def read_text(path: Path | str, what: str) -> str:
-    """Return a file's UTF-8 text; `what` says in messages what it should hold. Raises UserError."""
+    """Return a file's UTF-8 text. `what`: what the file should hold, for messages. Raises UserError."""
     path = Path(path)
     try:
         data = path.read_bytes() if path.stat().st_size <= MAX_BYTES else None
@@ -50,8 +50,8 @@ def read_text(path: Path | str, what: str) -> str:
 
 
 def parse_json(text: str, where: str, what: str, most_levels: int = MOST_LEVELS) -> Any:
-    """Return the value of a JSON text; `where` and `what` as messages name it. Raises UserError, also for NaN,
-    infinities, double keys.
+    """Return the value of a JSON text. `where` and `what`: place and expected content, for messages. Raises UserError,
+    also for NaN, infinities and repeated keys.
 
     most_levels: of lists and objects within each other; more for a caller that hands values on and does not walk
       through them.
@@ -107,7 +107,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def read_members(
     path: Path | str, what: str, remedy: str, wanted: Callable[[str], bool] = lambda name: True
 ) -> dict[str, bytes]:
-    """Return the members of a zip archive by name, those that are `wanted`; `what` and `remedy` as messages say them.
+    """Return the members of a zip archive that are `wanted`, by name. `what` and `remedy`: words for messages.
 
     Raises UserError for a missing or damaged file, a name that stands there twice, and members that unpack to more than
     1 GiB and more than the file itself holds.
@@ -131,8 +131,8 @@ def read_members(
 
 
 def read_array(data: bytes) -> np.ndarray:
-    """Return the array in the bytes of a .npy file, without pickles. Raises ValueError for whatever is wrong with
-    them.
+    """Return the array in the bytes of a .npy file, without unpickling. Raises ValueError if anything is wrong with the
+    bytes.
     """
     import numpy as np  # half of what `schedlab --help` would take
 

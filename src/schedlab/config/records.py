@@ -46,8 +46,8 @@ NAMES_OF = {"scenario": "scenarios", "policy": "policies", "figure": "figures"}
 
 
 class Names(tuple[Any, ...]):
-    """Names that others may refer to. A name that begins as a broken file does counts as known: it may be a member of
-    the family that the file is.
+    """Names that others may refer to. A name that begins like that of a broken file counts as known: it may be a member
+    of the family in that file.
     """
 
     broken: tuple[str, ...]
@@ -92,13 +92,13 @@ class StudyRecords:
         return Names((*self.all(group), *self.broken[group]), tuple(self.broken[group]))
 
     def all(self, group: str) -> dict[str, dict[str, Any]]:
-        """Return the records of a group, with those of other scales, which are short."""
+        """Return the records of a group, and the short records of those of other scales."""
         found: dict[str, dict[str, Any]] = getattr(self, NAMES_OF[group])
         return found | self.elsewhere[group]
 
     def shown_in(self, figure: Mapping[str, Any]) -> list[str]:
-        """Return the scenarios that a figure shows: those that it names and that are here, or all that want to be in
-        such figures.
+        """Return the scenarios that a figure shows: those that it names and that run at this scale; if it names none,
+        all with `in_figures: all`.
         """
         named = figure["scenarios"] or [
             name for name, record in self.scenarios.items() if record["in_figures"] == "all"
@@ -370,7 +370,9 @@ def _mistakes(kind: type[Settings], values: Any, composed: Composed, under: tupl
 
 
 def elsewhere_record(composed: Composed, name: str) -> dict[str, Any]:
-    """Return what others may refer to of a scenario, policy or figure of other scales, whose values are not checked."""
+    """Return the short record of a scenario, policy or figure of another scale: what others may refer to. Its values
+    are not checked.
+    """
     rules, policies = (
         value if isinstance(value := composed.values.get(key), list) else [] for key in ("rules", "policies")
     )
@@ -386,8 +388,8 @@ def elsewhere_record(composed: Composed, name: str) -> dict[str, Any]:
 
 
 def scenario_record(composed: Composed, name: str, study: Study) -> dict[str, Any]:
-    """Return the record of a scenario: identity, rules, policies, the parts of its prepare rules, its problem, inputs
-    and needs.
+    """Return the record of a scenario: name, mode, rules, policies, parts of its prepare rules, problem, inputs and
+    required data.
     """
     scenario = checked_scenario(composed, name, study)
     with _placed(composed):
@@ -519,8 +521,8 @@ def _with_file(error: UserError, composed: Composed) -> UserError:
 
 
 def policy_record(composed: Composed, name: str, study: Study) -> dict[str, Any]:
-    """Return the record of a learned policy, its learner's values typed by the study (a user's own class: as they
-    stand).
+    """Return the record of a learned policy. The study types the learner's values; those of a user's own class stay as
+    they are.
     """
     policy: PolicySettings = typed(PolicySettings, composed, name)
     target, learner, files = _learner(*_in_mode(PolicySettings, composed), study)
@@ -572,8 +574,8 @@ def _locate_in_phase(composed: Composed, number: int, own: Mapping[str, Any], pa
 
 
 def figure_record(composed: Composed, name: str, study: Study) -> dict[str, Any]:
-    """Return the record of a figure: its typed values, its drawing known to the study; `names`: what its values name,
-    to be checked.
+    """Return the record of a figure: its typed values, after a check that the study knows its drawing. `names`: names
+    in its values, to be checked.
     """
     figure: FigureSettings = typed(FigureSettings, composed, name)
     if figure.kind not in study.figures:

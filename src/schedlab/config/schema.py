@@ -36,7 +36,7 @@ def setting(default: Any = ..., *, doc: str, unit: str = "-", **checks: Any) -> 
 
 
 def section(kind: type[Settings], *, doc: str) -> Any:
-    """Declare a nested section that stands at its own defaults where it is not given."""
+    """Declare a nested section. If it is not given, it has its own defaults."""
     return Field(default_factory=kind, description=doc)
 
 
@@ -68,7 +68,9 @@ def settings_given(kind: type[S], given: S | Mapping[str, Any] | None, where: st
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested values with others laid over them, key by key; what is no mapping is replaced whole."""
+    """Return nested values with others laid over them, key by key. Values that are no mappings are replaced as
+    a whole.
+    """
     found = dict(base)
     for key, value in over.items():
         both = isinstance(value, Mapping) and isinstance(found.get(key), Mapping)
@@ -81,7 +83,7 @@ class NoSettings(Settings):
 
 
 def names_within(settings: Settings, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str, str]]:
-    """Yield (path, what, name) of every value of a section whose type says what it names (settings.PolicyName,
+    """Yield (path, kind of name, name) for every value of a section whose type says what it names (settings.PolicyName,
     ScenarioName).
     """
     for key, field in type(settings).model_fields.items():
@@ -243,8 +245,7 @@ def _field_doc(kind: type[Settings], path: tuple[Any, ...]) -> str:
 def parameter_rows(
     kind: type[Settings], prefix: str = "", given: Settings | None = None
 ) -> Iterator[tuple[str, str, str, str, str]]:
-    """Yield (key, type, default, unit, sentence) of every field in order; sections of one value are spelled out with
-    dotted keys.
+    """Yield (key, type, default, unit, sentence) of every field in order. Nested sections are listed with dotted keys.
 
     given: the section's values where the section around it gives them as a default
     """
@@ -285,7 +286,7 @@ def _bounds(checks: Iterable[Any]) -> str:
 
 
 def sections_within(kind: type[Settings]) -> list[type[Settings]]:
-    """Return the sections that stand in lists, mappings and required keys of a section, each once, in order."""
+    """Return the sections in lists, mappings and required keys of a section, in order and without repetition."""
     found: dict[type[Settings], None] = {}
     for field in kind.model_fields.values():
         spelled_out = _is_section(field.annotation) and not field.is_required()

@@ -19,7 +19,7 @@ LONGEST = 1_000_000_000  # steps of a phase
 
 
 def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the values; ValueError where one stands there twice."""
+    """Return the values; raise ValueError if one occurs twice."""
     for value in values:
         if values.count(value) > 1:
             raise ValueError(f"each once; {value} stands there twice")
@@ -217,8 +217,8 @@ WHERE_NOTHING_IS_SAID = {"mem_mb": 2000, "runtime": 60, "threads": 1}
 
 
 def resource(resources: Mapping[str, Mapping[str, int | None]], rule: str, key: str, study: str = "") -> int:
-    """Return what a job of a workflow rule asks for: as `resources` of a scale says for the rule in the study, else for
-    the rule, else for `default`, key by key.
+    """Return a resource of a job of a workflow rule, from the `resources` of a scale: the value for the rule in this
+    study, else for the rule, else for `default`.
     """
     said = (resources.get(name, {}).get(key) for name in (f"{study}/{rule}", rule, "default"))
     return next((value for value in said if value is not None), WHERE_NOTHING_IS_SAID[key])

@@ -118,7 +118,7 @@ def _swept(key: str, listed: Any, where: str) -> Iterator[Member]:
 
 
 def value_text(value: Any) -> str:
-    """Return a value as it stands in a name: 50.0 is 50, true is true."""
+    """Return a value as it is written in a name: 50.0 as 50, true as true."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) and value == float(f"{value:g}") else str(value)
@@ -130,7 +130,7 @@ def _mistake(value: Any, where: str, expected: str) -> UserError:
 
 @dataclass(frozen=True)
 class Override:
-    """One key with its value. `keys`: its dotted parts, such as ("scenario", "ramp", "uniform", "seed")."""
+    """One key with its value. `keys`: the parts of the dotted key, such as ("scenario", "ramp", "uniform", "seed")."""
 
     text: str
     keys: tuple[str, ...]
@@ -141,7 +141,7 @@ class Override:
 
     @property
     def where(self) -> str:
-        """The place that a mistake in this value is reported at."""
+        """The place that error messages name for this value."""
         return f"set: {self.text}"
 
     def at_scale(self, scale: str) -> list[Override]:
@@ -158,8 +158,8 @@ class Override:
         return found
 
     def below(self, group: str, names: Iterable[str]) -> tuple[str, ...] | None:
-        """Return the keys that it sets within a file of the group ("scenario/ramp") of one of these names; None where
-        it sets none of them. A name may hold dots.
+        """Return the part of the key that lies within a file of the group ("scenario/ramp") with one of these names;
+        None if there is none. A name may contain dots.
         """
         above = tuple(group.split("/"))
         if self.keys[: len(above)] != above:
@@ -194,7 +194,7 @@ def assignments(text: Any) -> list[str]:
 
 
 def of_words(group: str, study: str, name: str, words: Sequence[str]) -> list[Override]:
-    """Return the overrides that a command's words KEY=VALUE make of keys of a scenario or policy. Raises UserError."""
+    """Return the overrides in a command's arguments KEY=VALUE, for keys of a scenario or policy. Raises UserError."""
     return parsed([f"{group}.{study}.{name}.{word}" for word in words])
 
 

@@ -1,5 +1,4 @@
-"""The ledger of published claims (conf/claims/<study>.yaml): what a paper says, what comes out here, and whether the
-two agree.
+"""The ledger of published claims (conf/claims/<study>.yaml): the published value, our value, and whether the two agree.
 
 A value of ours is read from a recorded table, never written here: from a cell that the claim names, or worked out of
 two (evaluation/recorded_values.py), or from the claim's row of docs/results/<study>_claims.csv, which the program
@@ -28,7 +27,7 @@ RANGE = re.compile(r"([\d.e+-]+) to ([\d.e+-]+)")
 
 
 class PublishedClaim(Settings):
-    """One published number or statement. A value is a number, a short text such as `011`, or null: not (yet) known."""
+    """One published number or statement. A value is a number, a short text such as `011`, or null: unknown."""
 
     id: str = setting(doc="short name, unique in the study's ledger", pattern=NAME)
     paper: str = setting(doc="publication", min_length=1)
@@ -44,7 +43,7 @@ class PublishedClaim(Settings):
 
 
 class ClaimSettings(PublishedClaim):
-    """A claim with the places of our values: cells of recorded tables."""
+    """A claim, and the places of our values: cells of recorded tables."""
 
     ours_reference: RecordedSettings | None = setting(
         None, doc="our value in mode reference, which repeats the published system"
@@ -58,7 +57,7 @@ class ClaimSettings(PublishedClaim):
 
 
 class Claim(PublishedClaim):
-    """A claim with its values read and its status worked out."""
+    """A claim with the values read and the status determined."""
 
     ours_reference: Value = setting(None, doc="our value in mode reference")
     ours_repaired: Value = setting(None, doc="our value in mode default")
@@ -93,7 +92,7 @@ def agree(published: Value, ours: Value, tolerance: float | None) -> bool:
 
 
 def status_of(published: Value, reference: Value, repaired: Value, tolerance: float | None) -> Status:
-    """Return how our values stand to the published one.
+    """Return whether and how our values agree with the published one.
 
     open        we have no value
     reproduced  reference mode agrees

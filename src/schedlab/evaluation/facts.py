@@ -1,4 +1,4 @@
-"""Facts of scenarios and policies as columns of the tables, so that nobody has to take names apart.
+"""Facts of scenarios and policies as columns of the tables, so that nobody has to parse names.
 
 Facts of a scenario are what its study says of it (`Study.facts`) and the values of the keys in which the members of its
 family differ; those of a policy are its recipe, what it was trained on, and the same values of its family. Facts of
@@ -39,7 +39,7 @@ class Facts:
         return {"recipe": "text", **others}
 
     def extend(self, kind: TableKind) -> TableKind:
-        """Return a kind of table with the facts, but what policies were trained on where it has that column."""
+        """Return a kind of table with a column for each fact, except `trained_on` if the kind has that column."""
         there = {"trained_on"} & set(kind.names)
         return kind.with_facts({name: of_fact for name, of_fact in self.types.items() if name not in there})
 
@@ -49,7 +49,9 @@ class Facts:
         return {"recipe": policy, **self.scenarios.get(scenario, {}), **given}
 
     def joined(self, table: pd.DataFrame, scenario: str = "scenario") -> pd.DataFrame:
-        """Return a table with the facts that are no columns of it. scenario: the column that names the scenario."""
+        """Return a table with the facts that are not yet columns of it. scenario: the column with the name of the
+        scenario.
+        """
         names = [scenario, "policy"]
         rows = [self.of(*pair) for pair in table[names].drop_duplicates().itertuples(index=False)]
         which = table.groupby(names, sort=False).ngroup()

@@ -1,4 +1,4 @@
-"""The table `headline`: the answer to each question of a study, a policy against the best of each group of rivals.
+"""The table `headline`: for each question of a study, the comparison of a policy with the best of each group of rivals.
 
 A row holds a question in one scenario against one group; group `all` is every rival of the question's groups together,
 and of several scenarios there is also a row of their mean, named "a+b". Rivals are chosen on validation units
@@ -27,7 +27,7 @@ Streams = Callable[..., np.random.Generator]  # names -> a random stream, the sa
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of a policy in a scenario: its facts, the budget used (None: not counted), its samples by split."""
+    """A policy in a scenario: its facts, the budget used (None: not counted), and its samples by split."""
 
     policy: str
     kind: str
@@ -39,8 +39,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class Answer:
-    """A policy against one group: the comparison, the split that the rival was chosen on, the ratio to the bound, and
-    what the policy and the rival used.
+    """A policy compared with one group: the comparison, the split on which the rival was chosen, the ratio to the
+    bound, and the budgets of the policy and the rival.
     """
 
     policy: str
@@ -58,7 +58,7 @@ def answers(
     settings: StatisticsSettings,
     streams: Streams,
 ) -> Iterator[tuple[str, str, Answer]]:
-    """Yield (scenario, group, answer) of a question; what keeps a scenario from an answer goes into the log.
+    """Yield (scenario, group, answer) for a question. If a scenario has no answer, the log says why.
 
     scenarios: name -> what was scored there in the question's metric, for those of the question that run
     """

@@ -22,8 +22,8 @@ from scipy import special
 
 @dataclass(frozen=True)
 class Spread:
-    """First-order variance of a statistic, that of its bootstrap draws, and (part of the variance, its degrees of
-    freedom) for each mean square behind it.
+    """First-order variance of a statistic and of its bootstrap draws, and (part of the variance, degrees of freedom) of
+    each mean square in it.
     """
 
     variance: float
@@ -47,7 +47,9 @@ class Spread:
 
 @dataclass(frozen=True)
 class Effect:
-    """A value with its bootstrap draws (resamples,) and spread; both None where too little stands behind it."""
+    """A value with its bootstrap draws (resamples,) and its spread; both are None if there are too few seeds or
+    blocks.
+    """
 
     value: float
     draws: np.ndarray | None = None
@@ -95,7 +97,7 @@ def spread(influences: Sequence[np.ndarray]) -> Spread:
 
 
 def mean(effects: Sequence[Effect]) -> Effect:
-    """Return the mean of independent effects, resampled together; without draws where one has none."""
+    """Return the mean of independent effects, resampled together; without draws if one of them has none."""
     value, share = float(np.mean([each.value for each in effects])), 1 / len(effects) ** 2
     draws = [each.draws for each in effects if each.draws is not None]
     spreads = [each.spread for each in effects if each.spread is not None]

@@ -1,5 +1,5 @@
-"""What a finished schedule of jobs is scored by, and the queue and the use of the hosts over time; shared by the
-studies of job scheduling.
+"""The scores of a finished schedule of jobs, and the queue and the use of hosts over time; shared by the studies of job
+scheduling.
 
 A schedule is a table with a row a job and at least these columns (times in s, NaN where a job was rejected and so never
 started):
@@ -32,9 +32,7 @@ JOB_METRICS = (
 
 
 def bounded_slowdown(turnaround: np.ndarray, run: np.ndarray, threshold: float) -> np.ndarray:
-    """Return max(1, turnaround / max(run, threshold)) of jobs, all in s: a job that ran shorter counts as one of the
-    threshold.
-    """
+    """Return max(1, turnaround / max(run, threshold)) of jobs, all in s: shorter runs count as the threshold."""
     found: np.ndarray = np.maximum(turnaround / np.maximum(run, threshold), 1.0)
     return found
 

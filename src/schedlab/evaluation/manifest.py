@@ -1,4 +1,5 @@
-"""What every figure of a scale rests on: results/<scale>/manifest.json, made from what lies in results/ and plots/.
+"""What every figure of a scale was made from: results/<scale>/manifest.json, written from the files in results/ and
+plots/.
 
 A *step* is what one job made (an input of a scenario, one policy and seed, one evaluation job, the tables of a study),
 with the hashes of its frozen configuration, of its inputs and of its outputs, its seeds, and the code and packages that
@@ -37,7 +38,7 @@ NOT_MADE = (*NOT_OUTPUTS, "config.yaml")  # frozen parts lie beside what was mad
 
 
 class EnvironmentEntry(Settings):
-    """Code and packages that steps were made with; on which machine is left out."""
+    """Code and packages with which steps were made, without the machine."""
 
     code: str = setting(doc="hash of the Python files of schedlab; 'one to another' if they were edited during the job")
     commit: str | None = setting(None, doc="commit of their repository")
@@ -53,13 +54,15 @@ class EnvironmentEntry(Settings):
     c_library: str = setting("", doc="C library and its version (it computes functions such as exp)")
 
     def held(self) -> dict[str, str]:
-        """Under what equal code makes the same bytes on another processor; empty where libraries chose themselves."""
+        """The pins with which equal code gives the same bytes on another processor; empty if libraries chose their
+        instructions themselves.
+        """
         others = {"C library": self.c_library, "Python": self.python, "packages": content_hash(self.packages)}
         return {**self.instructions, **others} if self.instructions else {}
 
 
 class StepEntry(Settings):
-    """What one job made, and from what."""
+    """The outputs of one job, and what they were made from."""
 
     promise: str = setting(
         EXACT, doc="promised agreement with the same step on another machine (schedlab.evaluation.promises)"
@@ -75,7 +78,7 @@ class StepEntry(Settings):
 
 
 class AcceptedEntry(AcceptedBy):
-    """The steps of earlier code that count as made by later code (`schedlab accept`)."""
+    """The steps of earlier code that count as steps of later code (`schedlab accept`)."""
 
     steps: tuple[str, ...] = setting(doc="the steps")
 
@@ -97,7 +100,7 @@ class FigureEntry(Settings):
 
 
 class Manifest(Settings):
-    """Everything that is in a manifest."""
+    """The content of a manifest."""
 
     form: int = setting(2, doc="version of this file's format", ge=2, le=2)
     scale: str = setting(doc="scale of the results")
@@ -136,7 +139,7 @@ def read_manifest(path: Path | str) -> Manifest:
 
 
 def root_of(path: Path | str) -> Path | None:
-    """Return the folder that holds results/ and plots/ of a manifest, or None where it lies elsewhere than
+    """Return the folder that holds a manifest's results/ and plots/; None if the manifest is not in
     results/<scale>/.
     """
     folder = Path(path).absolute()
@@ -145,8 +148,8 @@ def root_of(path: Path | str) -> Path | None:
 
 
 def build(root: Path | str, scale: str, studies: Collection[str] = ()) -> Manifest:
-    """Return the manifest of what lies below `root` now: of every study with drawn figures, and of the named ones,
-    whatever is left.
+    """Return the manifest of the files below `root`: of every study with drawn figures, and of the named studies,
+    however many of their files exist.
     """
     root = Path(root)
     drawn = {path.parent.name for path in (root / "plots" / scale).glob("*/figures.json")}

@@ -18,8 +18,8 @@ DRAWN = "drawn"  # pictures and captions: another machine's fonts and pictures a
 
 @dataclass(frozen=True)
 class Side:
-    """One of two manifests: what to call it, and the folder that its paths start from (None: its files are not at
-    hand).
+    """One of two manifests: its name in messages, and the folder from which its paths start (None: its files are not
+    available).
     """
 
     manifest: Manifest
@@ -29,8 +29,8 @@ class Side:
 
 @dataclass
 class Differences:
-    """The sentences, and how many files there are, agree without having the same bytes, and are not promised to
-    agree.
+    """The messages, and the numbers of files compared, of files that agree only within a tolerance, and of files
+    without a promise.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Differences:
 
 
 def differences(one: Side, other: Side, *, tolerant: bool) -> Differences:
-    """Compare two manifests; one sentence for each difference, causes before what follows from them.
+    """Compare two manifests. Each difference gives one sentence; causes come before their consequences.
 
     tolerant  files that promise less than the same bytes (schedlab.evaluation.promises) are compared value by value
               where the files of both manifests are at hand, but for steps that were held to the same instructions of
@@ -174,7 +174,7 @@ def _inputs(one: Side, other: Side) -> Iterator[str]:
 
 
 def stale_steps(manifest: Manifest, recorded: Manifest | None = None) -> Iterator[str]:
-    """Yield a sentence for each step and figure that was made from other files than those that lie there now.
+    """Yield a sentence for each step and figure that was made from other files than the present ones.
 
     A file that differs from what a manifest recorded is a difference of its own, and nothing is said of what was made
     from it; nor of what was made from a recorded file that is gone.

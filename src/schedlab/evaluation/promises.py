@@ -1,5 +1,5 @@
-"""How far results made on another machine agree with ours: one table of promises, and the comparison of two files under
-one.
+"""How closely results made on another machine agree with ours: a table of promises, and the comparison of two files
+under a promise.
 
 On one machine the same code, packages, configuration and seeds give the same bytes, always; and on all processors where
 libraries were held to the same instructions (schedlab.config.runtime.instructions), with the same C library. On others
@@ -30,7 +30,7 @@ EXACT, FITTED, LEARNED = "exact", "fitted", "learned"
 
 @dataclass(frozen=True)
 class Promise:
-    """What one kind of result promises on another machine.
+    """What is promised about one kind of result on another machine.
 
     relative  largest difference of two numbers over the larger one; 0: the same bytes
     absolute  difference that is never too large, for numbers near 0
@@ -72,20 +72,18 @@ _KIND_OF_PART = {part: kind for kind, promise in PROMISES.items() for part in pr
 
 
 def of_part(part: str) -> str:
-    """Return the kind of what a part of the configuration makes; a part that the table does not know promises the same
-    bytes.
-    """
+    """Return the kind of result that a part of the configuration makes; `exact` if the table does not list the part."""
     return _KIND_OF_PART.get(part, EXACT)
 
 
 def weakest(kinds: Iterable[str]) -> str:
-    """Return the kind that promises least, of those given; none: `exact`."""
+    """Return the kind with the weakest promise of those given; `exact` if none is given."""
     order = list(PROMISES)
     return max(kinds, key=lambda kind: order.index(kind) if kind in PROMISES else 0, default=EXACT)
 
 
 def disagreement(here: Path, there: Path, kind: str) -> str:
-    """Say what is the largest thing in which two files of different bytes disagree under a promise; empty where they
+    """Return a description of the largest disagreement of two files with different bytes under a promise; empty if they
     agree.
 
     Tables (Parquet), JSON, and archives of arrays (.npz, checkpoints) are compared value by value, everything else by
@@ -103,7 +101,7 @@ def disagreement(here: Path, there: Path, kind: str) -> str:
 
 
 def unlike(here: Mapping[str, Any], there: Mapping[str, Any], promise: Promise) -> str:
-    """Say what is the largest thing in which named arrays disagree under a promise; empty where they agree."""
+    """Return a description of the largest disagreement of named arrays under a promise; empty if they agree."""
     import numpy as np
 
     if here.keys() != there.keys():

@@ -1,4 +1,5 @@
-"""Recorded results: docs/results/<study>/ holds tables of a finished run as CSV, and record.json what made them.
+"""Recorded results: docs/results/<study>/ contains the tables of a finished run as CSV, and record.json, which says
+what made them.
 
 `schedlab record` writes them (evaluation/recording.py). Pages, the README and the ledgers of claims read them here, and
 the older tables docs/results/*.csv, whose scripts wrote no record.
@@ -27,14 +28,14 @@ AGAIN = "record the study again: schedlab record SCALE STUDY"
 
 
 class Made(Settings):
-    """What made some results."""
+    """The code, configuration and packages that made some results."""
 
     config_hash: str = setting(doc="hash of the frozen configuration")
     code_hash: str = setting(doc="hash of the code that read the configuration, and of the packages it uses")
 
 
 class StudyRecord(Made):
-    """What is known of the recorded tables of one study."""
+    """The record of one study's tables."""
 
     form: int = setting(1, doc="version of this file's format", ge=1, le=1)
     study: str = setting(doc="name of the study")
@@ -150,8 +151,8 @@ def _used_by_rivals(results: Path, study: str, rows: Sequence[Mapping[str, str]]
 
 
 def recorded_answers(results: Path, study: str) -> list[dict[str, Any]]:
-    """Return the rows of a study's recorded headline that answer its questions: the policy against the best of all
-    rivals, of several scenarios their mean alone.
+    """Return the rows of a study's recorded headline that compare the policy with the best of all rivals. If a question
+    has several scenarios, only the row of their mean.
     """
     rows = [row for row in recorded_headline(results, study) if row["group"] == ALL]
     scenarios = {row["question"]: 0 for row in rows}
@@ -161,7 +162,7 @@ def recorded_answers(results: Path, study: str) -> list[dict[str, Any]]:
 
 
 def outdated(record: StudyRecord, today: StudyRecord | None) -> str:
-    """Return what of a record is not today's: 'code', 'configuration', 'code and configuration', or nothing.
+    """Return what has changed since a record was made: 'code', 'configuration', 'code and configuration', or nothing.
 
     today  what a run of the same scale would be made of now (recording.planned_record); None: the study is gone. Only
            scenarios that can run on this machine are compared.

@@ -1,4 +1,4 @@
-"""A number of a recorded table, named by its table, row and column, as a ledger of claims names ours."""
+"""A number of a recorded table, named by table, row and column. Ledgers of claims name our values in this way."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ AGGREGATES: Mapping[str, Callable[[list[float]], float]] = {
 
 
 class CellSettings(Settings):
-    """One number of a recorded table. What `over` leaves out is as in what is divided; its `row`, in the same table, is
-    added to that of what is divided.
+    """One number of a recorded table. A divisor (`over`) takes the keys that it lacks from the dividend. In the same
+    table, the columns of its `row` are added to those of the dividend's.
     """
 
     table: str | None = setting(None, doc="table of a study, such as cloud/summary, or a file in docs/results")
@@ -34,7 +34,7 @@ class CellSettings(Settings):
 
 
 class RecordedSettings(CellSettings):
-    """A value worked out from recorded tables: times * (number / over - less), in the mean over `each`."""
+    """A value computed from recorded tables: times * (number / over - less), averaged over `each`."""
 
     table: str = setting(doc="table of a study, such as cloud/summary, or a file in docs/results")
     column: str = setting(doc="column of the number")

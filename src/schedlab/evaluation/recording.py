@@ -1,5 +1,5 @@
-"""Record a finished run: check that its tables are what the configuration and the code of now would make, and write
-them as CSV beside what made them.
+"""Records a finished run: checks that the present configuration and code would make its tables, and writes them as CSV
+with what made them.
 
 What is written of each table, so that a study's record stays below 2 MB: of the summary, the headline and the
 comparisons on test units everything; of the curves those of RETURN and of the measures in the summary, learned on the
@@ -60,8 +60,8 @@ def _made(jobs: Parts) -> Made:
 
 
 def check_run(study: str, folder: Path, parts: Parts, again: str) -> None:
-    """Hold the results of a study in `folder` against the frozen parts of now; raises UserError where they were not
-    finished, or made by other code or configuration than these.
+    """Compare the results of a study in `folder` with the present frozen parts. Raises UserError if they are not
+    finished, or were made by other code or another configuration.
 
     again  the command that makes the results
     """
@@ -128,7 +128,7 @@ def _other_part(
 
 @dataclass(frozen=True)
 class Recording:
-    """What is to be recorded: results of a study, the folder of its record, what the record says without its tables.
+    """What is to be recorded: the results of a study, the folder of the record, and its content except for the tables.
 
     headline  whether the study has one, so that its table must be there
     """

@@ -1,4 +1,4 @@
-"""A policy against the rival that was chosen among several on other units: ratio, interval and verdict.
+"""The comparison of a policy with a rival that was chosen among several on other units: ratio, interval and verdict.
 
 The rival is the best of its group on the units of choosing (validation). Each bootstrap resample draws these units'
 blocks and the seeds of each rival, chooses again, and takes the statistics of policy and rival of that resample on
@@ -36,8 +36,8 @@ FEWEST_SEEDS, FEWEST_BLOCKS = 3, 2  # of a trained policy, of test units; below 
 
 @dataclass(frozen=True)
 class Side:
-    """A policy's scores on test units, and on the units that rivals are chosen on (None: cannot be chosen). Where those
-    are the test units, `choosing` is the very sample `test`: both then draw the same blocks.
+    """A policy's scores on test units, and on the units on which rivals are chosen (None: it cannot be chosen). If
+    these are the test units, `choosing` is the same object as `test`, so that both draw the same blocks.
     """
 
     test: Sample
@@ -46,7 +46,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Ratio:
-    """A policy against the rival chosen in its group.
+    """A policy compared with the rival that was chosen in a group.
 
     ratio, ci_low, ci_high  statistic of the policy over that of the rival on the test units that both have. No interval
       below three seeds of a trained policy or two blocks; no ratio where a statistic or an end of the interval is not
@@ -92,7 +92,7 @@ def verdict(better: str, interval: tuple[float | None, float | None], equal: flo
 def against_chosen(
     policy: Side, rivals: Mapping[str, Side], better: str, settings: StatisticsSettings, rng: np.random.Generator
 ) -> Ratio:
-    """Return a policy against the rival that is best on the units of choosing, on the test units that both have.
+    """Compare a policy with the rival that is best on the units of choosing, on the test units that both have.
 
     Rivals are compared there on the units that all of them have; of equals the first name is chosen. Raises ValueError
     where no rival can be chosen, where two sides have no unit in common, and for a unit in different blocks.

@@ -1,5 +1,4 @@
-"""What is kept of a run beside the code: docs/results/<scale>.json, small enough for the repository, and what later
-runs are held to.
+"""The record of a run: docs/results/<scale>.json, small enough for the repository, with which later runs are compared.
 
 It lists every file of a manifest with what it promises on another machine (schedlab.evaluation.promises): the hash of
 those that promise the same bytes, the values of the summaries that promise less, and the ratios of the headlines, which
@@ -38,7 +37,7 @@ class RecordedFile(Settings):
 
 
 class Record(Settings):
-    """What is kept of a run."""
+    """The record of a run."""
 
     record: int = setting(1, doc="version of this file's format", ge=1, le=1)
     scale: str = setting(doc="scale of the results")
@@ -51,7 +50,9 @@ class Record(Settings):
 
 @dataclass
 class Compared:
-    """The sentences, and how many files have the same bytes, agree by their values, and are only there in both."""
+    """The messages, and the numbers of files with the same bytes, of files whose values agree, and of files that only
+    have to exist in both.
+    """
 
     lines: list[str] = field(default_factory=list)
     same: int = 0
@@ -60,7 +61,7 @@ class Compared:
 
 
 def record_of(manifest: Manifest, root: Path) -> Record:
-    """Return what is kept of the files that a manifest lists; `root` is the folder that its paths start from."""
+    """Return the record of the files that a manifest lists. `root`: the folder from which its paths start."""
     held = _held(manifest)
     files = {
         path: RecordedFile(promise=kind, sha256=digest if _keeps_bytes(path, kind, held) else None)
@@ -76,7 +77,7 @@ def record_of(manifest: Manifest, root: Path) -> Record:
 
 
 def read_record(path: Path | str) -> Record:
-    """Read a record. Raises UserError(s) for what is none."""
+    """Read a record. Raises UserError(s) if the file is none."""
     values = read_json(path, EXPECTED)
     if not isinstance(values, dict) or "record" not in values:
         raise UserError("is no record", where=str(path), expected=EXPECTED)
@@ -92,9 +93,7 @@ def is_record(path: Path | str) -> bool:
 
 
 def compare(manifest: Manifest, root: Path, recorded: Record) -> Compared:
-    """Compare the files that a manifest lists with a record: by hash, by value, or by their being there, as they
-    promise.
-    """
+    """Compare the files of a manifest with a record by hash, by value or by existence, as promised for each."""
     found = Compared()
     if manifest.scale != recorded.scale:
         found.lines.append(f"other scale: {manifest.scale} here, {recorded.scale} recorded")

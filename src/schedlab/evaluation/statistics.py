@@ -30,7 +30,7 @@ CHUNK = 2_000_000  # numbers held at once while interquartile means are resample
 
 @dataclass(frozen=True)
 class Sample:
-    """One metric of one policy: values and weights (seeds, units), weight 0 and value 0 where a pair was not scored.
+    """One metric of one policy: values and weights (seeds, units). A pair that was not scored has weight 0 and value 0.
 
     blocks: number of each unit's block (units,), counted from 0. seeds, units: the names of rows and columns.
     seeded: the policy is learned or draws random numbers, so that seeds, not blocks, decide whether an interval is
@@ -51,7 +51,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its uncertainty; the interval is None where too few seeds (or blocks) stand behind it.
+    """A value with its uncertainty; the interval is None if there are too few seeds or blocks.
 
     range_low, range_high: smallest and largest value of one seed alone (range_over "seeds"), or, of what has a single
     seed, of one block alone ("blocks").
@@ -70,7 +70,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A policy against a baseline on the same units and seeds.
+    """A policy compared with a baseline on the same units and seeds.
 
     difference    statistic of the policy minus that of the baseline, resampled together
     relative      difference over the absolute value of the baseline; None where that is 0
@@ -123,7 +123,7 @@ def sample(scores: pd.DataFrame) -> Sample:
 
 
 def averaged(sample: Sample) -> Sample:
-    """Return the mean over seeds as one seed of something that has none, so that an interval is over blocks alone."""
+    """Return the mean over seeds, as a sample with one seed, so that an interval covers blocks only."""
     values, weights = sample.values.mean(axis=0, keepdims=True), sample.weights.mean(axis=0, keepdims=True)
     return replace(sample, values=values, weights=weights, seeds=sample.seeds[:1], seeded=False)
 
@@ -139,12 +139,14 @@ def statistic_of(sample: Sample, statistic: Statistic) -> float:
 
 
 def draw_counts(sample: Sample, resamples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draw how often each seed (resamples, seeds) and each block (resamples, blocks) stands in each resample."""
+    """Draw how often each seed (resamples, seeds) and each block (resamples, blocks) occurs in each resample."""
     return draw(len(sample.seeds), resamples, rng), draw(sample.block_count, resamples, rng)
 
 
 def draw(size: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw `size` of `size` with replacement, once a resample, and count them: (resamples, size)."""
+    """Draw `size` of `size` with replacement in each resample, and count how often each was drawn: (resamples,
+    size).
+    """
     drawn = rng.integers(0, size, (resamples, size)) + size * np.arange(resamples)[:, None]
     return np.bincount(drawn.ravel(), minlength=resamples * size).reshape(resamples, size)
 
@@ -207,7 +209,7 @@ def influences(sample: Sample, statistic: Statistic) -> np.ndarray:
 def estimate(
     sample: Sample, settings: StatisticsSettings, rng: np.random.Generator, fewest: int = SMALLEST
 ) -> Estimate:
-    """Return value, interval and range of one policy's sample; fewest: seeds below which it has no interval."""
+    """Return value, interval and range of one policy's sample. fewest: with fewer seeds there is no interval."""
     value = statistic_of(sample, settings.statistic)
     effect = Effect(value)
     if (len(sample.seeds) if sample.seeded else sample.block_count) >= fewest:
@@ -219,7 +221,7 @@ def estimate(
 def compare(
     policy: Sample, baseline: Sample, better: str, settings: StatisticsSettings, rng: np.random.Generator
 ) -> Comparison:
-    """Return a policy against a baseline on the units that both were scored on.
+    """Compare a policy with a baseline on the units on which both were scored.
 
     Seeds are paired by number; a side with one seed (a rule) stands against every seed of the other. Seeds and blocks
     are resampled together for both sides. better: "lower" or "higher". Raises ValueError where nothing is in common.
@@ -254,8 +256,8 @@ def gains(values: np.ndarray, others: np.ndarray, sign: float) -> np.ndarray:
 
 
 def pair(first: Sample, second: Sample) -> tuple[Sample, Sample]:
-    """Cut two samples to the seeds and units that both have; a side with one seed is repeated for each seed of the
-    other.
+    """Restrict two samples to the seeds and units that both have. If one has a single seed, it is repeated for each
+    seed of the other.
     """
     units = sorted(set(first.units) & set(second.units))
     seeds = sorted(set(first.seeds) & set(second.seeds))

@@ -1,4 +1,4 @@
-"""The common tables: their columns and types, and the one way to build, check, join, write and read them.
+"""The common tables: their columns and types, and the functions that build, check, join, write and read them.
 
 A table is a pandas frame whose columns, dtypes and order of rows follow from its contents alone, so equal results have
 equal bytes. Behind the columns of its kind stand facts: columns that a study and its configuration add, of scenarios,
@@ -36,8 +36,8 @@ class Column:
 
 @dataclass(frozen=True)
 class TableKind:
-    """A kind of table: its columns in order, and the columns that identify its rows and sort them (`by_facts`: and so
-    do its facts).
+    """A kind of table: its columns in order, and the columns that identify and sort its rows. `by_facts`: facts
+    identify rows too.
     """
 
     name: str
@@ -50,7 +50,7 @@ class TableKind:
         return [column.name for column in self.columns]
 
     def with_facts(self, types: Mapping[str, ColumnType]) -> TableKind:
-        """Return this kind with a column for each fact. Raises ValueError for a name that a column has."""
+        """Return this kind with a column for each fact. Raises ValueError if a column already has the name."""
         if taken := sorted(set(types) & set(self.names)):
             raise ValueError(f"the table '{self.name}' has columns {', '.join(taken)}: facts need other names")
         facts = (Column(name, kind, fact=True) for name, kind in types.items())
@@ -148,7 +148,7 @@ def check(kind: TableKind, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def join(kind: TableKind, tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return one checked table of several of the same kind (none: an empty one)."""
+    """Return several tables of the same kind as one checked table; without tables, an empty one."""
     import pandas as pd
 
     filled = [table for table in tables if len(table)]
@@ -172,7 +172,8 @@ def read_joined(kind: TableKind, paths: Sequence[Path | str]) -> pd.DataFrame:
 
 
 def grouped(paths: Iterable[Path | str], column: str) -> dict[str, list[Path]]:
-    """Return value of a column -> the tables that hold it alone, values in order; tables without rows are left out.
+    """Return value of a column -> tables with the rows of this value, in the order of values; tables without rows are
+    left out.
 
     Raises ValueError for a table that lacks the column or has several values in it.
     """
@@ -194,7 +195,7 @@ def grouped(paths: Iterable[Path | str], column: str) -> dict[str, list[Path]]:
 
 @contextmanager
 def writing(kind: TableKind, path: Path | str) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """Give a function that adds checked tables to a file, whose keys rise from call to call."""
+    """Yield a function that adds checked tables to a file; the keys must increase from call to call."""
     with table_writer(path) as add:
         add(build(kind, ()))
         yield add
@@ -215,7 +216,7 @@ def read(kind: TableKind, path: Path | str) -> pd.DataFrame:
 
 
 def facts_of_files(kind: TableKind, paths: Iterable[Path | str]) -> dict[str, ColumnType]:
-    """Return fact -> type for the columns of tables in files that their kind does not have, by name."""
+    """Return fact -> type, sorted by name, for the columns that tables in files have and their kind has not."""
     import pyarrow.parquet as pq
 
     found: dict[str, list[Any]] = {}

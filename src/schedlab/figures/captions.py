@@ -1,4 +1,4 @@
-"""Captions: templates over the values that a drawing returns, and numbers and names written for readers.
+"""Captions: templates for the values that a drawing returns, and numbers and names formatted for readers.
 
 A template is text with names in braces and optional parts in square brackets:
 
@@ -27,7 +27,7 @@ CLOSING = {"{": "}", "[": "]"}
 
 
 def filled(template: str, values: Mapping[str, Any], where: str = "") -> str:
-    """Return a template with its values in it.
+    """Return a template with the values inserted.
 
     where: what the error names. Raises UserError for a name that is not among the values.
     """
@@ -35,8 +35,8 @@ def filled(template: str, values: Mapping[str, Any], where: str = "") -> str:
 
 
 def number_text(value: float, form: str) -> str:
-    """Return a number as text: a minus sign as the axes have it and none before a zero, room before a percent sign, and
-    no exponent for a large number.
+    """Return a number as text: with the axes' minus sign (none before zero), a space before a percent sign, and no
+    exponent for large numbers.
     """
     text = form.format(value)
     if "e+" in text:
@@ -46,7 +46,7 @@ def number_text(value: float, form: str) -> str:
 
 
 def three_digits(value: float) -> str:
-    """Return a number of three digits, or of all before the decimal point, without an exponent."""
+    """Return a number with three digits, or with all digits before the decimal point, without an exponent."""
     text = f"{value:.0f}" if abs(value) >= 1000 else f"{value:#.3g}".rstrip(".")
     return text.replace("-", "\N{MINUS SIGN}")
 

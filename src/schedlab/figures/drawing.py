@@ -1,4 +1,6 @@
-"""What drawings need beside panels: their typed values, what they leave out, and pictures of words."""
+"""What drawings need besides panels: typed values, the scenarios that they leave out, and pictures that contain only a
+text.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +23,19 @@ def settings_of(spec: FigureSpec, kind: type[S]) -> S:
 
 
 def after_the_first(spec: FigureSpec) -> dict[str, str]:
-    """Return what a drawing of one scenario leaves out (see Drawing): all but the first that its figure names."""
+    """Return the scenarios that a drawing of one scenario leaves out (see Drawing): all but the first that its figure
+    names.
+    """
     return dict.fromkeys(spec.scenarios[1:], "only the first scenario has a place here")
 
 
 def left_out(spec: FigureSpec, shown: Container[str], why: str) -> dict[str, str]:
-    """Return the scenarios of a figure that are not among those shown -> why (see Drawing)."""
+    """Return the scenarios of a figure that are not shown -> the reason (see Drawing)."""
     return {name: why for name in spec.scenarios if name not in shown}
 
 
 def nothing_to_draw(why: str, left_out: Iterable[str] = ()) -> Drawing:
-    """Return a drawing of the words why there is nothing to draw at this scale."""
+    """Return a drawing with a text that says why there is nothing to draw at this scale."""
     figure, axes = theme.new_figure(height_mm=20)
     axes.axis("off")
     axes.text(0.5, 0.5, why, ha="center", va="center", color=theme.MUTED)
@@ -39,8 +43,8 @@ def nothing_to_draw(why: str, left_out: Iterable[str] = ()) -> Drawing:
 
 
 def undrawn(title: str, reason: str) -> Drawing:
-    """Return a picture, in the theme applied, of the words that a figure could not be drawn, and why; its caption says
-    the same.
+    """Return a picture, in the current theme, with a text that says that and why a figure could not be drawn; the
+    caption says the same.
     """
     words = f"This figure could not be drawn: {' '.join(reason.split())}"
     figure, axes = theme.new_figure(height_mm=60)

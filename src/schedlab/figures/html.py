@@ -1,4 +1,4 @@
-"""Pages and texts from Jinja2 templates. Pages load nothing from elsewhere, and every text put into one is escaped."""
+"""Pages and texts from Jinja2 templates. Pages load nothing from other hosts, and all inserted texts are escaped."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ BRACES = str.maketrans({"{": "&#123;", "}": "&#125;"})
 
 
 def escaped(text: object) -> Markup:
-    """Return a text for HTML; braces too, as Snakemake takes a page of its report for a template. Markup stays."""
+    """Return a text for HTML, with braces escaped too, because Snakemake treats a page of its report as a template.
+    Markup stays.
+    """
     return text if isinstance(text, Markup) else Markup(str(escape(text)).translate(BRACES))
 
 
 def render(
     folder: Path, template: str, filters: Mapping[str, Callable[..., object]] | None = None, **values: object
 ) -> str:
-    """Return the text of a template of a folder: of `.html` a page or a part of one, of others plain text.
+    """Return the filled template of a folder: from `.html` a page or a part of one, from other files plain
+    text.
 
     filters: those of the template beside Jinja2's. A name that the template has and `values` lacks is an error.
     """

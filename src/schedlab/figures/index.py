@@ -1,4 +1,4 @@
-"""The page that lists all figures of a scale, made from the figures.json of each study."""
+"""The page that lists all figures of a scale, from the figures.json of each study."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schedlab.figures import verdicts
 
 
 def failures(index: Path) -> dict[str, str]:
-    """Return the figures in a figures.json that could not be drawn, and why; nothing where there is no such file."""
+    """Return the figures in a figures.json that could not be drawn -> the reason; empty if the file does not exist."""
     if not index.is_file():
         return {}
     figures = json.loads(index.read_text(encoding="utf-8"))["figures"]
@@ -94,7 +94,7 @@ def _glossary(study: Mapping[str, Any]) -> list[str]:
 
 
 def spans(seeds: list[int]) -> str:
-    """Return sorted integers with runs as spans: '0–4, 7'."""
+    """Return sorted integers as text, with spans for consecutive ones: '0–4, 7'."""
     runs: list[list[int]] = []
     for seed in sorted(set(seeds)):
         if runs and seed == runs[-1][-1] + 1:
@@ -130,8 +130,8 @@ def _anchor(study: Mapping[str, Any], figure: Mapping[str, Any]) -> str:
 
 
 def report_caption(entry: Mapping[str, Any]) -> str:
-    """Return the caption of one figure of a figures.json, with its published counterpart, scenarios, policies, seeds,
-    hash and command.
+    """Return the report's caption of a figure in figures.json, with its published counterpart, scenarios, policies,
+    seeds, hash and command.
     """
     facts = {
         "Published figure": entry["published"] or "none",
@@ -146,5 +146,5 @@ def report_caption(entry: Mapping[str, Any]) -> str:
 
 
 def plain(text: str) -> str:
-    """Return text that reStructuredText, and Jinja before it, show as it is."""
+    """Return a text escaped so that reStructuredText, and Jinja before it, show it unchanged."""
     return re.sub(r"([^\w\s]|_)", r"\\\1", " ".join(text.split()))

@@ -21,13 +21,13 @@ def kinds_of(table: pd.DataFrame) -> dict[str, str]:
 
 
 def trained(table: pd.DataFrame) -> frozenset[str]:
-    """Return the policies of a table that were trained, of whatever kind."""
+    """Return the policies of a table that were trained, whatever their kind."""
     return frozenset(table.loc[table["trained_on"] != "", "policy"])
 
 
 def policy_order(summary: pd.DataFrame, metric: Metric) -> list[str]:
     """Return the policies of a summary from best to worst in a metric, by their median rank over the scenarios; ties by
-    name. Informed policies, oracles and bounds stand after all others, for none of them is the best policy.
+    name. Informed policies, oracles and bounds come after all others.
     """
     rows = summary[summary["metric"] == metric.name]
     ranks = rows.groupby(["scenario", "split", "mode"])["value"].rank(ascending=metric.better == "lower")

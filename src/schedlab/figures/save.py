@@ -22,7 +22,7 @@ METADATA = {
 
 
 def save(drawing: Drawing, path: Path | str) -> list[Path]:
-    """Write <path>.svg, .pdf, .png and the caption as <path>.txt, each atomically, inside a theme's block; returns the
+    """Write <path>.svg, .pdf, .png and the caption as <path>.txt, each atomically, within a theme's block; return the
     paths.
     """
     path = Path(path)
@@ -34,7 +34,7 @@ def save(drawing: Drawing, path: Path | str) -> list[Path]:
 
 
 def save_as(drawing: Drawing, targets: Iterable[Path]) -> None:
-    """Write a drawing to files in the form that each one's ending (svg, pdf, png) says, inside a theme's block."""
+    """Write a drawing to files, each in the form that its ending (svg, pdf, png) names, within a theme's block."""
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells of every table of every font that a PDF embeds
     with _nothing_collected():
         drawing.figure.draw_without_rendering()
@@ -62,7 +62,7 @@ def _nothing_collected() -> Iterator[None]:
 
 
 def caption_of(drawing: Drawing, where: str = "") -> str:
-    """Return the caption of a drawing with its values in it, in one line of single spaces. Raises UserError, which
-    names `where`, for a name that is not among the values.
+    """Return the caption of a drawing with its values inserted, as one line. Raises UserError, which names `where`, for
+    a name without a value.
     """
     return " ".join(filled(drawing.caption, drawing.values, where).split())

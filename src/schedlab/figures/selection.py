@@ -1,4 +1,6 @@
-"""What a figure shows of the tables: policies by recipe and by what they were trained on, never by parts of names."""
+"""The part of the tables that a figure shows. Policies are selected by recipe and training scenario, never by parts of
+their names.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ def select(table: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
 
 
 def policy_of(table: pd.DataFrame, name: str, scenario: str) -> str | None:
-    """Return the policy of a scenario that a figure's value names: by its own name, or by its recipe if it was trained
-    on that scenario; None where there is none. table: scores or a summary.
+    """Return the policy of a scenario that a figure's value names, by the policy's own name or by its recipe if it was
+    trained on that scenario; None if there is none. table: scores or a summary.
 
     Raises UserError where several policies of the recipe were trained on the scenario.
     """
@@ -35,8 +37,8 @@ def policy_of(table: pd.DataFrame, name: str, scenario: str) -> str | None:
 
 
 def by_recipe(rows: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """Return rows with policies that were trained on the scenario of their row called by their recipe, so that panels
-    share names; where that would be the name of several, they keep theirs. table: scores or a summary.
+    """Rename policies that were trained on the scenario of their row to their recipe, so that panels share names.
+    Policies stay as they are if two would get the same name. table: scores or a summary.
     """
     known = table[["scenario", "policy", "recipe", "trained_on"]].drop_duplicates()
     called = known["recipe"].where(known["trained_on"] == known["scenario"], known["policy"])

@@ -1,4 +1,4 @@
-"""The look of every figure: print sizes, typeface, colour-blind-safe colours with a fixed one for each policy, and
+"""The style of every figure: print sizes, typeface, colour-blind-safe colours with a fixed one for each policy, and
 files without dates.
 """
 
@@ -29,7 +29,7 @@ DASHES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
 
 @dataclass(frozen=True)
 class Style:
-    """How one policy looks in every figure of a study."""
+    """The look of one policy in every figure of a study."""
 
     colour: str
     marker: str | tuple[int, int, float]
@@ -50,8 +50,8 @@ class Style:
 
 @contextmanager
 def applied(settings: ThemeSettings) -> Iterator[None]:
-    """Apply the theme to all that is drawn and saved inside the block; only the backend, which draws without a screen,
-    stays.
+    """Apply the theme to everything that is drawn and saved within the block. The backend stays, which needs no
+    screen.
     """
     import matplotlib as mpl
 
@@ -61,7 +61,7 @@ def applied(settings: ThemeSettings) -> Iterator[None]:
 
 
 def rc(settings: ThemeSettings) -> dict[str, Any]:
-    """Return matplotlib's parameters for the theme."""
+    """Return the theme's parameters of matplotlib."""
     import seaborn as sns
 
     small, width = settings.font_size * 0.875, settings.width_mm / MM_PER_INCH
@@ -106,7 +106,7 @@ def rc(settings: ThemeSettings) -> dict[str, Any]:
 
 
 def colour(number: int) -> str:
-    """Return a colour of the theme applied, from 0 on; after the last comes the first again."""
+    """Return a colour of the current theme, counted from 0; after the last colour the first follows."""
     import matplotlib as mpl
 
     colours = mpl.rcParams["axes.prop_cycle"].by_key()["color"]
@@ -116,7 +116,7 @@ def colour(number: int) -> str:
 def new_figure(
     rows: int = 1, columns: int = 1, *, width: float = 1.0, height_mm: float | None = None, **subplots: Any
 ) -> tuple[Figure, Any]:
-    """Return a figure and its axes as `Figure.subplots` gives them, outside pyplot's global state.
+    """Return a figure and its axes as `Figure.subplots` does, without pyplot's global state.
 
     width      as a fraction of the theme's full width
     height_mm  height of the whole figure; None: 45 % of its width for each row
@@ -134,7 +134,7 @@ def new_figure(
 def new_panels(
     count: int, most: int, *, row_mm: float, around_mm: float, **subplots: Any
 ) -> tuple[Figure, list[Axes], list[list[Axes]]]:
-    """Return a figure with `count` panels in as few rows as hold them, at most `most` in a row, the panels, and the
+    """Return a figure with `count` panels in as few rows as possible, at most `most` in a row; also the panels, and the
     panels by row.
 
     row_mm, around_mm  height of a row, and of what stands above and below all rows (titles, legend)
@@ -154,12 +154,12 @@ def new_panels(
 
 
 def mark(figure: Figure, words: str) -> None:
-    """Write words small into the upper right corner of a figure, above all else, which makes room for them."""
+    """Write small words into the upper right corner of a figure, above everything else, which is moved to make room."""
     figure.suptitle(words, x=0.995, horizontalalignment="right", fontsize="x-small", color=MUTED)
 
 
 def policy_styles(kinds: Mapping[str, str]) -> dict[str, Style]:
-    """Return the style of each policy (name -> kind) in the theme applied; it depends on names and kinds alone.
+    """Return the style of each policy (name -> kind) in the current theme. It depends only on names and kinds.
 
     What is learned, searched or published has a colour; rules and planners have greys and other markers; oracles and
     bounds are black and dashed, and informed policies have their markers in further colours. So what is fitted stands
@@ -208,7 +208,7 @@ def luminance(colour: Any) -> float:
 
 
 def ink_on(colour: Any) -> str:
-    """Return the colour of text, white or nearly black, that has the higher contrast on a ground."""
+    """Return the text colour, white or nearly black, with the higher contrast on a background."""
     ground = luminance(colour) + 0.05
     return "white" if 1.05 / ground > ground / (luminance(INK) + 0.05) else INK
 

@@ -1,4 +1,4 @@
-"""Quantities in units that suit their size, so that no axis counts seconds by the hundred thousand."""
+"""Quantities in suitable units, so that no axis counts seconds by the hundred thousand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LARGER_UNITS = {
 
 @dataclass(frozen=True)
 class Scaled:
-    """A quantity in a unit that suits its size: values are divided by `size`."""
+    """A quantity in a suitable unit: values are divided by `size`."""
 
     size: float
     label: str
@@ -41,7 +41,7 @@ class Scaled:
 
 @dataclass(frozen=True)
 class Amount:
-    """A value in its original unit that is written in one of its size."""
+    """A value in its original unit, which is written in a unit that suits its size."""
 
     value: float
     scale: Scaled
@@ -51,8 +51,8 @@ class Amount:
 
 
 def scaled(metric: Metric, largest: float) -> Scaled:
-    """Return the unit to show a metric in whose largest value is `largest`: the first that leaves a number of at least
-    1.
+    """Return the unit in which to show a metric whose largest value is `largest`: the first in which this value is at
+    least 1.
     """
     found = next(
         ((size, unit) for size, unit in LARGER_UNITS.get(metric.unit, ()) if largest >= size), (1.0, metric.unit)

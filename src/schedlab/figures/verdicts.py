@@ -1,4 +1,4 @@
-"""The answers of a run in words: a line for the console, and the table that INDEX.md and the README print."""
+"""The answers of a run as text: a line for the console, and the table that INDEX.md and the README show."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ COLUMNS = {  # heading -> alignment
 
 
 def read_answers(file: Path | str) -> list[dict[str, Any]]:
-    """Return the rows of a headline table that hold a policy against all rivals, with `rival_group`; None where a
-    number is missing.
+    """Return the rows of a headline table that compare a policy with all rivals, with `rival_group`. A missing number
+    is None.
 
     Questions stand in order of their text; of several scenarios their mean follows the single ones.
     """
@@ -43,7 +43,7 @@ def read_answers(file: Path | str) -> list[dict[str, Any]]:
 
 
 def main_answers(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return one answer to each question: of several scenarios their mean where there is one, else each."""
+    """Return one answer to each question: of several scenarios their mean if there is one, else the answer of each."""
     most = {row["question"]: row["scenario"].count("+") for row in answers}  # the last is the mean
     return [row for row in answers if row["scenario"].count("+") == most[row["question"]]]
 
@@ -68,8 +68,8 @@ def markdown(answers: Mapping[str, list[dict[str, Any]]]) -> list[str]:
 
 
 def ratio(row: Mapping[str, Any]) -> str:
-    """Return a ratio with its interval, '0.84 [0.76, 0.93]', with a third digit where the verdict would not be seen
-    without; 'no ratio' where a value is not positive.
+    """Return a ratio with its interval, '0.84 [0.76, 0.93]', with a third digit if two would hide the verdict; 'no
+    ratio' if a value is not positive.
     """
     if row["ratio"] is None:
         return "no ratio"
@@ -81,7 +81,7 @@ def ratio(row: Mapping[str, Any]) -> str:
 
 
 def budgets(row: Mapping[str, Any]) -> list[str]:
-    """Return what the policy and what the rival used, '9,600 episodes'; '–' for one that is not learned."""
+    """Return the budgets of the policy and of the rival, '9,600 episodes'; '–' for one that is not learned."""
     used = (row["budget"], row["rival_budget"])
     return ["–" if each is None else f"{each:,.0f} {row['budget_unit']}" for each in used]
 

@@ -1,1 +1,3 @@
-"""Learning for all studies: the resumable job and its budget, checkpoints, policy gradients, imitation, memory."""
+"""Learning for all studies: resumable jobs and their budgets, checkpoints, policy gradients, imitation, replay
+memories.
+"""

@@ -30,8 +30,8 @@ _STEP = inspect.unwrap(torch.optim.Adam.step)  # what is wrapped around it impor
 
 
 class TorchAdam(torch.optim.Adam):
-    """torch's own, for libraries that make their optimiser themselves, without the import of its compiler: 1.8 CPU
-    seconds, 76 MB.
+    """torch's Adam, for libraries that make their optimiser themselves. It avoids importing torch's compiler, which
+    takes 1.8 CPU seconds and 76 MB.
     """
 
     @torch.no_grad()
@@ -86,7 +86,7 @@ class Adam:
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return its memory as arrays by name, to be stored."""
+        """Return the optimiser's state as arrays by name, to be stored."""
         memory = {"mean": self.means, "square": self.squares, "updates": self.updates}
         return {
             f"{name}/{index}": tensor.cpu().numpy().copy()
@@ -95,7 +95,7 @@ class Adam:
         }
 
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Put stored arrays back. Raises KeyError or RuntimeError where they are of other parameters."""
+        """Restore a stored state. Raises KeyError or RuntimeError if it belongs to other parameters."""
         for name, kept in (("mean", self.means), ("square", self.squares), ("updates", self.updates)):
             for index, tensor in enumerate(kept):
                 tensor.copy_(torch.from_numpy(np.asarray(arrays[f"{name}/{index}"])))

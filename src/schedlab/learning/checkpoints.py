@@ -1,5 +1,5 @@
-"""Checkpoints of learned policies: a zip of NumPy arrays and one JSON text, without pickle and with the same bytes for
-the same values.
+"""Checkpoints of learned policies: a zip of NumPy arrays and one JSON text. It contains no pickle, and equal values
+give equal bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold: members
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a file holds: plain values (`meta`, JSON) and arrays by name; `path` is where it was read from."""
+    """The content of a file: plain values (`meta`, JSON) and arrays by name. `path`: the file that was read."""
 
     meta: Mapping[str, Any]
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -86,7 +86,7 @@ def read_checkpoint(path: Path | str, kind: str | None = None) -> Checkpoint:
 
 
 def read_progress(path: Path, kind: str, digest: str) -> Checkpoint | None:
-    """Return what an interrupted job of the same values (meta['digest']) left; None where nothing is there or it is
+    """Return what an interrupted job with the same values (meta['digest']) saved; None if there is nothing or it is
     damaged.
     """
     try:
@@ -107,7 +107,7 @@ def module_arrays(module: nn.Module) -> dict[str, np.ndarray]:
 
 
 def load_module(module: nn.Module, arrays: Mapping[str, np.ndarray], where: Path | str) -> None:
-    """Copy arrays into a module of the same parameter names and shapes; UserError naming the first that differs."""
+    """Copy arrays into a module. Raises UserError for the first parameter whose name or shape differs."""
     import torch
 
     own = module.state_dict()

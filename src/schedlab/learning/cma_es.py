@@ -1,5 +1,5 @@
-"""The covariance matrix adaptation evolution strategy, minimising; its whole state is arrays, so that a search can be
-saved and resumed.
+"""The covariance matrix adaptation evolution strategy (CMA-ES), minimising. Its whole state is arrays, so a search can
+be saved and resumed.
 
 Source: N. Hansen, "The CMA evolution strategy: a tutorial", arXiv:1604.00772, with the default parameters of its table
 1 and positive recombination weights.
@@ -47,7 +47,7 @@ class CmaEs:
         return points
 
     def tell(self, points: np.ndarray, values: np.ndarray) -> None:
-        """Move the distribution towards the points of the lowest values; `points` are those of the last `ask`."""
+        """Move the distribution towards the points with the lowest values; `points` are those of the last `ask`."""
         scales, axes = self._decompose()
         best = np.argsort(values, kind="stable")[: self._weights.size]
         moves = (points[best] - self.mean) / self.step
@@ -74,7 +74,7 @@ class CmaEs:
         return {name: np.array(getattr(self, name)) for name in STATE}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """Go on from what `state` returned."""
+        """Continue from what `state` returned."""
         for name in STATE:
             setattr(self, name, np.array(state[name]))
         self.step, self.generation = float(self.step), int(self.generation)

@@ -1,4 +1,4 @@
-"""The devices that torch computes on: found by name, described in words, waited for."""
+"""The devices on which torch computes: finding one by name, describing it, waiting for its results."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ log = logging.getLogger(__name__)
 
 
 def find_device(name: str, where: str = "--device", *, metal: bool = False) -> torch.device:
-    """Return a torch device by its name: cpu, cuda, cuda:1, mps, or auto (CUDA where this machine has it, else the
-    processor).
+    """Return the torch device of a name: cpu, cuda, cuda:1, mps, or auto (CUDA if this machine has it, else the CPU).
 
     metal  auto takes Apple's Metal, too, where there is no CUDA
     where  what a message names. Raises UserError where this machine has no device of that name.
@@ -49,9 +48,7 @@ def find_device(name: str, where: str = "--device", *, metal: bool = False) -> t
 
 
 def device_or_processor(name: str) -> torch.device:
-    """Return a torch device by its name; the processor, with a warning in the log, where this machine has none of that
-    name.
-    """
+    """Return the torch device of a name. If this machine has none, return the CPU and log a warning."""
     device, missing = find_or_processor(name)
     if missing:
         log.warning("WARNING: %s; computing on the processor instead", missing)
@@ -59,7 +56,7 @@ def device_or_processor(name: str) -> torch.device:
 
 
 def find_or_processor(name: str) -> tuple[torch.device, str]:
-    """Return a torch device by its name and "", or the processor and why this machine has none of that name."""
+    """Return the torch device of a name and ""; if this machine has none, the CPU and the reason."""
     import torch
 
     try:
@@ -69,7 +66,7 @@ def find_or_processor(name: str) -> tuple[torch.device, str]:
 
 
 def described(asked: str, device: torch.device) -> dict[str, str]:
-    """Return a device as provenance has it: what the settings asked for, what was taken, and its name."""
+    """Return a device for the provenance: what the settings asked for, what is used, and its name."""
     return {"asked": asked, "used": str(device), "name": device_name(device)}
 
 
@@ -83,7 +80,7 @@ def device_name(device: torch.device) -> str:
 
 
 def wait_for(device: torch.device) -> None:
-    """Return when all that was asked of a device is done; what it was asked, it does later than the call."""
+    """Wait until a device has finished all operations, which it runs asynchronously."""
     import torch
 
     if device.type == "cuda":

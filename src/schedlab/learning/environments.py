@@ -1,5 +1,5 @@
-"""Learners on the environments of any study: what they share, and the spaces of scenarios, held against each other
-and against a policy's.
+"""What learners in the environments of any study share, and checks that observations and actions of scenarios and
+policies agree.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ ANY_SPLIT: tuple[Split, ...] = ("test", "validation", "train")
 
 
 def first_environment(scenario: str, problem: Problem, splits: tuple[Split, ...]) -> gym.Env:
-    """Return an environment of a problem; UserError where it has no unit of the splits or nothing to step."""
+    """Return an environment of a problem. Raises UserError if the problem has no unit of the splits or no
+    environment.
+    """
     unit = next((unit for split in splits for unit in problem.units(split)), None)
     if unit is None:
         raise UserError(
@@ -41,7 +43,9 @@ def first_environment(scenario: str, problem: Problem, splits: tuple[Split, ...]
 
 
 def told(space: gym.Space[Any], bounds: bool = False) -> str:
-    """Return what a space holds, in words that are equal where a policy fits both; `bounds`: of vectors as well."""
+    """Return a description of a space; a policy fits two spaces if their descriptions are equal. `bounds`: include
+    those of vectors.
+    """
     import gymnasium as gym
 
     if isinstance(space, gym.spaces.Discrete):
@@ -55,12 +59,12 @@ def told(space: gym.Space[Any], bounds: bool = False) -> str:
 
 
 def told_spaces(spaces: Spaces) -> dict[str, str]:
-    """Return what a checkpoint keeps of the spaces that its policy was learned for."""
+    """Return the description of a policy's spaces that its checkpoint stores."""
     return {"observations": told(spaces[0]), "actions": told(spaces[1], bounds=True)}
 
 
 def require_spaces(spaces: Spaces, learned: Mapping[str, str], checkpoint: str) -> None:
-    """Hold the spaces of a scenario against those that a policy was learned for. Raises UserError."""
+    """Raise UserError if the spaces of a scenario differ from those for which a policy was learned."""
     for name, here in told_spaces(spaces).items():
         if learned[name] != here:
             raise UserError(
@@ -83,7 +87,8 @@ def common_spaces(envs: Mapping[str, gym.Env]) -> Spaces:
 
 
 class EnvironmentLearner:
-    """Learns in environments. A study's learner says what is seen of a problem, and what acts in it once learned.
+    """Learns in environments. A study's learner defines what is learned on in place of a problem, and how the learned
+    policy acts in it.
 
     kind: of its checkpoints, whose meta.json has the settings and the spaces. settings: typed values.
     """
@@ -96,16 +101,18 @@ class EnvironmentLearner:
         """Return the policy of a checkpoint."""
 
     def check(self, problems: Mapping[str, Problem], spec: PolicySpec) -> None:
-        """Raise UserError for scenarios that cannot be learned on together; any can."""
+        """Raise UserError for scenarios that cannot be learned on together; by default there are none."""
         del problems, spec
 
     def seen(self, problem: Problem, settings: Any) -> Problem:
-        """Return what is learned on where a problem is given, with fewer units or other observations: itself."""
+        """Return what is learned on in place of a problem, with fewer units or other observations; by default the
+        problem itself.
+        """
         del settings
         return problem
 
     def acting(self, policy: Any, settings: Any, problem: Problem) -> Any:
-        """Return what acts in a problem, given a policy that acts in its environments: the policy."""
+        """Return what acts in a problem, given a policy that acts in its environments; by default the policy itself."""
         del settings, problem
         return policy
 
@@ -114,7 +121,7 @@ class EnvironmentLearner:
         return read_checkpoint(checkpoint, self.kind)
 
     def load(self, checkpoint: Path, problem: Problem) -> Any:
-        """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
+        """Return the learned policy. Raises UserError if it was learned for other observations or actions."""
         use_one_thread()
         kept = self.read(checkpoint)
         settings = validate(

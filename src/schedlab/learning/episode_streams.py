@@ -1,5 +1,5 @@
-"""The training units of a phase as Gymnasium environments that run one episode after the other, in an order that
-depends on the seed.
+"""The training units of a phase as Gymnasium environments that run one episode after another, in an order that depends
+on the seed.
 
 An environment cannot be stored, so an interrupted episode is stored as what made it: its unit, its seed and the actions
 taken. A Gymnasium environment that is reset with a seed repeats an episode bit for bit; taking up an episode takes its
@@ -21,7 +21,7 @@ from schedlab.config.seeds import derive_seed, generator
 
 @dataclass(frozen=True)
 class Finished:
-    """An episode that ended: the sum of its rewards, unscaled, and its decisions."""
+    """An episode that has ended: the unscaled sum of its rewards, and the number of its decisions."""
 
     scenario: str
     total: float
@@ -29,7 +29,7 @@ class Finished:
 
 
 def play(env: gym.Env, policy: Policy, unit: Unit) -> tuple[float, int]:
-    """Return the sum of the rewards, and the decisions, of a unit's episode under a policy."""
+    """Run a unit's episode under a policy; return the sum of the rewards and the number of decisions."""
     policy.reset(unit)
     (observation, _), total, decisions, over = env.reset(seed=unit.seed), 0.0, 0, False
     while not over:
@@ -45,7 +45,7 @@ def mask_of(env: gym.Env) -> np.ndarray | None:
 
 @dataclass
 class EpisodeStream:
-    """The episodes of a phase by number, and the environments that run them.
+    """The numbered episodes of a phase, and the environments in which they run.
 
     Each round takes every unit once, in an order of its own. An environment is made when its unit is first met, and
     kept.
@@ -79,19 +79,19 @@ class EpisodeStream:
         return self.choices[int(self._round[1][place])]
 
     def borrow(self, scenario: str, unit: Unit) -> gym.Env:
-        """Return an environment of the unit that no one else uses."""
+        """Return an environment of the unit that is not in use."""
         idle = self._idle.setdefault((scenario, unit.id), [])
         if idle:
             return idle.pop()
         return stepped(self.problems[scenario], unit, derive_seed(self.seed, "environment", unit.id))
 
     def give_back(self, scenario: str, unit: Unit, env: gym.Env) -> None:
-        """Keep an environment for the unit's next episode."""
+        """Store an environment for the next episode of the unit."""
         self._idle[scenario, unit.id].append(env)
 
 
 def stepped(problem: Problem, unit: Unit, seed: int) -> gym.Env:
-    """Return a unit's environment. Raises RuntimeError where the problem has nothing to step."""
+    """Return the environment of a unit. Raises RuntimeError if the problem has none."""
     env = problem.env(unit, seed)
     if env is None:
         raise RuntimeError(f"unit {unit.id} has no environment")
@@ -99,16 +99,14 @@ def stepped(problem: Problem, unit: Unit, seed: int) -> gym.Env:
 
 
 def not_repeated(stream: EpisodeStream, episode: int) -> RuntimeError:
-    """Return the error for an environment that a resumed job cannot use."""
+    """Return the error for an environment whose episode does not repeat, so that a job cannot be resumed in it."""
     scenario, unit = stream.unit_of(episode)
     fault = "the environment does not repeat an episode from its seed and actions"
     return RuntimeError(f"scenario {scenario}, unit {unit.id}: {fault}")
 
 
 class StreamEnv(gym.Env):
-    """Runs the episodes of a stream that it draws at each reset; seeds given from outside do not count. Info is
-    empty.
-    """
+    """Runs the episodes of a stream, a new one at each reset. A seed given to `reset` is ignored. Info is empty."""
 
     def __init__(
         self, stream: EpisodeStream, reward_scale: float, spaces: tuple[gym.Space[Any], gym.Space[Any]] | None = None
@@ -142,7 +140,7 @@ class StreamEnv(gym.Env):
         return np.asarray(self.env.get_wrapper_attr("action_masks")(), bool)
 
     def take_up(self, number: int, actions: np.ndarray) -> Any:
-        """Bring the episode `number` to where these actions led, and return what is observed there."""
+        """Bring the episode `number` to the state after these actions, and return the observation there."""
         observation = self.begin(number)
         for action in actions:
             self.actions.append(np.array(action))

@@ -13,7 +13,9 @@ from schedlab.learning.adam import TorchAdam
 
 
 class Decided(NamedTuple):
-    """A decision of an expert: what it saw, was allowed (actions,), chose, and earned."""
+    """A decision of an expert: the observation, the mask of valid actions (actions,), the chosen action, and the
+    return.
+    """
 
     observation: Any
     mask: np.ndarray
@@ -22,7 +24,7 @@ class Decided(NamedTuple):
 
 
 def demonstrated(env: gym.Env, observation: Any, choose: Callable[[np.ndarray], int]) -> list[Decided]:
-    """Return the decisions from an observation to the end of its episode, each as `choose(mask)` has it."""
+    """Return the decisions from an observation to the end of its episode, each chosen by `choose(mask)`."""
     found, over, masks = [], False, env.get_wrapper_attr("action_masks")
     while not over:
         mask = masks()
@@ -43,7 +45,8 @@ def fit(
     final_rate: float | None = None,
     max_grad_norm: float | None = None,
 ) -> None:
-    """Fit parameters to decisions by Adam, in passes over shuffled minibatches; torch's global stream shuffles.
+    """Fit parameters to decisions with Adam, in passes over shuffled minibatches. torch's global random stream
+    shuffles.
 
     loss_of: (numbers of decisions (n,), number of the pass) -> the loss. final_rate: share of the learning rate that is
     left at the end of a linear fall; None: it stays. max_grad_norm: gradients are cut to this norm.

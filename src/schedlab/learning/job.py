@@ -1,5 +1,5 @@
-"""One learning job: its phases and updates, the budget used, the points of its curves, and the file that an interrupted
-job resumes from.
+"""A learning job: its phases and updates, the budget used, the points of its curves, and the file from which an
+interrupted job resumes.
 
 Everything a learner draws derives from its seed and from counters (phase, update, episode), so a job that is killed at
 any update and started again ends with the same bytes, the same curve and the same budget.
@@ -21,30 +21,30 @@ from schedlab.learning.checkpoints import Arrays, Checkpoint, read_checkpoint, r
 
 
 class Pace(NamedTuple):
-    """The updates of a phase, and the updates between two states that an interrupted job resumes from."""
+    """The number of updates of a phase, and the number of updates between two saved states."""
 
     updates: int
     save_every: int
 
 
 class Learning(Protocol):
-    """What a job runs: the state of a learner between two updates, and the functions that change it."""
+    """What a job runs: the state of a learner between two updates, and the functions that change this state."""
 
     def begin(self, phase: int) -> Pace:
-        """Prepare a phase (optimisers, memories) and return how long it takes."""
+        """Prepare a phase (optimisers, memories), and return the number of its updates."""
 
     def step(self, phase: int, update: int) -> bool | None:
-        """Make one update; the count starts at 0 in each phase. True: the phase ends with it, before its time."""
+        """Make one update. `update` starts at 0 in each phase. True: the phase ends early, with this update."""
 
     def end(self, phase: int) -> None:
-        """Finish a phase after its last update; by default nothing is left to do."""
+        """Finish a phase after its last update; by default there is nothing to do."""
         del phase
 
     def state(self) -> tuple[Mapping[str, Any], Arrays]:
         """Return (JSON values, arrays by name) of all that changes from update to update."""
 
     def load(self, kept: Checkpoint) -> None:
-        """Put back what `state` returned; the phase has begun before."""
+        """Restore what `state` returned; `begin` has been called for the phase."""
 
 
 class LearningJob:
@@ -64,11 +64,11 @@ class LearningJob:
         self.budget = Budget()
 
     def parent(self) -> Checkpoint | None:
-        """Return the policy that learning starts from. Raises UserError where it is missing or of another kind."""
+        """Return the policy from which learning starts. Raises UserError if it is missing or of another kind."""
         return read_checkpoint(self.paths.start, self.kind) if self.paths.start is not None else None
 
     def run(self, learning: Learning, phases: int | None = None) -> None:
-        """Go through all phases (by default those of the policy), from where an interrupted job was."""
+        """Run all phases (by default those of the policy), from the point where an interrupted job stopped."""
         kept, count = self.resume(), len(self.spec.train_on) if phases is None else phases
         while self.phase < count:
             pace = learning.begin(self.phase)
@@ -87,7 +87,7 @@ class LearningJob:
             self.phase, self.update = self.phase + 1, 0
 
     def point(self, metric: str, value: float, **place: Unpack[CurvePlace]) -> None:
-        """Add a point to the curves, with the phase that runs and the budget used so far."""
+        """Add a point to the curves, with the current phase and the budget used so far."""
         whole: Any = {"phase": self.phase, **place, **asdict(self.budget)}
         self.curve(metric, float(value), **whole)
 
@@ -122,7 +122,7 @@ class LearningJob:
         write_checkpoint(self.progress, {**meta, **about, "job": [self.phase, self.update]}, arrays)
 
     def once(self, random: np.random.Generator, name: str, make: Callable[[], Arrays]) -> Arrays:
-        """Return what `make` returns, from the step's file where an interrupted job has made it already.
+        """Return what `make` returns, or what an interrupted job has already stored of it in the step's file.
 
         random: the stream that steps draw from; after a step that was read it stands where the step left it.
         """

@@ -57,14 +57,14 @@ def standardised(values: np.ndarray) -> np.ndarray:
 
 
 def normalised(advantages: np.ndarray) -> np.ndarray:
-    """Return advantages divided by their root mean square; all zero stays zero."""
+    """Return advantages divided by their root mean square; if all are zero they stay zero."""
     scale = float(np.sqrt(np.mean(np.square(advantages))))
     return advantages / scale if scale > 0 else advantages
 
 
 @dataclass
 class MovingMean:
-    """A baseline: the exponentially weighted mean of the returns seen, unbiased from the first one on.
+    """A baseline: the exponentially weighted mean of the returns so far, unbiased from the first return on.
 
     keep: factor on the weight of earlier returns. total, weight: the sums of weighted returns and of weights.
     """

@@ -1,4 +1,4 @@
-"""Replay memories: the last decisions in a ring, drawn uniformly, or in proportion to errors over a sum tree.
+"""Replay memories: the last decisions in a ring, drawn uniformly or, with a sum tree, in proportion to their errors.
 
 Source of the second: Schaul et al. 2016, "Prioritized experience replay", arXiv:1511.05952, the proportional variant
   (section 3.3, appendix B.2.1).
@@ -12,8 +12,7 @@ import numpy as np
 
 
 class SumTree:
-    """Numbers >= 0 whose sums over ranges are kept, so that a place is drawn in proportion to its number in
-    log2(capacity) steps.
+    """Numbers >= 0 and the sums of their ranges. A place is drawn in proportion to its number in log2(capacity) steps.
 
     The root stands at 1, the children of node i at 2 i and 2 i + 1, the numbers behind all inner nodes.
     """
@@ -33,7 +32,7 @@ class SumTree:
         return found
 
     def set(self, places: np.ndarray, values: np.ndarray) -> None:
-        """Write numbers at places (int64); of a place that comes twice, the last counts."""
+        """Write numbers at places (int64). If a place occurs twice, its last number counts."""
         nodes = self._first + places
         self._nodes[nodes] = values
         while nodes[0] > 1:
@@ -41,7 +40,7 @@ class SumTree:
             self._nodes[nodes] = self._nodes[2 * nodes] + self._nodes[2 * nodes + 1]
 
     def find(self, masses: np.ndarray) -> np.ndarray:
-        """Return the places (int64) at which the running sum first exceeds each mass; rounding never leads to a number
+        """Return the places (int64) at which the running sum first exceeds each mass; rounding never selects a number
         of 0.
         """
         nodes, left = np.ones(len(masses), dtype=np.int64), np.array(masses, dtype=float)
@@ -55,7 +54,7 @@ class SumTree:
 
 
 class ReplayMemory:
-    """The last decisions, as columns of equal length; the oldest make room.
+    """The last decisions, as columns of equal length. When the memory is full, new ones replace the oldest.
 
     capacity  decisions kept
     """
@@ -90,12 +89,12 @@ class ReplayMemory:
         return self.at(random.integers(self._size, size=count))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return all that it holds as arrays by name."""
+        """Return the whole content as arrays by name."""
         columns = {f"columns/{name}": rows[: self._size] for name, rows in self._columns.items()}
         return {"next": np.array(self._next), "size": np.array(self._size), **columns}
 
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Put back what `arrays` returned."""
+        """Restore what `arrays` returned."""
         self._size, self._next = int(arrays["size"]), int(arrays["next"])
         for name, rows in arrays.items():
             if name.startswith("columns/"):
@@ -122,13 +121,14 @@ class PrioritisedReplay:
             self.set_errors(self.memory.add(columns), errors)
 
     def set_errors(self, places: np.ndarray, errors: np.ndarray) -> None:
-        """Set how wrong the estimates of decisions are (float, either sign)."""
+        """Set the errors of the estimates of decisions (float, either sign)."""
         self._tree.set(places, (np.abs(np.asarray(errors, dtype=float)) + self.eps) ** self.alpha)
 
     def draw(
         self, random: np.random.Generator, count: int, beta: float
     ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-        """Draw decisions, one from each of `count` equal parts of the sum of priorities.
+        """Draw decisions: the sum of priorities is divided into `count` equal parts, and one decision is drawn from
+        each.
 
         Returns places (int64), importance weights (float32: (size x probability)^-beta over the largest in the memory),
         columns.
@@ -142,11 +142,11 @@ class PrioritisedReplay:
         return places, weights.astype(np.float32), self.memory.at(places)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return all that it holds as arrays by name."""
+        """Return the whole content as arrays by name."""
         return {"priorities": self._tree.get(np.arange(len(self))), **self.memory.arrays()}
 
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Put back what `arrays` returned."""
+        """Restore what `arrays` returned."""
         self.memory.load(arrays)
         if len(self):
             self._tree.set(np.arange(len(self)), arrays["priorities"])

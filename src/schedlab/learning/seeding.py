@@ -1,4 +1,4 @@
-"""Torch without hidden state: one thread, and random streams that depend on a seed and names alone."""
+"""torch without hidden state: one thread, and random streams that depend only on a seed and names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from schedlab.config.seeds import derive_seed
 
 
 def use_one_thread() -> None:
-    """Keep torch to one thread, so that sums are taken in one order and jobs side by side do not share cores."""
+    """Restrict torch to one thread, so that sums are taken in one order and parallel jobs do not share cores."""
     import torch
 
     torch.set_num_threads(1)
@@ -17,8 +17,8 @@ def use_one_thread() -> None:
 
 @contextmanager
 def torch_stream(root: int, *names: str | int) -> Iterator[int]:
-    """Within the block torch's CPU generator stands at the stream `names` of the root seed; afterwards it is as it was
-    before.
+    """Within the block, torch's CPU generator is at the start of the stream `names` of the root seed; afterwards its
+    former state is restored.
     """
     import torch
 

@@ -1,4 +1,6 @@
-"""What the settings of learners have in common; no torch, so that a configuration is checked without it."""
+"""What the settings of learners have in common, without torch, so that a configuration can be checked without importing
+torch.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from schedlab.config.settings import LONGEST, PhaseSettings
 
 
 class ValidationSettings(Settings):
-    """Validation during learning, which chooses the parameters of the policy."""
+    """Validation during learning, which selects the parameters of the policy."""
 
     validate_every: int = setting(
         0,

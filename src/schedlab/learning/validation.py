@@ -1,6 +1,4 @@
-"""What is recorded and kept while a policy is learned in environments: the episodes that ended, and the parameters that
-are best on validation units.
-"""
+"""Records of episodes that ended during learning, and validation, which selects the best parameters of a phase."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ def record_finished(job: LearningJob, finished: Sequence[Finished], place: Mappi
 
 
 class Validation:
-    """Scores a policy on validation units, and keeps the parameters of the best score of a phase.
+    """Scores a policy on validation units, and stores the parameters with the best score of a phase.
 
     best    parameters by name, empty before the first score; best_step: the step of the phase that they come from
     passed  scores since the best one
@@ -47,7 +45,7 @@ class Validation:
         self._envs: dict[tuple[str, str], gym.Env] = {}
 
     def judge(self, policy: Policy, parameters: Callable[[], Arrays], place: Mapping[str, Any]) -> None:
-        """Score a policy as it will act once learned; take its parameters where it is better than before.
+        """Score a policy as it will act once learned; store its parameters if it is better than all before.
 
         The decisions count, since they choose what is kept. Raises UserError where a scenario has no validation unit.
         """
@@ -63,7 +61,7 @@ class Validation:
             self.passed += 1
 
     def env(self, scenario: str, unit: Unit) -> gym.Env:
-        """Return an environment of the unit that no learning uses."""
+        """Return an environment of the unit that is used for validation only."""
         if (scenario, unit.id) not in self._envs:
             self._envs[scenario, unit.id] = stepped(self.problems[scenario], unit, unit.seed)
         return self._envs[scenario, unit.id]

@@ -1,4 +1,4 @@
-"""What vector environments share: a generator for each place, seeded as Gymnasium seeds its own, and gathered infos."""
+"""What vector environments share: a random generator per place, seeded as in Gymnasium's own, and gathered infos."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gymnasium.utils import seeding
 def place_generators(
     seed: int | Sequence[int | None] | np.ndarray | None, former: Sequence[np.random.Generator], places: int
 ) -> list[np.random.Generator]:
-    """Return a generator for each place: a new one where a seed is given or none was there, else the former one.
+    """Return a generator per place: a new one if a seed is given or none existed, else the former one.
 
     A single seed is that of the first place and counts up; integers of NumPy are integers. Raises ValueError where
     several seeds are not one for each place, and for what is no integer from 0 on.
@@ -44,7 +44,7 @@ def _whole(seed: Any) -> int:
 
 
 def gathered(infos: Mapping[int, Mapping[str, Any]], places: int) -> dict[str, Any]:
-    """Return the infos of some environments, by place, as Gymnasium's vector environments have them.
+    """Return the infos of some environments, by place, in the form of Gymnasium's vector environments.
 
     For each key an array over all places, and `_key`: True where it holds; numbers by their type, `final_obs` and other
     values as objects, mappings gathered in turn.

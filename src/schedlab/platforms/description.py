@@ -32,7 +32,7 @@ class NetworkType(Settings):
 
 
 class ProcessorType(Settings):
-    """A kind of processor; all its cores are alike."""
+    """A kind of processor, whose cores are all equal."""
 
     id: str = setting("", doc="name for readers; not used")
     uarch: str = setting("", doc="microarchitecture; not used")
@@ -56,7 +56,7 @@ class ProcessorType(Settings):
 
 
 class ProcessorGroup(Settings):
-    """Like processors of a node."""
+    """Equal processors of a node."""
 
     type: str = setting(doc="a processor type")
     number: int = setting(1, doc="number of these", ge=1, le=MOST)
@@ -78,7 +78,7 @@ class NodeType(Settings):
 
 
 class NodeGroup(Settings):
-    """Like nodes of a cluster."""
+    """Equal nodes of a cluster."""
 
     type: str = setting(doc="a node type")
     number: int = setting(1, doc="number of these", ge=1, le=MOST)
@@ -92,7 +92,7 @@ class Links(Settings):
 
 
 class ClusterDescription(Settings):
-    """A cluster: its nodes, in order, and the link that each of them has."""
+    """A cluster: its nodes, in order, and the link of each node."""
 
     id: str = setting(doc="name", pattern=IDENTIFIER)
     nodes: tuple[NodeGroup, ...] = setting(doc="nodes by type, in order", min_length=1)
@@ -100,7 +100,7 @@ class ClusterDescription(Settings):
 
 
 class PlatformDescription(Settings):
-    """A platform: its clusters, in order, and the link that each of them has."""
+    """A platform: its clusters, in order, and the link of each cluster."""
 
     clusters: tuple[ClusterDescription, ...] = setting(doc="clusters, in order", min_length=1)
     global_links: Links = setting(doc="link of a cluster to the others")
@@ -122,7 +122,7 @@ class Libraries:
     processors: Mapping[str, ProcessorType]
 
     def with_more(self, other: Libraries) -> Libraries:
-        """Return both libraries as one; where a name occurs in both, the other's type counts."""
+        """Return both libraries as one; if a name occurs in both, the type of the other one counts."""
         return Libraries(
             {**self.networks, **other.networks}, {**self.nodes, **other.nodes}, {**self.processors, **other.processors}
         )
@@ -160,7 +160,7 @@ def shipped_platforms() -> list[str]:
 
 
 def find_platform(name: str) -> Path:
-    """Return the file of a platform: a path as it is, or the name of a shipped one. Raises UserError."""
+    """Return the file of a platform, given by its path or by the name of a shipped one. Raises UserError."""
     if Path(name).is_file() or re.search(r"[/\\]|\.json$", name):
         return Path(name)
     shipped = shipped_folder() / f"{name}.json"

@@ -1,4 +1,4 @@
-"""From a platform's settings to its hierarchy and to the XML that Batsim and the embedded simulator read."""
+"""Makes the hierarchy of a platform from its settings, and the XML that Batsim and the embedded simulator read."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def hierarchy_of(settings: PlatformSettings) -> Hierarchy:
 
 
 def find_hierarchy(name: str) -> Hierarchy:
-    """Return the resources of a shipped platform, of a platform description, or in a hierarchy that was written. Raises
+    """Return the resources of a shipped platform, of a platform description, or of a hierarchy file. Raises
     UserError(s).
     """
     path = find_platform(name)
@@ -66,12 +66,12 @@ def find_hierarchy(name: str) -> Hierarchy:
 
 
 def name_of(platform: str) -> str:
-    """Return the name of a platform that is given by its name or its file."""
+    """Return the name of a platform, given by its name or its file."""
     return Path(platform).stem if platform.endswith(".json") else platform
 
 
 def generate_platform(settings: PlatformSettings, xml: Path | str, resources: Path | str | None = None) -> Hierarchy:
-    """Write a platform's XML and, where wanted, its hierarchy as JSON; returns the hierarchy. Raises UserError(s) as
+    """Write a platform's XML and, if asked for, its hierarchy as JSON; return the hierarchy. Raises UserError(s) like
     `hierarchy_of`.
     """
     hierarchy = hierarchy_of(settings)
@@ -178,7 +178,9 @@ def _number(value: float) -> str:
 
 
 def synthetic(settings: SyntheticSettings) -> tuple[PlatformDescription, Libraries]:
-    """Draw a platform; the same settings give the same one. Clocks are whole 10 MHz, powers and bandwidths tenths."""
+    """Draw a platform; equal settings give equal platforms. Clocks are multiples of 10 MHz, powers and bandwidths
+    multiples of a tenth.
+    """
     networks = {"global": NetworkType(bandwidth=settings.global_bandwidth)}
     nodes: dict[str, NodeType] = {}
     processors: dict[str, ProcessorType] = {}

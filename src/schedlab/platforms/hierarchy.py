@@ -1,4 +1,4 @@
-"""The resources of a platform as plain data: clusters, nodes, processors, cores, with running numbers; read and written
+"""The resources of a platform as plain data: numbered clusters, nodes, processors and cores; reading and writing them
 as JSON.
 
 This is what a resource model works on; the XML for the simulator is made from the same object, so the two cannot
@@ -29,9 +29,9 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class PowerState:
-    """A pstate of every core: its speed as a share of full speed or, where `flops` is given, in flop/s; its power as a
-    share of the core's, as the simulator counts it and as the resource model does. idle_power: the former while no job
-    runs; None: the same.
+    """A pstate of every core. Its speed is a share of full speed or, with `flops`, in flop/s. It has two powers, as
+    shares of the core's: one for the simulator, one for the resource model. idle_power: that for the simulator while no
+    job runs; None: the same.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster: its nodes, and bandwidth and latency of the link of each of them."""
+    """A cluster: its nodes, and the bandwidth and latency of each node's link."""
 
     id: str
     bandwidth: str
@@ -79,7 +79,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """A platform. core_digits: digits of the number in the host name of a core; 0: as many as the number has."""
+    """A platform. core_digits: number of digits of a core's number in its host name; 0: as many as the number has."""
 
     name: str
     bandwidth: str
@@ -141,9 +141,7 @@ class Hierarchy:
         return float(self.gflops.min()) * min(state.speed for state in self.states if state.speed > 0)
 
     def room_for(self, memory: float) -> int:
-        """Return the cores that a job can have at once on the empty platform when each of them needs `memory` MB of its
-        node.
-        """
+        """Return how many cores a job can have at once on the empty platform if each needs `memory` MB of its node."""
         return sum(
             count * (min(cores, int(size // memory)) if memory > 0 else cores)
             for (cores, size), count in self._node_sizes.items()
@@ -155,9 +153,7 @@ class Hierarchy:
         return Counter((sum(processor.cores for processor in node.processors), node.memory) for node in self.nodes())
 
     def totals(self) -> dict[str, Any]:
-        """Return what the platform has in all: counts, mean speed of a core (Gflop/s), power (W), memory (GB),
-        links.
-        """
+        """Return the totals of the platform: counts, mean speed of a core (Gflop/s), power (W), memory (GB), links."""
         processors = list(self.processors())
         return {
             "name": self.name,

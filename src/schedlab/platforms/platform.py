@@ -1,4 +1,4 @@
-"""The hosts of a platform: which of them compute, store or only manage, and the routes between them."""
+"""The hosts of a platform (compute, storage or master) and the routes between them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ class Platform:
         return self.hosts[name]
 
     def with_roles(self, roles: Mapping[str, str]) -> Platform:
-        """Return the platform with a role added to each named host, after the one that it has. Raises UserError."""
+        """Return the platform with another role for each named host, in addition to its present one. Raises
+        UserError.
+        """
         hosts = dict(self.hosts)
         for name, role in roles.items():
             host = self.host(name)
@@ -54,8 +56,8 @@ class Platform:
         return Platform(hosts, self.channels, self.where)
 
     def master(self, name: str) -> Host:
-        """Return the host that computes nothing: the one of that name, or the one with the role `master`. UserError
-        where there is none, or a second one.
+        """Return the host that computes nothing: the one of that name, or the one with the role `master`. Raises
+        UserError if there is none or more than one.
         """
         masters = [host for host in self._sorted() if host.name == name or self._role(host) == "master"]
         if len(masters) > 1:
@@ -71,8 +73,8 @@ class Platform:
         return masters[0]
 
     def compute_hosts(self, master: str) -> list[Host]:
-        """Hosts in the order of their ids: byte-wise by name, without the master and the storage hosts; UserError where
-        there is none, or one without speed.
+        """Hosts in the order of their ids: by the bytes of their names, without the master and the storage hosts.
+        Raises UserError if there is none, or if one has no speed.
         """
         hosts = [host for host in self._sorted() if host.name != master and self._role(host) in ("", "compute_node")]
         if not hosts:
@@ -93,7 +95,7 @@ class Platform:
         return [host for host in self._sorted() if host.name != master and self._role(host) == "storage"]
 
     def route(self, source: Host, target: Host) -> Route:
-        """Return the route between two hosts; UserError where the file gives none."""
+        """Return the route between two hosts. Raises UserError if the file gives none."""
         return self._routes.between(source.point, target.point)
 
     def _sorted(self) -> list[Host]:

@@ -1,4 +1,4 @@
-"""Routes between the hosts of nested network zones, worked out when they are first asked for.
+"""Routes between the hosts of nested network zones, computed when they are first needed.
 
 Zones with routing Full, None, Vivaldi, Floyd or Dijkstra, and clusters: stars whose hosts have private links to a
 backbone. A link is one or two *channels*: each direction of a split-duplex link is a channel of its own.
@@ -18,7 +18,7 @@ _MAX_KEPT_ROUTES = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What lies between two points: `latency` in s and the `channels` crossed, in order."""
+    """The path between two points: its `latency` in s, and the `channels` on it, in order."""
 
     latency: float
     channels: tuple[int, ...]
@@ -47,7 +47,7 @@ class Channels:
 
 @dataclass(slots=True)
 class Link:
-    """A link: the channels of the two directions (the same one unless split-duplex)."""
+    """A link: its channels in the two directions, which are the same unless it is split-duplex."""
 
     name: str
     up: int
@@ -99,14 +99,14 @@ class Zone:
     regular: bool = False
 
     def all_properties(self) -> dict[str, str]:
-        """Return the properties of the zone and of those around it; where a name occurs in several, the innermost
+        """Return the properties of the zone and of the zones around it. If a name occurs in several, the innermost zone
         counts.
         """
         outer = self.parent.all_properties() if self.parent is not None else {}
         return {**outer, **self.properties}
 
     def add_edge(self, edge: Edge, where: str) -> None:
-        """Take an explicit route; UserError where one is there already."""
+        """Add an explicit route. Raises UserError if one exists already."""
         targets = self.edges.setdefault(edge.source, {})
         if edge.target in targets:
             raise UserError(
@@ -118,14 +118,14 @@ class Zone:
 
 
 class Routes:
-    """Routes between points, remembered while there are not too many."""
+    """Routes between points, cached up to a limit."""
 
     def __init__(self, channels: Channels, where: str) -> None:
         self._channels, self._where = channels, where
         self._known: dict[tuple[int, int], Route] = {}
 
     def between(self, source: Point, target: Point) -> Route:
-        """Return the route from one host to another; UserError where the platform file gives none."""
+        """Return the route from one host to another. Raises UserError if the platform file gives none."""
         key = (id(source), id(target))
         route = self._known.get(key)
         if route is None:

@@ -1,4 +1,4 @@
-"""The stage `draw`: every figure of a study, from its tables alone."""
+"""The stage `draw`: every figure of a study, from its tables and inputs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 def draw(part: Path, summary: Path, inputs: Mapping[str, Mapping[str, Path]], out: Path) -> None:
-    """Draw the figures of a frozen draw part: <figure>.svg, .pdf, .png, .txt (caption), .rst (caption of the report),
+    """Draw the figures of a frozen draw part: <figure>.svg, .pdf, .png, .txt (caption), .rst (caption for the report),
     and figures.json.
 
     summary  folder that the stage `summarise` wrote into
@@ -68,8 +68,8 @@ def _drawing(study: Study, study_tables: StudyTables, spec: FigureSpec) -> Drawi
 
 
 def drawn(make: Callable[[], Drawing], spec: FigureSpec, out: Path, mark: str) -> tuple[Drawing, str]:
-    """Draw and save a figure, or the words why it cannot be drawn; returns the drawing and those words, empty where all
-    is well.
+    """Draw and save a figure or, if it cannot be drawn, a text that says why. Returns the drawing and this text, empty
+    after success.
 
     make: makes the drawing
     mark: words above a figure of scores that stand in the picture, wherever it is taken to; empty: none
@@ -89,9 +89,9 @@ def drawn(make: Callable[[], Drawing], spec: FigureSpec, out: Path, mark: str) -
 
 
 def captioned(drawing: Drawing, spec: FigureSpec) -> Drawing:
-    """Return a drawing with the whole caption: the figure's own, the drawing's, and the scenarios that are not in it,
-    by reason; the log warns of them. Raises UserError for a name in the figure's caption that is no value of the
-    drawing.
+    """Return a drawing with its whole caption: the figure's own, the drawing's, and by reason the scenarios that are
+    left out, which are also logged as a warning. Raises UserError for a name in the figure's caption that is no value
+    of the drawing.
     """
     reasons: dict[str, list[str]] = {}
     for scenario, why in drawing.left_out.items():
@@ -108,7 +108,7 @@ def captioned(drawing: Drawing, spec: FigureSpec) -> Drawing:
 def read_tables(
     study: Study, summary: Path, part: Mapping[str, Any], inputs: Mapping[str, Mapping[str, Path]]
 ) -> StudyTables:
-    """Return all that the figures of a draw part are drawn from."""
+    """Return everything from which the figures of a draw part are drawn."""
     return StudyTables(
         scores=tables.read(tables.SCORES, summary / "scores.parquet"),
         curves=tables.read(tables.CURVES, summary / "curves.parquet"),
@@ -162,7 +162,9 @@ def _shown(scores: pd.DataFrame, spec: FigureSpec, left_out: Iterable[str]) -> p
 
 
 def entry_of(part: Mapping[str, Any], spec: FigureSpec, caption: str, shown: pd.DataFrame) -> dict[str, Any]:
-    """Return what the index and the report say of one figure; shown: the rows of the scores that it shows."""
+    """Return the entry of a figure for the index and the report. shown: the rows of the scores that the figure
+    shows.
+    """
     picture = f"plots/{part.get('run', part['scale'])}/{part['study']}/{spec.name}.svg"
     options = part.get("options", f"scale={part['scale']}")
     return {

@@ -1,5 +1,5 @@
-"""Outputs that a job made of earlier code or configuration: whoever goes back to these, as by switching branches, takes
-them, and nothing is computed again.
+"""Outputs of earlier code or configurations. When a job's part is again an earlier one, for example after a branch was
+switched, these outputs are used and nothing is computed.
 
 For each job the outputs of the last PARTS frozen parts that it ran with lie below FOLDER, as further names of the same
 files (hard links), so that they take no room before another part replaces them. A job that runs once more with the part
@@ -23,7 +23,7 @@ PARTS = 4  # of each job: the last one, and those that it can come back to
 
 
 def make_or_take(make: Callable[[], None], part: Path, outputs: Iterable[Path | str], folder: Path = FOLDER) -> None:
-    """Make the outputs of a job, or take those that were made of the same part before its last run.
+    """Make the outputs of a job, or use those that the same part gave before the job's last run.
 
     part     frozen part, which determines the outputs
     outputs  files and folders that `make` writes

@@ -1,4 +1,4 @@
-"""The stage `evaluate`: every policy of a frozen part, each with its seeds, on every unit of one scenario."""
+"""The stage `evaluate`: scores every policy of a frozen part, with all its seeds, on every unit of one scenario."""
 
 from __future__ import annotations
 
@@ -92,9 +92,7 @@ def _outcome(problem: Problem, policy: Policy, unit: Unit, spec: PolicySpec) -> 
 
 
 def join_details(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Return detail tables one below the other, sorted by the key columns; with the keys alone where there are no
-    rows.
-    """
+    """Return detail tables as one, sorted by the key columns. Without rows, it has only the key columns."""
     import pandas as pd
 
     filled = [frame for frame in frames if len(frame)]

@@ -1,5 +1,5 @@
-"""The stage `learn`: one policy, one seed, from a frozen part to a checkpoint and its learning curve. Resumes an
-interrupted job.
+"""The stage `learn`: learns one policy with one seed, from a frozen part to a checkpoint and a learning curve. It
+resumes an interrupted job.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _open_progress(folder: Path, origin: Any) -> None:
 
 
 class CurveRecorder:
-    """Keeps the points of a learning curve in a file of JSON lines, so that none is lost when the job is killed.
+    """Stores the points of a learning curve in a file of JSON lines, so that none is lost if the job is killed.
 
     Every point is handed to the operating system before the call returns. A resumed learner records again what it had
     recorded after its last saved state; a point at the same place replaces the earlier one.
@@ -156,11 +156,11 @@ class CurveRecorder:
 
     @property
     def kept(self) -> int:
-        """How many points an interrupted job had recorded that this process did not record again."""
+        """The number of points that an interrupted job recorded and this process did not record again."""
         return len(self.known) - len(self.here)
 
     def points(self) -> list[dict[str, Any]]:
-        """Return every point, one for each place."""
+        """Return all points, one for each place."""
         return list(self.known.values())
 
     def _place(self, row: Mapping[str, Any]) -> tuple:

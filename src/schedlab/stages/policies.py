@@ -1,4 +1,4 @@
-"""From a policy's entry in a frozen part to the object that acts or learns."""
+"""Makes the rule or the learner that a policy's entry in a frozen part describes."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def make_learner(study: Study, spec: PolicySpec) -> Learner:
 
 
 def policy_stream(root: int, stage: str, study: str, seed: int) -> int:
-    """Return the seed of one policy seed in one stage; the same for all policies, so that they share their random
-    numbers.
+    """Return the seed for one seed of a policy in one stage. It is the same for all policies, so they share their
+    random numbers.
     """
     return derive_seed(root, stage, study, seed)
 

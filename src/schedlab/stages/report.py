@@ -1,5 +1,5 @@
-"""The pages that the report has beside the figures: the first page with every study's headline, tables, published
-numbers, benchmarks.
+"""The pages of the report that are not figures: the first page with every study's headline, tables, published numbers,
+benchmarks.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def start_page(
 
 
 def results_page(scale: str, folder: Path, target: Path) -> None:
-    """Write the table of all policies of a study on the test units of each scenario: the best first, but policies that
-    know more than others, and bounds, last.
+    """Write the table of all policies of a study on the test units of each scenario, the best first. Informed policies,
+    oracles and bounds come last.
     """
     study = _study(folder)
     metric = study.leading_metric
@@ -84,7 +84,7 @@ def results_page(scale: str, folder: Path, target: Path) -> None:
 
 
 def claims_page(ledgers: Mapping[str, Path], target: Path) -> None:
-    """Write the ledgers of published claims: what a paper says, what comes out here, whether the two agree."""
+    """Write the ledgers of published claims: published values, our values, and whether the two agree."""
     claims = {study: read_ledger(file, study).claims for study, file in ledgers.items()}
     title = "Published numbers and ours"
     write_text(target, render(TEMPLATES, "claims.html", FILTERS, title=title, ledgers=claims, statuses=STATUSES))
@@ -106,8 +106,8 @@ def job_costs(results: Path) -> dict[tuple[str, str], list[dict[str, float]]]:
 
 
 def benchmarks_page(results: Path, target: Path) -> None:
-    """Write what the jobs took, by study and workflow rule, from every benchmark (`<rule>.tsv`, `<rule>-<of>.tsv`) of a
-    scale's results.
+    """Write the time and memory of the jobs, by study and workflow rule, from all benchmarks (`<rule>.tsv`,
+    `<rule>-<of>.tsv`) of a scale's results.
     """
     title = "Time and memory of the jobs"
     write_text(target, render(TEMPLATES, "benchmarks.html", title=title, costs=job_costs(results)))

@@ -1,4 +1,4 @@
-"""Finds the door of a study: the object STUDY of a module of the package, of the user's, or of an installed package."""
+"""Finds a study: the object STUDY in a module of schedlab, of the user, or of an installed package."""
 
 from __future__ import annotations
 
@@ -25,24 +25,20 @@ def names(conf: Path | str = "conf") -> list[str]:
 
 
 def load(name: str, conf: Path | str = "conf") -> Study:
-    """Return the door of the study of a name, as conf/study/<name>.yaml says where there is such a file. Raises
-    UserError.
-    """
+    """Return the study of a name, as conf/study/<name>.yaml describes it if there is such a file. Raises UserError."""
     file = Path(conf, "study", f"{name}.yaml")
     return find_study({"name": name, **(read_yaml(file) if file.is_file() else {})})
 
 
 def of_part(part: Mapping[str, Any]) -> Study:
-    """Return the door of the study of a frozen part: by its keys `module` and `path` where it has them, else by
-    `load`.
-    """
+    """Return the study of a frozen part, by the part's keys `module` and `path` if it has them, else by `load`."""
     if part.get("module"):
         return find_study({"name": part["study"], "module": part["module"], "path": part.get("path", "")})
     return load(part["study"])
 
 
 def find_study(settings: Mapping[str, Any]) -> Study:
-    """Return the door of the study that conf/study/<name>.yaml describes (keys name, module, path).
+    """Return the study that conf/study/<name>.yaml describes (keys name, module, path).
 
     Without `module` it is schedlab.studies.<name>.study, else an entry point of the group schedlab.studies. `path` is a
     folder to import from, relative to the working directory. Raises UserError where there is no such module or it holds
@@ -67,8 +63,8 @@ def find_study(settings: Mapping[str, Any]) -> Study:
 
 
 def summaries(conf: Path | str = "conf") -> dict[str, str]:
-    """Return study -> its first sentence, of those of the package, of installed packages and of conf/study/; none of
-    them is imported.
+    """Return study -> its first sentence, for studies of schedlab, of installed packages and of conf/study/. None is
+    imported.
     """
     found = {name: _first_sentence(_package_folder() / name / "__init__.py") for name in _shipped()}
     found |= {point.name: _first_sentence(_source(point.module, "")) for point in entry_points(group=GROUP)}

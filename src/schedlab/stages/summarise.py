@@ -1,4 +1,4 @@
-"""The stage `summarise`: from the scores and curves of all jobs of a study to its tables with uncertainty."""
+"""The stage `summarise`: computes a study's tables, with uncertainty, from the scores and curves of all jobs."""
 
 from __future__ import annotations
 
@@ -252,8 +252,8 @@ class _Summary:
 
 
 def mean_budgets(origins: Iterable[Path], parents: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """Return policy -> what it used, its parents' share included, mean over its seeds; policies whose learner does not
-    count, or a parent's, are left out.
+    """Return policy -> budget used, with the share of its parents, as the mean over its seeds. Policies are left out if
+    they or a parent count no budget.
 
     origins: provenance.json of each learning job. parents: policy -> the policy that it starts from
     """

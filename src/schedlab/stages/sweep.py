@@ -1,4 +1,4 @@
-"""The stage `sweep`: the tables of runs that differ in single values as one, and a figure over these values."""
+"""The stage `sweep`: joins the tables of runs that differ in single values, and draws a figure over these values."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def _numeric(runs: Sequence[Mapping[str, Any]], key: str) -> bool:
 
 
 def draw(part: Path, folder: Path, out: Path) -> None:
-    """Draw the study's leading metric on test units over the swept values, with its caption and figures.json, as the
-    stage `draw` does. folder: where `join` wrote.
+    """Draw the study's leading metric on test units over the swept values; write caption and figures.json like the
+    stage `draw`. folder: where `join` wrote.
     """
     values = read_part(part)
     study = studies.of_part(values)

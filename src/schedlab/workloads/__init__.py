@@ -1,1 +1,3 @@
-"""Traces and workloads: reading, cleaning, trimming, the Lublin-Feitelson model, files of Batsim."""
+"""Traces and workloads: reading, cleaning, trimming, drawing from the Lublin-Feitelson model, and Batsim's workload
+files.
+"""

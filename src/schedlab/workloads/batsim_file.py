@@ -1,5 +1,5 @@
-"""Workload files of Batsim: jobs that refer to profiles by name. Written the same way each time, a line a job and a
-line a profile.
+"""Workload files of Batsim: jobs that refer to profiles by name. They are always written in the same form, with a line
+for each job and each profile.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class BatsimWorkload:
 
 
 def write_batsim(path: Path | str, workload: BatsimWorkload) -> None:
-    """Write a workload as JSON, atomically; profiles sorted by name, jobs as they are."""
+    """Write a workload as JSON, atomically; profiles are sorted by name, jobs keep their order."""
     write_text(path, batsim_text(workload))
 
 
@@ -46,8 +46,7 @@ def batsim_text(workload: BatsimWorkload) -> str:
 
 
 def read_batsim(path: Path | str) -> BatsimWorkload:
-    """Return the workload in a file, as far as every reader needs it to be right: the simulator checks the profiles'
-    own keys.
+    """Read a workload file. It checks what every reader needs; the simulator checks the profiles' own keys.
 
     Raises UserError for missing keys, wrong types, negative times and sizes, duplicate ids, and jobs whose profile is
     not there.
@@ -113,7 +112,7 @@ def set_work(workload: BatsimWorkload, reference_speed: float) -> BatsimWorkload
 
 
 def job_limits(workload: BatsimWorkload, *, legacy_zero_limits: bool = False) -> dict[str, float]:
-    """Return the 99th percentiles over the jobs by which a study scales its observations: max_time (s), max_core,
+    """Return the 99th percentiles over the jobs, with which a study scales its observations: max_time (s), max_core,
     max_mem (MB), max_mem_bw (GB/s per core).
 
     A limit of 0 would be divided by: it becomes 1, unless legacy_zero_limits. Raises UserError where there is no job,

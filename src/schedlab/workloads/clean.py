@@ -1,4 +1,4 @@
-"""Cleaning a trace: rules that drop or mend what a simulation cannot run, each counted.
+"""Cleaning a trace: rules that drop or correct jobs that cannot be simulated; each rule counts its jobs.
 
 The profile `rlscheduler` is what the published numbers of RLScheduler (Zhang et al., SC20) and of the dissertation
 built on it use; `default` adds what keeps a job from blocking a machine for ever.
@@ -74,7 +74,7 @@ PROFILES: dict[str, dict[str, Any]] = {
 
 
 class CleaningSettings(Settings):
-    """What is done to the jobs of a trace, rule by rule, in this order; null: as the profile says."""
+    """How the jobs of a trace are cleaned, rule by rule in this order. null: as in the profile."""
 
     profile: Literal["default", "rlscheduler", "none"] = setting(
         "default", doc="set of cleaning rules; the other keys override single rules"
@@ -106,13 +106,13 @@ class CleaningSettings(Settings):
     )
 
     def action(self, rule: str) -> str:
-        """Return what is done under a rule."""
+        """Return the action of a rule."""
         return getattr(self, rule) or PROFILES[self.profile][rule]
 
 
 @dataclass(frozen=True)
 class CleaningReport:
-    """What cleaning did.
+    """The result of a cleaning: how many jobs each rule dropped or changed.
 
     records  jobs read       kept  jobs left
     rules    rule -> {"jobs": how many it met, "action": what was done to them}, in the order in which the rules apply
@@ -144,8 +144,8 @@ def clean(trace: Trace, settings: CleaningSettings | None = None) -> tuple[Trace
 
 
 class Cleaner:
-    """Cleans a log block by block: what a rule meets depends on what the rules before it left of a job, and on the
-    blocks before.
+    """Cleans a log block by block. Each rule sees the jobs that the rules before it left, and remembers earlier
+    blocks.
 
     log: the trace whose header has the size of the machine; the jobs are those that `clean` is given, in the order of
       the log
@@ -161,8 +161,8 @@ class Cleaner:
         self._seen: list[tuple[int, int, np.ndarray]] = []  # of each block: least, largest and all job numbers
 
     def clean(self, jobs: pd.DataFrame) -> pd.DataFrame:
-        """Return what is left of a block, in its order. Raises UserError where a rule needs the size of the machine and
-        none is given.
+        """Return the jobs of a block that remain, in order. Raises UserError if a rule needs the size of the machine
+        and none is given.
         """
         self.records += len(jobs)
         jobs = self._processors(jobs)
@@ -178,8 +178,8 @@ class Cleaner:
         return _ordered(jobs, self.settings.action("order"))
 
     def finish(self, jobs: pd.DataFrame) -> tuple[Trace, CleaningReport]:
-        """Return the trace of those jobs that a reader wants of what was left of all blocks, in order, and the report
-        on all blocks.
+        """Return the trace of the remaining jobs of all blocks that a reader wants, in order, and the report on all
+        blocks.
         """
         note = f"cleaned by schedlab, profile {self.settings.profile}: {self.kept} of {self.records} jobs kept"
         cleaned = self.log.with_jobs(self.ordered(jobs), note)

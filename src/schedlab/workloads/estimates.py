@@ -1,4 +1,4 @@
-"""What users ask for: models of requested times for traces that have none."""
+"""Models of the run times that users request, for traces that have no requested times."""
 
 from __future__ import annotations
 

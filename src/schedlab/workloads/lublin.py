@@ -1,4 +1,4 @@
-"""The model of rigid jobs of Lublin and Feitelson: sizes, run times and arrivals of one or two types of jobs.
+"""The model of rigid jobs by Lublin and Feitelson: sizes, run times and arrivals of jobs of one or two types.
 
 Source: U. Lublin, D. G. Feitelson, "The workload on parallel supercomputers: modeling the characteristics of rigid
 jobs", JPDC 63(11), 2003, and the authors' program. Gamma(a, b) has shape a and scale b.
@@ -124,7 +124,7 @@ class LublinSettings(Settings):
     )
 
     def bounds(self, kind: str) -> tuple[float, float]:
-        """Return (umed, uhi) of a type of jobs. Raises UserError where they leave no room for a size."""
+        """Return (umed, uhi) of a type of jobs. Raises UserError if no size lies between the bounds."""
         job_type = TYPES[kind]
         uhi = self.uhi if self.uhi is not None else max(log2(self.processors) - job_type.uhi_below, 1.0)
         umed = self.umed if self.umed is not None else max(uhi - job_type.umed_below, min(job_type.ulow, uhi))
@@ -207,8 +207,8 @@ def run_times(kind: str, size: np.ndarray, rng: np.random.Generator) -> np.ndarr
 
 
 def day_weights(kind: str) -> np.ndarray:
-    """Return the weights (48,) of the half hours of a day from midnight, of mean 1: how much of a type's arrivals falls
-    into each.
+    """Return the weights (48,) of the half hours of a day from midnight, with mean 1: the share of a type's arrivals in
+    each.
     """
     from scipy.special import gammainc
 

@@ -1,4 +1,4 @@
-"""A trace as a picture: when its jobs come, how long and how large they are, what load they bring."""
+"""A picture of a trace: when its jobs arrive, how long and how large they are, and the load that they bring."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def log_histogram(axes: Axes, values: np.ndarray, title: str, label: str, counte
 
 
 def size_histogram(axes: Axes, processors: np.ndarray) -> None:
-    """Draw the processors that jobs ask for as shares of all, in classes that end at powers of two, by which they are
-    called.
+    """Draw the processors that jobs request as shares of all jobs, in classes that end at powers of two and are named
+    by them.
     """
     axes.set(title="e  sizes", xlabel="processors, at most", ylabel="jobs (%)")
     known = processors[processors > 0]

@@ -1,4 +1,4 @@
-"""Making a workload from its settings: the trace of the batch study, the Batsim files of the hetero study."""
+"""Makes a workload from its settings: the trace of the batch study, or the Batsim files of the hetero study."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read_log(
 
 
 def make_trace(settings: WorkloadSettings) -> tuple[Trace, dict[str, Any]]:
-    """Return the trace of a workload and what was done to get it, as plain values. Raises UserError."""
+    """Return the trace of a workload and, as plain values, how it was made. Raises UserError."""
     report: dict[str, Any] = {"source": settings.source}
     if settings.source == "lublin":
         trace = lublin(settings.lublin, settings.seed)
@@ -80,7 +80,7 @@ def make_trace(settings: WorkloadSettings) -> tuple[Trace, dict[str, Any]]:
 
 
 def make_batsim(settings: WorkloadSettings, hierarchy: Hierarchy) -> tuple[BatsimWorkload, dict[str, Any]]:
-    """Return the Batsim workload for a platform and what was done to get it, as plain values. Raises UserError.
+    """Return the Batsim workload for a platform and, as plain values, how it was made. Raises UserError.
 
     A workload file of Batsim is taken as it is. The model has only allocated processors: they count as requested.
     """

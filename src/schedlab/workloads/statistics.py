@@ -1,4 +1,4 @@
-"""What a trace is like: counts, oddities, distributions, and how its jobs arrive."""
+"""Statistics of a trace: counts, oddities, distributions, and the arrivals of its jobs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def statistics(trace: Trace) -> dict[str, Any]:
 
 
 def oddities(trace: Trace) -> dict[str, int]:
-    """Return how many jobs have what a reader of traces should know of."""
+    """Return how many jobs have each oddity that users of a trace should know."""
     jobs = trace.jobs
     processors, size = job_processors(jobs), trace.processors
     return {

@@ -44,7 +44,8 @@ _PARTITION = NAMES.index("partition")
 
 
 def read_swf(path: Path | str, *, first: int | None = None) -> Trace:
-    """Return the trace in a file (.swf, .swf.gz or any name: gzip is detected from its content), or its first jobs.
+    """Return the trace in a file (.swf, .swf.gz or any name: gzip is detected from the content), or only its first
+    jobs.
 
     Bytes of a comment that are not UTF-8 are replaced. Raises UserError, with file and line, for a file that is missing
     or cut off, or holds anything but 18 numbers a line.
@@ -60,9 +61,7 @@ def read_swf(path: Path | str, *, first: int | None = None) -> Trace:
 
 
 def read_header(path: Path | str) -> Trace:
-    """Return the trace of a file without its jobs: its comments, wherever they stand. Raises UserError, but looks at no
-    job.
-    """
+    """Return the trace of a file without its jobs, with all its comments. Raises UserError; jobs are not checked."""
     comments: list[tuple[int, str]] = []
     line = 1
     for block in _blocks(Path(path)):
@@ -81,8 +80,8 @@ def read_blocks(path: Path | str) -> Iterator[pd.DataFrame]:
 
 
 class JobColumns:
-    """Jobs that are added block by block, each column in one array with room behind it, so that a long log is never
-    held twice.
+    """Jobs that are added block by block. Each column is one array with spare room, so that a long log is never in
+    memory twice.
 
     Joining the blocks at the end would hold it twice: what their small arrays leave behind goes back to no one before
     all are gone.
@@ -103,7 +102,7 @@ class JobColumns:
             column[begin : self.count] = jobs[name]
 
     def frame(self) -> pd.DataFrame:
-        """Return all jobs; they are not copied."""
+        """Return all jobs, without copying them."""
         return _frame({name: column[: self.count] for name, column in self._columns.items()})
 
 

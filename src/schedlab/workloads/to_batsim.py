@@ -1,4 +1,5 @@
-"""From a trace to a workload of Batsim with memory and memory bandwidth, for the study of heterogeneous clusters.
+"""Converts a trace to a workload of Batsim with memory and memory bandwidth, for the study of heterogeneous
+clusters.
 
 Source: HDeepRM's generator (docs/reference/workloads.md). What it did wrong is put right by default;
 REFERENCE names the values that give the published behaviour.
@@ -94,9 +95,7 @@ class BatsimSettings(Settings):
 
 @dataclass(frozen=True)
 class ConversionReport:
-    """Jobs read of the trace until there were enough, jobs written, and how many were left out or changed, by
-    reason.
-    """
+    """The numbers of jobs read, of jobs written, and, by reason, of jobs left out or changed."""
 
     read: int
     written: int
@@ -110,7 +109,8 @@ class ConversionReport:
 def to_batsim(
     trace: Trace, hierarchy: Hierarchy, settings: BatsimSettings, seed: int
 ) -> tuple[BatsimWorkload, ConversionReport]:
-    """Return the workload and what became of the jobs of a trace. The same arguments give the same workload.
+    """Return the workload, and the report on the conversion of the trace's jobs. The same arguments give the same
+    workload.
 
     Requested columns count: clean a trace first where it has only allocated processors or run times. Raises UserError
     where no job is left, where `infeasible` is refuse and a job does not fit, and where the run time of the trace is

@@ -1,5 +1,5 @@
-"""A trace of batch jobs in memory: the 18 columns of the Standard Workload Format, the header, and what the header says
-of the machine.
+"""A trace of batch jobs in memory: the 18 columns of the Standard Workload Format, and the header with its facts about
+the machine.
 
 Source of the format: Feitelson, Tsafrir, Krakov, "Experience with using the Parallel Workloads Archive", JPDC 74(10),
   2014.
@@ -127,8 +127,8 @@ class Trace:
 
     @property
     def starts_at(self) -> datetime | None:
-        """Local wall clock at submit time 0, taken for UTC: the header's StartTime, else UnixStartTime + TimeZone;
-        None: unknown.
+        """Local time at submit time 0, treated as UTC: the header's StartTime, else UnixStartTime + TimeZone; None:
+        unknown.
 
         StartTime comes first because TimeZone is not the offset that held at the start in some logs (NASA iPSC, LLNL
         Atlas).
@@ -153,13 +153,14 @@ class Trace:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=unix + int(zone.group() if zone else 0))
 
     def with_jobs(self, jobs: pd.DataFrame, *notes: str) -> Trace:
-        """Return a trace of other jobs of the same log; notes say in the header what was done."""
+        """Return a trace with other jobs of the same log; the notes are added to the header and say what was done."""
         return replace(
             self, jobs=jobs.reset_index(drop=True), comments=(*self.comments, *(f" Note: {note}" for note in notes))
         )
 
     def from_first_submit(self) -> Trace:
-        """Return the trace with submit times counted from the first one, and the header's start moved along with them.
+        """Return the trace with submit times counted from the first job, and the start in the header moved
+        accordingly.
 
         Raises UserError where that start would lie after the year 9999.
         """
@@ -183,7 +184,7 @@ class Trace:
         return replace(self, jobs=jobs, comments=comments)
 
     def with_processors(self, processors: int | None) -> Trace:
-        """Return the trace on a machine of another size (its header lines on the size replaced); None: as it is."""
+        """Return the trace on a machine of another size, whose header lines are replaced; None: unchanged."""
         if processors is None:
             return self
         kept = [line for line in self.comments if not re.match(r"\s*Max\s*(Nodes|Procs)\s*:", line, re.I)]

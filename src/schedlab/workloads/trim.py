@@ -1,6 +1,4 @@
-"""Cutting a piece out of a trace: by user, by time, by count, or where the machine was loaded as wanted; and scaling
-its arrivals.
-"""
+"""Cuts a piece out of a trace, by user, time, count or load of the machine, and scales its arrivals."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ class TrimSettings(Settings):
 
 
 def within(jobs: pd.DataFrame, settings: TrimSettings) -> pd.DataFrame:
-    """Return the jobs of the users and of the stretch of time that are kept."""
+    """Return the jobs of the selected users and times."""
     if settings.users:
         jobs = jobs[jobs["user"].isin(settings.users)]
     if settings.start is not None:
@@ -51,8 +49,8 @@ def within(jobs: pd.DataFrame, settings: TrimSettings) -> pd.DataFrame:
 
 
 def trim(trace: Trace, settings: TrimSettings, total: int | None = None) -> Trace:
-    """Return the piece. Raises UserError where nothing is left, or where `load` needs the size of the machine and the
-    header lacks it.
+    """Return the piece. Raises UserError if no job is left, or if `load` needs the size of the machine and the header
+    lacks it.
 
     total: jobs of the whole, where some that lie outside of the piece were left out of the trace before; None: none
       were
@@ -74,7 +72,8 @@ def trim(trace: Trace, settings: TrimSettings, total: int | None = None) -> Trac
 
 
 def nearest_load(trace: Trace, count: int, load: float) -> int:
-    """Return where the piece of `count` jobs begins whose offered load is nearest to `load`, the first of several.
+    """Return the first job of the piece of `count` jobs whose offered load is nearest to `load`; of several,
+    the first.
 
     Raises UserError where the trace has fewer jobs, is not in order of submission, or has no piece that takes any time.
     """

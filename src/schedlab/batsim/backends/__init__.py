@@ -1,1 +1,1 @@
-"""What a scheduler talks to: the embedded simulator, PyBatsim in one process, a socket, or a real Batsim."""
+"""What a scheduler communicates with: the embedded simulator, PyBatsim in one process, a socket, or a real Batsim."""

@@ -1,4 +1,4 @@
-"""What a scheduler talks to: the embedded simulator or a real Batsim, seen as one conversation."""
+"""What a scheduler communicates with, the embedded simulator or a real Batsim, as one interface."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from schedlab.config.errors import UserError
 
 
 class Backend(Protocol):
-    """One side of the conversation of Batsim's protocol: it speaks first, and each message is answered exactly once."""
+    """The simulator's side of Batsim's protocol: it sends the first message, and each message is answered
+    exactly once.
+    """
 
     def next_message(self) -> dict[str, Any] | None:
-        """Go on to the next message `{"now": s, "events": [...]}` for the scheduler; None once SIMULATION_ENDS was
+        """Continue to the next message `{"now": s, "events": [...]}` for the scheduler; None after SIMULATION_ENDS was
         answered.
 
         The dictionaries are the caller's to keep and change. Raises SimulationDeadlock where jobs wait and nothing can
@@ -24,31 +26,34 @@ class Backend(Protocol):
         """
 
     def answer(self, message: dict[str, Any]) -> None:
-        """Take the scheduler's reply to the last message; ProtocolError names the event that breaks the rules."""
+        """Receive the scheduler's reply to the last message. The ProtocolError for a forbidden event names it."""
 
 
 class WrittenConversation:
-    """A back end whose messages are also written down: `write` takes each, after whether the simulator sent it."""
+    """A back end that also writes its messages down: `write` is called with whether the simulator sent a message, and
+    the message.
+    """
 
     def __init__(self, backend: Backend, write: Callable[[bool, dict[str, Any]], None]) -> None:
         self._backend, self._write = backend, write
 
     def next_message(self) -> dict[str, Any] | None:
-        """Pass on and write down what the simulator says."""
+        """Return and write down the simulator's next message."""
         message = self._backend.next_message()
         if message is not None:
             self._write(True, message)
         return message
 
     def answer(self, message: dict[str, Any]) -> None:
-        """Write down and pass on what the scheduler says."""
+        """Write down the scheduler's reply and pass it on."""
         self._write(False, message)
         self._backend.answer(message)
 
 
 @contextmanager
 def recorded(backend: Backend, path: Path | str | None) -> Iterator[Backend]:
-    """Record the conversation in a file, which gets its name once it is whole; of one that fails, PATH.partial is left.
+    """Record the conversation in a file, which gets its name when it is complete; after a failure PATH.partial
+    is left.
 
     A line is a JSON object, {"dir": "batsim->sched" | "sched->batsim", "msg": {...}}. No path: no record.
     """
@@ -71,7 +76,7 @@ def recorded(backend: Backend, path: Path | str | None) -> Iterator[Backend]:
 
 
 def message_text(message: dict[str, Any]) -> str:
-    """Return a message as JSON; ProtocolError where it holds something that JSON has no form for."""
+    """Return a message as JSON. Raises ProtocolError for values that JSON cannot express."""
     try:
         return json.dumps(message, separators=(",", ":"), default=_plain, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:

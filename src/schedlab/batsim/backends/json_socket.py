@@ -22,7 +22,7 @@ SLICE = 0.1
 
 
 class NoAnswer(Exception):
-    """The other side said nothing in the given time."""
+    """The other side sent nothing within the time limit."""
 
 
 class JsonSocket:
@@ -67,12 +67,12 @@ class JsonSocket:
         self._context.term()
 
     def other_side_left(self) -> bool:
-        """True where a connection was closed at the other end and no message of it is left to receive."""
+        """True if the other side closed a connection and none of its messages is left to receive."""
         return bool(self._monitor.poll(0)) and not self._socket.poll(int(SLICE * 1000))
 
     def send(self, message: dict[str, Any], seconds: float | None) -> None:
-        """Send a message. A connected end queues it where the other side is not there yet; a bound one waits for the
-        other side.
+        """Send a message. If the other side is not there yet, a connected socket queues the message, and a bound one
+        waits.
 
         Raises NoAnswer where it waits for longer than `seconds` (None: for ever), ProtocolError for what JSON cannot
         hold.
@@ -101,7 +101,7 @@ class JsonSocket:
 
 
 def parse_message(data: bytes) -> dict[str, Any]:
-    """Return the message that bytes hold; ProtocolError where they hold something else."""
+    """Return the message in some bytes. Raises ProtocolError if they contain none."""
     form = "an object with 'now' and 'events'"
     try:
         message = parse_json(data.decode(), "", form, DEEPEST)
@@ -118,7 +118,7 @@ def parse_message(data: bytes) -> dict[str, Any]:
 
 
 def check_endpoint(endpoint: str, anywhere: bool) -> None:
-    """Refuse an endpoint that is none, or that other machines can reach without leave."""
+    """Raise UserError for an invalid endpoint, and for one that other machines can reach unless this is allowed."""
     form = "tcp://127.0.0.1:PORT, tcp://localhost:PORT or ipc://PATH"
     if endpoint.startswith("ipc://"):
         return
@@ -147,7 +147,8 @@ def _import_zmq() -> Any:
 
 
 def serve(backend: Backend, socket: JsonSocket, answer_limit: float | None) -> int:
-    """Say the back end's messages on a REQ socket and hand the answers over, until SIMULATION_ENDS was answered.
+    """Send the back end's messages through a REQ socket and pass the answers to it, until SIMULATION_ENDS was
+    answered.
 
     answer_limit   wall-clock seconds for each answer, the first included, for which the scheduler must also be started;
                    None: no limit

@@ -1,4 +1,4 @@
-"""PyBatsim schedulers, unchanged, on a back end in the same process: no socket, no thread.
+"""Runs unchanged PyBatsim schedulers with a back end in the same process, without sockets or threads.
 
 PyBatsim reaches its simulator through an object `NetworkHandler` that it makes itself. While it is made, that name
 stands for our bus.
@@ -33,11 +33,11 @@ NO_START_AT_0 = (
 
 
 class SchedulerFailed(UserError):
-    """The scheduler raised an error or took too long; the message says where and while hearing what."""
+    """The scheduler raised an error or took too long; the message says where, and which event it was handling."""
 
 
 class LocalBus:
-    """Stands in for `batsim.network.NetworkHandler`; messages are passed as dictionaries, never as text."""
+    """Replaces `batsim.network.NetworkHandler`; messages are passed as dictionaries, never as text."""
 
     def __init__(self, backend: Backend, limit: TimeLimit) -> None:
         self._backend, self._limit = backend, limit
@@ -53,8 +53,8 @@ class LocalBus:
         """Nothing to close."""
 
     def recv(self, blocking: bool = False) -> dict[str, Any] | None:  # noqa: ARG002
-        """Let the simulator go on to its next message. None, once, is PyBatsim's sign of a deadlock; asked again, the
-        error itself.
+        """Return the simulator's next message; at a deadlock None, PyBatsim's sign of one, and SimulationDeadlock if
+        called again.
         """
         if isinstance(self.error, SimulationDeadlock):
             raise self.error
@@ -71,7 +71,7 @@ class LocalBus:
         return self.message if self._logged or self.message is None else _UnloggedMessage(self.message)
 
     def send(self, message: dict[str, Any]) -> None:
-        """Hand the scheduler's decisions to the simulator."""
+        """Pass the scheduler's decisions to the simulator."""
         self._limit.stop()
         for event in message["events"]:
             if event["type"] in SHARED_WITH_PYBATSIM:
@@ -97,9 +97,7 @@ class _UnloggedMessage(dict[str, Any]):
 
 
 class EventSink:
-    """Stands in for the optional socket on which PyBatsim publishes a scheduler's events; hands the texts to a
-    function.
-    """
+    """Replaces the optional socket on which PyBatsim publishes a scheduler's events; passes the texts to a function."""
 
     def __init__(self, publish: Callable[[str], None]) -> None:
         self.send_string = publish
@@ -112,7 +110,7 @@ class EventSink:
 
 
 class PyBatsimRun:
-    """A PyBatsim scheduler at work on a back end, one message at a time.
+    """A run of a PyBatsim scheduler with a back end, one message at a time.
 
     ```python
     with PyBatsimRun(simulation, scheduler) as run:
@@ -161,7 +159,9 @@ class PyBatsimRun:
         self._limit.__exit__(kind, error, trace)
 
     def step(self) -> bool:
-        """Let the scheduler hear and answer one message; False once it was the last and the back end has ended well."""
+        """Pass one message to the scheduler and its answer back; False after the last message, when the back end has
+        ended without an error.
+        """
         if not self._over:
             self._over = not self._guarded(self.batsim.do_next_event)
             if self._over:
@@ -215,7 +215,7 @@ class PyBatsimRun:
 
 
 def run_pybatsim(backend: Backend, scheduler: Any, **options: Any) -> Any:
-    """Run a PyBatsim scheduler on a back end to the end; returns PyBatsim's `Batsim` object with its counters.
+    """Run a PyBatsim scheduler with a back end to the end; return PyBatsim's `Batsim` object with its counters.
 
     Options and errors are those of PyBatsimRun.
     """
@@ -226,7 +226,7 @@ def run_pybatsim(backend: Backend, scheduler: Any, **options: Any) -> Any:
 
 
 def import_pybatsim() -> Any:
-    """Return the module `batsim.batsim`; UserError says how to install PyBatsim where it is missing."""
+    """Return the module `batsim.batsim`. If PyBatsim is missing, the UserError says how to install it."""
     try:
         import batsim.batsim
     except ImportError as error:

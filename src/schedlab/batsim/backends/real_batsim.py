@@ -32,14 +32,14 @@ SECONDS_TO_END = 5.0
 
 
 class BatsimFailed(UserError):
-    """The Batsim process ended badly, said nothing in time, or something that is no message; with the last lines that
-    it wrote.
+    """The Batsim process failed, sent nothing in time, or sent something that is no message; the error has the last
+    lines that it wrote.
     """
 
 
 class RealBatsim:
-    """A Batsim process, started on entering and ended, with whatever it started, on leaving, however the simulation
-    went.
+    """A Batsim process. It is started on entering the block and ended, with its own processes, on leaving it, whatever
+    happened.
 
     It connects to a port of this machine that the operating system chose. Its files are written to a folder of their
     own and get their names (PREFIX_jobs.csv, ...) only after it ended well.
@@ -99,7 +99,7 @@ class RealBatsim:
             )
 
     def next_message(self) -> dict[str, Any] | None:
-        """Wait for what Batsim says next; None once it has ended well and its files have their names."""
+        """Wait for Batsim's next message; None when it has ended without an error and its files have their names."""
         if self._ends:
             self._finish()
             return None
@@ -122,7 +122,7 @@ class RealBatsim:
         return message
 
     def answer(self, message: dict[str, Any]) -> None:
-        """Hand the scheduler's reply to Batsim."""
+        """Pass the scheduler's reply to Batsim."""
         for event in message["events"]:
             if event["type"] in ("EXECUTE_JOB", "REJECT_JOB"):
                 self._waiting.pop(event["data"]["job_id"], None)
@@ -177,7 +177,9 @@ class RealBatsim:
 
 
 def command_line_options(options: Options) -> list[str]:
-    """Return the options of a simulation as arguments of Batsim 3.1 to 4.2; UserError for what no Batsim can do."""
+    """Return the options of a simulation as arguments of Batsim 3.1 to 4.2. Raises UserError for options that no Batsim
+    has.
+    """
     if options.network == "ignore":
         raise UserError(
             "a real Batsim cannot ignore the network", remedy="leave the network in, or use the embedded simulator"
@@ -211,7 +213,7 @@ def command_line_options(options: Options) -> list[str]:
 
 
 def find_binary(binary: str) -> str:
-    """Return the path of a binary given by path or name; UserError where it cannot be run."""
+    """Return the path of a binary, given by path or name. Raises UserError if it cannot be run."""
     found = shutil.which(binary)
     if found is None:
         raise UserError(
@@ -223,8 +225,8 @@ def find_binary(binary: str) -> str:
 
 
 def check_version(binary: str) -> None:
-    """Refuse a binary whose version is known to speak another protocol; one that does not report its version is
-    tried.
+    """Raise UserError for a binary whose version uses another protocol. One that does not report its version is
+    accepted.
     """
     try:
         answer = subprocess.run(

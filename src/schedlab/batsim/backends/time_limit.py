@@ -1,4 +1,4 @@
-"""A limit on the wall-clock time that somebody else's Python code may take inside our process."""
+"""A limit on the wall-clock time of a user's Python code in our process."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ T = TypeVar("T")
 
 
 class TimeIsUp(BaseException):
-    """Raised in the code that took too long; no Exception, so that a scheduler's own `except Exception` does not
-    swallow it.
+    """Raised in code that took too long. It is no Exception, so that a scheduler's own `except Exception` does not
+    catch it.
     """
 
 
 class TimeLimit:
-    """An alarm clock: `start` winds it, `stop` stills it; when it rings, `TimeIsUp` is raised in the running code.
+    """An alarm: `start` sets it, `stop` cancels it, and when the time is over, `TimeIsUp` is raised in the running
+    code.
 
     Works through the signal SIGALRM, hence in the main thread only (elsewhere there is no limit), and rings again every
     second where the code goes on. Code that never returns to the interpreter (a loop in a C extension) is not
@@ -41,17 +42,17 @@ class TimeLimit:
             signal.signal(signal.SIGALRM, self._former)
 
     def start(self) -> None:
-        """Give the code from here on the whole time."""
+        """Restart the alarm with the whole time."""
         if self._works:
             signal.setitimer(signal.ITIMER_REAL, self.seconds or 0.0, 1.0)
 
     def stop(self) -> None:
-        """Stop counting."""
+        """Cancel the alarm."""
         if self._works:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def call(self, function: Callable[[], T]) -> T:
-        """Return what a function returns that winds and stills the alarm; where TimeIsUp comes out of it, the alarm is
+        """Return the result of a function that starts and stops the alarm. If it raises TimeIsUp, the alarm is
         off.
 
         It may ring once more meanwhile, as when giving back the memory of what was interrupted takes longer than a

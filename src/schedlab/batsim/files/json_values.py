@@ -1,4 +1,4 @@
-"""Values in JSON that other programs wrote: every mistake is a UserError that says where it is."""
+"""Values in JSON that other programs wrote. The UserError for a wrong value says where it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batsim's output files, written row by row beside their final names, which they take only when the simulation is
+"""Batsim's output files, written row by row under temporary names; they get their final names when the simulation is
 over.
 """
 

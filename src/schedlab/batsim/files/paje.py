@@ -1,4 +1,6 @@
-"""A schedule as a trace in the format of Paje, which ViTE and others draw: which job each machine computes."""
+"""A schedule as a trace in the format Paje, which ViTE and other programs draw: the job that each machine computes at
+each time.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,7 @@ class PajeTrace:
                 self._set(now, number, f"j{on_it[0]}" if on_it else "w")
 
     def finish(self, now: float) -> None:
-        """Write the end of all machines."""
+        """Write the end of the trace for all machines."""
         for number in range(len(self._machines)):
             self._write(f"{_DESTROY} {now:f} m{number} machine_ct\n")
         self._write(f"{_DESTROY} {now:f} root root_ct\n")

@@ -22,7 +22,7 @@ NOT_SIMULATED = {"smpi": "use a real Batsim, or write the job as profiles of the
 
 @dataclass(slots=True, eq=False)
 class Profile:
-    """One job profile; `json` is the profile as the file gives it, `return_code` not zero means that the job fails."""
+    """One job profile; `json` is the profile as in the file, and with a `return_code` other than zero the job fails."""
 
     name: str
     json: dict[str, Any]
@@ -35,13 +35,13 @@ class Profile:
 
     @property
     def width(self) -> int | None:
-        """The number of executors that the profile fixes, if it does."""
+        """The number of executors that the profile needs; None if it runs on any number."""
         return None
 
 
 @dataclass(slots=True, eq=False)
 class Delay(Profile):
-    """Takes `seconds`, uses no capacity."""
+    """Takes `seconds` and uses no capacity."""
 
     seconds: float
 
@@ -81,7 +81,7 @@ class SharedStorage(Profile):
 
 @dataclass(slots=True, eq=False)
 class Staging(Profile):
-    """`size` bytes go from one storage host to another."""
+    """Transfers `size` bytes from one storage host to another."""
 
     size: float
     source: str
@@ -90,7 +90,7 @@ class Staging(Profile):
 
 @dataclass(slots=True, eq=False)
 class UsageTrace(Profile):
-    """Each executor goes through its `steps`, whatever the others do; the profile is over with the last of them."""
+    """Each executor runs its own `steps`, independently of the others; the profile ends with the last of them."""
 
     steps: tuple[Steps, ...]
 
@@ -110,7 +110,7 @@ class Send(Profile):
 
 @dataclass(slots=True, eq=False)
 class Receive(Profile):
-    """Takes the oldest message of the scheduler and runs profile `success` where `pattern` matches all of it, else
+    """Takes the scheduler's oldest message; runs profile `success` if `pattern` matches all of it, else
     `failure`.
 
     Without a message it runs `timeout` or, where that is empty, looks again every `poll` s.
@@ -130,7 +130,7 @@ class Receive(Profile):
 
 @dataclass(slots=True, eq=False)
 class Composed(Profile):
-    """The profiles of `sequence` one after the other, `repeat` times; stops at the first return code that is not
+    """Runs the profiles of `sequence` one after another, `repeat` times; stops at the first return code other than
     zero.
     """
 
@@ -145,8 +145,8 @@ class Composed(Profile):
 
 
 def parse_profile(name: str, data: Any, where: str, folder: Path | None = None) -> Profile:
-    """Return the profile that a JSON object describes; UserError naming the field, UnsupportedProfile for types not
-    simulated. Files that it names are looked for in `folder`; None: there is none.
+    """Return the profile that a JSON object describes. Raises a UserError that names the field, and UnsupportedProfile
+    for types that are not simulated. Files that it names are in `folder`; None: there are none.
     """
     if not isinstance(data, dict):
         raise UserError("is no object", where=where, expected='an object such as {"type": "delay", "delay": 5}')
@@ -168,7 +168,9 @@ def parse_profile(name: str, data: Any, where: str, folder: Path | None = None) 
 
 
 def link_profiles(profiles: Mapping[str, Profile], where: Callable[[str], str]) -> None:
-    """Check that every referred profile exists and give sequences their parts; UserError for a cycle of sequences."""
+    """Check that every profile referred to exists, and give sequences their parts. Raises UserError for a cycle of
+    sequences.
+    """
     for profile in profiles.values():
         for name in profile.references:
             if name not in profiles:
@@ -181,13 +183,13 @@ def link_profiles(profiles: Mapping[str, Profile], where: Callable[[str], str]) 
 
 
 def computes(profiles: Mapping[str, Profile]) -> bool:
-    """Return whether some profile computes, so that the hosts' speeds matter."""
+    """Return whether any profile computes, so that the speeds of hosts matter."""
     amounts = (getattr(profile, "cpu", isinstance(profile, UsageTrace)) for profile in profiles.values())
     return any(any(amount) if isinstance(amount, tuple) else amount for amount in amounts)
 
 
 def used_profiles(profiles: Mapping[str, Profile], first: str) -> set[str]:
-    """Names of a profile and of all that it may run, known or not."""
+    """Return the names of a profile and of all profiles that it may run, whether or not they exist."""
     found, waiting = {first}, [first]
     while waiting:
         profile = profiles.get(waiting.pop())

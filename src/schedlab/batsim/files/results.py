@@ -1,5 +1,5 @@
-"""Batsim's output files as tables: the schedule of the jobs and the energy over time, without anything that differs
-from run to run.
+"""Batsim's output files as tables: the schedule of the jobs and the energy over time, without values that differ from
+run to run.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ COLUMNS = {  # column of PREFIX_jobs.csv -> ours
 
 
 def read_jobs(prefix: Path | str) -> pd.DataFrame:
-    """Return the schedule in PREFIX_jobs.csv, a row a job in the order of submission (ties: numbers before larger
-    numbers).
+    """Return the schedule in PREFIX_jobs.csv, a row for each job in the order of submission; ties by job
+    number.
 
     job         identifier without the workload
     submit, start, finish, walltime   s; NaN: never started, no walltime
@@ -68,7 +68,7 @@ def read_energy(prefix: Path | str) -> pd.DataFrame:
 
 
 def intervals(text: str) -> list[tuple[int, int]]:
-    """Return the closed intervals (first, last) of a set of hosts as Batsim writes it ("0-3 5")."""
+    """Return the closed intervals (first, last) of a set of hosts in Batsim's notation ("0-3 5")."""
     pairs = (part.partition("-") for part in text.split())
     return [(int(first), int(last or first)) for first, _, last in pairs]
 

@@ -1,4 +1,4 @@
-"""Usage traces: for each executor of a job, how much of a host it uses for how many flop of each core."""
+"""Usage traces: for each executor of a job, steps with a share of the host's cores and the flop of each core."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _FORM = "a line such as '0 m_usage 0.5 1e9': executor, m_usage, share of the cor
 
 
 def read_usage_trace(path: Path) -> tuple[Steps, ...]:
-    """Return the steps of each executor: `path` lists one file for each, relative to itself. Raises UserError."""
+    """Return the steps of each executor. `path` is a list of one file for each executor, with paths relative to it.
+    Raises UserError.
+    """
     names = _lines(path, "a list of trace files, one for each executor")
     if not names:
         raise UserError("names no file", where=str(path), expected="one file for each executor")

@@ -1,4 +1,4 @@
-"""Batsim's input files beside the platform: jobs with their profiles, and external events."""
+"""Batsim's input files other than the platform: jobs with their profiles, and external events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEEPEST = 1000  # levels within each other of a job's extra values, which schedu
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A job as it is asked for. `id` is the full identifier `workload!number`; times in s, `walltime` -1 where none is
+    """A requested job. `id` is the full identifier `workload!number`; times are in s; `walltime` -1: none is
     set.
 
     `json` is the job's object with `id` rewritten to the full identifier, as the scheduler gets it.
@@ -111,7 +111,7 @@ def parse_job(
 
 
 def accepts_any_size(profile: Profile) -> bool:
-    """True for profiles that run on any number of hosts: parallel_homogeneous_total and sequences of those."""
+    """True for profiles that run on any number of hosts: parallel_homogeneous_total and sequences of these."""
     waiting, seen = [profile], {profile}
     while waiting:
         part = waiting.pop()
@@ -164,7 +164,7 @@ MACHINE_EVENTS = ("machine_unavailable", "machine_available")
 
 @dataclass(frozen=True, slots=True)
 class ExternalEvent:
-    """What happens at a date (in s): `resources` for events of machines, `json` the object of the file."""
+    """An event at a date (s): `resources` for events of machines, and `json`, the object in the file."""
 
     timestamp: float
     kind: str
@@ -173,8 +173,8 @@ class ExternalEvent:
 
 
 def read_events(path: Path | str, nb_machines: int, forward_unknown: bool) -> list[ExternalEvent]:
-    """Read a file of external events, in order of their dates; UserError naming the line, also for an event of an
-    unknown type that is not to be forwarded.
+    """Read a file of external events, in order of their dates. The UserError names the line, also for an event of
+    unknown type if such events are not forwarded.
     """
     path = Path(path)
     events = []

@@ -1,1 +1,1 @@
-"""Batsim's protocol: what a scheduler is sent, and which decisions it may take."""
+"""Batsim's protocol: the messages that a scheduler receives, and the decisions that it may take."""

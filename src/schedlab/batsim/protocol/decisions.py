@@ -44,7 +44,7 @@ class Decisions:
         }
 
     def carry_out(self, event: dict[str, Any]) -> None:
-        """Do what one event asks; ProtocolError where it breaks a rule."""
+        """Carry out one event. Raises ProtocolError if it breaks a rule."""
         handler = self._handlers.get(event["type"])
         if handler is None:
             raise ProtocolError(

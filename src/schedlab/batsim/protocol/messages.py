@@ -74,7 +74,9 @@ def _profiles_in_use(workload: Workload) -> dict[str, Any]:
 
 
 def checked_events(message: Any) -> tuple[float, list[dict[str, Any]]]:
-    """Return the reply's date and its events; ProtocolError where the form or the order of dates is wrong."""
+    """Return the date and the events of a reply. Raises ProtocolError if its form or the order of its dates is
+    wrong.
+    """
     if not isinstance(message, dict) or not isinstance(message.get("events"), list):
         raise ProtocolError("the reply is no message", message, expected='{"now": ..., "events": [...]}')
     end = date_of(message.get("now"), message, "now")

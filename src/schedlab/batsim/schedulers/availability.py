@@ -1,4 +1,6 @@
-"""How many hosts are free from now on, and reservations in it: compiled, as each event asks it of every waiting job."""
+"""The number of hosts that are free from now on, and reservations of hosts: compiled, because each event needs it for
+every waiting job.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ SPARE = 8  # steps for which there is room at first; it doubles where that is no
 
 
 class Availability:
-    """How many hosts are free from now on: a step function of time, and reservations of hosts for a stretch of it.
+    """The number of hosts that are free from now on, as a step function of time, and reservations of hosts for spans of
+    it.
 
     Between `times[i]` and `times[i + 1]`, `free[i]` hosts are free; the last step has no end. Dates and durations in s.
     """
@@ -21,7 +24,7 @@ class Availability:
         self._count = 1
 
     def advance(self, now: float) -> None:
-        """Forget what lies before `now`."""
+        """Forget the time before `now`."""
         past = int(self._times[: self._count].searchsorted(now, side="right")) - 1
         if past > 0:
             left = self._count - past
@@ -31,8 +34,8 @@ class Availability:
         self._times[0] = now
 
     def reserve(self, hosts: int, duration: float) -> float:
-        """Take hosts at the first date from which they are free for the whole duration; returns it, infinity where
-        there is none.
+        """Reserve hosts from the first date at which they are free for the whole duration; return this date, infinity
+        if there is none.
         """
         begin = float(_earliest(self._times, self._free, self._count, hosts, duration, np.inf, -np.inf, np.inf))
         if begin < np.inf:
@@ -40,15 +43,15 @@ class Availability:
         return begin
 
     def occupy(self, begin: float, end: float, hosts: int) -> None:
-        """Take hosts for a stretch of time; a negative number gives them back."""
+        """Occupy hosts for a span of time; a negative number frees them."""
         self._times, self._free = _with_room(self._times, self._free, self._count)
         self._count = _occupy(self._times, self._free, self._count, begin, end, hosts)
 
     def bring_forward(
         self, opened: list[tuple[float, float]], hosts: np.ndarray, durations: np.ndarray, starts: np.ndarray
     ) -> None:
-        """Move reservations to earlier dates after hosts were given back in the stretches `opened`, until none can
-        move.
+        """Move reservations to earlier dates, after hosts were freed in the spans `opened`, until none can be
+        moved.
 
         `hosts`, `durations` and `starts` describe the reservations (infinite start: none), shape (jobs,); `starts` is
         changed in place. The stretches are taken one after the other, and for each the reservations in their order: one

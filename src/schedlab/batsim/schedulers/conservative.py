@@ -1,5 +1,5 @@
-"""Conservative backfilling (Mu'alem and Feitelson 2001): every job has a reservation, and none is ever moved later by
-another.
+"""Conservative backfilling (Mu'alem and Feitelson 2001): every job has a reservation, which no other job ever moves to
+a later date.
 """
 
 from __future__ import annotations
@@ -34,23 +34,25 @@ class Conservative(QueueScheduler):
         self._stale = False
 
     def enqueue(self, job: Job) -> None:
-        """Put the job last; `schedule` reserves hosts for it."""
+        """Append the job; `schedule` reserves hosts for it."""
         self.waiting.insert(len(self.waiting), job, (job.requested_resources, job.requested_time, np.inf))
 
     def ended(self, job: Job) -> None:
-        """Give the rest of an ended job's stretch back to the plan."""
+        """Free the rest of an ended job's time in the plan."""
         end = self._ends.pop(job.id)
         if end > self.bs.time():
             self.plan.occupy(self.bs.time(), end, -self.usable(job))
             self._opened.append((self.bs.time(), end))
 
     def capacity_changed(self) -> None:
-        """Note that the plan counts machines that are gone, or lacks some that are back."""
+        """Note that the plan is out of date, because machines became unavailable or available again."""
         super().capacity_changed()
         self._stale = True
 
     def schedule(self) -> None:
-        """Bring reservations forward, reserve for those who have none, start those whose time has come."""
+        """Bring reservations forward, reserve for jobs without a reservation, and start the jobs whose time has
+        come.
+        """
         now = self.bs.time()
         if self._stale:
             self._plan_anew(now)

@@ -45,7 +45,7 @@ class Easy(QueueScheduler):
         self._forget_pass()
 
     def enqueue(self, job: Job) -> None:
-        """Sort the job in by its score, behind those that tie with it."""
+        """Insert the job by its score, behind jobs of equal score."""
         numbers = float(job.requested_resources), float(job.requested_time), float(job.submit_time)
         score = float(self.priority.score(*numbers, self.bs.time()))
         at = int(self.waiting.row("score").searchsorted(score, side="right"))
@@ -55,7 +55,7 @@ class Easy(QueueScheduler):
         self.waiting.insert(at, job, (*numbers, self._arrivals, score))
 
     def schedule(self) -> None:
-        """Start jobs from the front while they fit, then fill what the first of the others leaves."""
+        """Start jobs from the front while they fit; then start others that cannot delay the first one that is left."""
         if self.priority.ages:
             self._sort_queue()
         while self.waiting.jobs and self.waiting.jobs[0].requested_resources <= len(self.free):
@@ -67,7 +67,7 @@ class Easy(QueueScheduler):
             self._backfill()
 
     def start(self, job: Job) -> None:
-        """Start a job now and note its latest end."""
+        """Start a job now and note the latest time at which it ends."""
         super().start(job)
         end = self.bs.time() + job.requested_time
         self._ends[job.id] = end
@@ -106,7 +106,7 @@ class Easy(QueueScheduler):
         return np.array([self.usable(job) for job in self.active.jobs], float)
 
     def capacity_changed(self) -> None:
-        """Note that machines went or came: the first job's reservation is another."""
+        """Note that machines became unavailable or available, so that the first job's reservation changes."""
         super().capacity_changed()
         self._forget_pass()
 

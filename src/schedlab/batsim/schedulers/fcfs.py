@@ -1,4 +1,4 @@
-"""First-come first-served: jobs start in the order of arrival; the first that does not fit holds all behind it."""
+"""First-come first-served: jobs start in the order of arrival; the first that does not fit blocks all behind it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Fcfs(QueueScheduler):
         self.waiting: deque[Job] = deque()
 
     def enqueue(self, job: Job) -> None:
-        """Put the job last."""
+        """Append the job."""
         self.waiting.append(job)
 
     def schedule(self) -> None:

@@ -1,4 +1,4 @@
-"""Filling: in the order of arrival, every waiting job that fits into the free hosts starts; wide jobs may starve."""
+"""Filling: every waiting job that fits into the free hosts starts, in the order of arrival; wide jobs may starve."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from schedlab.batsim.schedulers.queue_scheduler import QueueScheduler
 
 
 class Filler(QueueScheduler):
-    """Start whatever fits, first come first considered, with no reservation for what does not."""
+    """Start every job that fits, in the order of arrival, without a reservation for the others."""
 
     def onSimulationBegins(self) -> None:
         """Begin with an empty queue."""
@@ -17,11 +17,11 @@ class Filler(QueueScheduler):
         self.waiting = JobColumns(("hosts",))
 
     def enqueue(self, job: Job) -> None:
-        """Put the job last."""
+        """Append the job."""
         self.waiting.insert(len(self.waiting), job, (job.requested_resources,))
 
     def schedule(self) -> None:
-        """Walk along the queue and start each job that fits."""
+        """Go through the queue and start each job that fits."""
         at = 0
         while self.free and at < len(self.waiting):
             fits = self.waiting.row("hosts")[at:] <= len(self.free)

@@ -1,4 +1,4 @@
-"""Jobs in an order, with the numbers that decide about them in NumPy columns: a pass over thousands of jobs takes
+"""An ordered list of jobs with the numbers of their priorities in NumPy columns: a pass over thousands of jobs takes
 microseconds.
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class JobColumns:
-    """A list of jobs and a table of one row per named number, kept in step.
+    """A list of jobs, and a table with a row for each named number, in the same order.
 
     `jobs[i]` belongs to column i of `table()`; rows are in the order of the names given, all float64.
     """
@@ -24,8 +24,8 @@ class JobColumns:
         return len(self.jobs)
 
     def table(self) -> np.ndarray:
-        """Return the numbers of all jobs, shape (names, jobs), as a view that the next insertion or removal makes
-        void.
+        """Return the numbers of all jobs, shape (names, jobs), as a view that is valid until the next insertion or
+        removal.
         """
         return self._values[:, : len(self.jobs)]
 
@@ -34,7 +34,7 @@ class JobColumns:
         return self._values[self._rows[name], : len(self.jobs)]
 
     def insert(self, at: int, job: Any, numbers: tuple[float, ...]) -> None:
-        """Put a job at position `at`; those from there on move one further."""
+        """Insert a job at position `at`."""
         count = len(self.jobs)
         if count == self._values.shape[1]:
             self._values = np.concatenate([self._values, np.empty_like(self._values)], axis=1)
@@ -44,7 +44,7 @@ class JobColumns:
         self.jobs.insert(at, job)
 
     def remove(self, at: int) -> Any:
-        """Take the job at position `at` out and return it."""
+        """Remove and return the job at position `at`."""
         count = len(self.jobs)
         self._values[:, at : count - 1] = self._values[:, at + 1 : count]
         return self.jobs.pop(at)

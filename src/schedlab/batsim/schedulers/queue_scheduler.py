@@ -1,4 +1,6 @@
-"""What our schedulers share: free hosts, starting jobs, jobs that can never run, machines that come and go."""
+"""What our schedulers share: free hosts, starting jobs, rejecting jobs that can never run, and machines that become
+unavailable.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from schedlab.config.errors import UserError, did_you_mean
 
 
 class HostSet:
-    """Host ids as disjoint closed intervals in ascending order; its text is Batsim's form of a resource set ('0-3 5
+    """Host ids as disjoint closed intervals in ascending order; its text is Batsim's notation of a resource set ('0-3 5
     7-9').
     """
 
@@ -37,7 +39,7 @@ class HostSet:
         return list(zip(self._firsts, self._lasts, strict=True))
 
     def take_lowest(self, count: int) -> HostSet:
-        """Remove the `count` lowest ids and return them as a set of their own; ValueError where there are fewer."""
+        """Remove the `count` lowest ids and return them as a new set. Raises ValueError if there are fewer."""
         if count > self._size:
             raise ValueError(f"{count} hosts asked of {self._size}")
         firsts, lasts = self._firsts, self._lasts
@@ -56,7 +58,7 @@ class HostSet:
         return taken
 
     def add(self, other: HostSet) -> None:
-        """Put the ids of another set back; ValueError where one of them is here already."""
+        """Add the ids of another set. Raises ValueError if one of them is in the set already."""
         self._insert(other._firsts, other._lasts)
 
     def _insert(self, new_firsts: list[int], new_lasts: list[int]) -> None:
@@ -82,7 +84,7 @@ class HostSet:
 
 
 class QueueScheduler(BatsimScheduler):
-    """A scheduler that keeps arrived jobs in a queue and decides once per message, after all events of it.
+    """A scheduler that queues arrived jobs and decides once per message, after all its events.
 
     A subclass says in `enqueue` how a job waits and in `schedule` which waiting jobs start now, on the free hosts with
     the lowest ids. Jobs that ask for more hosts than the platform has are rejected on arrival.
@@ -104,7 +106,7 @@ class QueueScheduler(BatsimScheduler):
         self.options: dict[str, Any] = {**self.defaults, **given}
 
     def enqueue(self, job: Job) -> None:
-        """Let an arrived job wait."""
+        """Add an arrived job to the queue."""
         raise NotImplementedError
 
     def schedule(self) -> None:
@@ -112,7 +114,7 @@ class QueueScheduler(BatsimScheduler):
         raise NotImplementedError
 
     def ended(self, job: Job) -> None:
-        """Hear that a job has ended, just before its hosts return."""
+        """Called when a job has ended, just before its hosts are freed."""
 
     def start(self, job: Job) -> None:
         """Start a job now on the free hosts with the lowest ids."""
@@ -120,12 +122,14 @@ class QueueScheduler(BatsimScheduler):
         self.bs.execute_job(job)
 
     def usable(self, job: Job) -> int:
-        """Return how many of a running job's hosts can be used after it: not those that were withdrawn meanwhile."""
+        """Return how many of a running job's hosts can be used after it: all but those that became unavailable
+        meanwhile.
+        """
         hosts = self.running[job.id]
         return len(_proc_set(hosts) - self.unavailable) if self.unavailable else len(hosts)
 
     def onSimulationBegins(self) -> None:
-        """Take stock of the platform; all hosts are free."""
+        """Read the platform; all hosts are free."""
         self.hosts = self.bs.nb_compute_resources
         self.free = HostSet([(0, self.hosts - 1)])
         self.running: dict[str, HostSet] = {}
@@ -133,7 +137,7 @@ class QueueScheduler(BatsimScheduler):
         self._something_new = False
 
     def onJobSubmission(self, job: Job) -> None:
-        """Queue an arrived job, or reject it where it can never run."""
+        """Queue an arrived job, or reject it if it can never run."""
         if job.requested_resources > self.hosts:
             self.bs.reject_jobs([job])
             return
@@ -148,7 +152,7 @@ class QueueScheduler(BatsimScheduler):
         self._something_new = True
 
     def onJobCompletion(self, job: Job) -> None:
-        """Take the hosts of an ended job back."""
+        """Free the hosts of an ended job."""
         self.ended(job)
         hosts = self.running.pop(job.id)
         if self.unavailable:
@@ -157,7 +161,7 @@ class QueueScheduler(BatsimScheduler):
         self._something_new = True
 
     def onNoMoreEvents(self) -> None:
-        """Decide, where the message brought anything to decide about."""
+        """Decide, if the message contained an event that may change a decision."""
         if self._something_new and self.bs.running_simulation:
             self._something_new = False
             self.schedule()
@@ -169,19 +173,19 @@ class QueueScheduler(BatsimScheduler):
         """Nothing to do: no scheduler here asks for a call."""
 
     def onNotifyGenericEvent(self, event_data: dict[str, Any]) -> None:
-        """Nothing to do: a user's own events mean nothing to these schedulers."""
+        """Nothing to do: these schedulers ignore a user's own events."""
 
     def onMachinePStateChanged(self, nodeid: tuple[int, int], pstate: str) -> None:
-        """Nothing to do: speeds are not known to these schedulers."""
+        """Nothing to do: these schedulers do not consider speeds."""
 
     def onNotifyEventMachineUnavailable(self, machines: ProcSet) -> None:
-        """Withdraw machines: jobs on them run on, but none starts there."""
+        """Withdraw machines: jobs on them continue, but no other job starts there."""
         self.unavailable |= machines
         self.free = _host_set(_proc_set(self.free) - machines)
         self.capacity_changed()
 
     def onNotifyEventMachineAvailable(self, machines: ProcSet) -> None:
-        """Let machines take part again, except those on which a job still runs."""
+        """Allow machines to be used again, except those on which a job still runs."""
         returning = machines & self.unavailable
         self.unavailable -= returning
         for hosts in self.running.values():
@@ -190,7 +194,7 @@ class QueueScheduler(BatsimScheduler):
         self.capacity_changed()
 
     def capacity_changed(self) -> None:
-        """Hear that machines went or came."""
+        """Called when machines became unavailable or available again."""
         self._something_new = True
 
 

@@ -1,4 +1,4 @@
-"""Shortest job first, by walltime: the shortest waiting job starts next; where it does not fit, all wait for it."""
+"""Shortest job first, by walltime: the shortest waiting job starts next; if it does not fit, all wait for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from schedlab.batsim.schedulers.queue_scheduler import QueueScheduler
 
 
 class Sjf(QueueScheduler):
-    """Start the waiting job with the smallest walltime as soon as enough hosts are free; equal ones in the order of
+    """Start the waiting job with the smallest walltime as soon as enough hosts are free; ties in the order of
     arrival.
     """
 
@@ -23,7 +23,7 @@ class Sjf(QueueScheduler):
         self._arrivals = 0
 
     def enqueue(self, job: Job) -> None:
-        """Sort the job in by its walltime."""
+        """Insert the job by its walltime."""
         heappush(self.waiting, (job.requested_time, self._arrivals, job))
         self._arrivals += 1
 

@@ -1,4 +1,4 @@
-"""The clock of a simulation and what is to happen later."""
+"""The clock of a simulation, and the actions that are planned."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Turn(IntEnum):
-    """What comes first among things of one date."""
+    """The order of actions with the same date."""
 
     TIMER = 0
     SUBMISSION = 1
@@ -24,12 +24,14 @@ class Turn(IntEnum):
 
 
 def tolerance(date: float) -> float:
-    """Dates closer than this are one date: sums of times that should be equal differ in their last digits."""
+    """Return the difference below which two dates count as equal, because sums of times that should be equal differ in
+    their last digits.
+    """
     return 1e-9 + 4e-16 * date
 
 
 class Agenda:
-    """Actions by date. An action with a token is void once its argument's `token` is another one."""
+    """Actions by date. An action with a token is cancelled if its argument's `token` has changed."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -38,7 +40,7 @@ class Agenda:
         self._sweep_at = 4096
 
     def at(self, date: float, turn: Turn, action: Callable[[Any], None], argument: Any = None, token: int = -1) -> None:
-        """Do `action(argument)` at a date (in s)."""
+        """Plan `action(argument)` for a date (s)."""
         self._count += 1
         heapq.heappush(self._heap, (date, turn, self._count, action, argument, token))
         if len(self._heap) > self._sweep_at:
@@ -54,7 +56,7 @@ class Agenda:
         return heap[0][0] if heap else math.inf
 
     def run_date(self) -> None:
-        """Go on to the next date and do everything of it; where dates differ in their last digits, the latest
+        """Advance to the next date and run all its actions; of dates that differ only in their last digits, the latest
         counts.
         """
         heap = self._heap
@@ -76,8 +78,8 @@ def _holds(entry: tuple[float, int, int, Callable[[Any], None], Any, int]) -> bo
 
 
 class Mailbox:
-    """Messages to be received (`posts`), in order; one with a latency keeps the receiver busy for that time, once its
-    turn has come.
+    """Messages to be received (`posts`), in order. A message with a latency keeps the receiver busy for this time, when
+    it is its turn.
     """
 
     def __init__(self, agenda: Agenda) -> None:
@@ -113,7 +115,7 @@ class Mailbox:
 
 
 class Source:
-    """Posts groups of `items` at their `dates`, each once the group before it was received, then `finish`."""
+    """Posts groups of `items` at their `dates`, each after the group before it was received, and then `finish`."""
 
     def __init__(
         self,

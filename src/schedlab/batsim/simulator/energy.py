@@ -44,21 +44,21 @@ class EnergyMeter:
         self._unseen = np.array([number for number, host in enumerate(hosts) if host.pstate != 0], np.int64)
 
     def use(self, hosts: Any, flops: Any, now: float) -> None:
-        """Let hosts compute that many flop/s from now on."""
+        """Set how many flop/s hosts compute from now on."""
         self._see(hosts, now)
         self._account(hosts, now)
         self._used[hosts] = flops
         self._update(hosts)
 
     def change_pstate(self, hosts: Any, pstate: int, now: float) -> None:
-        """Put hosts into a pstate; what they compute goes on until `use` says otherwise."""
+        """Put hosts into a pstate; their load stays until `use` changes it."""
         self._see(hosts, now)
         self._account(hosts, now)
         self._take_state(hosts, pstate)
         self._update(hosts)
 
     def occupy_one_core(self, host: int, now: float) -> None:
-        """Let one core of a host be at work, as the transition between two pstates does."""
+        """Let one core of a host work, as a transition between two pstates does."""
         self.use(host, self._full_flops[host] / self._cores[host], now)
 
     def total(self, now: float) -> float:
@@ -76,7 +76,7 @@ class EnergyMeter:
         return float(self._epsilon.sum())
 
     def look(self, now: float) -> None:
-        """Read the meter, which the hosts notice that nobody looked at so far."""
+        """Read the meter. Hosts that were never read before consume the power of their initial pstate from now on."""
         if len(self._unseen) and now > 0:
             self._see(self._unseen, now)
 

@@ -1,4 +1,4 @@
-"""Running jobs: walking through their profiles, working on tasks, ending in time or not."""
+"""Running jobs: stepping through their profiles, computing their tasks, ending them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _KILLED_TASK, _STOPPED = -2, -1  # Batsim's return codes
 
 
 class Execution:
-    """The jobs that run. `finished(job)` is called at the end of each, `said(job, message)` for what a job says to the
-    scheduler.
+    """The running jobs. `finished(job)` is called at the end of each, `said(job, message)` for a message of a job to
+    the scheduler.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Execution:
         self._run(job, job.job.profile)
 
     def occupy(self, job: LiveJob, alloc: ResourceSet) -> None:
-        """Let a job be running, and its hosts be taken, without executing anything."""
+        """Mark a job as running and its hosts as occupied, without executing anything."""
         now = self._agenda.now
         job.state, job.alloc, job.start = RUNNING, alloc, now
         if job.job.walltime > 0:
@@ -69,12 +69,12 @@ class Execution:
         return progress
 
     def end(self, job: LiveJob, state: str, return_code: int) -> None:
-        """End a running job in a final state and say so."""
+        """End a running job in a final state and call `finished`."""
         self.end_quietly(job, state, return_code)
         self.finished(job)
 
     def end_quietly(self, job: LiveJob, state: str, return_code: int) -> None:
-        """End a running job in a final state."""
+        """End a running job in a final state without calling `finished`."""
         now = self._agenda.now
         if job.token and now - job.start < 1e-9 + COARSE * now and state != KILLED:
             self._records.job_too_short(job, now)
@@ -89,7 +89,7 @@ class Execution:
         self._records.job_ended(job)
 
     def deliver(self, job: LiveJob, message: str) -> None:
-        """Queue a message of the scheduler for a job; a recv profile that waits takes it at its next look."""
+        """Queue a message of the scheduler for a job; a waiting recv profile takes it when it next looks."""
         if job.messages is None:
             job.messages = deque()
         job.messages.append(message)
@@ -100,11 +100,11 @@ class Execution:
             self._plan(job, job.leaf_since + looks * leaf.poll, Turn.DELAY, self._look)
 
     def settle(self) -> None:
-        """Work out the rates that changed and plan the ends of those tasks."""
+        """Compute the rates that have changed, and plan the ends of the tasks concerned."""
         self._plan_tasks(self._pool.settle(self._agenda.now))
 
     def change_speeds(self, hosts: Sequence[int] | np.ndarray, speeds: Sequence[float] | np.ndarray) -> None:
-        """Let hosts go at other speeds from now on."""
+        """Set other speeds of hosts from now on."""
         self._plan_tasks(self._pool.change_speeds(hosts, speeds, self._agenda.now))
 
     def _run(self, job: LiveJob, profile: Profile) -> None:

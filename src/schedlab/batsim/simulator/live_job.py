@@ -25,7 +25,8 @@ _NO_TIME = 1e-5  # s: what Batsim records as the run time of a job that took non
 
 
 class LiveJob:
-    """A submitted job: what was asked (`job`), its `state`, and once it runs where it is in the tree of its profile.
+    """A submitted job: the request (`job`), its `state` and, while it runs, its place in the tree of its
+    profile.
 
     Dates and times in s. `frames` holds the sequences entered, each with the index of its current part (repetitions
     counted); `leaf` is the profile being executed since `leaf_since`; `token` changes whenever its end is planned
@@ -64,7 +65,7 @@ class LiveJob:
         return self.finish - self.start or _NO_TIME
 
     def progress(self, now: float) -> dict[str, Any]:
-        """Return how far the job is: a leaf's share of work done, within the index of each sequence."""
+        """Return the progress of the job: the share of work done in a leaf, within the index of each sequence."""
         leaf = self.leaf
         assert leaf is not None
         if self.task is not None:
@@ -103,8 +104,8 @@ class LiveJob:
 
 
 class Rank:
-    """An executor of a job's usage trace: its `host`, the `steps` before it, and the `task` in progress (None: it is
-    over).
+    """An executor of a job's usage trace: its `host`, its remaining `steps`, and the current `task` (None: it has
+    ended).
     """
 
     __slots__ = ("deadline", "flops", "host", "job", "steps", "task", "token")

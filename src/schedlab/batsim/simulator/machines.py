@@ -1,4 +1,4 @@
-"""Hosts as the scheduler sees them: who may start a job, pstates and sleep states, and how long each was in which
+"""Hosts as the scheduler sees them: whether a job may start there, pstates and sleep states, and the time spent in each
 state.
 """
 
@@ -19,7 +19,7 @@ ALMOST_NOTHING = 1e-6
 
 
 class State(IntEnum):
-    """State of a host; an unavailable one is counted as nothing else."""
+    """State of a host; an unavailable host has this state alone."""
 
     SLEEPING = 0
     SWITCHING_ON = 1
@@ -68,7 +68,7 @@ class Machines:
                 self.asleep |= 1 << number
 
     def refusal(self, hosts: ResourceSet) -> str:
-        """Say why a job cannot start on these hosts; empty where it can."""
+        """Return why a job cannot start on these hosts; empty if it can."""
         for mask, reason in (
             (0 if self.sharing else self.busy, "computes another job"),
             (self._held, "is used by another job"),
@@ -81,7 +81,7 @@ class Machines:
         return ""
 
     def forbid_sharing(self, resources: ResourceSet) -> None:
-        """Let those of `resources` that only store be in one job's allocation at a time."""
+        """Allow each storage host in `resources` in the allocation of only one job at a time."""
         self._exclusive_storage = resources.mask & ~self.everyone
 
     def still(self) -> int:
@@ -95,7 +95,7 @@ class Machines:
         return sum(not self.asleep >> number & 1 for number in slow)
 
     def start_job(self, hosts: ResourceSet, now: float) -> None:
-        """Let a job occupy hosts."""
+        """Mark hosts as occupied by a job."""
         mask = hosts.mask & self.everyone
         self.busy |= mask
         self._held |= hosts.mask & self._exclusive_storage
@@ -132,7 +132,7 @@ class Machines:
         self._held &= ~hosts.mask
 
     def make_unavailable(self, hosts: ResourceSet, now: float) -> None:
-        """Refuse new jobs on hosts; running ones go on."""
+        """Refuse new jobs on hosts; running ones continue."""
         for number in _numbers(hosts.mask & self.everyone & ~self.unavailable):
             bit = 1 << number
             if not self._followed & bit:
@@ -144,7 +144,7 @@ class Machines:
             self.unavailable |= bit
 
     def make_available(self, hosts: ResourceSet, now: float) -> None:
-        """Let jobs start on hosts again."""
+        """Allow new jobs on hosts again."""
         for number in _numbers(hosts.mask & self.unavailable):
             bit = 1 << number
             self.unavailable &= ~bit
@@ -169,7 +169,7 @@ class Machines:
         self._set_unless_unavailable(number, State.SWITCHING_OFF if to_sleep else State.SWITCHING_ON, now)
 
     def end_switch(self, number: int, pstate: int, now: float) -> None:
-        """Put a host at the end of a transition into the pstate that was asked for."""
+        """Put a host into the requested pstate at the end of a transition."""
         bit = 1 << number
         self.switching &= ~bit
         self.pstates[number] = pstate

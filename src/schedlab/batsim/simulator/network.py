@@ -1,5 +1,5 @@
-"""What a parallel task asks of the platform: flop per host, bytes per channel of a link, and the latency before it can
-work.
+"""The demands of a parallel task on the platform: flop per host, bytes per channel of a link, and the latency before it
+starts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Requests for other pstates: changes of speed take no time, falling asleep and waking up pass through virtual
+"""Requests for other pstates. A change of speed takes no time; falling asleep and waking up go through virtual
 pstates.
 """
 
@@ -39,7 +39,7 @@ class PowerStates:
         self._speeds = np.array(speeds, float).reshape(len(speeds), self._common_pstates)
 
     def refusal(self, hosts: ResourceSet, pstate: int) -> str:
-        """Say why a request cannot be carried out; empty where it can."""
+        """Return why a request cannot be carried out; empty if it can."""
         machines = self._machines
         if self._never_asleep and 0 <= pstate < self._common_pstates:
             return ""
@@ -60,7 +60,7 @@ class PowerStates:
         return ""
 
     def request(self, hosts: ResourceSet, pstate: int) -> None:
-        """Begin to put hosts into a pstate that `refusal` has nothing against."""
+        """Begin to put hosts into a pstate that `refusal` allows."""
         machines, now = self._machines, self._agenda.now
         to_sleep = not self._never_asleep and any(pstate in machines.sleep_states[number] for number in hosts)
         self._records.switch_requested(hosts, to_sleep)

@@ -1,4 +1,4 @@
-"""Everything that is written down during a simulation: rows of the output files and totals."""
+"""Everything that a simulation records: rows of the output files, and totals."""
 
 from __future__ import annotations
 
@@ -162,8 +162,8 @@ class Records:
         return self.summary.values(len(self._machines.hosts), joules, self._machines.host_seconds())
 
     def commit(self) -> None:
-        """Give the output files their names. Logs a warning where jobs were too short for their dates, or requested
-        more hosts than there are.
+        """Give the output files their names. Logs a warning if jobs were too short for the precision of dates, or
+        requested more hosts than there are.
         """
         if self._too_short:
             (first, date), count = self._too_short[0], len(self._too_short)

@@ -1,4 +1,6 @@
-"""Which jobs and profiles there are: live jobs, how the others ended, profiles that dynamic jobs may use."""
+"""The jobs and profiles of a simulation: live jobs, final states of the others, and profiles that dynamic jobs
+may use.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from schedlab.config.errors import UserError, did_you_mean
 
 
 class Registry:
-    """Jobs by full identifier. A finished job leaves nothing but its final state."""
+    """Jobs by full identifier. Of a finished job only the final state is stored."""
 
     def __init__(self, workloads: Sequence[Workload], drop_unused_profiles: bool) -> None:
         self._live: dict[str, LiveJob] = {}
@@ -36,27 +38,27 @@ class Registry:
         return live
 
     def live(self, identifier: Any, event: Any) -> LiveJob:
-        """Return a submitted or running job; ProtocolError where there is none of that name."""
+        """Return a submitted or running job. Raises ProtocolError if there is none of that name."""
         job = self._live.get(identifier) if isinstance(identifier, str) else None
         if job is None:
             raise self._unknown(identifier, event)
         return job
 
     def live_or_ended(self, identifier: Any, event: Any) -> LiveJob | None:
-        """Return a live job, None for one that ended; ProtocolError for a name that no submitted job has."""
+        """Return a live job, None for one that has ended. Raises ProtocolError for a name that no submitted job has."""
         if isinstance(identifier, str) and identifier in self._ended:
             return None
         return self.live(identifier, event)
 
     def submitted(self, identifier: Any, event: Any) -> LiveJob:
-        """Return a job that waits; ProtocolError for any other."""
+        """Return a waiting job. Raises ProtocolError for any other."""
         job = self.live(identifier, event)
         if job.state != SUBMITTED:
             raise ProtocolError(f"job '{identifier}' is {job.state}", event, expected="a job that is SUBMITTED")
         return job
 
     def forget(self, job: LiveJob) -> None:
-        """Drop a job that ended, and its profile where no other job uses it and reuse is off."""
+        """Remove a job that has ended, and its profile if no other job uses it and reuse is off."""
         identifier = job.job.id
         del self._live[identifier]
         self._ended[identifier] = job.state

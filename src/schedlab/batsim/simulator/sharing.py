@@ -57,8 +57,8 @@ def fill_reference(
 def fill(
     resources: Sequence[np.ndarray], weights: Sequence[np.ndarray], bounds: Sequence[float], capacity: np.ndarray
 ) -> Sequence[float]:
-    """Return the rates of tasks as `fill_reference`; a task is an array of resource numbers and one of its weights on
-    them.
+    """Return the rates of tasks like `fill_reference`; a task is an array of resource numbers and an array of its
+    weights on them.
     """
     if len(resources) == 1:
         shares = capacity[resources[0]] / weights[0]

@@ -105,7 +105,7 @@ class Simulation:
         )
 
     def next_message(self) -> dict[str, Any] | None:
-        """Go on to the next message for the scheduler, `{"now": s, "events": [...]}`; None once SIMULATION_ENDS was
+        """Continue to the scheduler's next message `{"now": s, "events": [...]}`; None after SIMULATION_ENDS was
         answered.
 
         Raises SimulationDeadlock where jobs wait and nothing can happen any more, ProtocolError where a decision breaks
@@ -130,7 +130,8 @@ class Simulation:
         return message
 
     def answer(self, message: dict[str, Any]) -> None:
-        """Take the scheduler's reply `{"now": s, "events": [...]}`; its decisions are carried out at their own dates.
+        """Receive the scheduler's reply `{"now": s, "events": [...]}`; its decisions are carried out at their
+        dates.
 
         Raises ProtocolError for a reply of the wrong form.
         """
@@ -155,7 +156,7 @@ class Simulation:
         return self.records.totals()
 
     def write_outputs(self) -> None:
-        """Write the output files of what ran so far, for a simulation that goes no further."""
+        """Write the output files of the jobs that ran so far, for a simulation that is not continued."""
         self.records.commit()
 
     def tell(self, kind: str, data: dict[str, Any]) -> None:
@@ -173,7 +174,7 @@ class Simulation:
             return json.loads(json.dumps(value), parse_float=lambda digits: self.rounded(float(digits)))
 
     def rounded(self, value: float) -> float:
-        """Return a number as it stands in messages."""
+        """Return a number as it is written in messages."""
         return round(value, 6) if self.options.round_to_microseconds else value
 
     def timer_over(self, _: Any) -> None:

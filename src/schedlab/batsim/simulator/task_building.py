@@ -1,4 +1,4 @@
-"""From a job's profile and hosts to the parallel task that they make."""
+"""Makes the parallel task of a job from its profile and hosts."""
 
 from __future__ import annotations
 

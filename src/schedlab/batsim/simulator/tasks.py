@@ -1,4 +1,4 @@
-"""Parallel tasks in progress: which contend with which, how fast each goes, when each ends.
+"""Parallel tasks in progress: which of them contend, the rate of each, and when each ends.
 
 Tasks that share no resource never meet. Those that do form a *component*; at a start, an end or a change of speed only
 the rates of its component are computed again.
@@ -73,7 +73,7 @@ class _Component:
 
 
 class TaskPool:
-    """All tasks at work. Resources are numbered: first the hosts, then the channels of links.
+    """All running tasks. Resources are numbered: first the hosts, then the channels of links.
 
     contended_hosts  several tasks may compute on one host; otherwise each host's speed is a bound of its one task
     changing_speeds  `change_speeds` will be called
@@ -97,7 +97,7 @@ class TaskPool:
         )  # the task or None, by host
 
     def start(self, task: Task, now: float) -> None:
-        """Let a task begin to work (its latency is over); its rate is known after `settle`."""
+        """Start a task, whose latency is over; `settle` computes its rate."""
         task.since = now
         shared = self._shared[task.channels] if len(task.channels) else NO_HOSTS
         task.channel_bound = math.inf
@@ -121,7 +121,7 @@ class TaskPool:
             self._set_rate(task, task.bound, now)
 
     def stop(self, task: Task, now: float) -> bool:
-        """Take a task out, finished or not; False where it had not begun to work."""
+        """Remove a task, finished or not; False if it had not started."""
         if task.component is None and task not in self._alone:
             return False
         self._account(task, now)
@@ -159,7 +159,7 @@ class TaskPool:
         return np.array(hosts, np.int64), np.array(loads)
 
     def settle(self, now: float) -> list[Task]:
-        """Work out the rates of all components that changed; return the tasks whose rate is another one now."""
+        """Compute the rates of all components that changed; return the tasks whose rate has changed."""
         changed = []
         for component in self._stale:
             tasks = list(component.tasks)

@@ -1,4 +1,4 @@
-"""`schedlab new scenario|policy|platform`: one file of conf/, with its required keys and what they mean."""
+"""`schedlab new scenario|policy|platform`: creates a file of conf/ with its required keys and their meanings."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ STOCK = ("maskable_ppo", "ppo", "a2c", "dqn", "ddpg")
 
 
 def new_scenario(conf: str, name: str) -> int:
-    """Write conf/scenario/<study>/<name>.yaml, the values of required keys as in a scenario that is there; returns 0.
-    Raises UserError.
+    """Write conf/scenario/<study>/<name>.yaml, with the required values of an existing scenario; return 0. Raises
+    UserError.
     """
     folder = _folder(conf)
     study, own = _study_and_name(folder, name, "scenario")

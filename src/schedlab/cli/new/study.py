@@ -1,4 +1,4 @@
-"""`schedlab new study`: a directory with a small study that runs at once."""
+"""`schedlab new study`: creates a directory with a small study that can be run at once."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SHARED = ("config.yaml", "figure/theme.yaml", "scale/*.yaml")  # what every conf
 
 
 def new_study(name: str, folder: Path, taken: Collection[str]) -> int:
-    """Write the directory of a study and print how it is run; returns 0. Raises UserError for a name that cannot be one
-    and for a directory that is not empty, and OSError.
+    """Write the directory of a study and print how to run it; return 0. Raises UserError for an invalid name and for a
+    directory that is not empty, and OSError.
     """
     _check_name(name, taken)
     if folder.exists() and not folder.is_dir():

@@ -1,4 +1,4 @@
-"""What counts as the same code: results/<run>/accepted.json, which `schedlab accept` writes beside the results.
+"""Which code counts as the same: results/<run>/accepted.json, which `schedlab accept` writes beside the results.
 
 An entry says that later code makes the bytes that earlier code made. Frozen parts go on to name the earlier code, so
 that nothing runs again.
@@ -17,7 +17,7 @@ NAME = "accepted.json"
 
 
 class AcceptedBy(Settings):
-    """That later code makes the results of earlier code: who says so, and of which codes."""
+    """Who accepted the results of earlier code for those of later code, and for which codes."""
 
     by: str = setting(doc="who accepted it")
     when: str = setting(doc="date and time, UTC")
@@ -27,7 +27,7 @@ class AcceptedBy(Settings):
 
 
 class Acceptance(AcceptedBy):
-    """An entry of the file: with what it rests on."""
+    """An entry of the file, with its evidence."""
 
     modules: tuple[str, ...] = setting(doc="modules that differ")
     files: int = setting(doc="files of scale smoke that both codes made with the same bytes", ge=1)
@@ -35,7 +35,7 @@ class Acceptance(AcceptedBy):
 
 
 def read_accepted(results: Path | str) -> list[Acceptance]:
-    """Return what was accepted of the results in a folder, in order; nothing where none was. Raises UserError."""
+    """Return the acceptances in a folder of results, in order; empty if there are none. Raises UserError."""
     file = Path(results, NAME)
     if not file.is_file():
         return []
@@ -47,7 +47,7 @@ def read_accepted(results: Path | str) -> list[Acceptance]:
 
 
 def add_accepted(results: Path | str, acceptance: Acceptance) -> None:
-    """Write an acceptance behind those that a folder of results has."""
+    """Append an acceptance to those of a folder of results."""
     everything = [*read_accepted(results), acceptance]
     write_json(Path(results, NAME), [entry.model_dump(mode="json") for entry in everything])
 

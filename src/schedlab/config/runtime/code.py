@@ -41,7 +41,7 @@ Remember = Callable[[str, Callable[[], Any]], Any]  # (key, make) -> a JSON valu
 
 
 class Code:
-    """The code of some packages as it lies in their folders.
+    """The code of some packages, as their folders hold it.
 
     packages  name -> folder of a package, or file of a module; schedlab's own is always there
     remember  keeps what was read of a file, by its name and its bytes (record_cache.RecordCache.get)
@@ -58,7 +58,7 @@ class Code:
         self._hashes: dict[tuple[str, ...], tuple[str, dict[str, str]]] = {}
 
     def add_file(self, path: Path) -> str:
-        """Take a user's file in, with the modules beside it that it may import; returns its name as a root."""
+        """Add a user's file, and the modules beside it that it may import; return its name as a root."""
         self._files.clear()
         self._next.clear()
         for file in sorted(path.parent.glob("*.py")):

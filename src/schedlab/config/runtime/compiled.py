@@ -1,4 +1,4 @@
-"""Compile kernels, and compile them again whenever a module that they depend on was edited.
+"""Compiles kernels, and compiles them again whenever a module that they depend on was edited.
 
 Numba keeps compiled functions in files, keyed by the source of the module that defines them alone: after an edit of an
 imported kernel or constant, it goes on with the old machine code. The key here is over that module and every schedlab

@@ -1,4 +1,6 @@
-"""Getting a file over HTTP: resumed, repeated, checked, unpacked, and put in its place in one step."""
+"""Gets a file over HTTP: resumes and repeats the download, checks and unpacks the file, and puts it in place in one
+step.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ Progress = Callable[[int, int | None], None]  # bytes so far, bytes of all (None
 
 
 class DownloadFailed(UserError):
-    """The server or the network did not give the file, or gave another one."""
+    """The server or the network did not deliver the file, or delivered another one."""
 
 
 def fetch(address: str, file: FileSettings, target: Path, partial: Path, progress: Progress) -> str:

@@ -1,4 +1,4 @@
-"""Frozen parts: for each stage the values that it reads, as a YAML file that is an input of its workflow rule.
+"""Frozen parts: for each stage the values that it reads, in a YAML file that is an input of its workflow rule.
 
 A file is written only where its text differs, so an unchanged configuration reruns nothing. A part holds everything
 that decides the results below it: the values themselves, the study's results version, under `upstream` the hashes
@@ -71,7 +71,9 @@ def frozen_parts(
 
 
 def parts_of_tables(experiment: Experiment, study: str) -> dict[str, dict[str, Any]]:
-    """Return path -> values of all frozen parts that the tables of a study depend on: all but that of its figures."""
+    """Return path -> values of all frozen parts on which the tables of a study depend: all but the part of its
+    figures.
+    """
     parts = {path: values for path, values in frozen_parts(experiment, study) if not path.endswith("/config/draw.yaml")}
     experiment.cache.save()
     return parts
@@ -182,8 +184,8 @@ def _own_file(value: Any) -> Path | None:
 
 
 def write_parts(experiment: Experiment, directory: Path | str = ".") -> int:
-    """Write the frozen parts whose text differs from the file's; returns how many were written. Raises UserError for
-    one that was edited by hand, before any is written.
+    """Write the frozen parts whose text differs from their files; return how many were written. Raises UserError,
+    before any is written, if one was edited by hand.
 
     A file that is still the one that was written from the same values, by its size and time of change, is not read
     again.
@@ -226,7 +228,9 @@ def upstream(experiment: Experiment, study: str, scenario: str) -> dict[str, str
 
 
 def problem_part(experiment: Experiment, study: str, scenario: str) -> dict[str, Any]:
-    """A scenario as its problem sees it: name, mode, root seed, the study's own slice, and the hashes of its inputs."""
+    """The scenario as its problem reads it: name, mode, root seed, the study's own values, and the hashes of its
+    inputs.
+    """
     record = experiment.scenario(study, scenario)
     identity = {"name": scenario, "mode": record["mode"], "seed": record["seed"]}
     return {**identity, **record["problem"], "upstream": upstream(experiment, study, scenario)}
@@ -240,7 +244,7 @@ def _identity(experiment: Experiment, study: str) -> dict[str, Any]:
 
 
 def learn_part(experiment: Experiment, study: str, policy: str) -> dict[str, Any]:
-    """What the learning of one policy reads, all seeds alike; the parent's part is in it by its hash."""
+    """What the learning of one policy reads, the same for all seeds; it contains the hash of the parent's part."""
     record = experiment.policy(study, policy)
     scenarios = experiment.training_scenarios(study, policy)
     part = {
@@ -347,7 +351,7 @@ def _facts(experiment: Experiment, study: str) -> dict[str, Any]:
 
 
 def draw_part(experiment: Experiment, study: str) -> dict[str, Any]:
-    """What the figures of a study read: their own values, the theme, and what each scenario and policy is."""
+    """What the figures of a study read: their own values, the theme, and facts of each scenario and policy."""
     records = experiment.studies[study]
     figures = []
     for record in records.figures.values():

@@ -1,4 +1,4 @@
-"""The instructions that numerical libraries may use: the same on every x86-64 processor that has x86-64-v3.
+"""The instructions that numerical libraries may use, the same on every x86-64 processor that has x86-64-v3.
 
 PyTorch, MKL, oneDNN, OpenBLAS, NumPy and numba look at the processor when a process starts and choose code for it. Such
 codes sum in other orders and round otherwise, and a search takes another way from the first digit that differs. Here
@@ -41,8 +41,8 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXP
 
 
 def pin() -> None:
-    """Hold libraries that are not loaded yet, here and in processes that this one starts, to the pinned instructions;
-    on a processor without them, leave them as they are.
+    """Restrict libraries to the pinned instructions, in this process (those not loaded yet) and in processes that it
+    starts. Without effect on a processor that lacks these instructions.
     """
     os.environ.update(pins())
     for name in CLEARED if pins() else ():
@@ -50,8 +50,8 @@ def pin() -> None:
 
 
 def one_thread() -> None:
-    """Keep numerical libraries that are not loaded yet on one thread: jobs run side by side, and sums keep their
-    order.
+    """Restrict numerical libraries that are not loaded yet to one thread: jobs run side by side, and sums are always
+    taken in the same order.
     """
     os.environ.update(dict.fromkeys(THREADS, "1"))
 
@@ -69,7 +69,9 @@ def pins() -> Mapping[str, str]:
 
 
 def pinned() -> str:
-    """Return the name of what is pinned on this machine, which changes whenever a pin does; else that nothing is."""
+    """Return a name of what is pinned on this machine, which changes whenever a pin changes, or a name that says that
+    nothing is.
+    """
     return f"{LEVEL} {content_hash(dict(PINS), 8)}" if pins() else f"not pinned ({platform.machine()})"
 
 

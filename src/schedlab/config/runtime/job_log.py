@@ -1,4 +1,4 @@
-"""The log of one workflow job: everything it prints, its progress, and the traceback of what went wrong."""
+"""The log of one workflow job: everything that it prints, its progress, and the traceback of an error."""
 
 from __future__ import annotations
 
@@ -81,9 +81,7 @@ def _log_error(error: Exception, user_error: UserError | None, file: TextIO) -> 
 
 
 def inputs_by_scenario(named: Iterable[tuple[str, str]]) -> dict[str, dict[str, Path]]:
-    """Return scenario -> input name -> file from a job's inputs, of which those named '<scenario>/<input>' are
-    meant.
-    """
+    """Return scenario -> input name -> file, from the inputs of a job that are named '<scenario>/<input>'."""
     found: dict[str, dict[str, Path]] = {}
     for scenario, slash, name, path in ((*key.partition("/"), path) for key, path in named):
         if slash:

@@ -1,4 +1,5 @@
-"""What `--config` says of a run: its scale, its name, single values of the configuration, and sweeps over several.
+"""What `--config` sets for a run: its scale, its name, single values of the configuration, and sweeps over several
+values.
 
 A sweep (`sweep="KEY=VALUE,VALUE"`) is a run for each value, of every combination where it names several keys. Each is a
 variant like any other, `<name>-<value>`, so that it can also be made, and found again, alone.
@@ -42,8 +43,8 @@ def check_keys(keys: Iterable[str], folder: Path) -> None:
 
 
 def overrides_of(config: Mapping[str, Any], folder: Path) -> list[Override]:
-    """Return the values that a run sets: those of an overlay, then those of `set`. Raises UserError, also for a name
-    that is missing or cannot be one.
+    """Return the values that a run sets: those of an overlay, then those of `set`. Raises UserError, also if the run's
+    name is missing or invalid.
     """
     check_keys(config, folder)
     laid_over = {key: value for key, value in config.items() if key not in OPTIONS}
@@ -70,7 +71,7 @@ def _assignments(config: Mapping[str, Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class SweptRun:
-    """One run of a sweep: the value that names it, the assignments that make it, and each swept key's value."""
+    """One run of a sweep: its name, the assignments that define it, and the value of each swept key."""
 
     name: str
     texts: tuple[str, ...]
@@ -79,14 +80,14 @@ class SweptRun:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Runs over all combinations of values. `name`: of all of them; text: as it was written."""
+    """Runs over all combinations of values. `name`: of the whole sweep; text: the sweep as it was written."""
 
     name: str
     text: str
     runs: tuple[SweptRun, ...]
 
     def config_of(self, run: SweptRun, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what `--config` says of one run of the sweep."""
+        """Return the `--config` of one run of the sweep."""
         rest = {key: value for key, value in config.items() if key != "sweep"}
         return rest | {
             "variant": f"{self.name}-{run.name}",
@@ -149,7 +150,7 @@ def sweep_part(sweep: Sweep, experiments: Sequence[Experiment], study: str) -> d
 
 
 def check_room(folder: Path, sweep: bool) -> None:
-    """Raise UserError where a run's folder of results holds a sweep of that name, or that of a sweep a single run."""
+    """Raise UserError if a sweep of this name already has the results folder of a run, or a run that of a sweep."""
     other = "summarise.yaml" if sweep else "sweep.yaml"
     if next(folder.glob(f"*/config/{other}"), None):
         what = "the results of a single run lie there" if sweep else "the tables of a sweep lie there"

@@ -26,7 +26,7 @@ def dump(values: Mapping[str, Any]) -> str:
 
 
 def require_unedited(text: str, path: Path | str) -> None:
-    """Raise UserError where a frozen part is no longer what was written."""
+    """Raise UserError if a frozen part was changed after it was written."""
     digest, newline, body = text.removeprefix(HEADER).removeprefix(MARK).partition("\n")
     if text.startswith(HEADER + MARK) and not (newline and digest == _digest(body)):
         remedy = "edit conf/, delete this file and run snakemake; it writes the file again"

@@ -1,4 +1,5 @@
-"""The console of a run: one line for each job that ends, with done of total, its time, and an estimate of what is left.
+"""The console of a run: one line for each job that ends, with the number of jobs done and in all, its time, and an
+estimate of the remaining time.
 
 It reads the records that Snakemake logs (`event` says what a record is about) without knowing Snakemake; the Snakefile
 attaches it to Snakemake's handler. The log file that Snakemake keeps of a run still holds everything.
@@ -28,7 +29,8 @@ class _Running:
 
 
 class JobLines(logging.Formatter):
-    """Formats records as `usual` does, but for a job's end: `[ 2/14] learn toy/hill/seed-0: 3 s, about 2 min left`.
+    """Formats records as `usual` does, except that of a job's end: `[ 2/14] learn toy/hill/seed-0: 3 s, about 2 min
+    left`.
 
     idle   gives the workflow rules that run nothing (targets); they take no time and count for no estimate
     keep   gets the state of the run (`state`) whenever it changes
@@ -126,7 +128,7 @@ class JobLines(logging.Formatter):
 
 
 def job_name(rule: str, wildcards: Mapping[str, str]) -> str:
-    """Return the workflow rule and what the job is of: 'learn toy/hill/seed-0'."""
+    """Return a job's workflow rule and object: 'learn toy/hill/seed-0'."""
     of = "/".join(f"seed-{value}" if key == "seed" else str(value) for key, value in wildcards.items())
     return f"{rule} {of}".rstrip()
 

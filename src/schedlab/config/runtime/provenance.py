@@ -1,4 +1,4 @@
-"""What a result came from: code, packages, machine, seeds and inputs, kept beside the data and never inside it."""
+"""The origin of a result: code, packages, machine, seeds and inputs, written beside the data and never into it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def provenance(
 
 
 def require_made_by(part: Mapping[str, Any], tables: Iterable[Path]) -> None:
-    """Raise UserError where a table was not made by the code that a part builds on, by the provenance beside it."""
+    """Raise UserError if, by the provenance beside it, a table was not made by the code on which a part builds."""
     expected = set(part.get(MADE_BY, {}).get("upon", ()))
     for table in tables if expected else ():
         file = table.with_suffix(".provenance.json")
@@ -69,8 +69,8 @@ def require_made_by(part: Mapping[str, Any], tables: Iterable[Path]) -> None:
 
 
 def require_made_by_their_parts(results: Iterable[Path]) -> None:
-    """Raise UserError where a result was made by other code than its frozen part names now, by the provenance.json
-    beside it, which names the part.
+    """Raise UserError for a result that was made by other code than its frozen part now names. The provenance.json
+    beside the result names the code and the part.
     """
     for result in results:
         origin = read_json(result.with_name("provenance.json"), "the provenance of a job")
@@ -86,18 +86,20 @@ def was_made_by(made: Mapping[str, Any], origin: Mapping[str, Any]) -> bool:
 
 
 def made_mark(code: str, packages: Mapping[str, str]) -> str:
-    """Return what a part names under `upon` for an input that this code made with these packages."""
+    """Return the hash by which a part refers, under `upon`, to an input that was made by this code with these
+    packages.
+    """
     return content_hash([code, packages])
 
 
 def run_of(path: Path | str) -> Path:
-    """Return the folder of the results of a run that a path below results/ or plots/ belongs to."""
+    """Return the results folder of the run to which a path below results/ or plots/ belongs."""
     return Path("results", *Path(path).parts[1:2])
 
 
 def require_planned_code(part: Mapping[str, Any], accepted: Iterable[str] = ()) -> None:
-    """Raise UserError where this process may have run other code than its part names: schedlab was edited since the
-    run was planned, and in what the part's stage reaches.
+    """Raise UserError if this process may have run other code than its part names, because modules that the part's
+    stage reaches were edited after the run was planned.
 
     accepted: hashes of code that counts as the part's
     """
@@ -124,8 +126,8 @@ def write_provenance(
 
 
 def write_origin(job: Any, path: Path, outputs: Iterable[str] = (), **also: Any) -> None:
-    """Write where outputs of a job of the workflow came from: their names, `provenance()`, and the frozen part that
-    they were made from.
+    """Write the origin of a workflow job's outputs: their names, `provenance()`, and the frozen part from which they
+    were made.
 
     job      Snakemake's object in a script, whose paths count from the folder of the run; `job.input.config` is the
              frozen part
@@ -173,7 +175,9 @@ def environment() -> dict[str, Any]:
 
 @cache
 def source_hash() -> str:
-    """Return `source_now()` of when this process first asked; a job of the workflow asks as it begins (job_log)."""
+    """Return the value of `source_now()` at the first call in this process, which a workflow job makes at its start
+    (job_log).
+    """
     return source_now()
 
 
@@ -252,7 +256,7 @@ _first_files = cache(_source_files)
 
 
 def edited_source() -> str | None:
-    """Return `source_now()` where it is no longer what this process began with, else None."""
+    """Return `source_now()` if it has changed since this process began, else None."""
     now = source_now()
     return now if now != source_hash() else None
 

@@ -15,7 +15,7 @@ SECONDS = 1.0  # of work that a killed process may lose
 
 
 class RecordCache:
-    """Values by content hash, kept in one JSON file between runs; unreadable or foreign files are ignored."""
+    """Values by content hash, kept between runs in one JSON file. An unreadable or foreign file is ignored."""
 
     def __init__(self, file: Path | None) -> None:
         self.file = file
@@ -44,14 +44,14 @@ class RecordCache:
         return value
 
     def has(self, key: str) -> bool:
-        """Return whether `key` was kept or put; it counts as used then."""
+        """Return whether a value is stored under `key`, which then counts as used."""
         if key in self.known:
             self.used[key] = self.known[key]
         return key in self.used
 
     def save(self, prune: bool = False) -> None:
-        """Write what this run added; `prune` drops what it did not use. A folder that cannot be written costs time
-        only.
+        """Write what this run added; with `prune`, drop what it did not use. If the folder cannot be written, nothing
+        is saved.
         """
         kept = self.used if prune else {**self.known, **self.used}
         if self.file is None or kept.keys() == self.known.keys():

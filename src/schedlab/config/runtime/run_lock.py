@@ -1,4 +1,5 @@
-"""One run at a time in a working directory, by a lock that the system drops when the process ends, however it ends.
+"""One run at a time in a working directory: a lock that the operating system releases when the process ends, however it
+ends.
 
 Snakemake's own lock is a file that stays behind after a kill and must be removed by hand; the profiles switch it off.
 Jobs share a second lock, so that a run that follows a killed one does not begin while a job of that one still writes.
@@ -22,8 +23,8 @@ _held: dict[Path | str, object] = {}
 
 
 def hold(file: Path) -> None:
-    """Hold the lock until this process ends; a second call in the same process is free. Raises UserError if another run
-    holds it.
+    """Hold the lock until this process ends; further calls in the same process do nothing. Raises UserError if another
+    run holds it.
     """
     from filelock import FileLock, Timeout
 
@@ -64,20 +65,19 @@ def busy(file: Path, what: str = "") -> UserError:
 
 
 def admit_jobs(run_lock: Path) -> None:
-    """Let the jobs that this process starts know the run that they belong to (see `enter_job`)."""
+    """Pass the lock file of this run to the jobs that this process starts (see `enter_job`)."""
     os.environ[JOBS_LOCK] = str(run_lock.resolve().with_name("jobs.lock"))
 
 
 def sign_jobs() -> None:
-    """Let the jobs that this process starts know it, so that one that begins when it has ended ends as well (see
-    `enter_job`).
+    """Pass the id of this process to the jobs that it starts, so that a job that begins after the end of this process
+    ends at once (see `enter_job`).
     """
     os.environ[STARTED_BY] = f"{_process_namespace()} {os.getpid()}"
 
 
 def enter_job() -> None:
-    """Share the jobs' lock until this process ends, which it does with the Snakemake that started it, where the system
-    can see to that.
+    """Share the jobs' lock until this process ends. On Linux the process ends with the Snakemake that started it.
 
     A terminal's Ctrl-C goes to jobs as well as to Snakemake, which waits for them: they go on, and begin nothing again
     in the next run.
@@ -97,7 +97,7 @@ def enter_job() -> None:
 
 
 def end_after_jobs() -> None:
-    """Let Ctrl-C end the run of this process when the jobs at work have ended, and a second Ctrl-C at once.
+    """At Ctrl-C, end the run when the running jobs have ended; at a second Ctrl-C, end it at once.
 
     Snakemake does so where it is terminated; where it is interrupted, it takes what running jobs make for broken, and
     makes it again.
@@ -119,7 +119,7 @@ def end_after_jobs() -> None:
 
 
 def wait_for_jobs(run_lock: Path) -> None:
-    """Return once no job of a killed run is at work any more; says so where it must wait."""
+    """Return when no job of a killed run is running any more; print a line if this has to wait."""
     file = run_lock.resolve().with_name("jobs.lock")
     if stream := _flock(file, shared=False):
         stream.close()

@@ -1,4 +1,4 @@
-"""What the source of a module says to a machine: the syntax tree of each statement as text, with the names in it.
+"""What the source of a module means to Python: the syntax tree of each statement as text, and the names in it.
 
 Left out is what only people and type checkers read: positions, docstrings, texts on lines of their own, the
 documentation of settings (`doc=`), and what is imported for type checking alone.

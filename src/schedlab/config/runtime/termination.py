@@ -1,4 +1,4 @@
-"""SIGTERM as an exception, so that what a command holds (processes, half written files) is let go in order."""
+"""SIGTERM as an exception, so that a command ends its processes and removes half-written files before it ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STATUS = 143  # exit status of a command that SIGTERM ended: 128 + 15, as a shel
 
 
 class Terminated(BaseException):
-    """SIGTERM came: unwind. No Exception, so that nothing swallows it by catching these."""
+    """SIGTERM arrived. It is no Exception, so `except Exception` does not catch it."""
 
 
 def _raise(_number: int, _frame: FrameType | None) -> None:
@@ -21,7 +21,9 @@ def _raise(_number: int, _frame: FrameType | None) -> None:
 
 @contextmanager
 def unwinding() -> Iterator[None]:
-    """Have SIGTERM raise Terminated here. Signals reach the main thread alone: in another one nothing changes."""
+    """Within the block, SIGTERM raises Terminated. Only the main thread receives signals; in other threads this does
+    nothing.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

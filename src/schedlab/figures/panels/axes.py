@@ -30,22 +30,20 @@ def axis_label(metric: Metric) -> str:
 
 
 def shared_xlabel(panels: Sequence[Axes], text: str) -> None:
-    """Write one label below a row of panels, in their middle; a label of the whole figure would lie on a legend
-    outside.
-    """
+    """Write one label below a row of panels, centred. A label of the whole figure would overlap a legend below it."""
     odd, middle = len(panels) % 2, len(panels) // 2
     panels[middle].set_xlabel(text, x=0.5 if odd else 0.0, horizontalalignment="center")
 
 
 def short_ticks(axes: Axes, most: int = 3) -> None:
-    """Give a narrow panel few ticks on its horizontal axis, written as short as they can be (0.05, 0)."""
+    """Give a narrow panel few ticks on its horizontal axis, with labels as short as possible (0.05, 0)."""
     axes.xaxis.set_major_locator(MaxNLocator(most, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number_text(value, "{:.4g}")))
 
 
 def log_ticks(axis: Axis, low: float, high: float) -> None:
-    """Write plain numbers on a logarithmic axis of values from `low` to `high`, between powers of ten as well where
-    those lie close.
+    """Write plain numbers on a logarithmic axis of values from `low` to `high`; if powers of ten are few, between them
+    as well.
 
     Call it after the scale is set.
     """
@@ -55,7 +53,7 @@ def log_ticks(axis: Axis, low: float, high: float) -> None:
 
 
 def legend_outside(figure: Figure, handles: Iterable[Any] | None = None, *, columns: int = 0) -> None:
-    """Put one legend for all axes below the figure, each label once; columns 0: four at most.
+    """Put one legend for all axes below the figure, with each label once. columns 0: at most four.
 
     handles  what to explain (with labels); None: all labelled things of all axes
     """
@@ -72,8 +70,8 @@ def policy_handles(styles: Mapping[str, Style], policies: Iterable[str], *, line
 
 
 def direct_labels(axes: Axes, *, gap: float = 1.2) -> None:
-    """Write each line's label right of the axes instead of in a legend, moved apart where they would overlap, with a
-    thin leader.
+    """Write each line's label to the right of the axes instead of in a legend. Labels that would overlap are moved
+    apart and joined to their lines by thin leaders.
 
     gap  smallest distance of two labels, in heights of the text. Call it last, when limits and scales of the axes are
          final
@@ -96,8 +94,8 @@ def direct_labels(axes: Axes, *, gap: float = 1.2) -> None:
 
 
 def spread(heights: Sequence[float], distance: float) -> list[float]:
-    """Return the heights moved apart to at least `distance`, in their order and as close to where they were as least
-    squares gives.
+    """Return the heights moved apart to at least `distance`, in their order and, by least squares, as near as possible
+    to their old values.
     """
     order = np.argsort(heights, kind="stable")
     groups: list[list[float]] = []  # (sum of wanted heights of the first member, count): pool adjacent violators
@@ -114,12 +112,12 @@ def spread(heights: Sequence[float], distance: float) -> list[float]:
 
 
 def key(label: str, **look: Any) -> Line2D:
-    """Return an entry of a legend: a line, or a mark where the look says so (linestyle="none")."""
+    """Return a legend entry: a line, or a marker if the look has linestyle="none"."""
     return Line2D([], [], label=label, **look)
 
 
 def name_rows(axes: Axes, names: Sequence[str], *, below: float = 0.5, above: float = 0.5) -> None:
-    """Name the rows of a panel, the first on top, at the heights 0, 1, 2 ...
+    """Name the rows of a panel, at the heights 0, 1, 2 ... from the top.
 
     below, above: room below the last row and above the first one, in heights of a row
     """
@@ -129,6 +127,6 @@ def name_rows(axes: Axes, names: Sequence[str], *, below: float = 0.5, above: fl
 
 
 def words(axes: Axes, text: str) -> None:
-    """Write why a panel is empty into its middle."""
+    """Write into the middle of a panel why it is empty."""
     look: dict[str, Any] = {"ha": "center", "va": "center", "color": MUTED, "fontstyle": "italic"}
     axes.text(0.5, 0.5, text, transform=axes.transAxes, **look)

@@ -33,7 +33,7 @@ def grouped_bars(axes: Axes, groups: Groups, colours: Mapping[str, str]) -> None
 
 
 def stacked_rows(axes: Axes, rows: Mapping[str, Mapping[str, float]], colours: Mapping[str, str]) -> dict[str, float]:
-    """Draw a row of parts, one after the other, for each entry, the first on top; returns row -> sum.
+    """Draw a row of adjoining parts for each entry, the first on top; return row -> sum.
 
     rows: row -> part -> length. colours: part -> colour
     """

@@ -53,7 +53,7 @@ def cells(axes: Axes, values: np.ndarray, rows: Sequence[Any], **look: Any) -> A
 
 
 def colour_bar(panels: Any, image: Any, label: str, **look: Any) -> Any:
-    """Add the scale of the colours of an image right of one panel or several; returns it."""
+    """Add the colour scale of an image to the right of one or several panels; return it."""
     first = panels if isinstance(panels, Axes) else next(iter(panels))
     bar = first.figure.colorbar(image, ax=panels, label=label, **{"aspect": 30, **look})
     bar.outline.set_visible(False)

@@ -1,4 +1,4 @@
-"""Curves: running means, learning curves of several seeds, lines over a sweep, distributions."""
+"""Curves: running means, learning curves of several seeds, lines over swept values, distributions."""
 
 from __future__ import annotations
 
@@ -61,22 +61,22 @@ def learning_curve(
 
 
 def mean_and_range(axes: Axes, places: np.ndarray, values: np.ndarray, *, color: str, **look: Any) -> None:
-    """Draw the mean of several curves, (curves, n) over places (n,), as a line, and their range as a band."""
+    """Draw the mean of several curves (curves, n) at places (n,) as a line, and their range as a band."""
     if len(values) > 1:
         axes.fill_between(places, values.min(axis=0), values.max(axis=0), color=color, **BAND)
     axes.plot(places, values.mean(axis=0), color=color, **look)
 
 
 def seeds_by_place(points: pd.DataFrame, x: str = "step") -> pd.DataFrame:
-    """Return a curve as a row for each seed and a column for each place that all seeds reached."""
+    """Return a curve with a row for each seed and a column for each place that all seeds reached."""
     return points.pivot_table(index="policy_seed", columns=x, values="value", aggfunc="mean").dropna(axis="columns")
 
 
 def line_over_values(
     axes: Axes, rows: pd.DataFrame, column: str, places: Sequence[Any], styles: Mapping[str, Style]
 ) -> None:
-    """Draw a line for each policy over the values of a column, each point with its interval or range; of two places
-    points alone, as nothing is known between them. No marker hides those below it.
+    """Draw a line for each policy over the values of a column, each point with its interval or range. With only two
+    places, points are drawn without a line, since nothing is known between them. No marker hides those below it.
 
     rows    of a summary, of one scenario, split and metric
     places  all values of the column in order: numbers are places on the axis, words stand side by side

@@ -1,4 +1,4 @@
-"""Figures of several panels: each group of what is compared in one, with shared titles, labels, limits and legend."""
+"""Figures of several panels, one for each group that is compared, with shared titles, labels, limits and legend."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class Grid:
-    """How panels are laid out and labelled.
+    """The layout and the labels of the panels.
 
     most               panels in a row at most
     row_mm, around_mm  height of a row, and of what stands above and below all rows (titles, legend)
@@ -44,7 +44,7 @@ def facets(
     keys: Iterable[Any] | None = None,
     columns: int = 0,
 ) -> tuple[Figure, list[V]]:
-    """Draw a panel for each group (title, what it shows), and return the figure and what each panel returned.
+    """Draw a panel for each group (title, content), and return the figure and what each panel returned.
 
     keys     handles of the legend below all panels; None: all that is labelled in them; empty: no legend
     columns  of the legend; 0: four at most

@@ -1,4 +1,4 @@
-"""Learning: curves of policies by what they have done so far, and the levels that they are compared with."""
+"""Learning curves of policies over the budget used so far, and the levels with which they are compared."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Level:
 def curves(
     axes: Axes, shown: Mapping[str, Curve], levels: Mapping[str, Level] | None = None, *, x: str = "step"
 ) -> dict[str, dict[str, Any]]:
-    """Draw a line for each label (mean over the seeds) in a band from the lowest to the highest seed, and a line across
-    for each level; returns label -> `curve_ends`.
+    """Draw, for each label, a line (mean over the seeds) in a band from the lowest to the highest seed, and for each
+    level a horizontal line; return label -> `curve_ends`.
 
     x  the column of the points that the horizontal axis counts (step, episode, update, decisions)
     """
@@ -99,19 +99,21 @@ def seed_curves(axes: Axes, points: pd.DataFrame, style: Style, window: int) -> 
 
 
 def restarts(points: pd.DataFrame) -> list[int]:
-    """Return the steps at which a policy's learner began again: those at which its count of updates falls."""
+    """Return the steps at which a policy's learner began again, which are those at which its count of updates falls."""
     updates = points.groupby("step")["update"].max()
     return [int(step) for step in updates.index[updates.diff() < 0]]
 
 
 def stretches(points: pd.DataFrame, borders: Sequence[int], x: str = "step") -> list[pd.DataFrame]:
-    """Return the parts of a curve between the places where its learner began again."""
+    """Return the parts of a curve between the steps at which its learner began again."""
     places = np.searchsorted(list(borders), points[x].to_numpy(), side="right")
     return [part for _, part in points.groupby(places)]
 
 
 def exponential(points: pd.DataFrame, smoothing: float, x: str = "step") -> pd.DataFrame:
-    """Return the exponential means of each seed from its first point on; a point weighs `smoothing` of the next."""
+    """Return the exponential means of each seed, from its first point on; each point weighs `smoothing` times the next
+    one.
+    """
     points = points.sort_values(x, kind="stable")
     means = points.groupby("policy_seed")["value"].transform(lambda values: values.ewm(alpha=1 - smoothing).mean())
     return points.assign(value=means)

@@ -1,4 +1,6 @@
-"""Points with their uncertainty: one for each policy, pairs of published and own values, keys of bars and lines."""
+"""Points with their uncertainty: one for each policy, pairs of published values and ours, and the legend of bars and
+lines.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ RING: dict[str, Any] = {"markeredgecolor": INK, "markeredgewidth": 0.8, "markers
 
 
 def span(axes: Axes, row: Mapping[str, Any], place: float, *, colour: str, upright: bool = False) -> None:
-    """Draw the uncertainty of a row of a summary at a height (upright: horizontal place): its interval as a bar, else
-    its range as a thin line, if it has one.
+    """Draw the uncertainty of a row of a summary at a height (upright: a horizontal place): the interval as a bar, else
+    the range, if there is one, as a thin line.
     """
     bar = np.isfinite(row["ci_low"])
     ends = [row["ci_low"], row["ci_high"]] if bar else [row["range_low"], row["range_high"]]
@@ -40,8 +42,8 @@ def points_with_uncertainty(
     shift: float = 0.0,
     absent: str = "not run",
 ) -> None:
-    """Draw one row for each policy, the first on top: a point, its interval as a bar or, where there is none, its range
-    as a thin line.
+    """Draw one row for each policy, the first on top: a point, and its interval as a bar or, without an interval, its
+    range as a thin line.
 
     rows    rows of the summary or of the comparisons (then `difference` is shown) of one scenario, split and metric
     shift   of the points from the middle of their rows, in heights of a row
@@ -63,7 +65,7 @@ def points_with_uncertainty(
 def explain_uncertainty(
     figure: Figure, rows: pd.DataFrame, level: float, *, more: Sequence[Any] = (), over: str = ""
 ) -> dict[str, str]:
-    """Put a key of bars and thin lines below the figure, for those that occur in `rows`; returns the values of
+    """Explain below the figure those of bars and thin lines that occur in `rows`; return the values of
     UNCERTAINTY.
 
     level  coverage of the intervals, from the study's statistics
@@ -91,7 +93,7 @@ def beside_published(
     published: Mapping[str, float],
     colours: Mapping[str, str],
 ) -> None:
-    """Draw a row for each policy: a dot for the value here, a ring for the published one."""
+    """Draw a row for each policy: a dot for our value, a ring for the published one."""
     for height, policy in enumerate(order):
         if policy in ours:
             look: dict[str, Any] = {"color": colours[policy], "markersize": 4, "markeredgewidth": 0, "zorder": 4}

@@ -1,5 +1,4 @@
-"""Actors of a Q-network: each plays episodes of its own stream; in rounds, in one process or in several, with the same
-bytes.
+"""Actors of a Q-network. Each plays episodes of its own stream, in rounds. One process and several give the same bytes.
 
 What an actor does depends on its number, the parameters at the begin of a round, and its share of random actions. It
 asks the network for one observation at a time, because sums depend on a batch's size, and that would depend on how
@@ -35,7 +34,7 @@ Rows = list[dict[str, Any]]  # decisions: observation/..., action, reward, disco
 
 
 def parts(observation: Any) -> dict[str, np.ndarray]:
-    """Return the parts of an observation by name; one that has none is its only part."""
+    """Return the parts of an observation by name; an observation without parts is its only part."""
     if isinstance(observation, Mapping):
         return {key: np.asarray(value) for key, value in observation.items()}
     return {WHOLE: np.asarray(observation)}
@@ -51,7 +50,8 @@ class Round:
 
 
 class Actor:
-    """Plays the episodes of its stream. State: the number of its episode, the actions taken in it, its random stream.
+    """Plays the episodes of its stream. Its state: the number of its episode, the actions taken in it, and its random
+    stream.
 
     window  makes what sums the rewards of an episode's decisions (prioritised_dqn.NStep)
     """
@@ -92,7 +92,7 @@ class Actor:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state: its episode is resumed by taking the same actions again. Raises RuntimeError where it
+        """Continue from a state, by taking the same actions in its episode again. Raises RuntimeError if the episode
         does not repeat.
         """
         stream = self.env.stream
@@ -131,13 +131,13 @@ class Actor:
 
 
 class Actors:
-    """Actors in this process. `begin` plays a round, `finish` gives what it brought, in the order of actors."""
+    """Actors in this process. `begin` plays a round, `finish` returns what the actors did, in their order."""
 
     def __init__(self, make: Callable[[int], Actor], numbers: Sequence[int], values: Values) -> None:
         self._actors, self._values = [make(number) for number in numbers], values
 
     def begin(self, parameters: Mapping[str, np.ndarray], epsilons: Sequence[float]) -> None:
-        """Play a round with the network as it stands."""
+        """Play a round with the present parameters of the network."""
         del parameters
         self._rounds = [actor.play(self._values, epsilons[actor.number]) for actor in self._actors]
 
@@ -150,16 +150,18 @@ class Actors:
         return [actor.state() for actor in self._actors]
 
     def restore(self, states: Sequence[Mapping[str, Any]]) -> None:
-        """Put states of all actors back, by their numbers."""
+        """Restore the states of all actors, by their numbers."""
         for actor in self._actors:
             actor.restore(states[actor.number])
 
     def close(self) -> None:
-        """Nothing is left behind."""
+        """Do nothing: no process has to be ended."""
 
 
 class ActorProcesses:
-    """The same spread over forked processes, each with a network of its own; they play while the learner learns."""
+    """The same actors, divided among forked processes, each with its own copy of the network. They play while the
+    learner learns.
+    """
 
     def __init__(self, make: Callable[[int], Actor], count: int, processes: int, network: Callable[[], Any]) -> None:
         if "fork" not in multiprocessing.get_all_start_methods():
@@ -188,7 +190,7 @@ class ActorProcesses:
         return self._gather()
 
     def restore(self, states: Sequence[Mapping[str, Any]]) -> None:
-        """Put states of all actors back, by their numbers."""
+        """Restore the states of all actors, by their numbers."""
         self._send("restore", states)
         self._gather()
 

@@ -1,4 +1,4 @@
-"""Deep Q-learning as Ape-X puts it together: double targets, dueling heads, n-step returns, prioritised replay, several
+"""Deep Q-learning with the parts of Ape-X: double targets, dueling heads, n-step returns, prioritised replay, several
 actors.
 
 Source: Horgan et al. 2018, "Distributed prioritized experience replay", arXiv:1803.00933, but in rounds instead of at
@@ -52,8 +52,8 @@ MakeReader = Callable[[Any, gym.Space[Any]], nn.Module]  # (settings, observatio
 
 
 def vector_reader(settings: PrioritisedDQNSettings, space: gym.Space[Any]) -> nn.Module:
-    """Return what takes a vector as it is. Raises UserError for observations in parts: they need a reader of the
-    study's own.
+    """Return a reader for observations that are vectors, which it returns unchanged. Raises UserError for observations
+    in parts: these need a study's own reader.
     """
     del settings
     if not isinstance(space, gym.spaces.Box):
@@ -68,7 +68,7 @@ def vector_reader(settings: PrioritisedDQNSettings, space: gym.Space[Any]) -> nn
 
 
 class QNetwork(nn.Module):
-    """Values of all actions (rows, A): a reader of observations, shared layers, then a head, or two (Wang et al. 2016,
+    """Values of all actions (rows, A): a reader of observations, shared layers, and one head or two (Wang et al. 2016,
     equation 9).
     """
 
@@ -90,13 +90,13 @@ class QNetwork(nn.Module):
         return advantage if self.value is None else self.value(hidden) + advantage - advantage.mean(dim=1, keepdim=True)
 
     def values(self, observation: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the values of one observation, given as a row: (A,)."""
+        """Return the values (A,) of one observation, given as a batch of one row."""
         with torch.inference_mode():
             found: np.ndarray = self({name: torch.from_numpy(row) for name, row in observation.items()})[0].numpy()
         return found
 
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take parameters by name. Raises UserError where they are of another network or not finite."""
+        """Load parameters by name. Raises UserError if they belong to another network or are not finite."""
         load_module(self, arrays, "the learner's parameters")
 
 
@@ -111,8 +111,8 @@ def tensors(columns: Mapping[str, np.ndarray], group: str) -> dict[str, torch.Te
 
 @torch.no_grad()
 def targets(online: nn.Module, target: nn.Module, columns: Mapping[str, np.ndarray], double: bool) -> torch.Tensor:
-    """Return what the values of the actions taken should be (rows,): n rewards, and the discounted value of the best
-    valid action then.
+    """Return the targets (rows,) of the values of the actions taken: n rewards, and the discounted value of the best
+    valid action after them.
 
     double: the learning network says which action is best, the target network what it is worth (van Hasselt et al.
       2016).
@@ -142,8 +142,8 @@ def share_of_random_actions(settings: PrioritisedDQNSettings, actor: int, step: 
 
 
 class NStep:
-    """Sums the rewards of n decisions: each is given out once n rewards have come, with what follows and how much that
-    is discounted.
+    """Sums the rewards of n decisions. A decision is returned when n rewards have followed, with the observation after
+    them and its discount.
     """
 
     def __init__(self, n: int, gamma: float) -> None:
@@ -160,8 +160,8 @@ class NStep:
         terminated: bool,
         over: bool,
     ) -> Rows:
-        """Return the decisions that are whole now; at an episode's end all, with fewer rewards. A termination leaves
-        nothing to follow.
+        """Return the decisions that are complete now. At the end of an episode all are, with fewer rewards. After a
+        termination no observation follows.
         """
         self._waiting.append([observation, action, 0.0, 1.0])
         for entry in self._waiting:
@@ -178,8 +178,8 @@ class NStep:
 
 
 class Rounds:
-    """The phases of a job, each with a fresh optimiser and memory. An update is a round, in which actors decide and the
-    learner takes gradient steps; between rounds it records and validates.
+    """The phases of a job, each with a new optimiser and memory. An update is a round: actors decide, and the learner
+    takes gradient steps. Between rounds it records and validates.
 
     seen        what each phase learns on, by scenario
     parameters  those kept so far, by name; kept_step: the step of their phase that they come from
@@ -226,7 +226,7 @@ class Rounds:
         return Pace(-(-self.steps // each), -(-settings.save_every // each))
 
     def step(self, phase: int, update: int) -> None:
-        """Make a round, then record and validate where it is time."""
+        """Run a round; record and validate when these are due."""
         del phase, update
         settings = self.settings
         self._round()
@@ -240,7 +240,7 @@ class Rounds:
             self.validated = self.step_number
 
     def end(self, phase: int) -> None:
-        """Keep the last parameters, or after the last phase those that were best on validation."""
+        """Select the last parameters or, after the last phase, those that were best on validation."""
         self.close()
         best = self.validation if phase == len(self.of_phase) - 1 else None
         self.parameters = best.best if best and best.best else module_arrays(self.online)
@@ -273,7 +273,7 @@ class Rounds:
         return meta, grouped(groups)
 
     def load(self, kept: Checkpoint) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         meta = kept.meta
         load_module(self.online, kept.group("online"), kept.path)
         load_module(self.target, kept.group("target"), kept.path)
@@ -352,7 +352,7 @@ class Rounds:
 
 
 class QPolicy:
-    """Takes the action of the highest value, among those that are valid if it keeps to masks."""
+    """Takes the action with the highest value, among the valid ones if it respects masks."""
 
     def __init__(self, network: QNetwork, keep_to_masks: bool) -> None:
         self.network, self.keep_to_masks = network, keep_to_masks
@@ -390,7 +390,7 @@ class PrioritisedDQNLearner(EnvironmentLearner):
     def learn(
         self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
     ) -> Budget:
-        """Learn phase after phase, write the parameters that are kept, and return the budget used.
+        """Learn phase after phase, write the selected parameters, and return the budget used.
 
         Raises UserError where actions are not numbered, scenarios do not fit one another, a scenario has nothing to
         step or to validate on, a phase changes the policy itself, and where learning diverges.

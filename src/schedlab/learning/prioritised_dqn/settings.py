@@ -1,4 +1,6 @@
-"""Typed settings of the prioritised DQN; no torch, so that a configuration is checked without it."""
+"""Typed settings of the prioritised DQN, without torch, so that a configuration can be checked without
+importing torch.
+"""
 
 from __future__ import annotations
 

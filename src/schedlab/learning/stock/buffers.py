@@ -16,7 +16,7 @@ from stable_baselines3.common.buffers import RolloutBuffer
 
 
 class Bits:
-    """Truth values of a rollout, eight to a byte.
+    """Truth values of a rollout, packed eight to a byte.
 
     Written a step at a time: `[step] = (environments, size)`; read by places that count environment by environment:
       `[places]` (B, size).
@@ -34,7 +34,8 @@ class Bits:
 
 
 class Observations:
-    """The observations of a rollout: of each the numbers that are not those of the padding, and where they stand.
+    """The observations of a rollout. Of each, only the numbers that differ from the padding are stored, with their
+    places.
 
     Written and read as Bits are, but in the shape of the padding.
     """
@@ -63,7 +64,7 @@ class Observations:
 
 
 class ReadOrder:
-    """Holds the large arrays of a rollout as they are read.
+    """Stores the large arrays of a rollout in the order in which they are read.
 
     padding  value of an observation's padding; None: zeros
     """
@@ -87,13 +88,15 @@ class ReadOrder:
             self.action_masks = Bits(steps, environments, self.mask_dims)
 
     def to_torch(self, array: np.ndarray, copy: bool = True) -> Any:
-        """Return an array as a tensor; what is read of a rollout is nobody else's, so it is not copied once more."""
+        """Return an array as a tensor. Arrays read from a rollout are new, so they are not copied again."""
         del copy
         return super().to_torch(array, copy=False)  # type: ignore[misc]
 
     @staticmethod
     def swap_and_flatten(array: Any) -> Any:
-        """Return an array (steps, environments, ...) environment by environment; Observations and Bits are read so."""
+        """Return an array (steps, environments, ...) environment by environment; Observations and Bits do this when
+        they are read.
+        """
         return array if isinstance(array, Observations | Bits) else RolloutBuffer.swap_and_flatten(array)
 
 

@@ -1,4 +1,4 @@
-"""Learners from Stable-Baselines3 and sb3-contrib on the environments of any study: PPO (with masks or without), A2C,
+"""Learners from Stable-Baselines3 and sb3-contrib in the environments of any study: PPO (with or without masks), A2C,
 DQN, DDPG.
 
 A study names `schedlab.learning.stock.learner:LEARNERS[ppo]` beside `ALGORITHM_SETTINGS["ppo"]`: its door loads neither
@@ -64,8 +64,8 @@ class StableBaselinesLearner(EnvironmentLearner):
     def learn(
         self, problems: Mapping[str, Problem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
     ) -> Budget:
-        """Learn phase after phase, each with a fresh optimiser (and buffer), write the parameters that are kept, and
-        return the budget used.
+        """Learn phase after phase, each with a new optimiser (and buffer), write the selected parameters, and return
+        the budget used.
 
         Raises UserError where the algorithm cannot choose the actions, a mask is missing, scenarios do not fit one
         another, a scenario has nothing to step or nothing to validate on, a phase changes the policy itself, and where
@@ -115,8 +115,9 @@ class StableBaselinesLearner(EnvironmentLearner):
         settings: StockSettings,
         job: LearningJob,
     ) -> Mapping[str, np.ndarray]:
-        """Return parameters to begin with where no parent gives any, by name; empty: those that the seed gives. For a
-        study's learner, which derives them from the job's seed and counts what they need in its budget.
+        """Return the parameters, by name, with which learning begins without a parent; empty: those drawn from the
+        seed. A study's learner may override this. It derives them from the job's seed and counts in the budget what
+        they need.
         """
         del problems, spaces, settings, job
         return {}

@@ -1,4 +1,4 @@
-"""Policies of Stable-Baselines3 made without their algorithms, and how they act once learned."""
+"""Policies of Stable-Baselines3, built without their algorithms, and how learned ones act."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def layered_policy(
 def policy_parts(
     algorithm: str, make: MakePolicy, settings: Settings, spaces: tuple[gym.Space[Any], gym.Space[Any]]
 ) -> PolicyParts:
-    """Return the policy's class and keywords, names resolved; DDPG has one critic, which only its algorithm would add.
+    """Return the policy's class and keywords, with names resolved. For DDPG this includes the single critic, which only
+    the algorithm would add.
 
     The optimiser is Adam, if the study names none; A2C with RMSprop makes its own.
     """
@@ -68,13 +69,15 @@ def policy_parts(
 
 
 def build_policy(parts: PolicyParts, spaces: tuple[gym.Space[Any], gym.Space[Any]]) -> BasePolicy:
-    """Return a policy that only acts, with arbitrary parameters, outside of any random stream."""
+    """Return a policy that only acts. Its parameters are arbitrary and use no random stream."""
     with torch_stream(0, "stable-baselines", "build"):
         return fresh_policy(parts, spaces)
 
 
 def fresh_policy(parts: PolicyParts, spaces: tuple[gym.Space[Any], gym.Space[Any]]) -> BasePolicy:
-    """Return a policy without an optimiser, whose first parameters are drawn from torch's generator as it stands."""
+    """Return a policy without an optimiser, whose first parameters are drawn from torch's generator in its present
+    state.
+    """
     policy_class, keywords = parts
     make: Any = policy_class
     return make(*spaces, lambda _: 0.0, **{**keywords, "optimizer_class": _NoOptimizer, "optimizer_kwargs": {}})
@@ -90,8 +93,8 @@ class _NoOptimizer:
 
 
 class StockPolicy:
-    """A learned policy that keeps to masks. `stochastic`: it draws, from a generator that restarts with each
-    unit.
+    """A learned policy that respects masks. `stochastic`: it draws its actions, from a generator that restarts with
+    each unit.
     """
 
     def __init__(self, algorithm: str, policy: BasePolicy, acting: str = "greedy") -> None:
@@ -116,8 +119,8 @@ class StockPolicy:
 
     @torch.no_grad()
     def probabilities(self, observation: Any, mask: Any = None) -> np.ndarray:
-        """Return the probability of each action when sampled, (actions,) float64; DQN: 1 for the action with the
-        highest value.
+        """Return the probability of each action (actions,) float64 if actions are drawn; for DQN 1 for the action with
+        the highest value.
         """
         scores = self._scores(observation, mask)
         if self.algorithm == "dqn":
@@ -155,7 +158,7 @@ class StockPolicy:
 
 
 def check_actions(algorithm: str, action: Any, masked: bool, where: str, scenario: str) -> None:
-    """Raise UserError where an algorithm cannot choose these actions; `masked`: the environment has masks."""
+    """Raise UserError if an algorithm cannot choose such actions; `masked`: whether the environment has masks."""
     discrete, box = isinstance(action, gym.spaces.Discrete), isinstance(action, gym.spaces.Box)
     numbered, here = discrete and action.start == 0, f"scenario '{scenario}'"
     unbounded = box and not (np.isfinite(action.low).all() and np.isfinite(action.high).all())

@@ -1,4 +1,4 @@
-"""A learning job with an algorithm of Stable-Baselines3: what runs in its phases and between its updates."""
+"""A learning job with an algorithm of Stable-Baselines3: what happens in its phases and between its updates."""
 
 from __future__ import annotations
 
@@ -90,7 +90,8 @@ class Setup:
 
 
 class StockLearning(Learning):
-    """The phases of a job; a phase is one update, within which the algorithm runs and its Watch saves.
+    """The phases of a job. For the job each phase is a single update, in which the algorithm runs and its Watch saves
+    states.
 
     parameters  those kept so far, by name; empty before the first phase where no parent gives any
     kept_step   the step of their phase that they come from
@@ -104,12 +105,12 @@ class StockLearning(Learning):
         self._kept: Checkpoint | None = None
 
     def begin(self, phase: int) -> Pace:
-        """A phase is one update; what it saves is saved by Watch."""
+        """A phase is one update; states within it are saved by Watch."""
         del phase
         return Pace(1, 2)
 
     def step(self, phase: int, update: int) -> None:
-        """Run the algorithm through a phase, with a fresh optimiser and buffer; keep its last or best parameters."""
+        """Run the algorithm through a phase with a new optimiser and buffer; select its last or best parameters."""
         del update
         job, setup, kept = self.job, self.setup, self._kept
         self._kept = None
@@ -143,7 +144,7 @@ class StockLearning(Learning):
         return {"kept_step": self.kept_step, "at": None}, grouped({"policy": self.parameters})
 
     def load(self, kept: Checkpoint) -> None:
-        """Put back a state between two phases, or within one (saved by Watch)."""
+        """Restore a state between two phases, or one within a phase (saved by Watch)."""
         self.kept_step, self.parameters = kept.meta["kept_step"], kept.group("policy")
         self._kept = kept if kept.meta["at"] else None
 
@@ -185,7 +186,9 @@ class StockLearning(Learning):
 
 
 class Watch(BaseCallback):
-    """Stands between updates: records, validates, saves, and refuses parameters that are not finite."""
+    """Called between updates: records, validates, saves states, and raises an error for parameters that are not
+    finite.
+    """
 
     def __init__(
         self, learning: StockLearning, settings: StockSettings, stream: EpisodeStream, kept: Checkpoint | None
@@ -222,7 +225,9 @@ class Watch(BaseCallback):
 
     @property
     def stopped(self) -> bool:
-        """Whether the phase ends before its steps do; the decision that is taken to notice it changes nothing."""
+        """Whether the phase ends early. The algorithm notices this only after one more decision, which changes
+        nothing.
+        """
         return self.settings.stop_after is not None and self.validation.passed >= self.settings.stop_after
 
     def _between(self, over: bool) -> None:

@@ -1,4 +1,4 @@
-"""What a job of Stable-Baselines3 is made of between two updates, as plain values and arrays: nothing is pickled, no
+"""The state of a job of Stable-Baselines3 between two updates, as plain values and arrays. Nothing is pickled and no
 clock is read.
 
 Stable-Baselines3's own `save` pickles, and its `load` resets the environments, so that a resumed job would not end with
@@ -35,7 +35,7 @@ BUFFER = ("observations", "next_observations", "actions", "rewards", "dones", "t
 
 @contextmanager
 def global_streams(seed: int) -> Iterator[None]:
-    """Within the block the generators that Stable-Baselines3 draws from (NumPy's and torch's global ones) depend on the
+    """Within the block, the global generators of NumPy and torch, from which Stable-Baselines3 draws, depend on the
     seed.
     """
     before = np.random.get_state()  # noqa: NPY002  (theirs)
@@ -49,7 +49,7 @@ def global_streams(seed: int) -> Iterator[None]:
 
 
 def take_state(model: BaseAlgorithm) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return (values, arrays) of an algorithm that stands between two updates, its environments (StreamEnv) included.
+    """Return (values, arrays): the state of an algorithm between two updates, with its environments (StreamEnv).
 
     A problem that learns beside the policy has `take_state`, which returns such a pair, and `put_state(values,
     arrays)`.
@@ -81,7 +81,7 @@ def take_state(model: BaseAlgorithm) -> tuple[dict[str, Any], dict[str, np.ndarr
 
 
 def put_state(model: BaseAlgorithm, kept: Checkpoint, meta: Mapping[str, Any]) -> None:
-    """Put a state back, all but the random streams, and take its open episodes up.
+    """Restore a state except for the random streams, and continue its open episodes.
 
     Raises RuntimeError where an environment does not lead to the same observation again.
     """
@@ -107,7 +107,7 @@ def put_state(model: BaseAlgorithm, kept: Checkpoint, meta: Mapping[str, Any]) -
 
 
 def put_streams(kept: Checkpoint, meta: Mapping[str, Any]) -> None:
-    """Put the random streams back: the last thing before learning goes on."""
+    """Restore the random streams; this must be the last step before learning continues."""
     kind, position, has_gauss, cached = meta["numpy"]
     np.random.set_state((kind, kept.arrays["random/numpy"], position, has_gauss, cached))  # noqa: NPY002
     torch.set_rng_state(torch.from_numpy(np.array(kept.arrays["random/torch"])))
@@ -133,7 +133,7 @@ def _optimizers(model: BaseAlgorithm) -> dict[str, torch.optim.Optimizer]:
 
 
 def optimizer_arrays(optimizer: torch.optim.Optimizer) -> dict[str, np.ndarray]:
-    """Return what an optimizer remembers of each parameter, by the parameter's number and a name."""
+    """Return an optimizer's state of each parameter, by the parameter's number and a name."""
     state = optimizer.state_dict()["state"]
     return {
         f"{index}/{name}": tensor.cpu().numpy().copy()
@@ -143,7 +143,7 @@ def optimizer_arrays(optimizer: torch.optim.Optimizer) -> dict[str, np.ndarray]:
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, arrays: Mapping[str, np.ndarray]) -> None:
-    """Give an optimizer back what it remembered."""
+    """Restore an optimizer's state."""
     whole = optimizer.state_dict()
     for key, array in arrays.items():
         index, _, name = key.partition("/")
