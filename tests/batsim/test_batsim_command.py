@@ -122,8 +122,10 @@ def test_roles_make_storage_hosts(files: Files) -> None:
     assert jobs() == [(0, 0, 2, "0-1")], "2 GB over the one link of 1 GB/s"
 
 
-def answering(endpoint: str, answer: Callable[[dict[str, Any]], bytes | None]) -> threading.Thread:
-    """A scheduler at an endpoint, in a thread; it leaves where its answer is None."""
+def answering(
+    endpoint: str, answer: Callable[[dict[str, Any]], bytes | None], last: bytes | None = None
+) -> threading.Thread:
+    """A scheduler at an endpoint, in a thread; it leaves where its answer is None, and after its last one."""
     socket = zmq.Context.instance().socket(zmq.REP)
     socket.linger = 1000
     socket.bind(endpoint)
@@ -134,7 +136,7 @@ def answering(endpoint: str, answer: Callable[[dict[str, Any]], bytes | None]) -
             reply = answer(message)
             if reply is not None:
                 socket.send(reply)
-            if reply is None or message["events"][0]["type"] == "SIMULATION_ENDS":
+            if reply in (None, last) or message["events"][0]["type"] == "SIMULATION_ENDS":
                 socket.close()
                 return
 
@@ -190,10 +192,11 @@ def test_a_scheduler_that_fails_ends_the_run_and_leaves_what_ran(
             asleep.wait(3)
         return answer
 
-    thread = answering("ipc://./socket", failing)
+    thread = answering("ipc://./socket", failing, last=answer)
     assert batsim(*files, "-s", "ipc://./socket", "--scheduler-limit", "0.5" if answer == b"late" else "20", "-q") == 1
     asleep.set()
     thread.join(5)
+    assert not thread.is_alive()
     error = capsys.readouterr().err
     assert expected in error and "Traceback" not in error and len(error.splitlines()) == 1
     assert jobs() == [(0, 0, 5, "0")]
