@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import gettext
 import importlib.util
 import os
 from collections.abc import Callable, Iterator
@@ -17,6 +19,9 @@ from schedlab.config.runtime import instructions
 # Before anything numerical is imported: values in tests are those of the workflow, and the same on every processor that
 # can be held to its instructions.
 instructions.pin()
+
+# argparse looks for translations in the file system at each argument of each command; tests build a thousand parsers.
+gettext.find = functools.cache(gettext.find)
 
 # The same examples every time, so that a commit passes or fails whoever tests it; --hypothesis-profile=default looks
 # for new ones.

@@ -146,6 +146,8 @@ def _parser(first: str) -> argparse.ArgumentParser:
     add_batsim_command(add_sim_commands(commands))
     add_new_commands(commands, conf)
 
+    if first in commands.choices:  # finding the studies costs time that these commands need not pay
+        return parser
     for name, summary in studies.summaries().items():
         study = commands.add_parser(name, help=summary.replace("%", "%%"), description=summary)
         if first == name:  # importing a study's door costs time that other commands need not pay
