@@ -146,7 +146,7 @@ def _parser(first: str) -> argparse.ArgumentParser:
     add_batsim_command(add_sim_commands(commands))
     add_new_commands(commands, conf)
 
-    if first in commands.choices:  # finding the studies costs time that these commands need not pay
+    if first in commands.choices and first != "new":  # which takes none of their names; finding them takes long
         return parser
     for name, summary in studies.summaries().items():
         study = commands.add_parser(name, help=summary.replace("%", "%%"), description=summary)
