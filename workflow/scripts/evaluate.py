@@ -25,4 +25,4 @@ with job_log(snakemake.log[0]):  # noqa: F821
         details=Path(job.output.details),
         provenance=origin,
     )
-    make_or_take(make, Path(job.input.config), [job.output.scores, job.output.details, origin])
+    make_or_take(make, Path(job.input.config), [job.output.scores, job.output.details, origin], job.log[0])

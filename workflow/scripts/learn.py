@@ -23,4 +23,4 @@ with job_log(snakemake.log[0]):  # noqa: F821
         config_copy=Path(job.output.config),
         provenance=Path(job.output.origin),
     )
-    make_or_take(make, Path(job.input.config), job.output)
+    make_or_take(make, Path(job.input.config), job.output, job.log[0])

@@ -100,7 +100,7 @@ def _recording(loaded: Experiment, study: str, to: Path, changed: list[str]) -> 
     check_run(study, folder, parts, f"snakemake --cores all {study} --config {loaded.options}")
     origin = read_json(folder / ORIGIN, "the provenance of a job")
     costs = {
-        rule: round(sum(job["cpu_time"] for job in jobs), 1)
+        rule: round(sum(job["cpu_time"] + job["earlier"] for job in jobs), 1)
         for (of, rule), jobs in job_costs(Path(loaded.results)).items()
         if of == study
     }

@@ -4,6 +4,8 @@ switched, these outputs are used and nothing is computed.
 For each job the outputs of the last PARTS frozen parts that it ran with lie below FOLDER, as further names of the same
 files (hard links), so that they take no room before another part replaces them. A job that runs once more with the part
 of its last run is computed: it was forced, or its outputs were deleted.
+
+What a job took when its outputs were made stays known, as `schedlab record` counts it (`report.job_costs`).
 """
 
 from __future__ import annotations
@@ -13,71 +15,94 @@ import os
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from schedlab.config.errors import UserError
-from schedlab.config.files import file_hash, write_json
+from schedlab.config.files import file_hash, turn, write_json
 from schedlab.config.readers import read_json
 
 FOLDER = Path(".schedlab/outputs")
 PARTS = 4  # of each job: the last one, and those that it can come back to
+PATIENCE = 60.0  # s; several runs may share FOLDER, and links are made in less
 
 
-def make_or_take(make: Callable[[], None], part: Path, outputs: Iterable[Path | str], folder: Path = FOLDER) -> None:
+def make_or_take(
+    make: Callable[[], None], part: Path, outputs: Iterable[Path | str], log: Path | str, folder: Path = FOLDER
+) -> None:
     """Make the outputs of a job, or use those that the same part gave before the job's last run.
 
     part     frozen part, which determines the outputs
     outputs  files and folders that `make` writes
+    log      of the job; the benchmark has its name
     """
     job = _Job([Path(output) for output in outputs], hashlib.sha256(part.read_bytes()).hexdigest()[:16], folder)
-    if job.take():
-        print("nothing is computed: these outputs were made before, of the same code and configuration")
-    else:
+    seconds = job.take()
+    if seconds is None:
         make()
-    job.keep()
+        job.keep(sum(os.times()[:4]))
+        earlier_cost(log).unlink(missing_ok=True)
+    else:
+        print(f"nothing is computed: these outputs were made before ({seconds:.1f} CPU s), of the same code and values")
+        job.keep(seconds)
+        write_json(earlier_cost(log), {"cpu_time": seconds})
+
+
+def earlier_cost(log: Path | str) -> Path:
+    """Return the file that says what outputs took that were made before: it lies beside the benchmark of a job."""
+    return Path(log).parent.with_name("benchmarks") / f"{Path(log).stem}.json"
 
 
 class _Job:
-    """What is kept of one job: a folder for each part, and the hashes of its files by part, the last part last."""
+    """What is kept of one job: a folder for each part, and by part the hashes of its files and the CPU seconds that
+    they took, the last part last.
+    """
 
     def __init__(self, outputs: list[Path], part: str, folder: Path) -> None:
         self.outputs, self.part = outputs, part
         self.place = folder / hashlib.sha256(outputs[0].as_posix().encode()).hexdigest()[:16]
+
+    def _known(self) -> dict[str, Any]:
         try:
-            self.known = dict(read_json(self.place / "known.json", "the outputs that are kept of a job"))
+            return dict(read_json(self.place / "known.json", "the outputs that are kept of a job"))
         except (OSError, UserError, TypeError, ValueError):  # none yet, or spoiled: nothing is taken
-            self.known = {}
+            return {}
 
-    def take(self) -> bool:
-        """Put the kept outputs of the part in place; False where there are none, or they are not as they were made."""
+    def take(self) -> float | None:
+        """Put the kept outputs of the part in place and return the CPU seconds that they took; None where there are
+        none, or they are not as they were made.
+        """
         kept = self.place / self.part
-        if self.part not in list(self.known)[:-1] or _hashes(kept) != self.known[self.part]:
-            return False
-        for number, output in enumerate(self.outputs):
-            output.parent.mkdir(parents=True, exist_ok=True)
-            _link(kept / str(number), output)
-            for path in (output, *output.rglob("*")):
-                os.utime(path)  # later than the inputs, as Snakemake asks
-        return True
+        with turn(self.place / "lock", PATIENCE):
+            made = dict(list(self._known().items())[:-1]).get(self.part)
+            if not isinstance(made, dict) or made.get("files") != _hashes(kept):
+                return None
+            for number, output in enumerate(self.outputs):
+                output.parent.mkdir(parents=True, exist_ok=True)
+                _link(kept / str(number), output)
+                for path in (output, *output.rglob("*")):
+                    os.utime(path)  # later than the inputs, as Snakemake asks
+        return float(made["cpu_time"])
 
-    def keep(self) -> None:
+    def keep(self, seconds: float) -> None:
         """Keep the outputs that are in place, and forget those of the part that was used longest ago. Where the file
         system has no hard links, nothing is kept.
         """
         kept = self.place / self.part
-        shutil.rmtree(kept, ignore_errors=True)
-        try:
-            kept.mkdir(parents=True)
-            for number, output in enumerate(self.outputs):
-                _link(output, kept / str(number))
-        except OSError:
-            shutil.rmtree(self.place, ignore_errors=True)
-            return
-        self.known = {part: files for part, files in self.known.items() if part != self.part}
-        self.known[self.part] = _hashes(kept)
-        for part in list(self.known)[:-PARTS]:
-            shutil.rmtree(self.place / part, ignore_errors=True)
-            del self.known[part]
-        write_json(self.place / "known.json", list(self.known.items()))
+        with turn(self.place / "lock", PATIENCE):
+            shutil.rmtree(kept, ignore_errors=True)
+            try:
+                kept.mkdir(parents=True)
+                for number, output in enumerate(self.outputs):
+                    _link(output, kept / str(number))
+            except OSError:
+                shutil.rmtree(self.place, ignore_errors=True)
+                return
+            known = {part: made for part, made in self._known().items() if part != self.part}
+            known[self.part] = {"files": _hashes(kept), "cpu_time": round(seconds, 2)}
+            for part in list(known)[:-PARTS]:
+                shutil.rmtree(self.place / part, ignore_errors=True)
+                del known[part]
+            write_json(self.place / "known.json", list(known.items()))
 
 
 def _link(source: Path, target: Path) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab.config.contract import Study
 from schedlab.config.files import write_text
+from schedlab.config.readers import read_json
 from schedlab.config.runtime.parts import read_part
 from schedlab.config.schema import validate
 from schedlab.config.settings import StatisticsSettings
@@ -92,15 +93,18 @@ def claims_page(ledgers: Mapping[str, Path], target: Path) -> None:
 
 def job_costs(results: Path) -> dict[tuple[str, str], list[dict[str, float]]]:
     """Return (study, workflow rule) -> the last benchmark of each of its jobs: s, cpu_time (both in s), max_rss (MiB),
-    and `ended`, the time of the file (s).
+    `earlier`, the CPU seconds that its outputs took where they were made before (earlier_outputs; else 0), and `ended`,
+    the time of the file (s).
     """
     found: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
     for file in sorted(results.rglob("*.tsv")):
         with file.open(encoding="utf-8", newline="") as lines:
             for last in list(csv.DictReader(lines, delimiter="\t"))[-1:]:
                 values = {key: _measurement(last.get(key)) for key in ("s", "cpu_time", "max_rss")}
+                note = file.with_suffix(".json")
+                earlier = read_json(note, "what outputs took")["cpu_time"] if note.is_file() else 0.0
                 found[file.relative_to(results).parts[0], file.stem.partition("-")[0]].append(
-                    {**values, "ended": file.stat().st_mtime}
+                    {**values, "earlier": earlier, "ended": file.stat().st_mtime}
                 )
     return dict(sorted(found.items()))
 
