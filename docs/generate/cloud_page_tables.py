@@ -195,7 +195,7 @@ def cloud_learners(results: Path) -> str:
         mean, low, high = map(_regret, (row.value, row.range_low, row.range_high))
         of_seeds = f"{low} to {high}" if row.range_over == "seeds" else ""
         rows.append([f"`{row.named}`", str(row.seeds), mean, of_seeds])
-    return page(["policy", "seeds", "regret, mean", "of the seeds"], rows)
+    return page(["policy", "seeds", "mean regret", "range over the seeds"], rows)
 
 
 def cloud_minutes(results: Path) -> str:
