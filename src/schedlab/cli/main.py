@@ -19,7 +19,6 @@ from schedlab.cli.options import Parser
 from schedlab.cli.platform import add_platform_commands
 from schedlab.cli.record import add_record_command
 from schedlab.cli.sim import add_sim_commands
-from schedlab.cli.status import add_status_command
 from schedlab.cli.trace import add_trace_commands
 from schedlab.config.errors import UserError
 from schedlab.config.plugins import load_object
@@ -137,7 +136,6 @@ def _parser(first: str) -> argparse.ArgumentParser:
     )
     parameters.set_defaults(run=_run_parameters)
 
-    add_status_command(commands)
     add_manifest_commands(commands)
     add_record_command(commands, conf)
     add_data_commands(commands, conf)
@@ -158,6 +156,12 @@ def _parser(first: str) -> argparse.ArgumentParser:
 def _add_workflow_commands(commands: Any) -> None:
     run = commands.add_parser("run", help="run the workflow (arguments of snakemake; --config is checked first)")
     run.set_defaults(run=_run_workflow)
+
+    about = "how far the last run of the workflow in a directory has come"
+    status = commands.add_parser("status", help=about, description=about)
+    status.add_argument("--directory", type=Path, default=Path(), metavar="DIR", help="of the run (default: this one)")
+    status.add_argument("--json", action="store_true", help="one JSON document instead of lines")
+    status.set_defaults(run=_run_status)
 
     accept = commands.add_parser(
         "accept", help="keep results valid after a refactoring, if scale smoke has the same bytes as before"
@@ -188,6 +192,12 @@ def _run_check(arguments: argparse.Namespace) -> int:
     from schedlab.cli.check import check
 
     return check(arguments.conf, arguments.scale, arguments.only)
+
+
+def _run_status(arguments: argparse.Namespace) -> int:
+    from schedlab.cli.run import show_status
+
+    return show_status(arguments)
 
 
 def _run_workflow(arguments: argparse.Namespace) -> int:

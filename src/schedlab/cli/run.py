@@ -6,21 +6,27 @@ snakemake_logger_plugin_schedlab looks at the words here, too.
 
 from __future__ import annotations
 
+import argparse
+import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from schedlab.config.data_paths import SHIPPED
 from schedlab.config.errors import UserError
-from schedlab.config.readers import read_yaml
+from schedlab.config.readers import read_json, read_yaml
 from schedlab.config.runtime.options import check_keys
+from schedlab.config.runtime.progress import duration
+from schedlab.config.runtime.run_lock import is_held_elsewhere
 
 ON_CORES = ("--cores", "-c", "--jobs", "-j", "--profile", "--workflow-profile", "--executor", "-e")
 ELSEWHERE = ("--snakefile", "-s")
 LIBRARY, UPPER = "workflow/rules/library.smk", "../Snakefile"  # what the Snakefile includes; workflow/Snakefile does it
 NOWHERE = ("--help", "-h", "--version", "-v")
+STATUS, RUN_LOCK = Path(".schedlab/status.json"), Path(".schedlab/run.lock")
 
 
 def run(words: Sequence[str]) -> int:
@@ -81,3 +87,40 @@ def _assignment(word: str) -> tuple[str, Any]:
     if not key or not equals:
         raise UserError(f"'{word}' sets nothing", where="--config", expected="KEY=VALUE; targets stand before --config")
     return key, value
+
+
+def show_status(arguments: argparse.Namespace) -> int:
+    """Print the state of a run; the exit status is 1 where jobs failed or it was stopped. Raises UserError where none
+    was started.
+    """
+    values = status_of(arguments.directory)
+    print(json.dumps(values, indent=1) if arguments.json else status_text(values))
+    return int(bool(values["failed"]) or values["state"] == "stopped")
+
+
+def status_of(directory: Path) -> dict[str, Any]:
+    """Return the state of the last run: `running`, `finished` or `stopped`, and what the console knew of its jobs."""
+    file = directory / STATUS
+    if not file.exists():
+        remedy = "start one by `snakemake --cores all`, or name its folder by --directory"
+        raise UserError("no run was started here", where=str(directory.resolve()), remedy=remedy)
+    found = read_json(file, "the state of a run")
+    passed = max(0.0, time.time() - found.pop("written"))
+    if is_held_elsewhere(directory / RUN_LOCK):
+        running = [{**job, "seconds": job["seconds"] + passed} for job in found["running"]]
+        left = found["seconds_left"]
+        return {"state": "running", **found, "running": running, "seconds_left": left and max(0.0, left - passed)}
+    name = "finished" if found["done"] >= found["total"] else "stopped"
+    return {"state": name, **found, "running": [], "seconds_left": None}
+
+
+def status_text(values: dict[str, Any]) -> str:
+    """Return the state as lines."""
+    left = values["seconds_left"]
+    first = f"{values['state']}: {values['done']} of {values['total']} jobs done"
+    lines = [first if left is None else f"{first}, about {duration(left)} left"]
+    lines += [f"  running  {job['job']}, {duration(job['seconds'])}" for job in values["running"]]
+    lines += [f"  failed   {job['job']}" + "".join(f", see {file}" for file in job["logs"]) for job in values["failed"]]
+    if values["state"] == "stopped":
+        lines.append("the same command as before goes on from here")
+    return "\n".join(lines)
