@@ -518,7 +518,7 @@ def written(element: tuple[str, dict[str, str], list]) -> str:
     return f"<{tag}{text}>{''.join(map(written, children))}</{tag}>"
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(elements, max_size=6), st.sampled_from(["Full", "Vivaldi", "Floyd", "None", "Cluster"]))
 def test_random_elements_end_in_a_platform_or_an_error_for_people(inside: list, routing: str) -> None:
     try:

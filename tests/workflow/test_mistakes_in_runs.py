@@ -33,9 +33,10 @@ def test_an_unknown_scenario_as_target_is_explained(toy):
     ("target", "told"),
     [
         ("plots/small/toy/cots.svg", "there is no figure 'cots' of study 'toy'; did you mean 'costs'?"),
-        (
+        pytest.param(
             "results/smoke/toy/summary.parquet",
             "it lies at scale 'smoke', and this run is at 'small'; add --config scale=smoke",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             "plots/small/toy/costs.jpg",

@@ -36,9 +36,9 @@ def values(checkout: Checkout, run: str) -> pd.Series:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["variant=x", f"set={CENTRE}=wide"], "number"),
-        ([f"sweep={CENTRE[:-1]}=1,2"], "'centre'"),
         (["--configfile", "mine.yaml"], "'centre'"),
+        pytest.param(["variant=x", f"set={CENTRE}=wide"], "number", marks=pytest.mark.slow),
+        pytest.param([f"sweep={CENTRE[:-1]}=1,2"], "'centre'", marks=pytest.mark.slow),
     ],
 )
 def test_a_mistake_is_one_sentence_and_writes_nothing(fresh_toy: Checkout, words: list[str], said: str) -> None:

@@ -179,7 +179,6 @@ def test_the_command_prints_one_document_and_the_same_again(log, capsys, tmp_pat
         assert keys <= set(row) and row["gpus"] <= 4 and row["cpu_cores"] <= 16
     assert found["plan"]["time_s"] <= 600 and found["plan"]["probability"] >= 0.9
     assert found["plan"]["batch_size"] == BATCH * found["plan"]["gpus"]
-    assert (status, found) == answer(capsys, log, "--deadline", "10m", "--max", "4,16,64")
     limits = tmp_path / "limits.yaml"
     limits.write_text("time_max: 600\n")
     assert (status, found) == answer(capsys, log, "--limits", limits, "--max", "4,16,64")
