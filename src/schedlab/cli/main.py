@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, TextIO
 
 import schedlab
