@@ -1,4 +1,4 @@
-"""What a policy is asked and what it answers: a decision, its possible growth actions, the probability of each."""
+"""The decisions of a policy: the question, the possible growth actions, and the probability of each as the answer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Decision:
 
 
 class ActByDeciding:
-    """Gives `act` to policies that have `decide`: the most probable action, the first of equals.
+    """Adds `act` to policies that have `decide`: it takes the most probable action, of equals the first.
 
     `stochastic` ones are scored by the exact expectation of `decide` over all sequences. One that reads
     `decision.slope` says so with
@@ -75,7 +75,7 @@ class ActByDeciding:
 
 
 def check_actions(actions: int, expected: int, where: str = "") -> None:
-    """Raise UserError where a policy chooses among another number of actions than a scenario has."""
+    """Raise UserError if the number of actions of a policy is not that of a scenario."""
     if actions != expected:
         remedy = "learn it on such scenarios, or with head: blocks, which takes any number"
         what = f"the policy chooses among {actions} actions"
@@ -83,7 +83,7 @@ def check_actions(actions: int, expected: int, where: str = "") -> None:
 
 
 def certain(action: int, actions: int) -> np.ndarray:
-    """Return probability one for an action."""
+    """Return probabilities that are one for an action and zero for the others."""
     probabilities = np.zeros(actions)
     probabilities[action] = 1.0
     return probabilities
@@ -92,7 +92,7 @@ def certain(action: int, actions: int) -> np.ndarray:
 def architectures(
     tree: DecisionTree, original: Architecture, actions: Sequence[GrowthAction], back: Sequence[bool] | None = None
 ) -> tuple[Architecture, ...]:
-    """Return the architecture in which each prefix of the tree finds the network; equal ones are one object.
+    """Return the architecture of the network at each prefix of the tree; equal ones are the same object.
 
     back: for each prefix, whether its last action has been undone since then, for lack of resources (with all before
       it)

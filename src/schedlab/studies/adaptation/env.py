@@ -21,7 +21,8 @@ _BOUND = 32.0  # no feature is larger; the space has to be bounded
 
 
 class AdaptationEnv(gym.Env[np.ndarray, int]):
-    """Ask for one growth action after another; the last one is rewarded with what the table says of the whole sequence.
+    """Asks for one growth action after another. After the last one, the reward is the table's outcome of the whole
+    sequence.
 
     Observation: float32 vector of the time code (sines and cosines of 2 pi i t / T, i = 1..4, and t / T) and the
     features of each layer in order, zero behind the last. Actions: the scenario's growth actions, then: do nothing; all
@@ -50,7 +51,7 @@ class AdaptationEnv(gym.Env[np.ndarray, int]):
 
     @property
     def state(self) -> int:
-        """Position of the prefix that the episode has come to."""
+        """Position of the prefix that the episode has reached."""
         return self.problem.tree.prefixes.index(self._prefix)
 
     def reset(
@@ -65,7 +66,7 @@ class AdaptationEnv(gym.Env[np.ndarray, int]):
         return self._observation(), self._info()
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Take an action; the observation of a finished episode shows its last decision."""
+        """Take an action. After the last one, the observation is that of the last decision."""
         tree = self.problem.tree
         if not self.action_space.contains(np.int64(action)):
             raise ValueError(f"action {action} is not one of 0 to {tree.actions - 1}")

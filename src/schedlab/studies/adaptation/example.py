@@ -40,7 +40,7 @@ def example_architecture() -> Architecture:
 def example_table(
     start: float, replicates: int = 3, noise: float = 0.004, seed: int = 1, jobs: int = 1
 ) -> pd.DataFrame:
-    """Return a made-up table: growth pays if enough epochs are left, and makes each of them dearer.
+    """Return an invented table: growth pays if enough epochs are left, and makes each epoch more expensive.
 
     start  when growth becomes possible, s; noise  standard deviation of one log loss, nat
     """

@@ -1,4 +1,4 @@
-"""The prepare rules: data, trunk, simulated replicates, table. Each reads its frozen part and writes one product."""
+"""The prepare rules: data, trunk, simulated replicates, table. Each reads its frozen part and writes its output."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def check_data(part: Path, data: Path, summary: Path) -> None:
 
 
 def train_trunk(part: Path, data: Path, store: Path, trunk: Path) -> dict[str, Any]:
-    """Train every job of a part to the end of its budget; states go to the store, curves to a table.
+    """Train every job of a part to the end of its budget; write states to the store and curves to a table.
 
     Returns what the origin of the table says about the device.
     """
@@ -51,7 +51,8 @@ def train_trunk(part: Path, data: Path, store: Path, trunk: Path) -> dict[str, A
 
 
 def simulate_adaptation(part: Path, job: int, data: Path, store: Path, runs: Mapping[int, Path]) -> dict[str, Any]:
-    """Train all sequences of some replicates of a job; write a table for each, a row an epoch and sequence.
+    """Train all sequences of some replicates of a job; write a table for each, with a row for each epoch and
+    sequence.
 
     Returns what the origin of the tables says about the device.
     """
@@ -65,7 +66,9 @@ def simulate_adaptation(part: Path, job: int, data: Path, store: Path, runs: Map
 
 
 def tabulate(part: Path, runs: Sequence[Path], table: Path) -> None:
-    """Write a scenario's table, a row a job, replicate and sequence, from its runs or the published record."""
+    """Write a scenario's table, with a row for each job, replicate and sequence, from its runs or from the published
+    record.
+    """
     import pandas as pd
 
     values = read_part(part)

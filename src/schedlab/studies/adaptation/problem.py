@@ -1,4 +1,4 @@
-"""One scenario as stages and learners see it: its units, and what a policy's decisions lead to."""
+"""One scenario as stages and learners see it: its units, and the outcomes of a policy's decisions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _SCORED |= {name: name for name in ("validation_accuracy", "test_accuracy")}
 
 @dataclass(frozen=True)
 class ProblemSetup:
-    """What a scenario says about its decisions, beside the table.
+    """The facts of a scenario about its decisions, without the table.
 
     total_time             the budget, s
     actions                growth actions in order; doing nothing is the action behind the last
@@ -74,12 +74,12 @@ class ProblemSetup:
 
     @property
     def tree(self) -> DecisionTree:
-        """All sequences of these actions and doing nothing."""
+        """All sequences of these actions and of doing nothing."""
         return DecisionTree(len(self.actions) + 1, self.decisions)
 
 
 def setup_of(scenario: AdaptationScenario, original: Architecture) -> ProblemSetup:
-    """Return the setup of a typed scenario; without actions, each block of the model may be deepened."""
+    """Return the setup of a typed scenario. Without actions in it, each block of the model may be deepened."""
     metric = {"log_loss": "loss", "accuracy": "accuracy"}[scenario.reward.metric]
     return ProblemSetup(
         total_time=scenario.budget,
@@ -118,7 +118,7 @@ class _Answers:
 
 
 class AdaptationProblem:
-    """A scenario's simulation table with the model that it grows; implements the contract's Problem.
+    """A scenario's simulation table, with the model that grows; implements the contract's Problem.
 
     Units are replicates, their block is the job. Where a job has a single replicate (a published table), that one is
     learned on and tested on, and its kind says so. Raises UserError for a table that does not fit the setup.
@@ -168,7 +168,7 @@ class AdaptationProblem:
         return tuple(row for job in jobs for row in self._split(job)[split])
 
     def units(self, split: Split) -> Sequence[Unit]:
-        """Return the replicates of a split: of each job the first are learned on, the last tested on."""
+        """Return the replicates of a split: of each job, the first are for learning and the last for testing."""
         found = []
         for row in self.rows(split):
             job, replicate = self.view.units[row]
@@ -187,7 +187,7 @@ class AdaptationProblem:
         return self._rows[unit.id]
 
     def decisions(self, row: int) -> tuple[Decision, ...]:
-        """Return the decision that each prefix of the tree poses in one unit."""
+        """Return the decision at each prefix of the tree in one unit."""
         slope = self.view.slope
         return tuple(
             Decision(
@@ -205,7 +205,8 @@ class AdaptationProblem:
         return load_object("schedlab.studies.adaptation.env:AdaptationEnv")(self, (self.row(unit),), seed=seed)
 
     def rollout(self, policy: Any, unit: Unit) -> Outcome:
-        """Return a policy's scores on one unit; random ones by their exact expectation over all sequences.
+        """Return a policy's scores on one unit. Those of a random policy are its exact expectation over all
+        sequences.
 
         A policy with `decide` is asked about decisions; any other steps the environment and sees its observations.
         """
@@ -312,7 +313,7 @@ class AdaptationProblem:
 
 
 class Trainings:
-    """Which rows of the tables were looked up: each unit and sequence is a full training, and counts once.
+    """The rows of the tables that were looked up. Each unit and sequence is a full training and counts once.
 
     seen  scenario -> bool (units, sequences)
     """

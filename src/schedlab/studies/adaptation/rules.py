@@ -1,4 +1,4 @@
-"""Rules: fixed policies that learn nothing, and the oracle that reads the table it is scored by."""
+"""Rules: fixed policies that learn nothing, and the oracle, which reads the table by which it is scored."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class OracleSettings(Settings):
 
 
 class SequencePolicy(ActByDeciding):
-    """Takes the actions of one sequence in order, whatever the time and the architecture."""
+    """Takes the actions of one sequence in order, regardless of the time and the architecture."""
 
     def __init__(self, sequence: str) -> None:
         self.sequence, self._next = sequence, 0
@@ -54,7 +54,9 @@ class SequencePolicy(ActByDeciding):
 
 
 class OraclePolicy(SequencePolicy):
-    """Takes the best sequence of the unit that it is tested on, which no policy can know: the ceiling in its metric."""
+    """Takes the best sequence of the unit that it is tested on, which no policy can know: an upper bound in its
+    metric.
+    """
 
     def __init__(self, problem: AdaptationProblem, metric: str = "reward") -> None:
         super().__init__(problem.tree.nothing)
@@ -72,7 +74,7 @@ class OraclePolicy(SequencePolicy):
 
 
 class RandomPolicy(ActByDeciding):
-    """Takes every action with the same probability; scored by its exact expectation."""
+    """Takes every action with the same probability. Its score is the exact expectation."""
 
     stochastic = True
 

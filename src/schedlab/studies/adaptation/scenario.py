@@ -1,4 +1,4 @@
-"""The typed scenario of the adaptation study: the job, its budget, what may change, and how the outcome is rewarded."""
+"""The typed scenario of the adaptation study: the job, its budget, the possible changes, and the reward."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_ACTIONS = 36  # a sequence is written with one character an action: 0-9, a-z
 
 
 class TrainingSettings(Settings):
-    """Training: Adam on the cross-entropy of mini-batches, the learning rate falling after each epoch."""
+    """Training: Adam on the cross-entropy of mini-batches, with a learning rate that falls after each epoch."""
 
     learning_rate: float = setting(0.01, doc="Adam's learning rate in the first epoch", gt=0, le=10)
     decay: float = setting(
@@ -45,7 +45,9 @@ class TrainingSettings(Settings):
 
 
 class GrowthSettings(Settings):
-    """How a network grows, and what growing does to its optimizer. The published system's choices stand in brackets."""
+    """How a network grows, and what growth does to its optimizer. The choices of the published system are in
+    brackets.
+    """
 
     bn_init: Literal["calibrated", "default", "none"] = setting(
         "calibrated",
@@ -95,7 +97,7 @@ class ChangeSettings(Settings):
 
 
 class RewardSettings(Settings):
-    """What a sequence of decisions is judged by."""
+    """The reward of a sequence of decisions."""
 
     split: Literal["validation", "test"] = setting("validation", doc="images on which the metric is computed")
     metric: Literal["log_loss", "accuracy"] = setting("log_loss", doc="log loss (nats; lower is better) or accuracy")
@@ -103,7 +105,7 @@ class RewardSettings(Settings):
 
 
 class TableSettings(Settings):
-    """Where the table of all sequences comes from."""
+    """The source of the table of all sequences."""
 
     source: Literal["simulate", "published"] = setting(
         "simulate", doc="`simulate`: train here; `published`: read the published record"
@@ -207,26 +209,26 @@ def trunk_values(scenario: AdaptationScenario) -> dict[str, Any]:
 
 
 def simulation_values(scenario: AdaptationScenario) -> dict[str, Any]:
-    """What the simulated replicates depend on; of the reward only how many epochs it looks at."""
+    """What the simulated replicates depend on; of the reward only the number of epochs that it reads."""
     chosen = _chosen(scenario, ("name", "seed", *JOB, *COURSE, "training", "growth", "keep", "curves"))
     return {**chosen, "reward": _chosen(scenario.reward, ("window",))}
 
 
 def table_values(scenario: AdaptationScenario, actions: int) -> dict[str, Any]:
-    """What a simulated table depends on beside its runs; actions: growth actions and doing nothing."""
+    """What a simulated table depends on besides its runs. actions: growth actions and doing nothing."""
     chosen = _chosen(scenario, ("jobs", "replicates", "decisions", "decision_every"))
     names = {"model": scenario.model.name, "data": scenario.data.name, "timing": scenario.timing.name}
     return {"source": "simulate", **names, **chosen, "actions": actions, "window": scenario.reward.window}
 
 
 def spans(scenario: AdaptationScenario) -> list[list[int]]:
-    """First and last replicate of each simulation job; each replicate has its own file, so a new cut reruns none."""
+    """First and last replicate of each simulation job. Each replicate has its own file, so other spans rerun none."""
     size = scenario.replicates_per_job
     return [[first, min(first + size, scenario.replicates) - 1] for first in range(0, scenario.replicates, size)]
 
 
 def problem_values(scenario: AdaptationScenario) -> dict[str, Any]:
-    """What decides how policies are scored and learned, given the table."""
+    """What decides how policies are scored and learned, apart from the table."""
     return _chosen(scenario, (*JOB, *COURSE, "growth", "reward", "validation_replicates", "test_replicates"))
 
 

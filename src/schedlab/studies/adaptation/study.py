@@ -1,4 +1,4 @@
-"""The door of the adaptation study."""
+"""The interface of the adaptation study: the object STUDY."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def parts(scenario: AdaptationScenario) -> dict[str, Part]:
 
 
 def requires(scenario: AdaptationScenario) -> list[Requirement]:
-    """Return the data that must be there: the published record, or the files of the data set."""
+    """Return the required data: the published record, or the files of the data set."""
     if published(scenario):
         return [Requirement("the published simulations", Path(str(scenario.table.file)), PUBLISHED_SOURCE)]
     if scenario.data.root:
@@ -104,7 +104,7 @@ def requires(scenario: AdaptationScenario) -> list[Requirement]:
 
 
 def check(scenario: AdaptationScenario) -> Iterable[UserError]:
-    """Yield mistakes that types cannot see: shapes that do not fit, unknown actions, impossible replicates."""
+    """Yield mistakes that types cannot show: shapes that do not fit, unknown actions, impossible replicates."""
     try:
         start = architecture(scenario.model)
     except (
@@ -147,12 +147,12 @@ def _check_rules(scenario: AdaptationScenario, actions: int) -> Iterable[UserErr
 
 
 def policy_files(learner: Settings) -> list[str]:
-    """Return the files that learning reads beside the tables: the vocabulary, where layers are words of one."""
+    """Return the files besides the tables that learning reads: the vocabulary, if layers are words of one."""
     return [learner.vocabulary] if isinstance(learner, NetworkSettings) and learner.encoder == "vocab" else []
 
 
 def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
-    """Yield what types cannot see in a policy: a phase that changes the network, a missing vocabulary."""
+    """Yield mistakes of a policy that types cannot show: a phase that changes the network, a missing vocabulary."""
     if not isinstance(learner, NetworkSettings):
         return
     yield from network_mistakes(learner, policy.train_on)

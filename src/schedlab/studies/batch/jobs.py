@@ -1,4 +1,4 @@
-"""The jobs and the machine of the batch study, and windows of jobs that are simulated apart."""
+"""The jobs and the machine of the batch study, and windows of jobs that are simulated separately."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHORT = 10.0  # s; a job that ran shorter counts as one of this length in the bo
 
 @dataclass(frozen=True)
 class Machine:
-    """A cluster of equal nodes; `source` says in messages where its size comes from."""
+    """A cluster of equal nodes. `source`: where its size comes from, for messages."""
 
     nodes: int
     processors: int
@@ -24,7 +24,8 @@ class Machine:
 
 @dataclass(frozen=True)
 class Jobs:
-    """Jobs in the order in which they arrive: that of submission, but for traces cleaned as published. Arrays (n,).
+    """Jobs in the order of arrival, which is that of submission except in traces cleaned as published. Arrays
+    (n,).
 
     job_id, user, group, executable   int64, as in the trace, -1: missing
     memory         float64, requested KB a processor; -1: missing
@@ -51,12 +52,14 @@ class Jobs:
         return Jobs(*(getattr(self, field.name)[places] for field in fields(self)))
 
     def killed_at_request(self) -> Jobs:
-        """Return the jobs with none running longer than it asked for (where it asked)."""
+        """Return the jobs with run times cut to the requested times, for jobs that have one."""
         return replace(self, run=np.where(self.requested > 0, np.minimum(self.run, self.requested), self.run))
 
 
 def machine_of(trace: Trace) -> Machine:
-    """Return the machine in the header of a trace. Raises UserError where there is none, or it contradicts itself."""
+    """Return the machine in the header of a trace. Raises UserError if there is none, or if the header contradicts
+    itself.
+    """
     processors = trace.machine_size()
     nodes = trace.nodes or processors
     if nodes > processors:
@@ -66,13 +69,13 @@ def machine_of(trace: Trace) -> Machine:
 
 
 def out_of_order(trace: Trace) -> int:
-    """Return how many jobs of a trace were submitted before one that stands above them."""
+    """Return how many jobs of a trace were submitted before a job that precedes them."""
     submit = trace.jobs["submit"].to_numpy()
     return int((submit < np.maximum.accumulate(submit)).sum()) if len(submit) else 0
 
 
 def jobs_of(trace: Trace, machine: Machine) -> Jobs:
-    """Return the jobs of a cleaned trace in its order, in which windows are counted; they take whole nodes."""
+    """Return the jobs of a cleaned trace in its order, which also numbers them for windows. Jobs take whole nodes."""
     frame = trace.jobs
     procs = job_processors(frame).astype(np.int64)
     columns = {
@@ -89,14 +92,15 @@ def jobs_of(trace: Trace, machine: Machine) -> Jobs:
 
 
 def recorded_ends(trace: Trace) -> np.ndarray:
-    """Return when each job of `jobs_of` ended by the log, (n,) s; NaN where the log has no wait."""
+    """Return when each job of `jobs_of` ended in the log, (n,) s; NaN if the log has no wait."""
     frame = trace.jobs
     submit, wait, run = (frame[name].to_numpy(float) for name in ("submit", "wait", "run"))
     return np.where(wait >= 0, submit + wait + run, np.nan)
 
 
 def window(jobs: Jobs, machine: Machine, start: int = 0, count: int | None = None) -> Jobs:
-    """Return jobs start .. start + count - 1 (count None: to the last one), fit for a simulation on the machine.
+    """Return jobs start .. start + count - 1 (count None: to the last one), checked for a simulation on the
+    machine.
 
     Raises UserError where the window is empty or passes the end, or a job of it can never run.
     """
@@ -117,7 +121,7 @@ def window(jobs: Jobs, machine: Machine, start: int = 0, count: int | None = Non
 
 
 def require_runnable(jobs: Jobs, machine: Machine) -> None:
-    """Raise UserError where a job has no processors, more than the machine, or no run time."""
+    """Raise UserError if a job has no processors, more than the machine, or no run time."""
     what, size = "asks for {procs} processors", f"1 to {machine.processors} processors"
     drop, clean = "drop such jobs (cleaning default)", "clean the trace (cleaning default or rlscheduler)"
     cases = (
@@ -134,7 +138,7 @@ def require_runnable(jobs: Jobs, machine: Machine) -> None:
 
 
 def require_submission_order(jobs: Jobs, machine: Machine) -> None:
-    """Raise UserError where a job was submitted before one that stands above it.
+    """Raise UserError if a job was submitted before one that precedes it.
 
     The published simulator lets jobs arrive as they stand; the textbook's modes are defined on submission alone.
     """
@@ -157,14 +161,14 @@ class LastRuns(NamedTuple):
 
     @classmethod
     def unknown(cls, jobs: Jobs) -> LastRuns:
-        """Return what is known where nothing is."""
+        """Return the run times for windows before which nothing is known."""
         names, user = np.unique(jobs.user, return_inverse=True)
         return cls(np.where(jobs.user >= 0, user, -1).astype(np.int64), np.full((len(names), 2), np.nan))
 
 
 @dataclass(frozen=True)
 class Prefill:
-    """Jobs that already run when a window begins, and when each started (k,) s.
+    """Jobs that already run when a window begins, and the start of each (k,) s.
 
     known: what users ran before, for predictions of the window's jobs; None: nothing is known
     """
@@ -175,7 +179,7 @@ class Prefill:
 
 
 def prefill(jobs: Jobs, machine: Machine, start: int, count: int, rng: np.random.Generator) -> Prefill:
-    """Return what fills the machine before the window of `count` jobs from `start` on.
+    """Return the jobs that occupy the machine before the window of `count` jobs from `start` on.
 
     The preceding jobs, latest first, until one does not fit, at most count + U[0, count) of them; each runs as long as
     requested (its run time where nothing was) and started whole seconds before, drawn from U[0, that time).

@@ -1,4 +1,4 @@
-"""Defects of the published systems, by name: where compat/ computes each.
+"""Defects of the published systems, by name, and the place in compat/ that computes each.
 
 One more is a switch of the environment: `noop_ends` (env/settings.py).
 """
@@ -28,7 +28,7 @@ WAITING_RULES = {
 
 
 def nan_schedule(rule: str, jobs: Jobs) -> Callable[..., Any] | None:
-    """Return what makes the schedule where the published rule scores some jobs NaN, else None."""
+    """Return the function that makes the schedule if the published rule scores some jobs NaN, else None."""
     if rule == "f2" and (jobs.requested < 0).any():
         return load_object("schedlab.studies.batch.compat.nan_order:f2_schedule")
     return None

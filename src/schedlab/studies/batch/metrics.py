@@ -1,4 +1,4 @@
-"""Measures of a schedule: waits, slowdowns, utilisation, and how they fall on users and on kinds of jobs."""
+"""Measures of a schedule: waits, slowdowns, utilisation, and their distribution over users and kinds of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One scenario with its workload: windows of jobs, each run under a rule and scored."""
+"""One scenario with its workload: windows of jobs, which are simulated under a policy and scored."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ log = logging.getLogger("schedlab.batch")
 
 @dataclass(frozen=True)
 class RulePolicy:
-    """A rule by name, a linear priority or rollouts: whole windows are simulated at once, it is never asked to act.
+    """A rule by name, a linear priority or rollouts. Whole windows are simulated at once, without calls of
+    `act`.
 
     true_times: it reads the true run times wherever requests are read, by backfilling too: an oracle
     """
@@ -41,12 +42,12 @@ class RulePolicy:
     true_times: bool = False
 
     def reset(self, unit: Unit) -> None:
-        """Keep nothing from one window to the next."""
+        """Nothing to do: nothing is stored from one window to the next."""
 
 
 @runtime_checkable
 class WindowPolicy(Protocol):
-    """A policy that goes through an opened window itself, as the environment of its settings offers it."""
+    """A policy that runs an opened window itself, with the decisions that the environment of its settings offers."""
 
     environment: EnvironmentSettings
 
@@ -54,14 +55,14 @@ class WindowPolicy(Protocol):
         """Begin a window."""
 
     def schedule_window(self, stepper: Stepper) -> Schedule:
-        """Return what becomes of the jobs of the window."""
+        """Return the schedule of the jobs of the window."""
 
 
 AnyPolicy = Policy | RulePolicy | WindowPolicy
 
 
 def rule_maker(policy: RulePolicy) -> RuleMaker:
-    """Return the maker of a rule without values of its own."""
+    """Return the maker of a rule that has no parameters."""
 
     def make(params: Mapping[str, Any], problem: Any, seed: int) -> Any:
         del problem, seed
@@ -72,7 +73,9 @@ def rule_maker(policy: RulePolicy) -> RuleMaker:
 
 
 def predicted_maker(name: str) -> RuleMaker:
-    """Return the maker of a base of the rollouts that decides alone, its prior from the training part."""
+    """Return the maker of a policy in which a base priority of the rollouts decides alone, with a prior from the
+    training part.
+    """
 
     def make(params: Mapping[str, Any], problem: Any, seed: int) -> Any:
         del seed
@@ -130,7 +133,7 @@ class BatchProblem:
 
     @property
     def layout(self) -> Layout:
-        """The layout of what policies see, in the scenario's settings."""
+        """The layout of the observations in the scenario's settings."""
         return layout_of(self.scenario.environment, self.machine)
 
     def task(
@@ -140,7 +143,7 @@ class BatchProblem:
         window_seed: int | None = None,
         longest: int | None = None,
     ) -> Task:
-        """Return what environments and learners draw windows from.
+        """Return the task from which environments and learners draw windows.
 
         starts    first jobs of windows; None: wherever a window lies within the training part
         settings  what is seen and rewarded; None: as the scenario says
@@ -160,7 +163,8 @@ class BatchProblem:
         )
 
     def rollout(self, policy: AnyPolicy, unit: Unit) -> Outcome:
-        """Run a window under a policy: a rule at once, another job by job; measures without a denominator are left out.
+        """Run a window under a policy, a rule at once or others job by job. Measures without a denominator are left
+        out.
 
         A policy sees what its attribute `environment` (EnvironmentSettings) or else the scenario says. Raises UserError
         where it chooses a row without a job.
@@ -172,7 +176,7 @@ class BatchProblem:
         return Outcome(scores, weight_of(unit, self.scenario.windows), {"jobs": table})
 
     def run(self, policy: AnyPolicy, unit: Unit) -> Schedule:
-        """Return what becomes of the jobs of a window under a policy, as `rollout`."""
+        """Return the schedule of a window under a policy, as in `rollout`."""
         policy.reset(unit)
         if isinstance(policy, RulePolicy):
             return self.schedule(policy.rule, first_job(unit), unit.seed, true_times=policy.true_times)
@@ -181,7 +185,8 @@ class BatchProblem:
         return self._stepped_schedule(policy, unit)
 
     def schedule(self, rule: Priorities, start: int, seed: int, *, true_times: bool = False) -> Schedule:
-        """Return the schedule of the window from job `start` on; the seed draws what already runs in a warm start.
+        """Return the schedule of the window from job `start` on; the seed draws the running jobs of a warm
+        start.
 
         true_times: requests are the true run times (of jobs that are killed: until then)
         """

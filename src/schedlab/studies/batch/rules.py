@@ -1,4 +1,4 @@
-"""Priority rules: the job of the lowest score comes first, ties by submit time, then job number.
+"""Priority rules: the job with the lowest score comes first; ties by submit time, then by job number.
 
 Sources: Carastan-Santos and de Camargo, "Obtaining dynamic scheduling policies with simulation and machine learning",
 SC17 (F1 to F4); Tang et al., "Fault-aware, utility-based job scheduling on Blue Gene/P systems", CLUSTER 2009 (WFP3,
@@ -33,7 +33,7 @@ class Priority:
     power: int
 
     def at(self, job: int, clock: float) -> float:
-        """Return the score of one job at a time; the plain statement of what the kernels compute."""
+        """Return the score of one job at a time: the formula that the kernels compute."""
         if self.score is not None:
             return float(self.score[job])
         ratio = (clock - self.submit[job]) / self.scale[job]
@@ -73,12 +73,12 @@ def positive(values: np.ndarray) -> np.ndarray:
 
 
 def positive_request(jobs: Jobs) -> np.ndarray:
-    """Return the requested times (n,) s, UNKNOWN_REQUEST where there is none."""
+    """Return the requested times (n,) s, UNKNOWN_REQUEST for jobs without one."""
     return positive(jobs.requested)
 
 
 def area(jobs: Jobs) -> np.ndarray:
-    """Return requested time times nodes (n,), the room that a job takes in a plan."""
+    """Return requested time times nodes (n,)."""
     return positive_request(jobs) * jobs.nodes
 
 

@@ -91,7 +91,7 @@ class BatchScenario(ScenarioSettings):
 
 
 def require_order(backfill: Backfill, backfill_order: BackfillOrder, where: str = "backfill_order") -> None:
-    """Raise UserError for an order in a mode that looks at jobs in none, or in one that is part of its definition."""
+    """Raise UserError for an order of backfilling in a mode without one, or in a mode that defines its own."""
     if backfill_order != "default" and backfill not in ("legacy", "easy"):
         raise UserError(
             f"'{backfill_order}' has no meaning with backfilling '{backfill}'",

@@ -1,4 +1,4 @@
-"""The door of the batch study."""
+"""The interface of the batch study: the object STUDY."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def parts(scenario: BatchScenario) -> dict[str, Part]:
 
 
 def requires(scenario: BatchScenario) -> list[Requirement]:
-    """Return the trace that must be there, where jobs are not drawn."""
+    """Return the trace that must be there, unless the jobs are drawn."""
     workload = scenario.workload
     return [Requirement(f"the trace {workload.name}", Path(workload.file), ARCHIVE)] if workload.file else []
 
 
 def check(scenario: BatchScenario) -> Iterable[UserError]:
-    """Yield mistakes that types cannot see: no trace, parts that leave nothing to test on, a rule that is none."""
+    """Yield mistakes that types cannot show: no trace, parts without test windows, an unknown rule."""
     windows = scenario.windows
     if scenario.workload.source == "batsim":
         yield UserError("a workload file of Batsim is no trace", where="workload.source", expected="lublin or swf")
@@ -87,7 +87,7 @@ def check(scenario: BatchScenario) -> Iterable[UserError]:
 
 
 def environment_mistakes(environment: EnvironmentSettings, where: str) -> Iterable[UserError]:
-    """Yield mistakes in what a policy sees and is rewarded with; `where`: its key."""
+    """Yield mistakes in a policy's observations and rewards; `where`: its key."""
     for baseline in environment.baselines:
         if baseline not in RULES:
             what, remedy = f"there is no rule '{baseline}'", did_you_mean(baseline, RULES)
@@ -101,7 +101,7 @@ def environment_mistakes(environment: EnvironmentSettings, where: str) -> Iterab
 
 
 def problem_values(scenario: BatchScenario) -> dict[str, Any]:
-    """Return what decides how rules are scored, given the trace."""
+    """Return what decides how rules are scored, apart from the trace."""
     values = scenario.model_dump(mode="json")
     return {key: values[key] for key in PROBLEM}
 
@@ -115,7 +115,9 @@ def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Probl
 
 
 def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
-    """Yield what types cannot see in a policy: phases that change it, unknown rules, observations it cannot read."""
+    """Yield mistakes of a policy that types cannot show: phases that change it, unknown rules, observations that it
+    cannot read.
+    """
     yield from phase_mistakes(learner, policy.train_on)
     if isinstance(learner, RolloutSettings):
         alone = "this learner does all of its search at once"
@@ -139,7 +141,7 @@ def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserErro
 
 
 def facts(scenario: BatchScenario) -> dict[str, Scalar]:
-    """Return the trace, the load of a drawn workload, and how is backfilled."""
+    """Return the facts of a scenario: the trace, the load of a drawn workload, and the backfilling."""
     workload = scenario.workload
     load = workload.lublin.load if workload.source == "lublin" else None
     return {"trace": workload.name, "load": load, "backfill": scenario.backfill}

@@ -1,4 +1,4 @@
-"""The windows of a workload that are simulated: cut by position, none sharing a job, or as published."""
+"""The windows of a workload that are simulated: cut by position so that no two share a job, or as published."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def weight_of(unit: Unit, windows: WindowSettings) -> float:
 
 
 def first_job(unit: Unit) -> int:
-    """Return the place of a window's first job among the jobs that the cleaning kept."""
+    """Return the position of a window's first job among the jobs that remain after cleaning."""
     return cast(int, unit.facts["first_job"])
 
 
 def require_test_windows(count: int, windows: WindowSettings, scenario: str) -> None:
-    """Raise UserError where a workload of `count` jobs is too short for what is asked of it."""
+    """Raise UserError if a workload of `count` jobs is too short for the requested windows."""
     if windows.starts and max(windows.starts) + windows.length > count:
         raise UserError(
             f"a window of {windows.length} jobs from job {max(windows.starts)} on passes the end of {count} jobs",

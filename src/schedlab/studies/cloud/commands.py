@@ -1,4 +1,4 @@
-"""The arguments of `schedlab cloud`; what a command needs is imported when it runs."""
+"""The arguments of `schedlab cloud`. The imports of a command are made when it runs."""
 
 from __future__ import annotations
 

@@ -19,12 +19,12 @@ EXAMPLE: dict[str, Any] = {
 
 
 def example_scenario(**changed: Any) -> CloudScenario:
-    """Return the example as a scenario, with sections laid over it."""
+    """Return the example as a scenario, with the given sections laid over it."""
     return validate(CloudScenario, merged(EXAMPLE, changed))
 
 
 def example_replay(**changed: Any) -> Replay:
-    """Return the example laid out; `changed` as in `example_scenario`."""
+    """Return the replay of the example; `changed` as in `example_scenario`."""
     scenario = example_scenario(**changed)
     assert scenario.job.step is not None, "a fitted job has no example"
     return make_replay(scenario, scenario.job.step.parameters())

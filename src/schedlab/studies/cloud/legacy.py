@@ -1,4 +1,4 @@
-"""Defects of the published program that change numbers, each a switch by name."""
+"""Defects of the published program that change numbers, each of which can be switched on by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A policy that decides in a real run: found by name or file, asked at each decision, its answers recorded.
+"""A policy that decides in a real run: finds it by name or file, asks it at each decision, and records its
+answers.
 
 Most policies need of their scenario only its actions and decisions. One that reads the simulation table (the oracle, a
 policy that steps the environment) gets it where the workflow has made it.
@@ -40,7 +41,8 @@ Rates = Callable[[Decision, tuple[int, ...]], np.ndarray]
 
 @dataclass(frozen=True)
 class RunProblem:
-    """A scenario as a policy sees it: name, setup and tree; the rest of AdaptationProblem when it is asked for.
+    """A scenario as a policy sees it: name, setup and tree. The rest of AdaptationProblem is loaded when it is
+    needed.
 
     The rest needs the table: UserError where that is missing, damaged, or another scenario's.
     """
@@ -72,7 +74,8 @@ class RunProblem:
 
 @dataclass
 class Chooser:
-    """Asks for each decision of a run; `choose` is what a simulation wants, `decisions` what was asked and answered.
+    """Takes the decisions of a run. `choose` is passed to the simulation; `decisions` lists questions and
+    answers.
 
     reads_slope: the policy looks at what the last epoch brought, so it can only be asked while the run is trained.
     """
@@ -86,7 +89,7 @@ class Chooser:
     def choose(
         self, grown: Architecture, number: int, seconds_left: float, taken: tuple[int, ...], slope: float | None = None
     ) -> int:
-        """Return the most probable action, or one drawn from the probabilities where the policy is a random one."""
+        """Return the most probable action; if the policy is a random one, an action drawn from its probabilities."""
         decision = Decision(grown, seconds_left, self.setup.total_time, self.setup.actions, slope)
         rates = np.asarray(self.rates(decision, taken), dtype=float)
         check_actions(rates.size, len(self.setup.actions) + 1)

@@ -1,4 +1,4 @@
-"""The command `schedlab adaptation calibrate`: measure the present machine and write its epoch seconds as a timing."""
+"""The command `schedlab adaptation calibrate`: measures this machine and writes its epoch times as a timing."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _file_to_write(arguments: argparse.Namespace) -> Path:
 
 
 def report(timing: TimingSettings) -> dict[str, Any]:
-    """Return a measured timing as plain values: the formula, and how far each architecture's seconds are from it."""
+    """Return a measured timing as plain values: the formula, and its error for each architecture."""
     (name, model), *_ = timing.models.items()
     measured = []
     for entry in model.exact:

@@ -1,4 +1,4 @@
-"""What the commands read of a configuration folder: a scenario, a policy, a model, a data set."""
+"""What the commands read from a configuration folder: a scenario, a policy, a model, a data set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The command `schedlab adaptation grow`: deepen and widen any torch network, and check that its outputs stay."""
+"""The command `schedlab adaptation grow`: deepens and widens a torch network, and checks that its outputs do not
+change.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ _SIDES = (32, 28, 64, 96, 128, 224, 256, 299, 16, 8)  # of pictures, tried in th
 
 
 class Given(NamedTuple):
-    """The network to grow: what was grown already, and the shape of one input."""
+    """The network to grow, the steps that have grown it so far, and the shape of one input."""
 
     model: nn.Module
     steps: list[Step]

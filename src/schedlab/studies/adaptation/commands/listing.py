@@ -48,7 +48,9 @@ def _extend(name: str, models: list[str]) -> None:
 
 
 def architectures_of(files: list[str]) -> Iterator[Architecture]:
-    """Yield the architectures of model files, with and without the head's ReLU, and those one insertion away."""
+    """Yield the architectures of model files, with and without the head's ReLU, and all that one insertion makes of
+    them.
+    """
     for file in sorted(files):
         values = read_yaml(Path(file))
         for head_relu in (True, False):

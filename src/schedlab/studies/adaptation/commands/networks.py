@@ -1,4 +1,4 @@
-"""The commands `predict` and `weights convert`: what can be done with the file of a trained network."""
+"""The commands `predict` and `weights convert`, which use the file of a trained network."""
 
 from __future__ import annotations
 

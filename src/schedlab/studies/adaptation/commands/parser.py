@@ -1,4 +1,6 @@
-"""The sub-commands of `schedlab adaptation` and their arguments; what runs them is loaded when it is needed."""
+"""The sub-commands of `schedlab adaptation` and their arguments. The functions that run them are imported when they are
+needed.
+"""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train, print the result, write the weights where asked; 1 where --check finds another outcome."""
+    """Train, print the result, and write the weights if asked for; return 1 if --check finds another outcome."""
     layout = layout_of(arguments.layout)
     if arguments.weights:
         check_path(arguments.weights)  # before hours of training
@@ -85,7 +85,7 @@ def table_file(arguments: argparse.Namespace) -> Path:
 
 
 def outcome(scenario: AdaptationScenario, rows: pd.DataFrame) -> dict[str, Any]:
-    """Return the entry of the simulation table that the rows of one run lead to."""
+    """Return the entry of the simulation table that the rows of one run give."""
     tree = DecisionTree(len(growth_actions(scenario, architecture(scenario.model))) + 1, scenario.decisions)
     names = {"model": scenario.model.name, "data": scenario.data.name, "timing": scenario.timing.name}
     table = simulation_table(rows, tree, scenario.reward.window, scenario.decision_every, **names)

@@ -31,7 +31,9 @@ NUMBERS = (*(name for name in PUBLISHED if name not in TEXTS), *SECONDS, "test_a
 
 
 def read_own_or_published(path: Path | str) -> pd.DataFrame:
-    """Return a simulation table from a file: one of ours as CSV or Parquet, or the record. Raises UserError."""
+    """Return a simulation table from a file: one of ours as CSV or Parquet, or the published record. Raises
+    UserError.
+    """
     table = read_rows(Path(path))
     if "seq" in table and "sequence" not in table:
         return _of_record(_with_numbers(table, path), path)

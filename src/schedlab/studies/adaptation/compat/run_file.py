@@ -1,4 +1,4 @@
-"""Run files of the published system (TOML) and what they say in our words.
+"""Run files of the published system (TOML), and their translation into our configuration.
 
 By its agent a file describes an initial training, the simulation of every sequence, or the learning of a policy.
 
@@ -145,7 +145,8 @@ class RunFile(Settings):
 
 @dataclass(frozen=True)
 class Imported:
-    """What one run file says: YAML values of a scenario, of a policy, of both or (an initial training) of neither.
+    """The content of one run file: YAML values of a scenario, of a policy, of both or, for an initial training, of
+    neither.
 
     remarks: what was not carried over, and why
     """
@@ -158,7 +159,7 @@ class Imported:
 
 
 def read_run_file(path: Path | str, keep_unknown: bool = False) -> tuple[RunFile, list[str]]:
-    """Return the typed content of a run file, and remarks on unknown keys where those are passed over (keep_unknown).
+    """Return the typed content of a run file and, if unknown keys are ignored (keep_unknown), remarks on them.
 
     Raises UserErrors: unknown keys with the nearest known one, wrong types, values out of range; UserError for a file
       that is no TOML.
@@ -174,7 +175,7 @@ def read_run_file(path: Path | str, keep_unknown: bool = False) -> tuple[RunFile
 
 
 def translate(path: Path | str, run: RunFile, options: ImportOptions, remarks: Sequence[str] = ()) -> Imported:
-    """Return what a run file says in our words. Raises UserError for what has no counterpart."""
+    """Translate a run file into our configuration. Raises UserError for settings without a counterpart."""
     where = str(path)
     name = options.name or _name(run.runner.folder or Path(path).stem)
     if name in RESERVED_NAMES:
@@ -199,7 +200,7 @@ def translate(path: Path | str, run: RunFile, options: ImportOptions, remarks: S
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """What the command line adds: known models and data sets, the timing, another name, the published record."""
+    """Options of the command line: known models and data sets, the timing, another name, the published record."""
 
     models: Sequence[str]
     datasets: Sequence[str]
@@ -288,12 +289,14 @@ def _left_out(where: str, run: RunFile) -> list[str]:
 
 
 def model_option(where: str, run: RunFile, options: ImportOptions) -> str:
-    """Return the file of conf/model/ that a run file's model is. Raises UserError where there is none."""
+    """Return the file in conf/model/ that corresponds to the model of a run file. Raises UserError if there is none."""
     return _option(where, "model", run.job.model, options.models)
 
 
 def check_sizes(where: str, run: RunFile, actions: int) -> None:
-    """Raise UserError where a run file counts other actions or sequences than the model's blocks give."""
+    """Raise UserError if the numbers of actions or sequences in a run file are not those that follow from the model's
+    blocks.
+    """
     for key in ("action_set_size", "max_actions"):
         if (given := getattr(run.agent, key)) not in (None, actions):
             raise UserError(

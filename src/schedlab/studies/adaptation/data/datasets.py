@@ -83,13 +83,13 @@ class DataSet:
         return self.train_images.shape[1:]  # type: ignore[return-value]
 
     def split(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return images and labels of `train`, `validation` or `test`."""
+        """Return the images and labels of `train`, `validation` or `test`."""
         return getattr(self, f"{name}_images"), getattr(self, f"{name}_labels")
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a data set lies in its folder: file names of both parts and what reads one part."""
+    """The files of a data set in its folder: the names of both parts, and the function that reads one part."""
 
     train: tuple[str, ...]
     test: tuple[str, ...]
@@ -155,7 +155,7 @@ SOURCES = {
 
 @dataclass(frozen=True)
 class Form:
-    """What a format's pictures are, whatever its files hold: channels, height and width, and the number of classes."""
+    """The pictures of a format, whatever its files contain: channels, height and width, and the number of classes."""
 
     shape: tuple[int, int, int]
     classes: int
@@ -171,7 +171,9 @@ FORMS = {
 
 
 def mistakes(data: DataSettings) -> Iterator[UserError]:
-    """Yield the mistakes that show without the files: a scaling for other channels, sizes that are too large."""
+    """Yield the mistakes that can be found without the files: a scaling for other channels, sizes that are too
+    large.
+    """
     for check in (_check_scaling, split_sizes):
         try:
             check(data)
@@ -180,7 +182,7 @@ def mistakes(data: DataSettings) -> Iterator[UserError]:
 
 
 def split_sizes(data: DataSettings) -> tuple[int | None, int, int | None]:
-    """Return the sizes of train, validation and test in the settings; None: as many as the files hold.
+    """Return the sizes of train, validation and test in the settings; None: all that the files hold.
 
     Raises UserError for sizes beyond the pictures that there should be (expected_train, expected_test).
     """
@@ -208,13 +210,13 @@ def root_folder(data: DataSettings) -> Path:
 
 
 def file_sets(form: Format) -> tuple[tuple[str, ...], ...]:
-    """Return the sets of files, named from the folder of the data set on, each of which is the whole data set."""
+    """Return the sets of files, by paths below the folder of the data set, each of which is the whole data set."""
     layout = LAYOUTS[form]
     return tuple(tuple((Path(folder) / name).as_posix() for name in layout.names) for folder in layout.folders)
 
 
 def missing_files(data: DataSettings) -> list[str]:
-    """Return the names of the files that are missing in the folder that lacks the fewest."""
+    """Return the names of the missing files, in the folder that lacks the fewest."""
     return _lacking(LAYOUTS[data.format], _nearest(data))
 
 

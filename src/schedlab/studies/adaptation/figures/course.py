@@ -1,4 +1,4 @@
-"""Figures of the course of a run: decisions over time, starts of scenarios, widening and the way back."""
+"""Figures of the course of a run: decisions over time, the starts of scenarios, widening and shrinking back."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ MOVES = (
 
 
 def draw_decisions(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Time left against action, a panel a policy; area: share of seeds and replicates; filled: it was sure."""
+    """Draw time left against action, with a panel for each policy. Area: share of seeds and replicates; filled: the
+    policy was certain.
+    """
     scenarios, unlike = data.alike(data.scenarios_of(tables, spec), lambda found: found.action_names, "other actions")
     names, actions = data.policies(tables, spec), scenarios[0].action_names
     decisions = max(scenario.problem.tree.decisions for scenario in scenarios)
@@ -115,7 +117,8 @@ def _decision_keys(decisions: int) -> list[Any]:
 
 
 def draw_trunk(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Results against pinned time: the trunk, when each scenario starts, and what its sequences lead to.
+    """Draw results against pinned time: the trunk, the start of each scenario, and the results of the scenario's
+    sequences.
 
     The curve of the trunk needs the input `trunk` of a scenario; without it, starts and ends alone are drawn. It begins
     with the last epoch before the first start: what was before would squeeze all that follows.

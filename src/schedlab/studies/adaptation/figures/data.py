@@ -1,4 +1,4 @@
-"""What the figures are drawn from: scenarios with their tables, quantities with units, policies' choices."""
+"""The data of the figures: scenarios with their tables, quantities with units, the choices of policies."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ QUANTITIES = {  # columns of the simulation tables -> how they are scored and ca
 
 @dataclass(frozen=True)
 class Shown:
-    """A scenario as a figure shows it; `table` holds a row a job, replicate and sequence, `problem` its dense view.
+    """A scenario in a figure. `table` has a row for each job, replicate and sequence; `problem` holds the same as
+    arrays.
 
     start, budget  pinned seconds from which growth is possible, and in all; window: epochs at the end that a result is
                    the mean of
@@ -56,7 +57,7 @@ class Shown:
 
     @property
     def label(self) -> str:
-        """Its name in words, without the part that distinguishes published tables."""
+        """The scenario's name in words, without the part that distinguishes published tables."""
         return in_words(self.name)
 
     @property
@@ -71,7 +72,7 @@ class Shown:
 
     @property
     def quantity(self) -> Metric:
-        """What the rewards of this scenario are, with the sign that a reader expects: a loss is positive."""
+        """The quantity that this scenario rewards, with the sign that readers expect: a loss is positive."""
         return QUANTITIES[self.column]
 
     @property
@@ -97,7 +98,9 @@ class Shown:
         return self.problem.view.ranks(self.problem.view.reward.mean(0))
 
     def regret(self) -> np.ndarray:
-        """Return what each sequence's mean loses to the best mean, over all jobs and replicates: (sequences,)."""
+        """Return by how much each sequence's mean is worse than the best mean, over all jobs and replicates:
+        (sequences,).
+        """
         reward = self.problem.view.reward.mean(0)
         return reward.max() - reward
 
@@ -108,7 +111,7 @@ class Shown:
 
     @property
     def nothing(self) -> int:
-        """Position of the sequence without growth."""
+        """Position of the sequence that never grows."""
         return self.problem.tree.index(self.problem.tree.nothing)
 
     @property
@@ -117,7 +120,7 @@ class Shown:
         return [f"{action.operation} {action.block}" for action in self.problem.setup.actions] + ["nothing"]
 
     def moves(self, sequence: str) -> list[str]:
-        """Return what a sequence does, in words."""
+        """Return the actions of a sequence, in words."""
         return [self.action_names[DIGITS.index(digit)] for digit in sequence]
 
 
@@ -130,12 +133,14 @@ REPEATED = (
 
 
 def in_words(name: str) -> str:
-    """Return a scenario's name in words; of a published one without the model, which the figure's heading names."""
+    """Return a scenario's name in words; that of a published one without the model, which the figure's heading
+    names.
+    """
     return PUBLISHED.sub(r"\1", name).replace("_", " ")
 
 
 def scenarios_of(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = ()) -> list[Shown]:
-    """Return the scenarios of a figure by their start, or those of `names` in their order."""
+    """Return the scenarios of a figure by their start, or those of `names` in the order of the names."""
     wanted = tuple(names) or spec.scenarios or tuple(tables.scenarios)
     found = []
     for name in wanted:
@@ -152,7 +157,7 @@ def scenarios_of(tables: StudyTables, spec: FigureSpec, names: Iterable[str] = (
 
 
 def alike(scenarios: Sequence[Shown], trait: Callable[[Shown], Any], reason: str) -> tuple[list[Shown], dict[str, str]]:
-    """Return the scenarios with the most frequent trait, and those left out -> the reason.
+    """Return the scenarios with the most frequent value of a trait, and those left out -> the reason.
 
     A figure that shows all scenarios has to stand when one is added that cannot be compared with the others.
     """
@@ -163,7 +168,7 @@ def alike(scenarios: Sequence[Shown], trait: Callable[[Shown], Any], reason: str
 
 
 def alike_rewarded(scenarios: Sequence[Shown]) -> tuple[list[Shown], dict[str, str]]:
-    """Return the scenarios that are rewarded by the same quantity, as `alike` does."""
+    """Return the scenarios that reward the same quantity, as `alike` does."""
     return alike(scenarios, lambda scenario: scenario.column, "rewarded by another quantity")
 
 
@@ -188,7 +193,7 @@ def scenario_colour(number: int, count: int) -> str:
 
 
 def one_quantity(scenarios: Sequence[Shown], spec: FigureSpec) -> Metric:
-    """Return the quantity that all scenarios of a figure are rewarded by; UserError where they differ."""
+    """Return the quantity that all scenarios of a figure reward. Raises UserError if they differ."""
     kinds = {scenario.quantity for scenario in scenarios}
     if len(kinds) > 1:
         what = "its scenarios are rewarded by different quantities"
@@ -199,7 +204,7 @@ def one_quantity(scenarios: Sequence[Shown], spec: FigureSpec) -> Metric:
 
 
 def regret_metric(quantity: Metric) -> Metric:
-    """Return the regret in the unit of what is rewarded."""
+    """Return the regret, in the unit of the rewarded quantity."""
     return Metric("regret", quantity.unit, "lower", label=f"regret in {quantity.label}")
 
 
@@ -251,7 +256,7 @@ def noise_of(tables: StudyTables, scenario: str) -> float:
 
 
 def chosen_sequences(tables: StudyTables, scenario: str, policy: str) -> dict[str, float]:
-    """Return what a policy chose on a scenario's test units: sequence -> share, most frequent first."""
+    """Return a policy's choices on a scenario's test units: sequence -> share, most frequent first."""
     rows = tables.details["sequences"]
     rows = rows[(rows["scenario"] == scenario) & (rows["policy"] == policy) & (rows["split"] == "test")]
     shares = rows.groupby("sequence")["probability"].sum()
@@ -265,7 +270,9 @@ def unit_of(quantity: Metric) -> str:
 
 
 def repetitions(tables: StudyTables, names: Sequence[str], scenarios: Sequence[Shown]) -> dict[str, Any]:
-    """Return the values of REPEATED: how many seeds and replicates a comparison has, and why there is no interval."""
+    """Return the values of REPEATED: the numbers of seeds and replicates of a comparison, and why there is no
+    interval.
+    """
     rows = tables.summary
     of_scenarios = rows["scenario"].isin([scenario.name for scenario in scenarios])
     rows = rows[of_scenarios & rows["policy"].isin(names) & (rows["split"] == "test")]

@@ -1,4 +1,4 @@
-"""Figures of learning: single recordings with their running mean, groups of runs, the jumpstart of transfer."""
+"""Figures of learning: single runs with their running mean, groups of runs, and the jumpstart of transfer."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class Stretch:
         return float(np.median(np.diff(steps))) if len(steps) > 1 else 1.0
 
     def begin(self, episodes: float) -> Stretch:
-        """Return the first episodes alone; 0: all."""
+        """Return only the first episodes; 0: all."""
         return replace(self, points=self.points[self.points["step"] <= episodes]) if episodes else self
 
     def window(self, episodes: int) -> int:
-        """Return how many points a running mean of so many episodes takes."""
+        """Return the number of points in a running mean over so many episodes."""
         return max(1, round(episodes / self.every))
 
     @property
@@ -68,7 +68,9 @@ class Stretch:
 
 
 def settling_point(values: np.ndarray) -> int:
-    """Return from where on smoothed curves (..., n) stay within 1 % of the whole range of their last value."""
+    """Return the point from which smoothed curves (..., n) differ from their last value by at most 1 % of the whole
+    range.
+    """
     away = np.abs(values - values[..., -1:]) > 0.01 * np.ptp(values)
     places = np.flatnonzero(away.any(axis=tuple(range(values.ndim - 1))))
     return int(places[-1]) + 1 if len(places) else 0
@@ -92,7 +94,7 @@ def shown_range(runs: Sequence[Stretch], metrics: Sequence[str], window: int) ->
 
 
 def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Points and running mean of single runs: a column a policy and phase, a row a curve."""
+    """Draw points and running mean of single runs, with a column for each policy and phase and a row for each curve."""
     settings = settings_of(spec, LearningSettings)
     metrics, window = settings.metrics, settings.window
     runs = [run for policy in spec.policies for run in _stretches(tables, policy)]
@@ -143,7 +145,7 @@ def _scenarios(tables: StudyTables, spec: FigureSpec, names: Sequence[str]) -> d
 
 
 def curve_metric(name: str, scenario: Shown) -> Metric:
-    """Return what a curve is, with its unit; a reward that is a loss is shown as that loss."""
+    """Return the metric of a curve, with its unit; a reward that is a negative loss is shown as the loss."""
     quantity = scenario.quantity
     accuracy = "test accuracy" if scenario.column.startswith("test") else "validation accuracy"
     return {
@@ -156,7 +158,7 @@ def curve_metric(name: str, scenario: Shown) -> Metric:
 
 
 def shown_values(run: Stretch, name: str, scenario: Shown) -> pd.DataFrame:
-    """Return a curve's rows with the sign that the axis has: a rewarded loss is positive."""
+    """Return a curve's rows with the sign of the axis: a rewarded loss is positive."""
     points = run.points[run.points["metric"] == name]
     negative = name == "reward" and scenario.quantity.better == "lower"
     return points.assign(value=-points["value"]) if negative else points
@@ -194,7 +196,9 @@ def _probable(run: Stretch) -> dict[str, Any]:
 
 
 def draw_transfer(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Running means of several runs, a panel a group and curve; an arrow from scratch to transfer."""
+    """Draw running means of several runs, with a panel for each group and curve, and an arrow from scratch to
+    transfer.
+    """
     settings = settings_of(spec, TransferSettings)
     metrics, window = settings.metrics, settings.window
     groups = [group for group in _groups(tables, spec, settings) if group.runs]

@@ -1,4 +1,4 @@
-"""Figures of what policies reach: against a baseline, regret by scenario, final result by scenario."""
+"""Figures of the results of policies: against a baseline, regret by scenario, final result by scenario."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ REGRET = (
 
 
 def draw_versus(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Every policy's paired difference in regret to one baseline: over all scenarios first, then in each."""
+    """Draw every policy's paired difference in regret from one baseline, first over all scenarios, then in each."""
     scenarios, others = data.alike_rewarded(data.scenarios_of(tables, spec))
     baseline, kinds = settings_of(spec, VersusSettings).baseline, kinds_of(tables.scores)
     names = [name for name in data.policies(tables, spec) if name not in (baseline, BEST)]
@@ -148,7 +148,7 @@ def _verdict(differences: Mapping[str, float], noise: float) -> dict[str, Any]:
 
 
 def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """The regret of each policy in each scenario, with its interval, or its range where there is none."""
+    """Draw the regret of each policy in each scenario, with its interval or, without one, its range."""
     scenarios, others = data.alike_rewarded(data.scenarios_of(tables, spec))
     kinds = kinds_of(tables.scores)
     names = [name for name in data.policies(tables, spec) if name != BEST]
@@ -179,7 +179,7 @@ def draw_regret(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_final(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """The final result by scenario: no adaptation, random sequences, policies and the best sequence."""
+    """Draw the final result by scenario: no adaptation, random sequences, policies and the best sequence."""
     settings = settings_of(spec, FinalSettings)
     scenarios, names = data.scenarios_of(tables, spec), data.policies(tables, spec)
     looks = data.styles(tables, names)

@@ -47,7 +47,9 @@ RELIABILITY = (
 
 
 def draw_sequences(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Heat map of the regret of every sequence (rows) in every scenario (columns), best and chosen ones marked."""
+    """Draw a heat map of the regret of every sequence (rows) in every scenario (columns), with the best and the chosen
+    ones marked.
+    """
     scenarios, others = data.alike_rewarded(data.scenarios_of(tables, spec))
     scenarios, unlike = data.alike(scenarios, lambda found: (found.action_names, found.sequences), "other sequences")
     names = data.policies(tables, spec)[: len(MARKS)]
@@ -106,7 +108,7 @@ def _mark_keys(names: Sequence[str]) -> list[Any]:
 
 
 def draw_ranking(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Results of all sequences by scenario, with best, mean, worst and no adaptation, and the noise."""
+    """Draw the results of all sequences by scenario, with best, mean, worst and no adaptation, and the noise."""
     scenarios = data.scenarios_of(tables, spec)
     columns = settings_of(spec, RankingSettings).columns or (scenarios[0].column,)
     across = 1 if len(scenarios) > 7 else 2
@@ -220,7 +222,9 @@ def _ranking_keys(*, noisy: bool) -> list[Any]:
 
 
 def draw_reliability(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Share of the variance due to the sequence by number of replicates; then the cost of choosing on few."""
+    """Draw the share of the variance that is due to the sequence, by number of replicates, and the cost of choosing on
+    few replicates.
+    """
     settings = settings_of(spec, ReliabilitySettings)
     scenarios, others = data.alike_rewarded(data.scenarios_of(tables, spec))
     single = {scenario.name: "one replicate" for scenario in scenarios if scenario.replicates < 2}
@@ -293,7 +297,8 @@ def _selection_panel(axes: Axes, scenarios: Sequence[Shown]) -> None:
 
 
 def selection_regret(values: np.ndarray, quantity: Metric) -> list[list[float]]:
-    """Return for n = 1, 2 ... the regrets, on each other replicate, of the best sequence by the mean of n.
+    """Return for n = 1, 2 ... the regrets of choosing the best sequence by the mean of n replicates, on each other
+    replicate.
 
     values  (replicates, sequences), in the direction of `quantity`
     """

@@ -40,7 +40,8 @@ _NORM_OF = {2: nn.BatchNorm1d, 3: nn.BatchNorm1d, 4: nn.BatchNorm2d, 5: nn.Batch
 
 
 def deepen(model: nn.Module, block: str, inputs: Tensor, *, batch_norm: bool | None = None) -> fx.GraphModule:
-    """Return a network with one more layer behind a block, which computes what `model` computes; `model` stays.
+    """Return a network with one more layer behind a block, which computes the same as `model`; `model` is not
+    changed.
 
     model       any network that torch.fx traces, with one tensor in and one out
     block       name of a convolution or linear layer as in `model.named_modules()`; the layer is inserted behind the

@@ -21,7 +21,8 @@ SUFFIXES = (".pt", ".pth")
 
 
 class Step(NamedTuple):
-    """One growth: behind which block a layer is inserted (`factor` None), or how many times wider it becomes.
+    """One step of growth: the block behind which a layer is inserted (`factor` None), or which gets `factor` times the
+    channels.
 
     batch_norm as in `deepen`; noise and seed as in `widen`.
     """
@@ -71,7 +72,9 @@ def load_grown(path: Path | str, model: nn.Module) -> nn.Module:
 
 
 def restore(path: Path | str, model: nn.Module) -> tuple[nn.Module, list[Step], tuple[int, ...] | None]:
-    """Return the network of a file, the steps that grew it, and the shape of one input (None: a plain state dict)."""
+    """Return the network of a file, the steps that grew it, and the shape of one input (None for a plain state
+    dict).
+    """
     document = _read(path)
     if document.get("format") != FORMAT:
         _load_state(model, document.get("state_dict", document), path)
@@ -120,7 +123,9 @@ def _load_state(model: nn.Module, state: object, path: Path | str) -> None:
 
 
 def block_of(model: nn.Module, word: str, inputs: Tensor) -> str:
-    """Return a layer's name for a name or a number; numbers count the layers that grow, as they run, from 0."""
+    """Return a layer's name, given its name or number; numbers count the layers that can grow, in the order of
+    execution, from 0.
+    """
     if not word.isdecimal() or word in dict(model.named_modules()):
         return word
     names = layer_names(model, inputs)

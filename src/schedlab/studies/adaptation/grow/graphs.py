@@ -32,7 +32,7 @@ _TORCH = Path(torch.__file__).parent
 
 
 def trace(model: nn.Module, inputs: Tensor) -> fx.GraphModule:
-    """Return a copy of a network as a graph; `model` stays as it is.
+    """Return a copy of a network as a graph; `model` is not changed.
 
     inputs: a batch (n, ...), of which the first 8 are run. Each node's `meta["shape"]` is then the shape of its tensor,
     batch axis included, None where the node is no tensor. Raises UserError where the network does not run
@@ -76,7 +76,7 @@ def layers(graph: fx.GraphModule) -> dict[str, fx.Node]:
 
 
 def find_layer(graph: fx.GraphModule, block: str) -> fx.Node:
-    """Return the call of a layer; UserError where there is none of this name, or where it cannot be grown at all."""
+    """Return the call of a layer. Raises UserError if there is none of this name, or if it cannot be grown at all."""
     found = layers(graph)
     if block not in found:
         others = dict(graph.named_modules())
@@ -90,7 +90,9 @@ def find_layer(graph: fx.GraphModule, block: str) -> fx.Node:
 
 
 def require_own_weights(node: fx.Node) -> None:
-    """Raise UserError where a module cannot change its shape: it runs twice, shares tensors, or makes its weights."""
+    """Raise UserError if a module cannot change its shape, because it runs twice, shares tensors, or computes its
+    weights.
+    """
     graph, module = node.graph.owning_module, module_of(node)
     if sum(other.op == "call_module" and module_of(other) is module for other in node.graph.nodes) > 1:
         raise refusal(node, "it runs more than once, so that its other uses would change too")
@@ -108,7 +110,8 @@ def module_of(node: fx.Node) -> nn.Module:
 
 
 def kind(node: fx.Node) -> str:
-    """Return what a node computes, in small letters without underscores and one for modules, functions and methods.
+    """Return what a node computes, in small letters without underscores; modules, functions and methods have the same
+    names.
 
     `relu`, `maxpool2d`, `batchnorm1d`, `add`, `cat`, `conv`, `linear`, ...; '' where the code is not torch's.
     """
@@ -126,7 +129,7 @@ def kind(node: fx.Node) -> str:
 
 
 def shape(node: fx.Node) -> tuple[int, ...]:
-    """Return the shape of a node's tensor, batch axis included; () where it is none."""
+    """Return the shape of a node's tensor, with the batch axis; () if it is no tensor."""
     return node.meta.get("shape") or ()
 
 
@@ -136,7 +139,7 @@ def operands(node: fx.Node) -> list[fx.Node]:
 
 
 def refusal(node: fx.Node, why: str, remedy: str = "") -> UserError:
-    """Return the error that names a node's module or operation, and why the network cannot be grown through it."""
+    """Return the error that names a node's module or operation, and says why the network cannot be grown through it."""
     if node.op == "call_module":
         return UserError(why, where=f"{node.target} ({type(module_of(node)).__name__})", remedy=remedy)
     name = getattr(node.target, "__name__", str(node.target))
@@ -144,7 +147,8 @@ def refusal(node: fx.Node, why: str, remedy: str = "") -> UserError:
 
 
 def passage(node: fx.Node, axis: int) -> tuple[int, int] | None:
-    """Return how channels along `axis` of a node's first tensor pass through it: new axis, features per channel.
+    """Return how the channels along `axis` of a node's first tensor pass through the node: new axis, features per
+    channel.
 
     None where they do not pass one by one. Normalisations that average over channels pass here; `wider` looks at them.
     """
@@ -187,7 +191,7 @@ def relative_difference(before: nn.Module, after: nn.Module, inputs: Tensor) -> 
 
 
 def checked(before: nn.Module, after: fx.GraphModule, inputs: Tensor) -> fx.GraphModule:
-    """Return a grown network whose outputs are those of the one before; UserError where they are not."""
+    """Return a grown network. Raises UserError if its outputs differ from those of the one before."""
     after.graph.lint()
     after.recompile()
     inputs = inputs[:EXAMPLES]
@@ -204,7 +208,9 @@ def checked(before: nn.Module, after: fx.GraphModule, inputs: Tensor) -> fx.Grap
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Set a network to evaluation mode without gradients, and each of its modules back to its mode."""
+    """Within the block, a network is in evaluation mode without gradients; afterwards each module is in its former
+    mode.
+    """
     modes = {module: module.training for module in model.modules()}
     model.train(False)
     try:

@@ -1,4 +1,6 @@
-"""The tensors of one module under a widening: copied channels behind it, shares of its weights in front."""
+"""The tensors of a module under widening: copied channels as its outputs, and shares of its weights for copied
+inputs.
+"""
 
 from __future__ import annotations
 
@@ -36,20 +38,20 @@ def features(index: Tensor, each: int) -> Tensor:
 
 
 def depthwise(node: fx.Node) -> bool:
-    """Return whether a layer is a convolution with a group for each channel that it takes."""
+    """Return whether a layer is a convolution with one group for each input channel."""
     module = module_of(node)
     return isinstance(module, CONVOLUTIONS) and module.groups == module.in_channels > 1
 
 
 def balanced(node: fx.Node, index: Tensor, channels: int) -> bool:
-    """Return whether each group of a layer gets equally many copies, and of its own channels alone."""
+    """Return whether each group of a layer gets the same number of copies, and only of its own channels."""
     groups = getattr(module_of(node), "groups", 1)
     chunk = index // (channels // groups)
     return len(index) % groups == 0 and bool((chunk.view(groups, -1) == torch.arange(groups)[:, None]).all())
 
 
 def resize(node: fx.Node, taken: Copies | None, made: Tensor | None, noise: float, seed: int) -> None:
-    """Give the module that a node calls the channels that it now takes, and those that it now makes.
+    """Change the module that a node calls to its new input and output channels.
 
     noise, seed: as in `widen`. Raises UserError, which names the module, where it cannot have them.
     """

@@ -1,4 +1,5 @@
-"""Widening (Net2WiderNet): copies of a layer's channels, and the layers that take them with shares of their weights.
+"""Widening (Net2WiderNet): copies of a layer's channels, and shares of weights for the layers that take them as
+inputs.
 
 A widening is an index over the old channels, ascending, with one entry for each new channel. It follows the channels
 through the graph: forward to every layer that takes them, and, where two tensors are added, back to the layers that
@@ -37,7 +38,8 @@ _SIZES = frozenset(["size", "dim", "ndimension", "numel"])
 def widen(
     model: nn.Module, block: str, factor: float, inputs: Tensor, *, noise: float = 0.0, seed: int = 0
 ) -> fx.GraphModule:
-    """Return a network in which a block has `factor` times the channels, which computes what `model` computes.
+    """Return a network in which a block has `factor` times the channels, and which computes the same as
+    `model`.
 
     model   any network that torch.fx traces, with one tensor in and one out; it stays as it is
     block   name of a convolution or linear layer as in `model.named_modules()`

@@ -1,4 +1,4 @@
-"""What a policy network reads of a decision: layers as features or words, and the time left as a code."""
+"""The inputs of a policy network for a decision: layers as features or words, and the time left as a code."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def layer_features(architecture: Architecture) -> np.ndarray:
 
 
 def describe(layer: Layer) -> str:
-    """Return the text by which the vocabulary knows a layer; no library prints it, so none can change it."""
+    """Return the text of a layer in the vocabulary. No library formats it, so no new version of one can change it."""
     place = f"kernel {layer.kernel} stride {layer.stride} padding {layer.padding}"
     return f"{layer.kind} {layer.inputs}->{layer.outputs} {place}"
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Layer descriptions with their ids: the first has id 1, and id 0 stands for every layer that is not listed.
+    """Layer descriptions with their ids, from 1 on; id 0 stands for every layer that is not listed.
 
     Words are only ever appended, so ids and the embeddings seeded by them stay what they are.
     """
@@ -59,13 +59,15 @@ class Vocabulary:
         return np.array([position.get(describe(layer), _UNKNOWN) for layer in architecture.layers], dtype=np.int64)
 
     def embedding(self, size: int) -> np.ndarray:
-        """Return the frozen embedding (ids, size): standard normal numbers, a row's stream named by its id alone."""
+        """Return the frozen embedding (ids, size): standard normal numbers, each row drawn from a stream named by its
+        id.
+        """
         return np.stack(
             [generator(self.seed, "embedding", i).standard_normal(size) for i in range(len(self.layers) + 1)]
         ).astype(np.float32)
 
     def extended(self, architectures: Iterable[Architecture]) -> Vocabulary:
-        """Return the vocabulary with the layers that it did not list appended in order of appearance."""
+        """Return the vocabulary with unlisted layers appended in the order in which they occur."""
         words = dict.fromkeys(self.layers)
         words |= dict.fromkeys(describe(layer) for architecture in architectures for layer in architecture.layers)
         return Vocabulary(tuple(words), self.version, self.seed)
@@ -76,7 +78,7 @@ class Vocabulary:
 
 
 def vocabulary_of(values: Any, where: str) -> Vocabulary:
-    """Return the vocabulary that a JSON object says; UserError where it is none."""
+    """Return the vocabulary in a JSON object. Raises UserError if it is none."""
     values = values if isinstance(values, dict) else {}
     layers, seed = values.get("layers"), values.get("seed")
     texts = layers if isinstance(layers, list) and all(isinstance(text, str) for text in layers) else [""] * 2
@@ -128,7 +130,7 @@ def time_columns(kind: str, frequencies: int) -> int:
 
 @dataclass(frozen=True)
 class StateInputs:
-    """Decisions as arrays; each different architecture stands once.
+    """Decisions as arrays; each distinct architecture is stored once.
 
     layers    (architectures, longest, LAYER_FEATURES) features, or (architectures, longest) ids; zero behind the end
     lengths   (architectures,) number of layers
@@ -148,7 +150,9 @@ class StateInputs:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How decisions become arrays: layer code, time code and slope; vocabulary None means features."""
+    """How decisions become arrays: layer code, time code and slope. A vocabulary of None means that layers are given as
+    features.
+    """
 
     time_code: str
     frequencies: int

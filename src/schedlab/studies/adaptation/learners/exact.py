@@ -127,7 +127,7 @@ def _scaled(reward: np.ndarray) -> np.ndarray:
 
 
 class ExactLearner(NetworkLearner):
-    """Learns a policy network from the exact gradient; the seed matters through the first parameters alone.
+    """Learns a policy network from the exact gradient. The seed only affects the first parameters.
 
     Its budget is every training of the tables, and no episode.
     """

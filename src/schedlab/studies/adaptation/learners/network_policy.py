@@ -1,4 +1,6 @@
-"""What learners of a policy network share: the job, states of several scenarios as one batch, the policy's file."""
+"""What learners of a policy network share: the job, the states of several scenarios as one batch, and the policy's
+file.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ _PARENT = "parent/"  # in front of the names of the parameters that learning sta
 
 @dataclass(frozen=True)
 class Group:
-    """Units of one scenario that the policy cannot distinguish (same times left), and the mean of their results.
+    """Units of one scenario that the policy cannot distinguish (same times left), with the mean of their
+    results.
 
     rows: the units' positions in the scenario's view; decisions: one for each prefix; reward and accuracy:
     (sequences,), accuracy NaN where the table has none.
@@ -45,7 +48,7 @@ class Group:
 
 
 def groups_of(problems: Mapping[str, AdaptationProblem], scenarios: Sequence[str], slope: bool = False) -> list[Group]:
-    """Return the groups of training units of the named scenarios, by slope too where the policy reads it.
+    """Return the groups of training units of some scenarios, divided by slope too if the policy reads it.
 
     Raises UserError for a scenario that is not among the problems.
     """
@@ -116,7 +119,7 @@ def greedy_sequences(tree: DecisionTree, scores: np.ndarray) -> np.ndarray:
 
 
 class NetworkPolicy(ActByDeciding):
-    """The most probable action of a policy network; `parent` is the policy that its learning started from."""
+    """Takes the most probable action of a policy network. `parent`: the policy from which its learning started."""
 
     def __init__(self, network: PolicyNetwork, encoding: Encoding, parent: NetworkPolicy | None = None) -> None:
         self.network, self.encoding, self.parent = network, encoding, parent
@@ -132,7 +135,7 @@ class NetworkPolicy(ActByDeciding):
 def start_network(
     settings: NetworkSettings, problems: Mapping[str, AdaptationProblem], seed: int, paths: LearnPaths
 ) -> tuple[PolicyNetwork, Encoding]:
-    """Return the network that learning starts from: fresh ones of the seed, or the parent's final parameters.
+    """Return the network with which learning starts: new parameters from the seed, or the parent's final ones.
 
     Raises UserError where a head with a fixed number of actions meets scenarios that differ in it, or a parent of other
     sizes.
@@ -214,7 +217,9 @@ def load_policy(path: Path, problem: AdaptationProblem) -> NetworkPolicy:
 
 
 class NetworkLearning(Learning):
-    """What the learners of a policy network change: the network; the groups of each phase and what is looked up."""
+    """The state of a learner of a policy network: the network, the groups of each phase, and the trainings
+    looked up.
+    """
 
     def __init__(
         self,
@@ -229,7 +234,7 @@ class NetworkLearning(Learning):
 
 
 class NetworkLearner:
-    """Learns a policy network phase after phase; resumes an interrupted job with the same result bit for bit."""
+    """Learns a policy network phase after phase. An interrupted job resumes and gives the same bytes."""
 
     settings: ClassVar[type[NetworkSettings]]
     learning: ClassVar[type[NetworkLearning]]

@@ -1,4 +1,4 @@
-"""The policy networks: the published one (recurrent, fixed actions), the default one (a score a block)."""
+"""The policy networks: the published one (recurrent, fixed actions) and the default one (a score for each block)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def encoding_of(settings: NetworkSettings, vocabulary: Vocabulary | None = None)
 
 
 class Inputs:
-    """`StateInputs` as tensors, with the gather indices that variable lengths need."""
+    """`StateInputs` as tensors, with gather indices for the variable lengths."""
 
     def __init__(self, arrays: StateInputs) -> None:
         self.layers = torch.from_numpy(arrays.layers)
@@ -47,7 +47,7 @@ class Inputs:
 
 
 class RecurrentEncoder(nn.Module):
-    """Reads embedded layers both ways, then once more; gives a code for each layer and one for the model."""
+    """Reads embedded layers in both directions, then once more; gives a code for each layer and one for the model."""
 
     def __init__(self, embedding: np.ndarray, recurrent: int, code: int) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class RecurrentEncoder(nn.Module):
 
 
 class PooledEncoder(nn.Module):
-    """Reads each layer's features alone; the model's code is the mean over its layers."""
+    """Reads each layer's features separately; the model's code is the mean over its layers."""
 
     def __init__(self, code: int) -> None:
         super().__init__()

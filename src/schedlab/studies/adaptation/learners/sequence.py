@@ -52,7 +52,9 @@ def _one_tree(problems: list[AdaptationProblem]) -> DecisionTree:
 
 
 class ConstantLearner:
-    """The sequence with the best mean reward over the training scenarios: what a policy that sees nothing can learn."""
+    """Learns the sequence with the best mean reward over the training scenarios: the best that a policy without
+    observations can do.
+    """
 
     def learn(
         self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
@@ -74,12 +76,14 @@ class ConstantLearner:
 
 
 class BanditLearner(ConstantLearner):
-    """UCB1 over sequences: as blind as the best constant one, but it pays for each look at the tables."""
+    """UCB1 over sequences. Like the best constant sequence it observes nothing, but its budget counts each training
+    that it looks up.
+    """
 
     def learn(
         self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
     ) -> Budget:
-        """Pull arms, each on a training unit drawn at random; write the arm with the best mean.
+        """Pull arms, each on a random training unit; write the arm with the best mean.
 
         A pull is an episode; the same sequence on the same unit is one training, however often it is pulled.
         """
@@ -161,7 +165,9 @@ class _Pulls(Learning):
 
 
 class NearestLearner:
-    """Remembers the best sequence of each scenario; acts as in the one whose first decision is nearest in time."""
+    """Stores the best sequence of each scenario; the policy takes that of the scenario whose first decision is nearest
+    in time.
+    """
 
     def learn(
         self, problems: Mapping[str, AdaptationProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
@@ -184,14 +190,14 @@ class NearestLearner:
         return job.budget
 
     def load(self, checkpoint: Path, problem: AdaptationProblem) -> NearestPolicy:
-        """Return the policy that looks its scenario up by time."""
+        """Return the policy that finds the nearest scenario by time."""
         meta = read_checkpoint(checkpoint, _NEAREST).meta
         _check_tree(meta, problem, checkpoint)
         return NearestPolicy([(float(entry["part_left"]), str(entry["sequence"])) for entry in meta["known"]])
 
 
 class NearestPolicy(SequencePolicy):
-    """Takes the sequence of the known scenario whose part of the budget left at the first decision is nearest."""
+    """Takes the sequence of the known scenario with the nearest share of the budget left at the first decision."""
 
     def __init__(self, known: list[tuple[float, str]]) -> None:
         super().__init__(known[0][1])

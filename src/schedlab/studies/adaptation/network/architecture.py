@@ -1,4 +1,4 @@
-"""Networks without weights: blocks of a model file, the layers they stand for, the changes by growth."""
+"""Networks without weights: blocks of a model file, their layers, and changes by growth."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ModelSettings(Settings):
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer; `name` is the prefix of its parameters and never changes when others are inserted.
+    """One layer. `name` is the prefix of its parameters and does not change when other layers are inserted.
 
     kind      conv, linear, batch_norm, relu, tanh, sigmoid, avg_pool, max_pool, global_average_pool or flatten
     inputs    channels of an image or number of features that come in; outputs likewise
@@ -107,7 +107,7 @@ class Layer:
 
     @property
     def buffers(self) -> dict[str, Shape]:
-        """Shapes of the tensors that are kept but not trained: a batch norm's `running_mean` and `running_var`."""
+        """Shapes of the tensors that are stored but not trained: a batch norm's `running_mean` and `running_var`."""
         names = ("running_mean", "running_var") if self.kind == "batch_norm" else ()
         return {f"{self.name}.{name}": (self.outputs,) for name in names}
 
@@ -173,11 +173,11 @@ class Architecture:
 
     @cached_property
     def key(self) -> str:
-        """Canonical JSON of everything that makes this architecture."""
+        """Canonical JSON of everything that defines this architecture."""
         return canonical_json(asdict(self))
 
     def original(self, block: int) -> list[int]:
-        """Return the positions of a deepenable block's own layers; UserError where there is no such block."""
+        """Return the positions of a deepenable block's original layers. Raises UserError if there is no such block."""
         positions = [i for i, layer in enumerate(self.layers) if layer.block == block and not layer.inserted]
         if not positions:
             count = self.deepenable_blocks
@@ -205,7 +205,9 @@ class Architecture:
         return replace(self, layers=(*self.layers[:behind], *new, *self.layers[behind:]))
 
     def widening(self, block: int) -> range:
-        """Return the positions from the layer that makes a block's channels to the one that takes them."""
+        """Return the positions from the layer that outputs a block's channels to the layer that takes them as
+        inputs.
+        """
         makers = [i for i in self.original(block) if self.layers[i].kind in WEIGHTED]
         takers = [i for i, layer in enumerate(self.layers) if layer.kind in WEIGHTED and makers and i > makers[0]]
         if not makers or not takers:
@@ -231,7 +233,7 @@ class Architecture:
 
 
 def architecture(model: ModelSettings) -> Architecture:
-    """Return the layers of a model; UserError naming the block that does not fit.
+    """Return the layers of a model. Raises a UserError that names the block that does not fit.
 
     The head's activation falls unless `head_relu`. A deepenable head with its ReLU is deepened behind it, as published;
     without, a ReLU there would cut the logits, so that its layers are inserted in front of it, on the features: where
@@ -267,7 +269,7 @@ def architecture(model: ModelSettings) -> Architecture:
 
 
 def require_fit(architecture: Architecture, data: str, shape: Shape, classes: int, where: str = "") -> None:
-    """Raise UserError where a network does not take the images (channels, height, width) and classes of a data set."""
+    """Raise UserError if a network does not fit the images (channels, height, width) and classes of a data set."""
     if architecture.input != tuple(shape) or architecture.classes != classes:
         what = f"the model {architecture.model} takes images {architecture.input} of {architecture.classes} classes"
         expected = f"images {tuple(shape)} of {classes} classes, as the data set {data} has"

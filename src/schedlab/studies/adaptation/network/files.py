@@ -98,7 +98,9 @@ def save(path: Path | str, arrays: Mapping[str, np.ndarray], meta: Mapping[str, 
 
 
 def load(path: Path | str) -> dict[str, np.ndarray]:
-    """Read named arrays from .npz or .h5; UserError where the file is missing, cut off, damaged or holds objects."""
+    """Read named arrays from .npz or .h5. Raises UserError if the file is missing, truncated or damaged, or contains
+    objects.
+    """
     return load_with_meta(path)[0]
 
 
@@ -117,7 +119,7 @@ def load_with_meta(path: Path | str) -> tuple[dict[str, np.ndarray], dict[str, A
 
 
 def check_path(path: Path | str) -> None:
-    """Raise UserError for a path of another ending or that cannot be written, before anything is computed."""
+    """Raise UserError, before anything is computed, for a path with another ending or one that cannot be written."""
     _format(path)
     try:
         if Path(path).is_dir():
@@ -252,7 +254,8 @@ _KINDS = {*WEIGHTED, *POOLS, "batch_norm", "relu", "tanh", "sigmoid", "global_av
 
 @dataclass(frozen=True)
 class SavedNetwork:
-    """A network without torch: `state` holds arrays in torch's names and layouts, whatever the file has.
+    """A network without torch: `state` has arrays in torch's names and layouts, whatever the layout of the
+    file.
 
     about: plain values on where it comes from; `data` among them: the settings of the data set that it was trained on.
     """
@@ -264,7 +267,7 @@ class SavedNetwork:
 
 
 def write_network(path: Path | str, network: SavedNetwork) -> None:
-    """Write a network as .npz or .h5 in its layout, atomically. Raises UserError for what does not fit."""
+    """Write a network as .npz or .h5 in the given layout, atomically. Raises UserError if something does not fit."""
     arrays = to_tensorflow(network.architecture, network.state)
     if network.layout == "torch":
         arrays = {_stored(name): np.ascontiguousarray(network.state[name]) for name in network.state}
@@ -279,7 +282,7 @@ def write_network(path: Path | str, network: SavedNetwork) -> None:
 
 
 def read_network(path: Path | str, architecture: Architecture | None = None) -> SavedNetwork:
-    """Read a network. Another program's file (TensorFlow's layouts) needs its architecture given.
+    """Read a network. For another program's file (TensorFlow's layouts) the architecture must be given.
 
     Raises UserError where the file is damaged, has no architecture and none is given, or holds other tensors than the
     architecture or numbers that are not finite.
@@ -319,7 +322,7 @@ def read_network(path: Path | str, architecture: Architecture | None = None) -> 
 
 
 def architecture_of(values: object, where: str) -> Architecture:
-    """Return the architecture that plain values (`Architecture.key`) describe; UserError where they describe none."""
+    """Return the architecture in plain values (`Architecture.key`). Raises UserError if they describe none."""
     try:
         found = TypeAdapter(Architecture).validate_json(json.dumps(values), strict=True)
         _network_file_check(found)

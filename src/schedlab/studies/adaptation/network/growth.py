@@ -1,4 +1,5 @@
-"""Function-preserving growth (Net2Net, Chen, Goodfellow and Shlens 2016): deeper, wider, and the way back.
+"""Function-preserving growth (Net2Net, Chen, Goodfellow and Shlens 2016): deepening, widening, and shrinking
+back.
 
 A grown network computes what the network before it computed. Tensors that survive keep their names, so that an
 optimizer's moments are carried over by name; tensors that an insertion brings have new names.
@@ -76,7 +77,7 @@ def _calibrate(network: Network, position: int, images: Tensor | None) -> None:
 
 @dataclass(frozen=True)
 class Resized:
-    """How widening changed one tensor: `index` along `axis` says which old slice each new one copies.
+    """The change of one tensor by widening: `index` along `axis` names the old slice that each new one copies.
 
     A copy among r copies of a channel receives 1/r of its gradient (`gradient`), because the weights that take it were
     divided by r (`weight`); so that Adam's moments stay those of the same function.
@@ -136,7 +137,8 @@ def widen(
 
 
 def shrink(large: Network, small: Network) -> Network:
-    """Return `small` with the conv or linear layer of each original block taken from `large`: the way back from growth.
+    """Return `small` with the conv or linear layer of each original block taken from `large`, which undoes
+    growth.
 
     Batch norms and insertions of `small` stay as they are. UserError where a layer has other sizes in `large`.
     """

@@ -67,14 +67,15 @@ class Network(nn.Module):
         ]
 
     def to(self, *place: Any, **keywords: Any) -> Network:
-        """Move or convert all tensors, as any module; `cuda()`, `double()` and the like are not followed."""
+        """Move or convert all tensors, like any module; `cuda()`, `double()` and the like are not supported."""
         super().to(*place, **keywords)
         self._bind()
         return self
 
 
 def build(architecture: Architecture, seed: int) -> Network:
-    """Return a new network with torch's default initial values, drawn for each tensor from a stream of its own name.
+    """Return a new network with torch's default initial values; each tensor is drawn from a stream with the tensor's
+    name.
 
     Neither the global random state nor the other layers have a part in a tensor's values.
     """

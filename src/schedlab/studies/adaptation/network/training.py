@@ -1,4 +1,4 @@
-"""The hot loop: epochs of training and evaluation of one network, bit for bit the same wherever it is resumed.
+"""The inner loop: epochs of training and evaluation of one network, with the same bytes wherever it is resumed.
 
 A state is a network, Adam's moments by tensor name, the learning rate and the number of epochs. Nothing else has an
 influence on the next epoch but the images and the order that the caller gives.
@@ -42,7 +42,7 @@ ADAM = {"amsgrad": False, "beta1": 0.9, "beta2": 0.999, "weight_decay": 0.0, "ep
 
 @dataclass
 class Moments:
-    """Adam's memory of one tensor: running means of gradient and squared gradient, and the number of its updates."""
+    """Adam's state of one tensor: running means of gradient and squared gradient, and the number of updates."""
 
     mean: Tensor
     square: Tensor
@@ -51,7 +51,7 @@ class Moments:
 
 @dataclass
 class TrainState:
-    """All that the next epoch depends on; `moments` has no entry for a tensor that was not updated yet."""
+    """Everything on which the next epoch depends. A tensor without an update has no entry in `moments`."""
 
     network: Network
     learning_rate: float
@@ -61,7 +61,7 @@ class TrainState:
 
 @dataclass(frozen=True)
 class SoftTargets:
-    """A larger network that a smaller one learns from, and how much (Hinton et al. 2015)."""
+    """The larger network from which a smaller one learns, and the weight of its outputs (Hinton et al. 2015)."""
 
     teacher: Network
     weight: float
@@ -77,12 +77,12 @@ class Samples:
 
 
 def on_device(scenario: AdaptationScenario, device: str) -> AdaptationScenario:
-    """Return the scenario trained on a device that is there (cpu, cuda); `auto` ends here."""
+    """Return the scenario with a device that exists (cpu, cuda) in place of `auto`."""
     return scenario.model_copy(update={"training": scenario.training.model_copy(update={"device": device})})
 
 
 def prepare_torch(device: str) -> None:
-    """Make torch deterministic on one thread. Raises UserError where the device is not there."""
+    """Make torch deterministic, on one thread. Raises UserError if the device does not exist."""
     find_device(device, "training.device")
     torch.backends.cudnn.allow_tf32 = False  # its ten bits of a fraction would be further off than rounding
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic with a fixed workspace only
@@ -93,7 +93,7 @@ def prepare_torch(device: str) -> None:
 
 
 def samples(dataset: DataSet, device: str) -> dict[str, Samples]:
-    """Return the splits of a data set as tensors on a device; an empty split is left out."""
+    """Return the splits of a data set as tensors on a device, without empty splits."""
     splits = {}
     for name in ("train", *HELD_OUT):
         images, labels = dataset.split(name)
@@ -140,7 +140,7 @@ def train_epoch(
 
 @torch.no_grad()
 def evaluate(network: Network, splits: Mapping[str, Samples]) -> dict[str, float]:
-    """Return <split>_loss (mean log loss, nats) and <split>_accuracy of the held-out splits that there are."""
+    """Return <split>_loss (mean log loss, nats) and <split>_accuracy of each held-out split."""
     training = network.training
     network.train(False)
     metrics = {}
@@ -154,7 +154,9 @@ def evaluate(network: Network, splits: Mapping[str, Samples]) -> dict[str, float
 
 
 def restart(state: TrainState, growth: GrowthSettings, training: TrainingSettings) -> None:
-    """Reset the optimizer, in place, as growth (or doing nothing) is set to: moments, learning rate."""
+    """Reset the optimizer's moments and learning rate, in place, as the settings say for growth (or for doing
+    nothing).
+    """
     if growth.optimizer != "keep":
         state.moments = {}
     if growth.lr_on_growth == "restart":
@@ -162,7 +164,7 @@ def restart(state: TrainState, growth: GrowthSettings, training: TrainingSetting
 
 
 def grow(state: TrainState, kind: str, block: int, growth: GrowthSettings, images: Tensor, seed: int) -> TrainState:
-    """Return the state with a block deepened or widened; surviving tensors keep their moments.
+    """Return the state with a block deepened or widened; the moments of existing tensors are transferred.
 
     images: training images; the first 512 calibrate inserted batch norms. seed: root of the streams that growth draws
       from.
@@ -177,7 +179,7 @@ def grow(state: TrainState, kind: str, block: int, growth: GrowthSettings, image
 
 
 def shrink_back(large: TrainState, small: Network) -> TrainState:
-    """Return the state after the way back to a smaller network, with what that can take of the larger one.
+    """Return the state after shrinking back to a smaller network, with everything of the larger one that fits.
 
     The moments of the tensors that both have with equal shapes are kept.
     """

@@ -1,1 +1,1 @@
-"""Courses of training under a time budget: timings, trained trees, tables of outcomes, live runs."""
+"""Training under a time budget: timings, trained trees, tables of outcomes, live runs."""

@@ -1,4 +1,4 @@
-"""Measure the epoch seconds of a model on the present machine and write them down as a timing.
+"""Measures the epoch times of a model on this machine and writes them as a timing.
 
 Measuring is the one thing here that reads a clock; it is a callable, so that everything else can be tested without.
 """
@@ -84,7 +84,7 @@ def calibrate(
 
 
 def architectures_to_measure(base: Architecture) -> list[Architecture]:
-    """Return the model as it is, each single insertion, and two insertions behind block 0 (which tests the formula)."""
+    """Return the unchanged model, each single insertion, and two insertions behind block 0 (which test the formula)."""
     singles = [base.deepened(block) for block in range(len(base.insertions))]
     return [base, *singles, *(single.deepened(0) for single in singles[:1])]
 

@@ -1,4 +1,5 @@
-"""The course of a run without its weights: when epochs fit, decisions are due and resources change, and what that does.
+"""The course of a run without its weights: which epochs fit, when decisions are due and resources change, and the
+consequences.
 
 Everything here follows from architectures and pinned epoch seconds alone, so that all runs of a scenario are known
 before one is trained.
@@ -24,7 +25,8 @@ Choose = Callable[[Architecture, int, float, tuple[int, ...]], int]
 
 @dataclass(frozen=True)
 class Node:
-    """A state of training: epochs trained, and (epoch in front of which, growth action or change) on the way.
+    """A state of training: the number of epochs trained, and the events so far, each (epoch before which it took place,
+    growth action or change).
 
     Together with a shuffle stream this determines the weights. A do-nothing leaves no trace: it has no effect of its
     own.
@@ -41,7 +43,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Step:
-    """One epoch of a run: how `node` is made from `parent`.
+    """One epoch of a run, which leads from `parent` to `node`.
 
     architecture what is trained       events  growth action, `down`, `up` in front of the epoch, in order
     action       decision taken there  restart the optimizer is reset, as the growth settings say
@@ -70,7 +72,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Run:
-    """One sequence of decisions, a character each, and the epochs that it leads to."""
+    """One sequence of decisions, written as a character each, and its epochs."""
 
     sequence: str
     steps: tuple[Step, ...]
@@ -78,7 +80,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A time of equal resources: plenty (growth is possible) or not, and its end since the start of training."""
+    """A span of constant resources: whether growth is possible, and its end since the start of training."""
 
     plenty: bool
     end_us: int
@@ -86,7 +88,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Position:
-    """Where a run stands between two epochs: last node and architecture, time, and the next decision.
+    """The state of a run between two epochs: last node and architecture, time, and the next decision.
 
     plenty is about the last epoch's resources; before_growth: node and architecture at the last `up`; grown counts the
     epochs of plenty that were begun.
@@ -111,7 +113,7 @@ Advance = Callable[[Position], tuple[Step | None, Position]]
 
 @dataclass(frozen=True)
 class Course:
-    """The rules of all runs of a scenario.
+    """The rules for all runs of a scenario.
 
     An epoch is run iff its full charge fits into its stretch; else the clock jumps to the stretch's end, as a change
     interrupts an epoch and the interrupted one counts for nothing. A change takes effect with the first epoch after it.
@@ -127,7 +129,7 @@ class Course:
     timing: Timing
 
     def finished(self, position: Position) -> bool:
-        """Whether the budget is over."""
+        """Whether the budget is used up."""
         return position.stretch == len(self.stretches)
 
     def time_left_us(self, position: Position) -> int:
@@ -141,18 +143,20 @@ class Course:
         return plenty and taken < self.decisions and position.grown == taken * self.every
 
     def decide(self, position: Position, action: int) -> Position:
-        """Return the position with an action taken: the number of a growth action, or one more: do nothing."""
+        """Return the position after an action: the number of a growth action, or the next number for doing nothing."""
         if not 0 <= action <= len(self.actions):
             what = f"action {action} is none of this scenario's"
             raise UserError(what, expected=f"a number from 0 to {len(self.actions)}")
         return replace(position, actions=(*position.actions, action), pending=action)
 
     def upcoming(self, position: Position) -> Step:
-        """Return the next epoch, whether it fits or not."""
+        """Return the next epoch, whether or not it fits."""
         return self._next(position)[0]
 
     def advance(self, position: Position, measured: EpochSeconds | None = None) -> tuple[Step | None, Position]:
-        """Run the next epoch, or where it does not fit (None) pass to the next stretch; measured: its real charge."""
+        """Run the next epoch or, if it does not fit (None), move to the next span. measured: the real cost of the
+        epoch.
+        """
         stretch = self.stretches[position.stretch]
         step, before_growth = self._next(position)
         if measured is not None:
@@ -224,13 +228,15 @@ def growth_action(name: str, growth: GrowthSettings) -> GrowthAction:
 
 
 def parse_action(action: str) -> tuple[str, int]:
-    """Return kind (deepen or widen) and block of a growth action's name."""
+    """Return kind (deepen or widen) and block from a growth action's name."""
     kind, _, block = action.partition("-")
     return kind, int(block)
 
 
 def growth_actions(scenario: AdaptationScenario, start: Architecture) -> tuple[str, ...]:
-    """Return the names of the growth actions; doing nothing follows them. UserError for a bad block."""
+    """Return the names of the growth actions, which doing nothing follows in number. Raises UserError for an invalid
+    block.
+    """
     names = scenario.actions or tuple(f"deepen-{block}" for block in range(start.deepenable_blocks))
     for name in names:
         growth_action(name, scenario.growth).apply(start)
@@ -270,7 +276,7 @@ def trunk_run(scenario: AdaptationScenario, start: Architecture, timing: Timing)
 
 
 def adaptation_start(scenario: AdaptationScenario, start: Architecture, timing: Timing) -> Position:
-    """Return the adaptation point: as many trunk epochs as fit; the time of an interrupted one is lost."""
+    """Return the adaptation point: the number of trunk epochs that fit. The time of an unfinished epoch is lost."""
     charge = microseconds(timing.epoch_seconds(start).total)
     clock = microseconds(scenario.adapt_at)
     node = Node(clock // charge)
@@ -278,7 +284,7 @@ def adaptation_start(scenario: AdaptationScenario, start: Architecture, timing: 
 
 
 def all_runs(course: Course, start: Position) -> list[Run]:
-    """Return the runs of all sequences, in lexicographic order. UserError where one has no epoch at all."""
+    """Return the runs of all sequences, in lexicographic order. Raises UserError if one has no epoch at all."""
     found = list(_extend(course, start, "", ()))
     for run in found:
         if not run.steps:
@@ -290,7 +296,8 @@ def all_runs(course: Course, start: Position) -> list[Run]:
 
 
 def one_run(course: Course, start: Position, choose: Choose, advance: Advance | None = None) -> Run:
-    """Return the run in which `choose` takes the decisions; those never due are written as doing nothing.
+    """Return the run in which `choose` takes the decisions. Decisions that never become due are written as doing
+    nothing.
 
     advance: what runs the next epoch in place of `course.advance`, where the run is trained as it goes
     """

@@ -1,4 +1,5 @@
-"""Runs trained while they are decided: for policies that look at the training, and for the wall clock.
+"""Runs that are trained while they are decided, for policies that observe the training, and for wall-clock
+time.
 
 The published system charges a job's budget with the seconds that the process takes. Simulations never do, for their
 results would depend on the machine; a single run may.

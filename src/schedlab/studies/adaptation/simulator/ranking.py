@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reliability:
-    """Parts of the variance of results with equal replicates of every sequence.
+    """Components of the variance of results with equally many replicates of every sequence.
 
     sd_sequence  spread of the sequences' true means, the noise removed
     sd_residual  noise of one result, in the unit of the result
@@ -32,7 +32,8 @@ class Reliability:
 
 
 def reliability(results: np.ndarray) -> Reliability:
-    """Return the parts of the variance of one job's results (replicates, sequences), by analysis of variance.
+    """Return the components of the variance of one job's results (replicates, sequences), by analysis of
+    variance.
 
     What a replicate adds to all sequences alike is no noise, since replicates use common random numbers. Needs two
     replicates (UserError).
@@ -59,7 +60,8 @@ def reliability(results: np.ndarray) -> Reliability:
 def top_probability(
     results: np.ndarray, k: int, seed: int, noise: float | None = None, draws: int = 4000
 ) -> np.ndarray:
-    """Return each sequence's probability that its true mean is among the k largest: (sequences,), sum k.
+    """Return for each sequence the probability that its true mean is among the k largest: (sequences,), with
+    sum k.
 
     results  (replicates, sequences), larger is better
     noise    standard deviation of one result; needed where there is one replicate, else estimated
@@ -89,7 +91,8 @@ def top_probability(
 
 
 def noise_from_tail(last: np.ndarray, mean_of_three: np.ndarray) -> float:
-    """Return the noise of one final result from the last value and the mean of the last three of each run.
+    """Estimate the noise of one final result from the last value and the mean of the last three values of each
+    run.
 
     Where a run no longer rises, last - mean has 2/3 of the variance of one value; for records with a single replicate.
     """

@@ -1,4 +1,4 @@
-"""Simulations: the trunk of a job, all sequences of a replicate through the tree, or one sequence alone.
+"""Simulations: the trunk of a job, all sequences of a replicate as a tree, or a single sequence.
 
 Every random stream depends on the scenario's root seed by name: `init` by job and tensor; `shuffle` and `growth` by
 job, stream and epoch, where the trunk and replicate 0 draw from stream 0 and replicate r from stream r after the
@@ -66,7 +66,7 @@ TRAINING_CODE = Code().hash([__name__])
 
 @dataclass(frozen=True)
 class Job:
-    """One job of a scenario with its data: what trunk, simulations and single runs have in common."""
+    """One job of a scenario with its data: the part that trunk, simulations and single runs share."""
 
     scenario: AdaptationScenario
     number: int
@@ -74,7 +74,9 @@ class Job:
 
     @cached_property
     def start(self) -> Architecture:
-        """The network at the start. Raises UserError where it does not fit the data or nothing can judge it."""
+        """The network at the start. Raises UserError if it does not fit the data, or if there are no data to evaluate
+        it.
+        """
         start, dataset, where = architecture(self.scenario.model), self.dataset, f"scenario {self.scenario.name}"
         require_fit(start, dataset.name, dataset.input_shape, dataset.classes, f"{where}: model")
         if not len(dataset.validation_labels) + len(dataset.test_labels):
@@ -85,7 +87,7 @@ class Job:
 
     @cached_property
     def timing(self) -> Timing:
-        """The timing, given how many images an epoch has."""
+        """The timing for the number of images in an epoch."""
         held_out = len(self.dataset.validation_labels) + len(self.dataset.test_labels)
         timing = Timing(self.scenario.timing, len(self.dataset.train_labels), held_out)
         timing.check_batch_size(self.scenario.training.batch_size)
@@ -93,7 +95,7 @@ class Job:
 
     @cached_property
     def trunk(self) -> Run:
-        """The run without adaptation to the end of the budget. Raises UserError where not one epoch fits."""
+        """The run without adaptation to the end of the budget. Raises UserError if not even one epoch fits."""
         charge = self.timing.epoch_seconds(self.start)
         require_one_epoch(self.scenario.budget, 0.0, charge, f"scenario {self.scenario.name}: budget")
         return trunk_run(self.scenario, self.start, self.timing)
@@ -105,7 +107,7 @@ class Job:
 
     @cached_property
     def adaptation_point(self) -> Position:
-        """Where its runs part from the trunk."""
+        """The point at which its runs leave the trunk."""
         return adaptation_start(self.scenario, self.start, self.timing)
 
     @cached_property
@@ -115,7 +117,7 @@ class Job:
 
     @cached_property
     def family(self) -> dict[str, Any]:
-        """All that determines the trunk's states."""
+        """Everything that determines the trunk's states."""
         return {
             "results_version": RESULTS_VERSION,
             **TRAINING_CODE,
@@ -127,7 +129,9 @@ class Job:
         }
 
     def replicate_family(self, replicate: int) -> dict[str, Any]:
-        """All that determines a replicate's states behind the adaptation point, but for the node's own history."""
+        """Everything that determines a replicate's states after the adaptation point, except the history of
+        each node.
+        """
         growth = self.scenario.growth
         # a do-nothing resets, and only where asked
         scheduled = growth.noop == "reset" and growth.optimizer != "fresh_every_decision"
@@ -141,7 +145,9 @@ class Job:
 
 
 class TorchTrainer:
-    """Trains the steps of a course (a `tree.Trainer`); `stream` shuffles behind epoch `switch`, stream 0 before."""
+    """Trains the steps of a course (a `tree.Trainer`). Images are shuffled by stream 0 up to epoch `switch`, and by
+    `stream` after it.
+    """
 
     def __init__(self, job: Job, stream: int = 0, switch: int = 0) -> None:
         self._job, self._stream, self.switch = job, stream, switch
@@ -195,7 +201,7 @@ def train_trunk(
     progress: Write | None = None,
     output: str = "",
 ) -> pd.DataFrame:
-    """Train a job without adaptation to the end of its budget; every state is stored, every epoch evaluated.
+    """Train a job without adaptation to the end of its budget; store every state and evaluate every epoch.
 
     store: folder of the node stores, made where it is missing; what it holds is not trained again. progress: receives
     lines of text. output: name of what the rows are for; where `note_made` was called for it, all is trained again.
@@ -270,7 +276,7 @@ def run_sequence(
     dataset: DataSet,
     watch: Watch | None = None,
 ) -> pd.DataFrame:
-    """Train one sequence without tree and store; return its rows as `simulate_replicate` does.
+    """Train one sequence without tree and store; return its rows like `simulate_replicate`.
 
     choose: a sequence (`003`), or a function (architecture, number of the decision, seconds left, actions so far) ->
     action. watch is called after each epoch; the state is the run's own and changes with the next one.
@@ -352,7 +358,7 @@ def rows_of(
     lead: Sequence[Step] | None = None,
     curves: bool = False,
 ) -> pd.DataFrame:
-    """Return the rows that `simulate_replicate` describes; lead: the epochs before; curves: show all."""
+    """Return the rows that `simulate_replicate` describes. lead: the epochs before; curves: metrics of all epochs."""
     import pandas as pd
 
     lead = job.lead if lead is None else lead

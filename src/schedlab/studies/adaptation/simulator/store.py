@@ -1,4 +1,4 @@
-"""The node store: what was trained once is never trained again, whatever happens to the process that trains.
+"""The node store: no state is trained twice, even if the process that trains is interrupted.
 
 One SQLite file holds one family of nodes (a trunk, or a replicate from its adaptation point on). A node is written in
 one transaction after its epoch, so a process that is killed loses the epoch under way and nothing else. Everything read
@@ -49,7 +49,7 @@ CREATE TABLE IF NOT EXISTS made (output TEXT PRIMARY KEY) WITHOUT ROWID;
 
 @dataclass(frozen=True)
 class NodeSummary:
-    """A node without its state: its metrics, whether the state is kept, how often it was trained."""
+    """A node without its state: its metrics, whether the state is stored, how often it was trained."""
 
     metrics: dict[str, float]
     has_state: bool
@@ -57,7 +57,7 @@ class NodeSummary:
 
 
 class NodeStore:
-    """The nodes of one family in one SQLite file; opens (and makes) the file at once.
+    """The nodes of one family in one SQLite file, which is opened (and created) at once.
 
     path         the file; its folder is made
     description  what determines the family, kept in the file for people who wonder what it is
@@ -80,7 +80,7 @@ class NodeStore:
             self._connection = None
 
     def summaries(self) -> dict[str, NodeSummary]:
-        """Return every intact node of the file by key, without the states."""
+        """Return every intact node in the file by key, without its state."""
         query = "SELECT key, metrics, metrics_hash, state IS NOT NULL, trained FROM nodes"
         found = {}
         for key, metrics, digest, has_state, trained in self._guarded(
@@ -93,7 +93,7 @@ class NodeStore:
         return found
 
     def state(self, key: str) -> bytes | None:
-        """Return a node's packed state; None where the node is absent, its state was dropped, or is damaged."""
+        """Return a node's packed state; None if the node is missing or damaged, or its state was dropped."""
         query = "SELECT state, state_hash FROM nodes WHERE key = ?"
         row = self._guarded(lambda connection: connection.execute(query, (key,)).fetchone())
         if row is None or row[0] is None:
@@ -104,7 +104,7 @@ class NodeStore:
         return row[0]
 
     def save(self, key: str, metrics: Metrics, state: bytes) -> None:
-        """Store a node that was just trained; a node that was there is replaced and its count of trainings rises."""
+        """Store a node that was just trained. An existing node is replaced, and its number of trainings increases."""
         text = json.dumps(dict(metrics), sort_keys=True)
         values = (key, text, _hash(key, text), state, _hash(key, state))
         self._write(
@@ -115,21 +115,23 @@ class NodeStore:
         )
 
     def update_metrics(self, key: str, metrics: Metrics) -> None:
-        """Replace a node's metrics (it was evaluated later than trained); its state stays as it is."""
+        """Replace a node's metrics (it was evaluated after it was trained); its state does not change."""
         text = json.dumps(dict(metrics), sort_keys=True)
         self._write("UPDATE nodes SET metrics = ?, metrics_hash = ? WHERE key = ?", [(text, _hash(key, text), key)])
 
     def drop_states(self, keys: Iterable[str]) -> None:
-        """Forget the states of nodes and keep their metrics."""
+        """Delete the states of nodes, but not their metrics."""
         self._write("UPDATE nodes SET state = NULL WHERE key = ?", [(key,) for key in keys])
 
     def trained(self) -> dict[str, int]:
-        """Return how often each node of the file was trained (1, unless damage was mended)."""
+        """Return how often each node in the file was trained (once, unless damage was repaired)."""
         return {key: summary.trained for key, summary in self.summaries().items()}
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Let one process at a time train this family; the system frees the lock when a process dies."""
+        """Within the block, only this process may train this family. The system releases the lock when the process
+        dies.
+        """
         import fcntl
 
         with self.path.with_suffix(".lock").open("w") as file:
@@ -162,11 +164,11 @@ class NodeStore:
         self._guarded(forget)
 
     def note_made(self, output: str) -> None:
-        """Note that an output was made of the nodes, and lies on the disk."""
+        """Note that an output was made from the nodes and has been written."""
         self._write("INSERT OR REPLACE INTO made VALUES (?)", [(output,)])
 
     def forget_made(self, output: str) -> None:
-        """Forget that an output was made of the nodes: another file lies in its place."""
+        """Forget that an output was made from the nodes, because another file has taken its place."""
         self._write("DELETE FROM made WHERE output = ?", [(output,)])
 
     def _write(self, statement: str, values: list[tuple]) -> None:

@@ -1,4 +1,4 @@
-"""The simulation table: what every sequence of growth decisions led to, and its dense view on one scenario."""
+"""The simulation table, with the outcome of every sequence of growth decisions, and one scenario of it as arrays."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LARGEST_WHOLE = 2.0**53  # up to which numbers tell whole ones apart
 
 @dataclass(frozen=True)
 class DecisionTree:
-    """All sequences of `decisions` actions out of `actions`, the last of which means: do nothing.
+    """All sequences of `decisions` actions. There are `actions` actions, and the last one means: do nothing.
 
     Sequences stand in lexicographic order. Prefixes (the states in which a decision is taken) stand by length, then
     lexicographically: the empty one first.
@@ -72,7 +72,7 @@ class DecisionTree:
         return DIGITS[self.actions - 1] * self.decisions
 
     def index(self, sequence: str) -> int:
-        """Return a sequence's position; UserError where it is none of this tree's."""
+        """Return the position of a sequence. Raises UserError if it is not in this tree."""
         valid = DIGITS[: self.actions]
         if len(sequence) != self.decisions or any(digit not in valid for digit in sequence):
             what = f"'{sequence}' is no sequence here"
@@ -106,7 +106,7 @@ class TableView:
         return 1 + (values[..., None, :] > values[..., :, None]).sum(-1)
 
     def subset(self, rows: Sequence[int]) -> TableView:
-        """Return the view of some units alone."""
+        """Return the view restricted to some units."""
         keep = np.asarray(rows, dtype=int)
         metrics = {name: values[keep] for name, values in self.metrics.items()}
         units = tuple(self.units[row] for row in keep)
@@ -115,7 +115,7 @@ class TableView:
 
 
 def tree_of(table: pd.DataFrame, where: str = "table") -> DecisionTree:
-    """Return the tree that the `sequence` column spans; UserError where its number of sequences is no power."""
+    """Return the tree of the sequences in the column `sequence`. Raises UserError if their number is no power."""
     lengths = set(table["sequence"].str.len())
     found = table["sequence"].nunique()
     if len(lengths) != 1 or not found:
@@ -131,7 +131,7 @@ def tree_of(table: pd.DataFrame, where: str = "table") -> DecisionTree:
 def view(
     table: pd.DataFrame, metric: str, where: str = "table", tree: DecisionTree | None = None, timed: bool = True
 ) -> TableView:
-    """Return the dense view of one scenario's rows; the reward is `metric`, or its negative where that is a loss.
+    """Return one scenario's rows as arrays. The reward is `metric`, or its negative if that is a loss.
 
     timed: the table must contain the time left at each decision; else a table that does not has nan for it.
     Raises UserError for missing columns, missing or doubled sequences, values that are not finite, and a tree other
@@ -177,7 +177,7 @@ def _at_prefixes(ordered: pd.DataFrame, name: str, tree: DecisionTree, units: in
 
 
 def need_columns(table: pd.DataFrame, columns: Sequence[str], where: str) -> None:
-    """Raise UserError where a table lacks a column."""
+    """Raise UserError if a table lacks a column."""
     for column in columns:
         if column not in table:
             what = f"column '{column}' is missing"
@@ -220,7 +220,7 @@ def _check_finite(table: pd.DataFrame, columns: Sequence[str], where: str) -> No
 def simulation_table(
     epochs: pd.DataFrame, tree: DecisionTree, window: int = 1, every: int = 1, **constants: str
 ) -> pd.DataFrame:
-    """Return the table (one row a scenario, job, replicate and sequence) of an epochs table.
+    """Return the table of an epochs table, with one row for each scenario, job, replicate and sequence.
 
     epochs     one row an epoch from the adaptation point on: scenario, job, replicate, sequence, epoch, parameters,
                time_left (s, before the epoch), train_seconds, eval_seconds and the metrics, NaN where an epoch was not
@@ -268,7 +268,9 @@ def named_sequences(table: pd.DataFrame, path: Path | str) -> pd.DataFrame:
 
 
 def read_rows(path: Path) -> pd.DataFrame:
-    """Return the rows of a CSV or Parquet file, their values unchecked. Raises UserError, also where there are none."""
+    """Return the rows of a CSV or Parquet file without checking their values. Raises UserError, also if there
+    are none.
+    """
     table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
     if table.empty:
         expected = "a row for each sequence"
@@ -305,7 +307,9 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 
 def with_numbers(table: pd.DataFrame, columns: Sequence[str], path: Path | str) -> pd.DataFrame:
-    """Return a table with numbers in some columns. Raises UserError for text, truth values and huge numbers there."""
+    """Return a table with numbers in some columns. Raises UserError for text, truth values and very large numbers
+    there.
+    """
     for name in columns:
         column, whole = table[name], name in UNIT
         plain = column.dtype.kind in "iuf"

@@ -1,4 +1,4 @@
-"""What an epoch costs: pinned epoch seconds of a GPU, which `course` charges to a training budget.
+"""The cost of an epoch: pinned epoch times of a GPU, which `course` subtracts from a training budget.
 
 The budget is charged from a timing, never from the machine, so that a result does not depend on the load of the
 machine.
@@ -125,7 +125,7 @@ class TimingSettings(Settings):
 
 
 class EpochSeconds(NamedTuple):
-    """Charge of one epoch in seconds, in whole microseconds: training and the evaluation behind it."""
+    """Cost of one epoch in seconds, in whole microseconds: training and the evaluation after it."""
 
     train: float
     evaluation: float
@@ -159,16 +159,18 @@ class Timing:
 
     @property
     def where(self) -> str:
-        """The file that a user would look into."""
+        """The configuration file of the timing, for messages."""
         return f"conf/gpu/{self.name}.yaml"
 
     @property
     def prices_widening(self) -> bool:
-        """True where wider layers cost more; a linear timing knows the price of inserted layers only."""
+        """True if wider layers cost more; a linear timing only has prices of inserted layers."""
         return self.settings.kind == "flops"
 
     def epoch_seconds(self, architecture: Architecture) -> EpochSeconds:
-        """Return the charge of one epoch of an architecture. Raises UserError where the timing does not cover it."""
+        """Return the cost of one epoch of an architecture. Raises UserError if the timing does not cover the
+        architecture.
+        """
         if self.settings.flops is not None:
             return self._by_arithmetic(self.settings.flops, architecture)
         timing = self._model(architecture)
@@ -233,7 +235,7 @@ def microseconds(seconds: float) -> int:
 
 
 def require_one_epoch(budget: float, start: float, epoch: EpochSeconds, where: str = "") -> None:
-    """Raise UserError where not even one epoch fits between `start` and the end of the budget (seconds)."""
+    """Raise UserError if not even one epoch fits between `start` and the end of the budget (seconds)."""
     if microseconds(epoch.total) > microseconds(budget) - microseconds(start):
         what = f"the budget of {budget:g} s has {max(budget - start, 0):g} s left and one epoch takes {epoch.total:g} s"
         remedy = "raise the budget, start earlier, or choose a faster timing"

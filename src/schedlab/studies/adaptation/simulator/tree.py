@@ -1,4 +1,6 @@
-"""The tree of a scenario's runs: shared beginnings are trained once, what a store holds not again."""
+"""The tree of a scenario's runs: shared beginnings are trained once, and nothing that a store contains is trained
+again.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ State = Any  # what a trainer trains; changed in place
 
 
 class Trainer(Protocol):
-    """What the tree needs of training. Equal node, equal state: a trainer draws nothing from process or clock."""
+    """Trains for the tree. Equal nodes give equal states: a trainer does not depend on the process or the clock."""
 
     def initial(self) -> State:
         """Return the state before the first epoch."""
@@ -25,7 +27,7 @@ class Trainer(Protocol):
         """Run one epoch, `state` in place; recall gives a copy of the state of `returns_to` or `teacher`."""
 
     def evaluate(self, state: State) -> Metrics:
-        """Return the held-out metrics; the state stays as it is."""
+        """Return the held-out metrics; the state does not change."""
 
     def pack(self, state: State) -> bytes:
         """Return the state as bytes."""
@@ -36,7 +38,7 @@ class Trainer(Protocol):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Which epochs of a run show held-out metrics: the last `window`, or all for curves.
+    """The epochs of a run whose held-out metrics are computed: the last `window`, or all for curves.
 
     frontier: epochs of plenty behind which one more decision would be taken.
     """
@@ -70,7 +72,7 @@ class Tree:
 
     @property
     def size(self) -> int:
-        """Number of nodes behind the root: the epochs that are trained where a store holds none."""
+        """Number of nodes after the root, which is the number of epochs to train with an empty store."""
         return sum(len(nodes) for nodes in self.children.values())
 
 
@@ -95,7 +97,7 @@ def build_tree(runs: Sequence[Run], trunk: Sequence[Step], plan: Evaluation, sto
 
 
 def nodes_to_store(runs: Sequence[Run], keep: Literal["frontier", "leaves", "all"], frontier: int) -> set[Node]:
-    """Return the nodes whose states are kept.
+    """Return the nodes whose states are stored.
 
     leaves: the last of each run, and those that a way back refers to; frontier: also those behind `frontier` epochs of
     plenty, where one more decision would be taken; all: all.
@@ -114,7 +116,7 @@ def _epochs_of_plenty(run: Run) -> list[Node]:
 
 
 class Progress:
-    """Writes a line every few seconds: epochs done of all, the time left. Its clock touches no result."""
+    """Writes a line every few seconds: epochs done and in all, the time left. Its clock affects no result."""
 
     def __init__(self, title: str, total: int, write: Callable[[str], None] | None, every: float = 3.0) -> None:
         self._title, self._total, self._write, self._every = title, total, write, every
@@ -218,7 +220,7 @@ class _Walk:
 def complete(
     tree: Tree, trainer: Trainer, place: Callable[[Node], NodeStore], progress: Progress
 ) -> dict[Node, Metrics]:
-    """Train every node behind the root that the stores do not hold, and return the metrics of all of them.
+    """Train every node after the root that is in no store, and return the metrics of all of them.
 
     Depth first in the order of the sequences; a node's state is dropped when everything behind it is done and it is not
     to be kept. A process that is killed anywhere goes on at the node it was at.

@@ -35,7 +35,9 @@ log = logging.getLogger("schedlab.batch")
 
 @dataclass(frozen=True)
 class TraceWindow:
-    """A window as a unit of a problem, the counts of its cleaning, and the jobs that run at its begin (None: cold)."""
+    """A window as a unit of a problem, the counts of its cleaning, and the jobs that already run when it begins (None:
+    an empty machine).
+    """
 
     problem: BatchProblem
     unit: Unit
@@ -82,7 +84,7 @@ def read_window(arguments: argparse.Namespace) -> TraceWindow:
 
 
 def backfilling(arguments: argparse.Namespace) -> tuple[Backfill, BackfillOrder]:
-    """Return mode and order of backfilling. Raises UserError where they do not go together."""
+    """Return mode and order of backfilling. Raises UserError if they cannot be combined."""
     backfill, order = NAMED_BACKFILLS.get(arguments.backfill, (arguments.backfill, arguments.backfill_order))
     if arguments.backfill in NAMED_BACKFILLS and arguments.backfill_order not in ("default", order):
         what = f"'{arguments.backfill_order}' contradicts --backfill {arguments.backfill}"
@@ -92,7 +94,7 @@ def backfilling(arguments: argparse.Namespace) -> tuple[Backfill, BackfillOrder]
 
 
 def evaluate(arguments: argparse.Namespace) -> int:
-    """Print the measures of each policy on the window, and write what was asked for; return the exit status."""
+    """Print the measures of each policy on the window and write the requested files; return the exit status."""
     written = (
         ("--starts", "start times", arguments.starts, _write_starts),
         ("--usage", "the usage", arguments.usage, _write_usage),
@@ -165,8 +167,8 @@ def compare(arguments: argparse.Namespace) -> int:
 
 
 def study_statistics(paths: Iterable[Path]) -> StatisticsSettings:
-    """Return how the study of tables of scores makes its intervals, from the frozen part of its summary; the settings'
-    defaults for tables that lie elsewhere.
+    """Return the statistics settings for tables of scores, from the frozen summary part of their study; for tables
+    elsewhere the defaults.
     """
     above = (folder / "config/summarise.yaml" for path in paths for folder in path.resolve().parents)
     part = next((path for path in above if path.is_file()), None)

@@ -1,4 +1,4 @@
-"""The sub-commands of `schedlab batch`: their arguments, and which function runs each."""
+"""The sub-commands of `schedlab batch`: their arguments, and the function that runs each."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _add(commands: Subcommands, name: str, run: str, about: str, description: st
 
 
 def add_window_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say which window of which trace is simulated, and how."""
+    """Add the options for the trace, the window and the simulation."""
     parser.add_argument(
         "--trace", required=True, metavar="FILE", help="trace (Standard Workload Format, plain or gzip)"
     )
@@ -85,7 +85,7 @@ def _add_latency(parser: argparse.ArgumentParser) -> None:
 
 
 def add_speed_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what is measured, and on which device."""
+    """Add the options for what is measured, and on which device."""
     parser.add_argument(
         "--device", default="cpu", help="cpu (default), cuda, mps, or auto: cuda, else mps, if there is one"
     )

@@ -1,4 +1,4 @@
-"""The policy of a name on the command line of `schedlab batch`."""
+"""Finds the policy of a name on the command line of `schedlab batch`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PREFIX = "learned:"
 
 
 def named_policy(name: str, problem: BatchProblem) -> AnyPolicy:
-    """Return the policy of a name on the command line: one without learning, or learned:FILE. Raises UserError."""
+    """Return the policy of a name on the command line: one that is not learned, or learned:FILE. Raises UserError."""
     if not name.startswith(PREFIX):
         return _unlearned(name, problem)
     path = Path(name.removeprefix(PREFIX))

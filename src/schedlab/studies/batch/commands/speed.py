@@ -1,4 +1,4 @@
-"""`schedlab batch speed`: how many steps a second a small reinforcement learner takes, and whether it learns.
+"""`schedlab batch speed`: the steps per second of a small reinforcement learner, and whether it learns.
 
 DDPG (Lillicrap et al. 2016) on Pendulum, in the sizes and constants that the dissertation measured devices with. A step
 is one of the environment and, once a minibatch is stored, an update of critic, actor and their slow copies. It is the
@@ -44,7 +44,7 @@ EVALUATE_EVERY, EVALUATION_EPISODES = 2000, 3
 
 
 class SpeedSettings(Settings):
-    """What one measurement runs."""
+    """Settings of one measurement."""
 
     device: str = setting("cpu", doc="device, as torch names it: cpu, cuda, mps")
     threads: int = setting(1, doc="number of threads of torch", unit="threads", ge=1, le=1024)
@@ -57,7 +57,7 @@ class SpeedSettings(Settings):
 
 @dataclass(frozen=True)
 class Learned:
-    """How far learning got: the return of the last evaluation and the steps taken until then."""
+    """Progress of learning: the return of the last evaluation, and the steps taken so far."""
 
     solved: bool
     steps: int
@@ -65,7 +65,9 @@ class Learned:
 
 
 class Ddpg:
-    """Actor, critic and their slow copies on a device; the memory of transitions stays on the host, as published."""
+    """Actor, critic and their target networks on a device. The memory of transitions stays on the host, as
+    published.
+    """
 
     def __init__(self, settings: SpeedSettings, env: Any, device: torch.device, capacity: int) -> None:
         self.device, self.batch_size = device, settings.batch_size
@@ -94,12 +96,12 @@ class Ddpg:
         return np.clip(action, self.low, self.high).astype(np.float32)
 
     def remember(self, *transition: np.ndarray | float) -> None:
-        """Store a transition; the oldest makes room."""
+        """Store a transition in place of the oldest."""
         self.memory[self.seen % len(self.memory)] = np.concatenate([np.atleast_1d(part) for part in transition])
         self.seen += 1
 
     def update(self) -> None:
-        """Take a step of critic and actor on a minibatch, and let the slow copies follow."""
+        """Take a step of critic and actor on a minibatch, and update the target networks."""
         stored = min(self.seen, len(self.memory))
         chosen = torch.from_numpy(self.memory[self.rng.integers(stored, size=self.batch_size)]).to(self.device)
         observation, action, reward, following, goes_on = torch.tensor_split(chosen, self.parts, dim=1)
@@ -115,7 +117,7 @@ class Ddpg:
 
 
 def rates(settings: SpeedSettings, device: torch.device) -> list[float]:
-    """Return the steps a second of each repeat; set-up, the first minibatch and `warm_up` steps are not timed."""
+    """Return the steps per second of each repeat. Set-up, the first minibatch and `warm_up` steps are not timed."""
     with _threads(settings.threads):
         before = settings.batch_size + settings.warm_up
         steps, _ = _learning(settings, device, capacity=before + settings.steps * settings.repeats)
@@ -131,7 +133,9 @@ def rates(settings: SpeedSettings, device: torch.device) -> list[float]:
 
 
 def learn(settings: SpeedSettings, device: torch.device, most: int = 400_000, goal: float = -300.0) -> Learned:
-    """Learn until the mean return of three episodes reaches the goal, or for the most steps; evaluated at times."""
+    """Learn until the mean return of three episodes reaches the goal, or for the largest number of steps; evaluate at
+    intervals.
+    """
     with _threads(settings.threads):
         steps, learner = _learning(settings, device, capacity=min(most, 1_000_000))
         judge, taken, reached = gymnasium.make("Pendulum-v1"), 0, -np.inf
@@ -206,7 +210,7 @@ def _threads(number: int) -> Iterator[None]:
 
 
 def measure(arguments: argparse.Namespace) -> int:
-    """Print, and record where asked for, the rates of a device; return the exit status."""
+    """Print the rates of a device, and record them if asked for; return the exit status."""
     if arguments.out and arguments.out.exists():
         raise UserError("the file is there already", where=str(arguments.out), remedy="name another file with --out")
     document = speed(arguments)

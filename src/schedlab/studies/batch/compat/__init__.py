@@ -1,1 +1,1 @@
-"""Defects of the published systems, repeated; outside of this room, only `legacy.py` names them."""
+"""Code that reproduces the published systems' defects. Only `legacy.py` refers to it."""

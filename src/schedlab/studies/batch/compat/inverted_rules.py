@@ -1,4 +1,6 @@
-"""WFP3 and UNICEP as RLScheduler's simulator ran them: the wait of a job that has not started is -1 - submit time."""
+"""WFP3 and UNICEP as RLScheduler's simulator ran them: it takes -1 - submit time as the wait of a job that has not
+started.
+"""
 
 from __future__ import annotations
 

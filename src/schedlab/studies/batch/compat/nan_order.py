@@ -1,4 +1,4 @@
-"""The published simulator (RLScheduler; Zhang et al., SC20) in plain Python, for scores of which some are not numbers.
+"""The published simulator (RLScheduler; Zhang et al., SC20) in plain Python, for scores some of which are NaN.
 
 Where such a job comes in the order depends on how Python sorts a list in place, which no compiled kernel repeats.
 """
@@ -15,7 +15,7 @@ from schedlab.studies.batch.simulator.simulate import Schedule
 
 
 class Cluster:
-    """Running jobs and free nodes. Jobs are numbered as in the window; those of a prefill follow them."""
+    """Running jobs and free nodes. Jobs have their numbers in the window; those of a prefill follow them."""
 
     def __init__(self, jobs: Jobs, machine: Machine, prefill: Prefill | None = None) -> None:
         self.submit, self.count = jobs.submit.tolist(), len(jobs)
@@ -59,7 +59,8 @@ class Cluster:
 
 
 class BlockingSimulation(Cluster):
-    """A window in which the chosen job blocks everything until it fits, with or without the published backfilling.
+    """A window in which the chosen job blocks all others until it fits, with or without the published
+    backfilling.
 
     queue   waiting jobs; those submitted at the present time may be missing. Jobs of one submit time are backfilled in
             its order, which is the caller's to change
@@ -134,21 +135,21 @@ class BlockingSimulation(Cluster):
 
 
 def f2_schedule(jobs: Jobs, machine: Machine, backfill: bool, prefill: Prefill, track_nodes: bool) -> Schedule:
-    """Return the schedule under F2 as published: it takes the root of -1 where a job requests no time."""
+    """Return the schedule under F2 as published, which takes the root of -1 for a job without a requested time."""
     simulation = BlockingSimulation(jobs, machine, backfill=backfill, prefill=prefill)
     start = np.array(run_scores(simulation, f2_scores(jobs)))
     return Schedule(jobs, start, tuple(map(np.array, simulation.held[: len(jobs)])) if track_nodes else ())
 
 
 def f2_scores(jobs: Jobs) -> list[float]:
-    """Return the published scores of F2 (n,), NaN where a job requests no time."""
+    """Return the published scores of F2 (n,), NaN for a job without a requested time."""
     with np.errstate(divide="ignore", invalid="ignore"):
         roots, submit = np.sqrt(jobs.requested), np.log10(np.maximum(jobs.submit, 0.0))
         return (roots * jobs.procs + 25600.0 * submit).tolist()
 
 
 def run_scores(simulation: BlockingSimulation, scores: Sequence[float]) -> list[float]:
-    """Return the start times under constant scores (n,), some of them not a number, as the published simulator does.
+    """Return the start times under constant scores (n,), some of them NaN, as in the published simulator.
 
     It sorts one list again and again, in place. A score that is not a number is neither below nor above another, so
     that the place of such a job and of those around it depends on the order before and on how Python sorts.

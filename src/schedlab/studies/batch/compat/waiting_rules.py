@@ -1,4 +1,4 @@
-"""The baselines of the dissertation's tests as they were published: rules that wait until 128 jobs do.
+"""The baselines of the dissertation's tests as published: rules that wait until 128 jobs are waiting.
 
 Its test took the row of the lowest score, and the row for waiting, behind the last of fewer than 128 jobs, scored below
 every job's: so each rule waited, 60 s at a time. Because waiting where nothing runs or is to come ended the window, its
@@ -35,7 +35,7 @@ SCORES: dict[str, Callable[[Rows], np.ndarray]] = {
 
 @dataclass(frozen=True)
 class WaitingRule:
-    """A rule of SCORES that acts only where 128 jobs wait."""
+    """A rule of SCORES that starts jobs only while 128 jobs are waiting."""
 
     rule: str
     environment: ClassVar[EnvironmentSettings] = EnvironmentSettings(
@@ -43,10 +43,10 @@ class WaitingRule:
     )
 
     def reset(self, unit: Unit) -> None:
-        """Keep nothing from one window to the next."""
+        """Nothing to do: nothing is stored from one window to the next."""
 
     def schedule_window(self, stepper: Stepper) -> Schedule:
-        """Go through an opened window; return what became of the jobs that started. Raises UserError where none did."""
+        """Run an opened window; return the schedule of the jobs that started. Raises UserError if none did."""
         layout, found = stepper.layout, stepper.episodes.found
         while not stepper.ended[0]:
             row = int(found[0])

@@ -1,4 +1,5 @@
-"""The Gymnasium environments of the batch study: an episode is a window of jobs, a step chooses the next of them.
+"""The Gymnasium environments of the batch study: an episode is a window of jobs, and a step chooses the next of
+them.
 
 The action is the job's row, or the weights of a linear priority (for DDPG and for search).
 """
@@ -27,7 +28,7 @@ EXAMPLE_LENGTH = 256  # jobs of a window, as published
 
 
 class BatchEnv(gym.Env[np.ndarray, Any]):
-    """Choose a waiting job, again and again, until every job of the window has started.
+    """Choose one waiting job after another, until every job of the window has started.
 
     Observation: float32 vector, 128 rows of jobs, then the machine (`layout` names the columns and splits it). Actions:
     the row; `action_masks`: which rows may be chosen. An episode is a window of the task, drawn at reset; it ends when
@@ -56,7 +57,9 @@ class BatchEnv(gym.Env[np.ndarray, Any]):
         return self.stepper.observations[0].copy(), self.stepper.info(0) | {"start": drawn.start, "jobs": drawn.length}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Choose a row; go on to the next decision or the end of the window. Raises ValueError for what is no row."""
+        """Choose a row; continue to the next decision or to the end of the window. Raises ValueError for an invalid
+        row.
+        """
         stepper = self.stepper
         stepper.step(np.asarray([action]))
         return stepper.observations[0].copy(), float(stepper.rewards[0]), bool(stepper.ended[0]), False, stepper.info(0)
@@ -77,7 +80,8 @@ class BatchEnv(gym.Env[np.ndarray, Any]):
 
 
 class BatchWeightsEnv(BatchEnv):
-    """Give a weight to each feature of a job; the job of the highest weighted sum is chosen, the first of several.
+    """Give a weight to each feature of a job; the job with the highest weighted sum is chosen, of equals the
+    first.
 
     As BatchEnv in the layout features, but for the action: float32 vector of the weights of `weighted`, from -1 to 1.
     """
@@ -101,12 +105,12 @@ class BatchWeightsEnv(BatchEnv):
 
 
 def weighted(layout: Layout) -> list[str]:
-    """Return the columns that have a weight: the features of the linear priority, plans where they are shown."""
+    """Return the columns that have a weight: the features of the linear priority, with plans if they are observed."""
     return [name for name in layout.columns if name in NAMES]
 
 
 def best_row(layout: Layout, observation: np.ndarray, mask: np.ndarray, weights: np.ndarray) -> int:
-    """Return the row (128,) of the highest weighted sum among those that the mask allows, 0 where there is none.
+    """Return the allowed row (128,) with the highest weighted sum; 0 if none is allowed.
 
     observation  (size,) in the layout features        weights  one for each of `weighted`
     """
@@ -152,5 +156,5 @@ def make_weights(
     render_mode: str | None = None,
     settings: EnvironmentSettings | Mapping[str, Any] | None = None,
 ) -> BatchWeightsEnv:
-    """Return the environment whose actions are weights, as `make`."""
+    """Return the environment whose actions are weights, like `make`."""
     return BatchWeightsEnv(task or example_task(settings), seed, render_mode)

@@ -34,7 +34,7 @@ CEILING = {"features": BOUND, "rlscheduler": 1.0 - 1e-5, "dissertation": 1.0 - 1
 
 @dataclass(frozen=True)
 class Scales:
-    """What the published layouts divide by: the largest value of some jobs, 0 where none is above; times in s."""
+    """The divisors of the published layouts: the largest values of some jobs, 0 if none is positive; times in s."""
 
     run: float = 0.0
     submit: float = 0.0
@@ -52,14 +52,14 @@ class Scales:
 
     @staticmethod
     def published(maxima: Mapping[str, float]) -> Scales:
-        """Return what the originals divide by: the maxima of a cleaning's report, over all jobs as read."""
+        """Return the originals' divisors: the maxima in a cleaning report, over all jobs as read."""
         keys = {"submit": "last_submit", "memory": "memory_requested"}
         return Scales(*(float(maxima[keys.get(each.name, each.name)]) for each in fields(Scales)))
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which numbers an observation holds, in which order.
+    """The numbers of an observation, in order.
 
     columns  names of the numbers of a row        cluster  numbers of the machine behind the rows
     """
@@ -86,7 +86,9 @@ class Layout:
 
     @property
     def padding(self) -> np.ndarray:
-        """An observation (size,) float32 without a job or a row for waiting; of the machine zeros."""
+        """An observation (size,) float32 without jobs and without a row for waiting; the machine's numbers are
+        zeros.
+        """
         empty = np.zeros(self.size, dtype=np.float32)
         self.split(empty)[0][:] = PADDING[self.name]
         return empty
@@ -98,7 +100,7 @@ class Layout:
         return rows, observation[..., border:]
 
     def column(self, observation: np.ndarray, name: str) -> np.ndarray:
-        """Return one number of each row (..., 128). Raises UserError for a name that is none of `columns`."""
+        """Return one number of each row (..., 128). Raises UserError for a name that is not in `columns`."""
         if name not in self.columns:
             what, remedy = f"there is no column '{name}'", did_you_mean(name, self.columns)
             raise UserError(what, where=f"layout {self.name}", remedy=remedy)
@@ -106,7 +108,9 @@ class Layout:
 
 
 def layout_of(settings: EnvironmentSettings, machine: Machine) -> Layout:
-    """Return the layout of an environment. Raises UserError where run times or plans have no column in it."""
+    """Return the layout of an environment. Raises UserError if it has no column for run times or plans that are to be
+    observed.
+    """
     name = settings.layout
     if settings.oracle_runtime and name == "rlscheduler":
         expected = "false in the layout rlscheduler"
@@ -118,7 +122,8 @@ def layout_of(settings: EnvironmentSettings, machine: Machine) -> Layout:
 
 
 def layout_seen(settings: EnvironmentSettings, size: int) -> Layout:
-    """Return the layout of observations of `size` numbers; a policy's file has the settings, and not the machine.
+    """Return the layout of observations of `size` numbers; a policy's file has the settings but not the
+    machine.
 
     Raises ValueError where these settings make no observation of that size.
     """

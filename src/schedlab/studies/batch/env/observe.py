@@ -1,4 +1,4 @@
-"""Compiled observations: which waiting jobs are seen, and the numbers of the layouts (layouts.py)."""
+"""Compiled observations: the waiting jobs that are observed, and the numbers of the layouts (layouts.py)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ RLSCHEDULER_TOP, DISSERTATION_TOP = CEILING["rlscheduler"], CEILING["dissertatio
 
 @compiled(error_model="numpy")
 def fill_rows(window: Window, orders: Array, random: int, state: Array, stamp: Array, rows: Array, noop: bool) -> int:
-    """Write the job of each row (EMPTY: none; NOOP: waiting, behind the last job); return how many rows hold one.
+    """Write the job of each row (EMPTY: none; NOOP: waiting, after the last job); return the number of rows
+    with a job.
 
     orders  (rules, J): the jobs by each rule that a long queue is cut by; random: which of them is shuffled, -1: none
     state   (1,) uint64, of the random numbers; stamp (J,) int64: room

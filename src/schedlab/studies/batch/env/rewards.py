@@ -1,4 +1,4 @@
-"""Rewards of a window, from the running average B of a measure over the jobs that have started so far.
+"""Rewards of a window, from the running average B of a measure over the jobs that have started.
 
 Sources: RLScheduler (Zhang et al., SC20) for `episodic`, the scores by user and the combined one; W. Zhang's
 dissertation (Edinburgh, 2023) for `direct` and `sigmoid`; `difference` and `improvement` are ours. Compiled code reads
@@ -25,7 +25,8 @@ LARGEST_EXPONENT = 700.0  # exp overflows soon after
 
 @compiled(error_model="numpy")
 def job_score(measure: int, wait: float, run: float) -> float:
-    """Return what a started job adds to the sum of a measure; lower is better, 0 for utilisation alone. Times in s.
+    """Return the contribution of a started job to the sum of a measure; lower is better, 0 for utilisation alone. Times
+    in s.
 
     bsld, log_bsld (its natural logarithm), slowdown, wait and turnaround
     """
@@ -43,7 +44,8 @@ def job_score(measure: int, wait: float, run: float) -> float:
 
 @compiled(error_model="numpy")
 def average(measure: int, mean: float, work: float, offered: float) -> float:
-    """Return B, lower is better: the mean score of the jobs so far, less the utilisation where the measure has it.
+    """Return B, lower is better: the mean score of the started jobs, minus the utilisation if the measure
+    contains it.
 
     mean     of job_score over the started jobs, or over users (0: none has started)
     work     processor seconds of the started jobs
@@ -56,8 +58,7 @@ def average(measure: int, mean: float, work: float, offered: float) -> float:
 
 @compiled(error_model="numpy")
 def user_average(users: int, total: np.ndarray, started: np.ndarray) -> float:
-    """Return the mean score of each user's started jobs, averaged over the users that have some: their mean, max or min
-    (USERS).
+    """Return the mean, max or min (USERS) over users of the mean score of each user's started jobs.
 
     total, started  (users,): sums of scores, and numbers of jobs
     """
@@ -75,7 +76,7 @@ def user_average(users: int, total: np.ndarray, started: np.ndarray) -> float:
 
 @compiled(error_model="numpy")
 def reward(kind: int, now: float, change: float, last: bool, real: bool, scale: float, baseline: float) -> float:
-    """Return the reward of a step, after its jobs were taken in.
+    """Return the reward of a step, after its jobs were counted.
 
     now       B
     change    what the step added to B at the end of the window (difference)

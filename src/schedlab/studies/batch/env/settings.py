@@ -1,4 +1,4 @@
-"""What a policy that decides job by job sees, may do, and is rewarded with."""
+"""The observations, actions and rewards of a policy that decides job by job."""
 
 from __future__ import annotations
 
@@ -92,25 +92,25 @@ class EnvironmentSettings(Settings):
 
     @property
     def visible_rules(self) -> tuple[str, ...]:
-        """Return the rules that a long queue is cut by."""
+        """Return the rules by which the visible jobs of a long queue are selected."""
         return VISIBLE[
             ("mixed" if self.layout == "features" else self.layout) if self.visible == "layout" else self.visible
         ]
 
     @property
     def baselines(self) -> tuple[str, ...]:
-        """Return the rules to improve on, of which the best on a window counts."""
+        """Return the rules to be improved on; on each window the best of them counts."""
         return (self.baseline,) if isinstance(self.baseline, str) else self.baseline
 
     @property
     def waiting_seconds(self) -> float:
-        """Return how long a no-op waits; 0: it is not offered."""
+        """Return how long a no-op waits; 0: there is no such action."""
         offered = self.layout == "dissertation" if self.noop is None else self.noop
         return (self.noop_seconds or NOOP_SECONDS.get(self.layout, 60.0)) if offered else 0.0
 
     @property
     def on_empty_row(self) -> str:
-        """Return what choosing a row without a job does: replace, noop or error."""
+        """Return the effect of choosing a row without a job: replace, noop or error."""
         waits = self.layout == "dissertation" and self.waiting_seconds > 0
         return ("noop" if waits else "replace") if self.empty_row == "layout" else self.empty_row
 

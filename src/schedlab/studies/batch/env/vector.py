@@ -18,7 +18,7 @@ from schedlab.studies.batch.simulator.stepper import Drawn, Stepper, Task, rows_
 
 
 class BatchVectorEnv(VectorEnv):
-    """A number of BatchEnv side by side; number i of seed s does what a BatchEnv of seed s + i does.
+    """Several BatchEnv in parallel. Environment i with seed s behaves like a BatchEnv with seed s + i.
 
     Observations (N, size) float32, actions (N,) rows, rewards (N,) float64; `action_masks` is (N, 128). A window that
     ends is replaced in the same step (SAME_STEP, the default, with `final_obs` and `final_info`), the next, or never.

@@ -1,4 +1,4 @@
-"""Figures across scenarios: means along a sweep, and what was learned in one place tested in others."""
+"""Figures across scenarios: means along a sweep, and policies learned on one scenario and tested on others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ SPAN = (0.75, 1.5)  # ratios at which the colours of a matrix end
 
 
 def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A line a policy through its means over the test windows of each scenario of a sweep (SweepSettings)."""
+    """Draw for each policy a line through its means over the test windows of each scenario of a sweep
+    (SweepSettings).
+    """
     settings = settings_of(spec, SweepSettings)
     metric, kinds = BY_NAME[settings.metric], kinds_of(tables.scores)
     scores = select(tables.scores, scenario=spec.scenarios)
@@ -57,7 +59,9 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_matrix(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A row a policy, a column a scenario: its mean over that of the best rule there."""
+    """Draw cells with a row for each policy and a column for each scenario: the policy's mean divided by that of the
+    best rule there.
+    """
     kinds, learned = kinds_of(tables.scores), trained(tables.scores)
     ratios, best = {}, {}
     for name in spec.scenarios:

@@ -1,4 +1,5 @@
-"""A policy against another on the windows of one scenario, by measures that no few congested windows decide alone.
+"""The comparison of two policies on the windows of one scenario, by measures that a few congested windows alone do not
+decide.
 
 The mean bounded slowdown of windows is heavy-tailed: two or three congested windows can be most of it, and windows in
 which nobody waits count for nothing. So the ratio of the means stands beside that without the worst windows, the
@@ -44,7 +45,8 @@ def comparisons(
     split: str = "test",
     statistics: StatisticsSettings = DEFAULT,
 ) -> Iterator[dict[str, Any]]:
-    """Yield one row a scenario and baseline: ratios of mean bounded slowdowns with intervals, from the table of scores.
+    """Yield one row for each scenario and baseline: ratios of mean bounded slowdowns with intervals, from the table of
+    scores.
 
     Raises UserError for a policy without scores, for two that share no scenario, and for a policy against itself.
     """
@@ -78,7 +80,7 @@ def compare_windows(
     rng: np.random.Generator,
     statistics: StatisticsSettings = DEFAULT,
 ) -> dict[str, Any]:
-    """Return the measures of one comparison; `differing` names the windows that count for the share won.
+    """Return the measures of one comparison; `differing` selects the windows that count for the share won.
 
     Intervals are over seeds and windows; below five seeds over windows alone, for the mean of these seeds.
     """

@@ -1,4 +1,4 @@
-"""The figure of learning: how a learner's measures went with its steps, for any learner that records curves."""
+"""The figure of learning: a learner's measures over its steps, for every learner that records curves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ CAPTION = (
 
 
 def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a curve, a line a policy (mean over seeds) in a band from the lowest to the highest seed.
+    """Draw a panel for each curve, with a line for each policy (mean over seeds) in a band from the lowest to the
+    highest seed.
 
     Policies that record none of the curves are not shown; where none does, the figure says so (LearningSettings).
     """

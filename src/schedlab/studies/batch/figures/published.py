@@ -27,7 +27,9 @@ Panels = Sequence[tuple[PublishedPanel, dict[str, float]]]  # a trace, and rule 
 
 
 def draw_published(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a trace, a row a rule: a dot ours, a ring published, a line the learned policy (PublishedSettings)."""
+    """Draw a panel for each trace, with a row for each rule: a dot for our value, a ring for the published one, a line
+    for the learned policy (PublishedSettings).
+    """
     settings = settings_of(spec, PublishedSettings)
     metric = BY_NAME[settings.metric]
     rows = tables.summary[(tables.summary["metric"] == metric.name) & (tables.summary["split"] == "test")]

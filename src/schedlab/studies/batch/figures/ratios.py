@@ -1,4 +1,6 @@
-"""The figure of ratios: every policy over one on the same windows, robust against a few congested windows."""
+"""The figure of ratios: every policy divided by one of them on the same windows, robust against a few congested
+windows.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ CAPTION = (
 
 
 def draw_ratios(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scenario, a row a policy from best to worst geometric mean, a dash a window."""
+    """Draw a panel for each scenario, with a row for each policy from best to worst geometric mean, and a dash for each
+    window.
+    """
     names = list(spec.scenarios or sorted(tables.scenarios))
     looks = row_styles(tables.scores)
     compared = [_compared(tables, spec, name) for name in names]

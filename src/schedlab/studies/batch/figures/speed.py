@@ -1,4 +1,4 @@
-"""Figures of what was measured on a machine: device speeds, published and recorded, and what decisions cost."""
+"""Figures of measurements on a machine: published and recorded speeds of devices, and the cost of decisions."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ NONE = "none"  # without backfilling
 
 @dataclass(frozen=True)
 class Measured:
-    """One device under one setting, or one policy: the median, smallest and largest repeat; machine: empty where it was
-    published.
+    """One device under one setting, or one policy: the median, smallest and largest repeat. machine: empty for
+    published values.
     """
 
     label: str
@@ -40,7 +40,9 @@ class Measured:
 
 
 def draw_device_speed(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A bar a device and setting, published ones first; lines between the extreme repeats (DeviceSpeedSettings)."""
+    """Draw a bar for each device and setting, published ones first, and lines between the extreme repeats
+    (DeviceSpeedSettings).
+    """
     del tables
     settings = settings_of(spec, DeviceSpeedSettings)
     published = [Measured(f"{name} (published)", rate, rate, rate) for name, rate in settings.published.items()]
@@ -61,8 +63,8 @@ def draw_device_speed(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_decision_latency(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a machine, a row a policy, the fastest first: a filled point without backfilling, an open one with it;
-    lines between the extreme repeats (DecisionLatencySettings).
+    """Draw a panel for each machine, with a row for each policy, the fastest first. Filled points are without
+    backfilling, open ones with it; lines join the extreme repeats (DecisionLatencySettings).
     """
     del tables
     settings = settings_of(spec, DecisionLatencySettings)

@@ -1,4 +1,4 @@
-"""The figure of a trace: its jobs, when they arrive, and how long they waited, in the log or under a rule."""
+"""The figure of a trace: its jobs, their arrivals, and their waits in the log or under a rule."""
 
 from __future__ import annotations
 
@@ -42,14 +42,16 @@ CAPTION = (
 
 @dataclass(frozen=True)
 class Waited:
-    """What jobs waited (s) and their bounded slowdowns, and in whose order they ran."""
+    """The waits of jobs (s), their bounded slowdowns, and the name of the order in which they ran."""
 
     wait: np.ndarray
     bsld: np.ndarray
     whose: str
 
     def correlation(self, share: float = 1.0) -> float | None:
-        """Return Pearson's r of wait and slowdown of the jobs of the largest slowdowns; None where one is constant."""
+        """Return Pearson's r of wait and slowdown, over the jobs with the largest slowdowns; None if one of the two is
+        constant.
+        """
         top = np.argsort(-self.bsld, kind="stable")[: max(1, round(share * len(self.bsld)))]
         pair = self.wait[top], self.bsld[top]
         return None if min(np.ptp(values) for values in pair) == 0 else float(np.corrcoef(*pair)[0, 1])
@@ -83,7 +85,7 @@ def draw_trace(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def recorded_waits(trace: Trace) -> Waited | None:
-    """Return the waits that the log holds; None where it has none."""
+    """Return the waits in the log; None if it has none."""
     table = trace.jobs[(trace.jobs["wait"] >= 0) & (trace.jobs["run"] >= 0)]
     if table.empty:
         return None
@@ -156,7 +158,9 @@ def _run_times(axes: Axes, run: np.ndarray) -> None:
 
 
 def arrivals_a_day(submit: np.ndarray) -> list[np.ndarray]:
-    """Return the jobs of each whole day (hour, below 20 days) in each tenth of the time that a trace spans."""
+    """Return the number of jobs on each whole day (or hour, if there are fewer than 20 days), in each tenth of the time
+    span of a trace.
+    """
     first, length = submit.min(), np.ptp(submit)
     unit = DAY if length >= 20 * DAY else HOUR
     counts = np.bincount(((submit - first) // unit).astype(int))

@@ -1,4 +1,6 @@
-"""The figure of windows: each policy on every test window, as boxes with a dot a window, a panel a scenario."""
+"""The figure of windows: each policy on every test window, as a box with a dot for each window, and a panel for each
+scenario.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,8 @@ CAPTION = (
 
 
 def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scenario, a row a policy from best to worst mean, a dot a test window (mean over seeds).
+    """Draw a panel for each scenario, with a row for each policy from best to worst mean, and a dot for each test
+    window (mean over seeds).
 
     Marks of mean and median take FEWEST_MARKED windows, a box FEWEST_BOXED (WindowsSettings).
     """
@@ -94,14 +97,18 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def row_styles(scores: pd.DataFrame) -> dict[str, Style]:
-    """Return the looks of policies whose rows name them: rules and planners are grey, as colours would mean nothing."""
+    """Return the styles of policies whose rows name them. Rules and planners are grey, because colours would add
+    nothing.
+    """
     kinds = kinds_of(scores)
     looks = theme.styles_of(scores).items()
     return {name: replace(look, colour=MUTED) if kinds[name] not in FITTED else look for name, look in looks}
 
 
 def window_means(scores: pd.DataFrame, scenario: str, metric: str, policies: tuple[str, ...] = ()) -> pd.DataFrame:
-    """Return a metric on test windows, mean over seeds: a row a window, a column a policy, best mean first."""
+    """Return a metric on test windows, as the mean over seeds: a row for each window, a column for each policy, the
+    best mean first.
+    """
     rows = select(scores, scenario=scenario, metric=metric, split="test")
     rows = select(rows, policy=policies) if policies else rows
     table = rows.pivot_table(index="unit", columns="policy", values="value", aggfunc="mean")
@@ -109,7 +116,7 @@ def window_means(scores: pd.DataFrame, scenario: str, metric: str, policies: tup
 
 
 def same_as_rules(table: pd.DataFrame, trained: Collection[str]) -> dict[str, str]:
-    """Return trained policy -> rule, for those with the scores of what was not trained, but for rounding."""
+    """Return trained policy -> policy that was not trained, for pairs with equal scores except for rounding."""
     found: dict[str, str] = {}
     rules = [name for name in table if name not in trained]
     for name in (name for name in table if name in trained):

@@ -1,5 +1,5 @@
-"""Learning with an adversary: a discriminator distinguishes an expert's decisions from the policy's, and rewards the
-former.
+"""Learning with an adversary: a discriminator tells an expert's decisions from the policy's, and rewards decisions like
+the expert's.
 
 After generative adversarial imitation (Ho and Ermon, NeurIPS 2016) and GARLSched, which the dissertation planned. The
 expert of a window is the best of some rules on it. The reward of a decision is
@@ -39,7 +39,7 @@ MINIBATCH = 128  # decisions of the policy in a gradient step, and as many of th
 
 
 class Adversary:
-    """The discriminator of one phase of learning, made when the first decision is paid for."""
+    """The discriminator of one phase of learning, created at the first decision."""
 
     def __init__(self, problem: TrainingProblem, settings: AdversarySettings, seed: int) -> None:
         self.problem, self.settings, self.seed = problem, settings, seed
@@ -52,11 +52,12 @@ class Adversary:
 
     @property
     def share(self) -> float:
-        """The part of the reward that the discriminator gives now."""
+        """The discriminator's present share of the reward."""
         return self.settings.expert_share * max(0.0, 1.0 - self.decisions / self.settings.expert_steps)
 
     def pay(self, decision: np.ndarray | None, reward: float) -> float:
-        """Return what a decision (features,) of `describe` earns, given the environment's reward, and learn from it.
+        """Return the reward of a decision (features,) of `describe`, given the environment's reward, and learn from the
+        decision.
 
         None stands for a decision without a choice, of which the expert shows none: nothing can be learned from it.
         """
@@ -117,7 +118,7 @@ class Adversary:
 
 
 class AdversaryEnv(gym.Wrapper):
-    """A window whose decisions an adversary pays for."""
+    """A window in which an adversary gives part of the reward."""
 
     env: Any
 
@@ -146,6 +147,6 @@ class AdversaryEnv(gym.Wrapper):
 
 
 def describe(layout: Any, observation: np.ndarray, mask: np.ndarray, row: int) -> np.ndarray:
-    """Return what the discriminator sees (2 * columns,) float32: the chosen row, and the mean of those allowed."""
+    """Return the discriminator's input (2 * columns,) float32: the chosen row, and the mean of the allowed rows."""
     rows, _ = layout.split(observation)
     return np.concatenate([rows[row], rows[mask].mean(axis=0)])

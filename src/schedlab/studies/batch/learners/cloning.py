@@ -1,4 +1,4 @@
-"""Behaviour cloning: first parameters that choose as a rule does in training windows."""
+"""Behaviour cloning: first parameters with which a policy chooses like a rule in training windows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def cloned_parameters(
     settings: BatchMaskablePPOSettings,
     job: LearningJob,
 ) -> dict[str, np.ndarray]:
-    """Return the parameters, by name, of a policy that was shown a rule's choices; the value network is fresh."""
+    """Return the parameters, by name, of a policy fitted to a rule's choices; those of the value network are new."""
     rule = str(settings.clone_rule)
     require_rule(rule, "learner.clone_rule")
     shown = choices(problems, (rule,), settings.clone_windows, job.seed, job.budget)
@@ -58,7 +58,8 @@ def cloned_parameters(
 def choices(
     problems: Sequence[TrainingProblem], rules: Sequence[str], windows: int, seed: int, budget: Budget
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return what a rule saw (n, size), was allowed (n, 128) and chose (n,) where it had a choice in training windows.
+    """Return the observations (n, size), masks (n, 128) and choices (n,) of a rule, at the decisions of training
+    windows with more than one option.
 
     Of several rules the one of the lowest mean bounded slowdown on the window. All decisions count in the budget.
     """

@@ -1,4 +1,4 @@
-"""Networks that read a queue: policies score its rows, value networks score the whole. Torch modules.
+"""Networks that read a queue: policies score its rows, and value networks score the whole queue. Torch modules.
 
 Sources: RLScheduler (Zhang et al., SC20) for `kernel`, the value network `rows` and the layered policies mlp_v1 to
 mlp_v3; W. Zhang's dissertation (Edinburgh, 2023) for `actor_kernel` and the value networks `small`, `large` and `deep`.
@@ -32,7 +32,7 @@ VALUE_LAYERS = {"small": (64, 32, 16, 8, 10), "large": (128, 128, 128, 128, 10),
 
 
 class Queue(NamedTuple):
-    """Observations (B, size) taken apart.
+    """Observations (B, size), split into their parts.
 
     flat     (B, size) as they were          rows   (M, columns): those that hold a job or the no-op
     owner    (M,) observation of each        place  (M,) row of each, 0 to 127
@@ -47,7 +47,7 @@ class Queue(NamedTuple):
 
 
 def read(layout: Layout, flat: torch.Tensor) -> Queue:
-    """Take observations (B, size) apart."""
+    """Split observations (B, size) into their parts."""
     border = layout.rows * len(layout.columns)
     rows = flat[:, :border].view(len(flat), layout.rows, len(layout.columns))
     owner, place = _real(layout, rows).nonzero(as_tuple=True)
@@ -62,7 +62,7 @@ def _real(layout: Layout, rows: torch.Tensor) -> torch.Tensor:
 
 
 class RowNetwork(nn.Module):
-    """The same small network on every row and, where asked for, on numbers of the machine."""
+    """The same small network on every row, with the machine's numbers if asked for."""
 
     def __init__(self, layout: Layout, hidden: Sequence[int], *, machine: bool) -> None:
         super().__init__()
@@ -75,14 +75,14 @@ class RowNetwork(nn.Module):
 
 
 class RowPolicy(nn.Module):
-    """Scores of all 128 rows (B, 128) from a network of real rows."""
+    """Scores of all 128 rows (B, 128) from a network on the real rows."""
 
     def __init__(self, layout: Layout, scores: nn.Module) -> None:
         super().__init__()
         self.rows, self.scores = layout.rows, scores
 
     def forward(self, queue: Queue) -> torch.Tensor:
-        """Return the scores; EXCLUDED where there is no job."""
+        """Return the scores, with EXCLUDED for rows without a job."""
         excluded = queue.flat.new_full((len(queue.flat) * self.rows,), EXCLUDED)
         return excluded.index_copy(0, queue.owner * self.rows + queue.place, self.scores(queue)).view(-1, self.rows)
 
@@ -137,7 +137,7 @@ class RowsValue(nn.Module):
         self.net = layers(layout.rows, ROWS_VALUE_LAYERS, 1)
 
     def forward(self, queue: Queue) -> torch.Tensor:
-        """Return what is to be expected of each queue; the padding row is computed once."""
+        """Return the value of each queue; the row of padding is computed once."""
         scored = self.row(torch.cat([self.padding[None], queue.rows])).squeeze(1)
         padded, at = scored[:1].expand(len(queue.flat) * self.rows), queue.owner * self.rows + queue.place
         whole = padded.index_copy(0, at, scored[1:])
@@ -152,12 +152,14 @@ class FlatValue(nn.Module):
         self.net = layers(layout.size, hidden, 1)
 
     def forward(self, queue: Queue) -> torch.Tensor:
-        """Return what is to be expected of each queue."""
+        """Return the value of each queue."""
         return self.net(queue.flat)
 
 
 class PooledValue(nn.Module):
-    """Mean and largest of a small network's outputs over the real rows, their number, the machine; two layers."""
+    """Mean and maximum of a small network's outputs over the real rows, their number, and the machine; then two
+    layers.
+    """
 
     def __init__(self, layout: Layout) -> None:
         super().__init__()
@@ -167,7 +169,7 @@ class PooledValue(nn.Module):
         self.net = layers(2 * width + 1 + layout.cluster, POOLED_LAYERS, 1)
 
     def forward(self, queue: Queue) -> torch.Tensor:
-        """Return what is to be expected of each queue."""
+        """Return the value of each queue."""
         found = self.row(queue.rows)
         number, width = len(queue.flat), found.shape[1]
         count = torch.bincount(queue.owner, minlength=number).to(found.dtype)[:, None]
@@ -202,7 +204,7 @@ def begin_orthogonal(network: nn.Module, output_gain: float) -> None:
 
 
 def beside_machine(queue: Queue, machine: nn.Linear | None) -> torch.Tensor:
-    """Return the real rows (M, columns), followed by numbers of their machine (10) where there is such a layer."""
+    """Return the real rows (M, columns), followed by the numbers of their machine (10) if the layout has them."""
     if machine is None:
         return queue.rows
     return torch.cat([queue.rows, machine(queue.machine)[queue.owner]], dim=1)

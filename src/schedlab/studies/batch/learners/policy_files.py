@@ -34,7 +34,7 @@ def save_priority(path: Path, policy: Priorities, **about: Any) -> None:
 
 
 def load_priority(path: Path | str) -> Priorities:
-    """Return the policy of a file. Raises UserError where it is missing, damaged, or made for other features."""
+    """Return the policy in a file. Raises UserError if it is missing or damaged, or was made for other features."""
     checkpoint = read_checkpoint(path, KIND)
     rule = checkpoint.meta.get("rule")
     if isinstance(rule, str) and (rule in RULES or rule == "planner"):

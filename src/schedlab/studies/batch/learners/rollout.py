@@ -1,4 +1,5 @@
-"""Learning to roll out: predictions and arrivals come from the training part, and a search adds a base.
+"""Learns a rollout policy: predictions and arrivals come from the training part, and a search adds a base
+priority.
 
 The search is CMA-ES over the coefficients of a base that decides alone. Candidates are judged as in search.py: each
 base that was found; rollouts upon the given bases, with and without the best one, for each horizon; rules and planner.
@@ -33,7 +34,8 @@ from schedlab.studies.batch.simulator.rollouts import BASE_FEATURES, Arrivals, R
 
 
 class BaseSearch(Learning):
-    """Searches for a base from each start, a number of generations each; an update is a generation.
+    """Searches for a base priority from each start, for a number of generations each; an update is a
+    generation.
 
     found  the bases (6,) that the finished searches ended at
     best   the candidate that is kept, and its figures
@@ -68,7 +70,7 @@ class BaseSearch(Learning):
             self.found.append(self.strategy.mean)
 
     def end(self, phase: int) -> None:
-        """Judge the candidates, record their figures and keep the best."""
+        """Judge the candidates, record their ratios and select the best."""
         del phase
         judged = [(self.judge.figures(candidate), candidate) for candidate in self.candidates()]
         for number, (figures, _) in enumerate(judged):
@@ -76,12 +78,12 @@ class BaseSearch(Learning):
         self.figures, self.best = min(judged, key=lambda entry: merit(entry[0]))
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return the search that runs, and what others found."""
+        """Return the current search, and the results of earlier ones."""
         found = np.array(self.found).reshape(len(self.found), len(BASE_FEATURES))
         return {}, {"found": found, **grouped({"search": self.strategy.state()})}
 
     def load(self, kept: Checkpoint) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         self.found = list(kept.arrays["found"])
         self.strategy = self._strategy((self.job.update - 1) // self.count)
         self.strategy.restore(kept.group("search"))
@@ -99,7 +101,7 @@ class BaseSearch(Learning):
         return RolloutPolicy(base[None], self.prior, self.present, samples=0)
 
     def candidates(self) -> Iterator[Candidate]:
-        """Yield what is judged."""
+        """Yield the candidates to be judged."""
         settings = self.settings
         alone = [self._alone(one) for one in self.found]
         yield from alone
@@ -127,8 +129,8 @@ class BaseSearch(Learning):
 
 
 class RolloutLearner(SearchLearner):
-    """Learns on the scenarios of its only phase. What a rollout plays on predictions is no decision in the environment,
-    so it does not count.
+    """Learns on the scenarios of its only phase. Simulations within a rollout use predictions; they are no decisions in
+    the environment and are not counted.
     """
 
     kind, settings, search = "batch-rollout", RolloutSettings, BaseSearch

@@ -38,7 +38,7 @@ Candidate = Priorities
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows of one or several problems: (problem, first job) each; what is played on them counts in the budget."""
+    """Windows of one or several problems: (problem, first job) each. The budget counts what is simulated on them."""
 
     places: tuple[tuple[BatchProblem, int], ...]
     budget: Budget
@@ -50,7 +50,7 @@ class Windows:
 
 
 def drawn_windows(problems: Sequence[BatchProblem], count: int, rng: np.random.Generator, budget: Budget) -> Windows:
-    """Return `count` windows of the training parts, their starts drawn uniformly, the problems taking turns."""
+    """Return `count` windows of the training parts, with uniformly drawn starts, from each problem in turn."""
     places = []
     for number in range(count):
         problem = problems[number % len(problems)]
@@ -60,7 +60,7 @@ def drawn_windows(problems: Sequence[BatchProblem], count: int, rng: np.random.G
 
 
 def spread_windows(problems: Sequence[BatchProblem], split: Split, stride: int, most: int, budget: Budget) -> Windows:
-    """Return windows of a part, `stride` jobs apart, thinned evenly to at most `most` for each problem."""
+    """Return windows of a part, `stride` jobs apart, reduced evenly to at most `most` for each problem."""
     places = []
     for problem in problems:
         first, last = _range(problem, split)
@@ -72,12 +72,14 @@ def spread_windows(problems: Sequence[BatchProblem], split: Split, stride: int, 
 
 
 def log_ratios(values: np.ndarray, reference: np.ndarray) -> tuple[float, float]:
-    """Return (logarithm of the ratio of the means, mean logarithm of the ratios) of windows' mean bounded slowdowns."""
+    """Return (log of the ratio of the means, mean of the log ratios) of the windows' mean bounded slowdowns."""
     return float(np.log(values.mean() / reference.mean())), float(np.log(values / reference).mean())
 
 
 def best_rule(rules: Iterable[str], values: dict[str, np.ndarray], criterion: str) -> str:
-    """Return the rule of the lowest mean bounded slowdown over windows (`mean`), or mean logarithm of it (`log`)."""
+    """Return the rule with the lowest mean bounded slowdown over windows (`mean`), or with the lowest mean of its
+    logarithm (`log`).
+    """
     return min(rules, key=lambda rule: float((values[rule] if criterion == "mean" else np.log(values[rule])).mean()))
 
 
@@ -101,7 +103,7 @@ def _window_bsld(problem: BatchProblem, policy: Candidate, start: int) -> float:
 
 
 class PriorityLearner:
-    """What learners have in common whose file holds a priority."""
+    """The common part of learners whose file contains a priority."""
 
     def load(self, checkpoint: Path, problem: BatchProblem) -> RulePolicy:
         """Return the learned policy; it is the same for every problem."""
@@ -110,7 +112,7 @@ class PriorityLearner:
 
 
 class SearchLearner(PriorityLearner):
-    """Searches phase after phase and writes what is kept; resumes after the last generation that was finished."""
+    """Searches phase after phase and writes the selected candidate; resumes after the last finished generation."""
 
     kind: ClassVar[str]
     settings: ClassVar[type[CandidateSettings]]
@@ -119,7 +121,7 @@ class SearchLearner(PriorityLearner):
     def learn(
         self, problems: Mapping[str, BatchProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
     ) -> Budget:
-        """Search, write the candidate that is kept, and return the budget used."""
+        """Search, write the selected candidate, and return the budget used."""
         settings = [validate(self.settings, {**spec.params, **phase.params}) for phase in spec.train_on]
         job = LearningJob(self.kind, [each.model_dump(mode="json") for each in settings], spec, seed, paths, curve)
         search = self.search(job, problems, settings)
@@ -129,7 +131,7 @@ class SearchLearner(PriorityLearner):
 
 
 class Judge:
-    """Judges candidates on validation and training windows, against the rule of the best mean logarithm.
+    """Judges candidates on validation and training windows, against the rule with the best mean logarithm.
 
     rules: rule -> mean bounded slowdown of each validation window
     """
@@ -143,14 +145,18 @@ class Judge:
         self._reference = self.rules[self.rule], self.training.bsld(self.rule)
 
     def figures(self, candidate: Candidate) -> np.ndarray:
-        """Return (mean, log) ratios to the rule, as logarithms, on validation, training and both windows, (6,)."""
+        """Return the logarithms of the (mean, log) ratios to the rule on validation windows, training windows and both,
+        (6,).
+        """
         own = [windows.bsld(candidate) for windows in (self.validation, self.training)]
         pairs = [*zip(own, self._reference, strict=True), (np.concatenate(own), np.concatenate(self._reference))]
         return np.array([number for values, reference in pairs for number in log_ratios(values, reference)])
 
 
 def merit(figures: np.ndarray) -> float:
-    """Return the sum of mean and logarithm on validation and training windows together; the lowest is kept."""
+    """Return the sum of mean and logarithm over validation and training windows together; the candidate with the lowest
+    is selected.
+    """
     return float(figures[4:].sum())
 
 
@@ -172,7 +178,8 @@ def make_generation(
     candidate_of: Callable[[np.ndarray], Candidate],
     fitness: Callable[[np.ndarray, np.ndarray], float] = lambda values, reference: sum(log_ratios(values, reference)),
 ) -> None:
-    """Make a generation of a search, all points on the same `count` training windows, and record mean and lowest value.
+    """Make a generation of a search, with all points on the same `count` training windows; record the mean and the
+    lowest value.
 
     names: of the generation's random streams. fitness: of a point, from its windows' mean bounded slowdowns and the
     rule's; lower is better.
@@ -189,7 +196,7 @@ def make_generation(
 
 
 class Search(Learning):
-    """Searches from several starts, each a number of generations; an update is a generation.
+    """Searches from several starts, for a number of generations each; an update is a generation.
 
     kept     what the last phase kept, or the parent; None: nothing yet
     best     the best candidate of the phase that ended last
@@ -203,7 +210,7 @@ class Search(Learning):
         self.kept = load_priority(job.paths.start) if job.paths.start else None
 
     def begin(self, phase: int) -> Pace:
-        """Take what the last phase kept, and plan the generations of each start."""
+        """Take the selection of the last phase, and plan the generations of each start."""
         if phase:
             self.kept = load_priority(self._kept_file(phase - 1))
         self.settings, of_phase = self.of_phase[phase], self.job.spec.train_on[phase]
@@ -221,7 +228,7 @@ class Search(Learning):
         return Pace(len(self.generations), 1)
 
     def step(self, phase: int, update: int) -> None:
-        """Make one generation, and judge the mean of the search where it is time."""
+        """Make one generation; when it is time, judge the mean of the search."""
         start, again, generation, step, last = self.generations[update]
         if generation == 0:
             self.strategy, self.used, self.origin = self._strategy(start)
@@ -236,7 +243,9 @@ class Search(Learning):
             record_ratios(self.job, figures, step)
 
     def end(self, phase: int) -> None:
-        """Keep the best of what was found, of what was kept, and of what needs no search."""
+        """Select the best of the candidates found, the last phase's selection, and the candidates that need no
+        search.
+        """
         found: list[tuple[np.ndarray, Candidate]] = [
             (figures, LinearPriority(weights)) for weights, figures in zip(self.weights, self.figures, strict=True)
         ]
@@ -248,12 +257,12 @@ class Search(Learning):
         return self.job.paths.progress / f"kept-{phase}.zip"
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return the candidates so far, and the search that runs."""
+        """Return the candidates so far, and the current search."""
         search = self.strategy.state() if self.job.update else {}
         return {}, {"weights": self.weights, "figures": self.figures, **grouped({"search": search})}
 
     def load(self, kept: Checkpoint) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         self.weights, self.figures = kept.arrays["weights"], kept.arrays["figures"]
         if self.job.update:
             self.strategy, self.used, self.origin = self._strategy(self.generations[self.job.update - 1][0])
@@ -302,6 +311,6 @@ class Search(Learning):
 
 
 class EvolutionLearner(SearchLearner):
-    """Searches from each start in turn; a phase begins where the one before ended."""
+    """Searches from each start in turn; a phase begins with the result of the one before."""
 
     kind, settings, search = "batch-search", EvolutionSettings, Search

@@ -26,26 +26,28 @@ if TYPE_CHECKING:
 
 
 class BatchStockLearner(StableBaselinesLearner):
-    """An algorithm of Stable-Baselines3 on the batch study's scenarios; DDPG gives the weights of a linear priority."""
+    """An algorithm of Stable-Baselines3 on the batch study's scenarios; the actions of DDPG are the weights of a linear
+    priority.
+    """
 
     def __init__(self, algorithm: str) -> None:
         kind = STOCK_SETTINGS[algorithm]
         super().__init__(algorithm, kind, queue_policy if issubclass(kind, NetworkSettings) else None)
 
     def seen(self, problem: Any, settings: Any) -> Any:
-        """Return the problem as these settings have it."""
+        """Return the problem with the observations, rewards and windows of these settings."""
         return TrainingProblem(problem, settings, weights=self.algorithm == "ddpg")
 
     def first_parameters(
         self, problems: Mapping[str, Any], spaces: tuple[gym.Space, gym.Space], settings: Any, job: LearningJob
     ) -> Mapping[str, np.ndarray]:
-        """Return parameters that repeat a rule's choices, where the settings name one."""
+        """Return parameters that imitate a rule, if the settings name one."""
         if getattr(settings, "clone_rule", None) is None:
             return {}
         return cloned_parameters(list(problems.values()), spaces, settings, job)
 
     def acting(self, policy: Any, settings: Any, problem: Any) -> Any:
-        """Return the learned policy, with what it wants to see."""
+        """Return the learned policy, with the settings of its observations."""
         del problem
         return (LearnedWeights if self.algorithm == "ddpg" else LearnedPolicy)(policy, settings.environment)
 

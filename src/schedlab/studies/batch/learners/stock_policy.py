@@ -29,7 +29,7 @@ POLICY_GAIN, VALUE_GAIN = 0.01, 1.0  # of the last layers, as in the dissertatio
 
 
 class Reader(nn.Module):
-    """Stands for the layers that policy and value share: takes observations apart, once for both."""
+    """Replaces the layers that policy and value share: splits observations into their parts, once for both."""
 
     def __init__(self, layout: Layout) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ else:
 
 
 class QueueNetworks(NetworksBase):
-    """Puts the networks in the place of Stable-Baselines3's; they read observations of `layout`.
+    """Replaces Stable-Baselines3's networks; reads observations of `layout`.
 
     value_rate  learning rate of the value network over the policy's
     """
@@ -101,7 +101,7 @@ class QueueNetworks(NetworksBase):
 
 
 class QueuePolicy(QueueNetworks, ActorCriticPolicy):
-    """For PPO and A2C, which know no masks; rows without a job are never chosen all the same."""
+    """For PPO and A2C, which have no masks. Rows without a job are never chosen all the same."""
 
 
 class MaskableQueuePolicy(QueueNetworks, MaskableActorCriticPolicy):
@@ -109,7 +109,9 @@ class MaskableQueuePolicy(QueueNetworks, MaskableActorCriticPolicy):
 
 
 class TwoRates(TorchAdam):
-    """Adam whose groups may have a `factor` on the learning rate, which Stable-Baselines3 sets for all groups."""
+    """Adam in which groups may have a `factor` on the learning rate, since Stable-Baselines3 sets one rate for all
+    groups.
+    """
 
     def step(self, closure: None = None) -> None:
         """Take a step at the rate of each group."""

@@ -1,4 +1,4 @@
-"""A scenario as a stock learner sees it: its own observations, rewards and training windows."""
+"""A scenario as a stock learner uses it, with its own observations, rewards and training windows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from schedlab.studies.batch.windows import first_job
 
 
 class TrainingProblem:
-    """A problem whose training units are those that hold windows to learn on; an episode of one draws among these.
+    """A problem whose training units are those with windows to learn on; each episode draws one of their
+    windows.
 
     weights  actions are the weights of a linear priority instead of rows
     """
@@ -40,12 +41,12 @@ class TrainingProblem:
         return None if self.settings.keep_windows == "all" else self._starts_to_keep()
 
     def units(self, split: Split) -> Sequence[Unit]:
-        """Return the windows of a part; of the training part those that have a start to keep."""
+        """Return the windows of a part; of the training part, those with at least one selected start."""
         units = self.problem.units(split)
         return [unit for unit in units if len(self._starts(unit))] if split == "train" else units
 
     def env(self, unit: Unit, seed: int) -> gym.Env:
-        """Return the environment of a unit. In training each episode draws its start, and what runs before it,
+        """Return the environment of a unit. In training, each episode draws its start, and the jobs that already run,
         again.
         """
         training = unit.split == "train" and self.settings.training_starts == "any"
@@ -64,7 +65,7 @@ class TrainingProblem:
         return AdversaryEnv(env, self._adversary)
 
     def take_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return (values, arrays) of what learns here beside the policy: the adversary, once there is one."""
+        """Return (values, arrays) of what is learned here besides the policy: the adversary, once it exists."""
         return ({}, {}) if self._adversary is None else self._adversary.take_state()
 
     def put_state(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -107,7 +108,9 @@ class TrainingProblem:
 
 @lru_cache(maxsize=4)  # of the scenarios and rules of one job; a problem that is kept holds its whole trace
 def rule_values(problem: BatchProblem, rule: str) -> np.ndarray:
-    """Return the mean bounded slowdown under a rule of the window from each training job on, the machine empty."""
+    """Return the mean bounded slowdown under a rule of the window that begins at each training job, on an empty
+    machine.
+    """
     scenario, (first, end) = problem.scenario, problem.part("train")
     length, plain = scenario.windows.length, EnvironmentSettings()
     backfill, order, kill = scenario.backfill, scenario.backfill_order, scenario.kill

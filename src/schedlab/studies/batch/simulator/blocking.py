@@ -1,4 +1,4 @@
-"""Compiled blocking simulation: the chosen job blocks everything, with or without the published backfilling."""
+"""Compiled blocking simulation: the chosen job blocks all others, with or without the published backfilling."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def queue_of(columns: Columns) -> Queue:
 def blocking_starts(
     queue: Queue, columns: Columns, order: Order, running: Running, backfill: bool, keys: Array
 ) -> None:
-    """Fill running.start with the start time of each job when the waiting job of the lowest score is always chosen."""
+    """Fill running.start with the start time of each job if the waiting job with the lowest score is always chosen."""
     least = least_request(columns)
     arrive(queue, columns)
     while queue.counts[WAITING]:
@@ -136,7 +136,7 @@ def least_request(columns: Columns) -> float:
 def choose(
     queue: Queue, columns: Columns, order: Order, running: Running, job: int, least: float, backfill: bool, keys: Array
 ) -> None:
-    """Start a waiting job as soon as it fits and go on to the next decision.
+    """Start a waiting job as soon as it fits and continue to the next decision.
 
     keys  (n,) whose smallest is backfilled first; empty: in order of submission
     """
@@ -242,7 +242,9 @@ def backfill_by_key(queue: Queue, columns: Columns, running: Running, shadow: fl
 
 @uncounted
 def shadow_time(columns: Columns, running: Running, job: int) -> float:
-    """When the job would fit if all ended as requested; jobs of equal ends are put in the order of their requests."""
+    """Return when the job would fit if all jobs ended as requested; jobs with equal ends are ordered by their
+    requests.
+    """
     by_end, expected, count = running.by_end, running.expected, running.size[COUNT]
     for place in range(1, count):
         other, to = by_end[place], place
@@ -261,7 +263,7 @@ def shadow_time(columns: Columns, running: Running, job: int) -> float:
 
 @uncounted
 def event(queue: Queue, columns: Columns, running: Running) -> None:
-    """Draw one arrival or one release; an arrival comes first where both happen at one time."""
+    """Process one arrival or one release; of two at the same time the arrival comes first."""
     arrived = queue.counts[ARRIVED]
     arrival = columns.submit[arrived] if arrived < len(columns.submit) else np.inf
     earliest = running.end[running.by_end[0]] if running.size[COUNT] else np.inf

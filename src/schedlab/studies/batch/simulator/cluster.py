@@ -172,7 +172,7 @@ def occupy(running: Running, columns: Columns, job: int, start: float) -> None:
 
 @uncounted
 def release(running: Running, columns: Columns) -> None:
-    """End the running job of the earliest end, the first of several."""
+    """End the running job that ends first, of equals the first."""
     job = running.by_end[0]
     remove(running.by_end, running.size[COUNT], job)
     remove(running.by_request, running.size[COUNT], job)

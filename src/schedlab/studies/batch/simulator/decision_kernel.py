@@ -242,7 +242,7 @@ def choices(window: Window, found: Array) -> int:
 
 @uncounted
 def decide(window: Window, job: int) -> None:
-    """Take a decision, a job that may be chosen, and go on to the next one or to the end."""
+    """Choose an allowed job, and continue to the next decision or to the end."""
     columns, queue, running, passing = window.columns, window.queue, window.running, window.passing
     if window.backfill in (NONE, LEGACY):
         choose(queue, columns, window.order, running, job, window.least, window.backfill == LEGACY, window.keys)
@@ -290,13 +290,13 @@ def _begin_beside(window: Window, job: int) -> None:
 
 @uncounted
 def may_wait(window: Window) -> bool:
-    """Return whether time would go on without a job being chosen."""
+    """Return whether time would pass if no job were chosen."""
     return window.running.size[COUNT] > 0 or window.queue.counts[ARRIVED] < len(window.columns.submit)
 
 
 @uncounted
 def wait(window: Window, seconds: float) -> None:
-    """Choose no job for so long, or until the next arrival or end. Only where `may_wait`."""
+    """Choose no job for this time, or until the next arrival or end. Only if `may_wait`."""
     columns, queue, running = window.columns, window.queue, window.running
     arrived, later = queue.counts[ARRIVED], queue.clock[0] + seconds
     arrival = columns.submit[arrived] if arrived < len(columns.submit) else np.inf
@@ -351,7 +351,7 @@ def _begin_pass(window: Window) -> None:
 
 @uncounted
 def compact(queue: Queue) -> None:
-    """Take jobs that have started off the list."""
+    """Remove jobs that have started from the list."""
     listed, waits, size, kept = queue.listed, queue.waits, queue.counts[LISTED], 0
     for place in range(size):
         job = listed[place]

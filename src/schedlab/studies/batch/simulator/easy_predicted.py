@@ -35,7 +35,7 @@ FEWEST = 1.0  # s of the shortest prediction
 
 
 def predicted_starts(columns: Columns, order: Order, running: Running, user: np.ndarray, runs: np.ndarray) -> None:
-    """Fill running.start with the start time of each job, from what is known of users before (jobs.LastRuns)."""
+    """Fill running.start with the start time of each job, given the earlier run times of users (jobs.LastRuns)."""
     requested = np.where(columns.requested > 0, columns.requested, np.inf)
     predicted = columns._replace(requested=columns.requested.copy())
     scan = Scan(BY_KEY, predicted.requested, NO_LINEAR)

@@ -1,4 +1,4 @@
-"""Many windows side by side as episodes: one call steps all, pays the rewards and writes what is seen next."""
+"""Many windows in parallel as episodes: one call steps all, and writes rewards and observations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schedlab.studies.batch.simulator.scores import excess_costs
 
 
 class Episodes(NamedTuple):
-    """What is known of N windows of up to J jobs beside their simulation; the first axis is the window.
+    """The state of N windows of up to J jobs besides their simulation; the first axis is the window.
 
     fixed (T, k)           layouts.fixed_columns of all jobs that windows may hold; the window's begin at `offset` (N,)
     procs, user (N, J)     processors; users, numbered within the window
@@ -74,7 +74,7 @@ class Terms(NamedTuple):
 
 @compiled(error_model="numpy")
 def look(windows: Windows, episodes: Episodes, terms: Terms, place: int, observation: Array, mask: Array) -> None:
-    """Write what is seen of one window and which rows may be chosen."""
+    """Write the observation of one window and the rows that may be chosen."""
     window = window_at(windows, place)
     rows = episodes.rows[place]
     orders, stamp = episodes.orders[place], episodes.stamp[place]

@@ -1,4 +1,4 @@
-"""How long a job will run, and what a second of its wait will cost: predicted from what its user's jobs did before.
+"""Predictions of a job's run time, and of the cost of a second of its wait, from earlier jobs of its user.
 
 Requested times say little of either, and a user's next job resembles the last ones (Tsafrir, Etsion, Feitelson,
 "Backfilling using system-generated predictions rather than user runtime estimates", IEEE TPDS 18(6), 2007). Two numbers
@@ -28,7 +28,7 @@ _FEW = 20.0  # a class of few jobs leans on the mean of all: as if it had so man
 
 @dataclass(frozen=True)
 class Prior:
-    """What is expected of a job by its requested time alone.
+    """The prediction for a job from its requested time alone.
 
     log_ratio (CLASSES,)  logarithm of the mean of run time over requested time, at most 1
     factor (CLASSES,)     mean of requested time over run time, both at least 10 s
@@ -39,7 +39,7 @@ class Prior:
 
     @classmethod
     def of(cls, jobs: Jobs) -> Prior:
-        """Return the prior of jobs whose run times are known; of no job: that each runs as long as requested."""
+        """Return the prior from jobs with known run times; without jobs, the one that predicts the requested time."""
         if not len(jobs):
             return cls(np.zeros(CLASSES), np.ones(CLASSES))
         request = positive_request(jobs)
@@ -68,7 +68,7 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True)
 class History:
-    """What is known of users when a window begins. user (n,): place in `sums` of a job's user, -1: unknown."""
+    """What is known of users when a window begins. user (n,): index of each job's user in `sums`, -1: unknown."""
 
     user: np.ndarray
     sums: Sums
@@ -83,7 +83,9 @@ class History:
 
 
 class Past:
-    """The jobs of a log and when each ended there (n,) s; NaN where the log does not say: such jobs teach nothing."""
+    """The jobs of a log and their ends in it (n,) s. Nothing is learned from jobs whose end is NaN: the log does not
+    have it.
+    """
 
     def __init__(self, jobs: Jobs, ended: np.ndarray) -> None:
         self.jobs, self.ended = jobs, ended
@@ -174,7 +176,7 @@ def request_class(request: np.ndarray) -> np.ndarray:
 
 @compiled(error_model="numpy")
 def take_in(columns: Columns, predictor: Predictor, running: Running, clock: float) -> None:
-    """Take in the jobs of the window that have ended by now, in the order in which they started."""
+    """Update the sums with the window's jobs that have ended by now, in the order in which they started."""
     sums = predictor.sums
     for place in range(running.size[2]):
         job = running.begun[place]
@@ -201,7 +203,9 @@ def predict(predictor: Predictor, job: int) -> None:
 
 @compiled(error_model="numpy")
 def predicted_end(predictor: Predictor, running: Running, job: int, clock: float) -> float:
-    """When a running job will end: as predicted, half as long again once overdue, at the latest as requested."""
+    """Return when a running job is predicted to end: as predicted, but not before it has run half as long again as so
+    far, and at the latest as requested.
+    """
     end = running.expected[job]
     if job < len(predictor.taken):
         start = running.start[job]

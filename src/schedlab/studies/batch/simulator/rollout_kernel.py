@@ -1,4 +1,4 @@
-"""Compiled decisions by rollouts (rollouts.py): the cost of what follows a first job, and the scores it gives."""
+"""Compiled decisions by rollouts (rollouts.py): the cost after each first job, and the scores that follow from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The policy that rolls out: it tries each promising job first, simulates what follows, and takes the best.
+"""The rollout policy: it simulates what follows if each promising job starts first, and starts the job with the lowest
+cost.
 
 What follows is played by base priorities: for each of them and each of the first HEADS jobs of its order, that job
 comes first and the base goes on with the queue and with jobs that arrive. These are stretches of the training part,
@@ -45,7 +46,7 @@ def base_coefficients(name: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Stretches of jobs of the training part, (stretches, horizon) each.
+    """Sequences of jobs of the training part, (stretches, horizon) each.
 
     gap s after the job before (the first: after now), share of the machine's nodes, run s as it was, requested s;
     predicted run time s and weight 1/s when it was submitted
@@ -91,7 +92,7 @@ class RolloutPolicy:
     history: History | None = None
 
     def at(self, past: Past, start: int, count: int) -> RolloutPolicy:
-        """Return the policy with what is known when a window begins."""
+        """Return the policy with the history at the beginning of a window."""
         return replace(self, history=past.history(start, count))
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -104,7 +105,7 @@ class RolloutPolicy:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], samples: int, where: str) -> RolloutPolicy:
-        """Return the policy of a file. Raises UserError where an array is missing or has another form."""
+        """Return the policy in a file's arrays. Raises UserError if an array is missing or has the wrong form."""
         try:
             prior = Prior(*(arrays[f"prior/{field.name}"] for field in fields(Prior)))
             arrivals = Arrivals(*(arrays[f"arrivals/{field.name}"] for field in fields(Arrivals)))
@@ -119,7 +120,9 @@ class RolloutPolicy:
 
 
 def untrained_base(name: str, jobs: Jobs) -> RolloutPolicy:
-    """Return a named base that decides alone over predictions, their prior from jobs of known run times."""
+    """Return a policy in which a named base priority decides alone, with predictions whose prior comes from jobs with
+    known run times.
+    """
     nothing = Arrivals(*(np.empty((1, 0)) for _ in fields(Arrivals)))
     return RolloutPolicy(base_coefficients(name)[None], Prior.of(jobs), nothing, samples=0)
 

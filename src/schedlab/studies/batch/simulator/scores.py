@@ -42,7 +42,9 @@ class _Queue(NamedTuple):
 def excess_costs(
     columns: Columns, request: Array, orders: Array, running: Running, jobs: Array, clock: float, excess: Array
 ) -> None:
-    """Write the excess of each waiting job of `jobs` (in order of submission), 0 to 1; 1: no plan begins with it."""
+    """Write the excess cost, 0 to 1, of each waiting job of `jobs` (in order of submission); 1: no plan begins
+    with it.
+    """
     first, last = jobs[0], jobs[-1]
     now = np.zeros(last - first + 1)  # 0: does not wait
     for job in jobs:

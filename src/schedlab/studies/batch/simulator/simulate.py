@@ -1,4 +1,4 @@
-"""One window under one policy: from jobs, machine and rules of the simulation to the schedule."""
+"""Simulates one window under one policy: from jobs, machine and rules of the simulation to the schedule."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SCANS = {"fcfs": FCFS, "sjf": BY_KEY, "area": BY_KEY, "rule": BY_RULE}
 
 @dataclass(frozen=True)
 class Schedule:
-    """What became of the jobs of a window.
+    """The starts of the jobs of a window.
 
     jobs   as simulated: where jobs are killed at their request, run times are those that they got
     start  (n,) s of the trace
@@ -46,7 +46,7 @@ class Schedule:
     held: tuple[np.ndarray, ...] = ()
 
     def of_started(self) -> Schedule:
-        """Return what became of the jobs that have started."""
+        """Return the schedule of the jobs that have started."""
         begun = np.flatnonzero(~np.isnan(self.start))
         held = tuple(self.held[job] for job in begun) if self.held else ()
         return Schedule(self.jobs.take(begun), self.start[begun], held)

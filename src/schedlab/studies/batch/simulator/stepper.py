@@ -1,4 +1,4 @@
-"""Windows of a workload stepped side by side: what the environments and the rollouts of policies have in common."""
+"""Windows of a workload stepped in parallel: the common part of the environments and of runs of learned policies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from schedlab.studies.batch.simulator.simulate import Schedule, scan_of, simulat
 
 
 class Drawn(NamedTuple):
-    """One window: its first job, its length, and the generator of what it draws itself (warm start, random order)."""
+    """One window: its first job, its length, and the random generator for the rest (warm start, random order)."""
 
     start: int
     length: int
@@ -42,7 +42,8 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """What is decided: the windows of a workload from which an episode is drawn, and the rules of the simulation.
+    """The problem of the decisions: the windows of a workload from which episodes are drawn, and the rules of the
+    simulation.
 
     starts   first jobs that a window may have        lengths  (shortest, longest) window, drawn evenly
     scales   what the published layouts divide by; None: the largest values of all `jobs`
@@ -129,7 +130,7 @@ class Stepper:
         self.before: list[Prefill | None] = [None] * number  # what runs at the begin of each window
 
     def open(self, place: int, drawn: Drawn) -> None:
-        """Begin a window in place of the one there."""
+        """Begin a window in a place, instead of the one there."""
         task, windows, episodes = self.task, self.windows, self.episodes
         start, length = drawn.start, drawn.length
         jobs = self._cut(slice(start, start + length))
@@ -174,7 +175,7 @@ class Stepper:
         step(self.windows, self.episodes, self.terms, actions, self.observations, self.masks, self.rewards, self.ended)
 
     def schedule(self, place: int) -> Schedule:
-        """Return what has become of the jobs of a window; a job that has not started has NaN for its start."""
+        """Return the schedule of a window; a job that has not started has the start NaN."""
         start, length, _ = self._window(place)
         held: tuple[np.ndarray, ...] = ()
         if self.windows.owner.shape[1]:
@@ -184,7 +185,7 @@ class Stepper:
         return Schedule(self._cut(slice(start, start + length)), self.windows.start[place, :length].copy(), held)
 
     def schedule_under(self, place: int, rule: str) -> Schedule:
-        """Return what becomes of the jobs of a window under a rule, beside the jobs that run at its begin."""
+        """Return the schedule of a window under a rule, with the jobs that run at its beginning."""
         task, (start, length, _), before = self.task, self._window(place), self.before[place]
         jobs, order = self._cut(slice(start, start + length)), task.backfill_order
         return simulate(jobs, task.machine, rule, task.backfill, backfill_order=order, prefill=before)
@@ -282,7 +283,7 @@ def most_nodes(jobs: Jobs, length: int) -> int:
 
 
 def score_of(schedule: Schedule, machine: Machine, settings: EnvironmentSettings) -> float:
-    """Return B of a finished window: what an episode under the same decisions ends with."""
+    """Return B of a finished window, as at the end of an episode with the same decisions."""
     jobs, measure = schedule.jobs, rewards.MEASURES.index(settings.measure)
     waits = zip(schedule.start - jobs.submit, jobs.run, strict=True)
     scores = np.array([rewards.job_score(measure, wait, run) for wait, run in waits])

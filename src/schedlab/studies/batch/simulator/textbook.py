@@ -107,13 +107,15 @@ def _resort(queue: Array, size: int) -> None:
 
 @uncounted
 def may_backfill(nodes: int, requested: float, clock: float, free: int, shadow: float, extra: int) -> bool:
-    """Whether EASY may start a job beside the head: it fits, and ends by the shadow time or spares the head's nodes."""
+    """Return whether EASY may start a job beside the head: the job fits, and it ends by the shadow time or leaves the
+    head's nodes free.
+    """
     return nodes <= free and (clock + requested <= shadow or nodes <= extra)
 
 
 @uncounted
 def backfill(columns: Columns, running: Running, job: int, clock: float, shadow: float, extra: int) -> int:
-    """Start a job beside the head; return the nodes that the head still leaves."""
+    """Start a job beside the head; return the number of nodes that the head still leaves free."""
     occupy(running, columns, job, clock)
     return extra if clock + columns.requested[job] <= shadow else extra - columns.nodes[job]
 

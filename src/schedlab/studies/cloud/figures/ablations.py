@@ -1,4 +1,4 @@
-"""Figures of a learner's parts: ablations, fixed or adapted weights, learning from three beginnings."""
+"""Figures of a learner's parts: ablations, fixed or adapted weights, three ways to begin learning."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ WEIGHED = {"regret": "regret", "time": "training time (s)", "cost": "cost ($)", 
 
 
 def draw_ablations(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A table: a row a variant of a learner, a column a measure; mean of preferences and seeds, and the range of the
-    seeds. Settings: VariantsSettings.
+    """Draw a table with a row for each variant of a learner and a column for each measure: the mean over preferences
+    and seeds, and the range of the seeds. Settings: VariantsSettings.
     """
     settings = settings_of(spec, VariantsSettings)
     found = _variants(tables, spec, settings)
@@ -58,7 +58,9 @@ def draw_ablations(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_weights(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a measure, a group a preference, a bar a variant, a line the seeds' range (VariantsSettings)."""
+    """Draw a panel for each measure, a group for each preference, and a bar for each variant with the range of the
+    seeds (VariantsSettings).
+    """
     settings = settings_of(spec, VariantsSettings)
     found = _variants(tables, spec, settings)
     if not found:
@@ -83,9 +85,9 @@ def draw_weights(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_beginnings(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a preference, a line a beginning: the objective of the most probable actions over episodes. Settings:
-    VariantsSettings. The first variant is the cold start, whose final gain over random actions the others are counted
-    against.
+    """Draw a panel for each preference and a line for each beginning: the objective of the most probable actions over
+    episodes. Settings: VariantsSettings. The first variant is the cold start; the others are compared with its final
+    gain over random actions.
     """
     settings = settings_of(spec, VariantsSettings)
     curves = {label: tables.curves[tables.curves["policy"] == policy] for label, policy in settings.variants.items()}
@@ -127,8 +129,8 @@ def episodes_until(
 
 def speed(rows: pd.DataFrame, cold: pd.DataFrame, randoms: dict[str, float]) -> list[float | None]:
     """Return for each seed and preference the episodes until 95 % of the final gain of the cold start with the same
-    seed. rows, cold: points of the curves table of two policies; randoms: preference -> objective of random actions.
-    None: never.
+    seed (None: never). rows, cold: points of the curves of two policies; randoms: preference -> objective of random
+    actions.
     """
     found = []
     for seed in sorted(set(rows["policy_seed"]) & set(cold["policy_seed"])):

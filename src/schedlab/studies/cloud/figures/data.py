@@ -1,4 +1,6 @@
-"""What the figures of the study look up in its tables: scores and episodes of a scenario by policy and preference."""
+"""Functions that look up values for the figures of the study: scores and episodes of a scenario by policy and
+preference.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,14 @@ NOT_LEARNED = "no policy is learned at this scale"
 
 
 def preference_colour(preference: str, place: int) -> str:
-    """Return the colour of a preference: fixed for one with a name, else by its place among those shown."""
+    """Return the colour of a preference: a fixed one if it has a name, else by its position among those shown."""
     return theme.colour(PREFERENCES.index(preference) if preference in PREFERENCES else len(PREFERENCES) + 1 + place)
 
 
 def preference_scores(tables: StudyTables, scenario: str, policy: str, metric: str) -> pd.DataFrame:
-    """Return a metric on test units: a row a seed, a column a preference. policy: its recipe, or its name."""
+    """Return a metric on test units, with a row for each seed and a column for each preference. policy: its recipe or
+    its name.
+    """
     rows, name = tables.scores, policy_of(tables.scores, policy, scenario)
     rows = rows[(rows["scenario"] == scenario) & (rows["policy"] == name) & (rows["split"] == "test")]
     rows = rows[rows["metric"] == metric]
@@ -31,12 +35,12 @@ def preference_scores(tables: StudyTables, scenario: str, policy: str, metric: s
 
 
 def scored_in(tables: StudyTables, spec: FigureSpec, policy: str) -> str | None:
-    """Return the first scenario of the figure in which a policy was scored; None: in none of them."""
+    """Return the first scenario of the figure in which a policy was scored; None if there is none."""
     return next((name for name in spec.scenarios if len(preference_scores(tables, name, policy, "time"))), None)
 
 
 def left_out(tables: StudyTables, spec: FigureSpec, shown: Container[str], learned: str, *rules: str) -> dict[str, str]:
-    """Return each scenario that a figure leaves out with the policies it needs that have no scores there."""
+    """Return each scenario that a figure leaves out -> the policies that it needs and that have no scores there."""
     found = {}
     for name in spec.scenarios:
         if name not in shown:
@@ -46,7 +50,9 @@ def left_out(tables: StudyTables, spec: FigureSpec, shown: Container[str], learn
 
 
 def episode(tables: StudyTables, table: str, scenario: str, policy: str, preference: str) -> pd.DataFrame:
-    """Return the rows of a detail table of one test episode, that of the first seed, by step. policy: as above."""
+    """Return the rows of a detail table for one test episode, that of the first seed, by step. policy: its recipe or
+    its name.
+    """
     rows, scores = tables.details.get(table), tables.scores
     if rows is None or not len(rows):
         return pd.DataFrame()
@@ -59,12 +65,12 @@ def episode(tables: StudyTables, table: str, scenario: str, policy: str, prefere
 
 
 def oracle_of(tables: StudyTables, scenario: str) -> dict[str, Any]:
-    """Return what the oracle found for a scenario: references, objectives by preference, fronts."""
+    """Return the results of the oracle for a scenario: references, objectives by preference, fronts."""
     return json.loads(tables.inputs[scenario]["oracle"].read_text(encoding="utf-8"))
 
 
 def mean_and_range(values: Sequence[float] | np.ndarray, least: float = 0.0) -> dict[str, float | None]:
-    """Return mean, smallest and largest value; without the latter two where they differ by no more than `least`."""
+    """Return mean, smallest and largest value, or the mean alone if these differ by at most `least`."""
     low, high = float(np.min(values)), float(np.max(values))
     wide = high - low > least
     return {"mean": float(np.mean(values)), "low": low if wide else None, "high": high if wide else None}

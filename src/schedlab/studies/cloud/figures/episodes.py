@@ -26,7 +26,9 @@ WORDS = {"gpu_util": "GPU use", "cpu_util": "CPU use"}  # of items whose names a
 
 
 def draw_allocations(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A column a workload, a row a resource, a line a preference: what the policy holds (ShownSettings)."""
+    """Draw a column for each workload, a row for each resource and a line for each preference: the allocation that the
+    policy chooses (ShownSettings).
+    """
     settings = settings_of(spec, ShownSettings)
     shown = _with_episodes(tables, spec, settings.learned, settings.preferences[0])
     if not shown:
@@ -57,7 +59,9 @@ def draw_allocations(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_objective_parts(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A column a workload: what each interval adds, learned above and static below it (EpisodeSettings)."""
+    """Draw a column for each workload: what each interval adds to the objective, learned above and static below
+    (EpisodeSettings).
+    """
     settings = settings_of(spec, EpisodeSettings)
     shown = _with_episodes(tables, spec, settings.learned, settings.preference)
     if not shown:
@@ -95,7 +99,9 @@ def objective_parts(rows: pd.DataFrame, references: dict[str, Any], preference: 
 
 
 def draw_service_levels(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A column a workload, learned above, static below: each item's severity over time (EpisodeSettings)."""
+    """Draw a column for each workload, learned above and static below: the severity of each service level over time
+    (EpisodeSettings).
+    """
     settings = settings_of(spec, EpisodeSettings)
     shown = _with_episodes(tables, spec, settings.learned, settings.preference)
     if not shown:

@@ -1,4 +1,6 @@
-"""Figures of outcomes: time, money and service levels beside a static allocation; the headline claims."""
+"""Figures of outcomes: time, cost and service levels compared with a static allocation, and the paper's headline
+claims.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ Scores = Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]  # measure -> those of 
 
 
 def draw_outcomes(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a measure, a group a workload, a bar a preference: learned, as a share of the static allocation; service
-    levels of 6. Settings: OutcomesSettings.
+    """Draw a panel for each measure, a group for each workload and a bar for each preference: the learned policy's
+    value as a share of the static allocation's, and service levels met of 6. Settings: OutcomesSettings.
     """
     settings = settings_of(spec, OutcomesSettings)
     found = _learned_and_baseline(tables, spec, settings)
@@ -62,7 +64,9 @@ def draw_outcomes(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_headline(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """The paper's claims in percent of the static allocation, a column a workload (OutcomesSettings)."""
+    """Draw the paper's claims in percent of the static allocation, with a column for each workload
+    (OutcomesSettings).
+    """
     settings = settings_of(spec, OutcomesSettings)
     found = _learned_and_baseline(tables, spec, settings)
     claims = _claims(settings)
@@ -83,7 +87,7 @@ def draw_headline(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def gains(values: Scores, claim: str) -> np.ndarray:
-    """Return by how many percent each seed is better than the static allocation in what a claim is about."""
+    """Return by how many percent each seed is better than the static allocation, in the quantity of a claim."""
     preference = CLAIMS[claim][0]
     learned, baseline = values["sla_met" if claim == "sla" else claim]
     first = float(baseline[preference].mean())

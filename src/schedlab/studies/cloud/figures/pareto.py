@@ -29,7 +29,7 @@ CAPTION = (
 
 
 def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a workload with a front: time against cost; the caption holds the measures (ShownSettings)."""
+    """Draw a panel for each workload with a front: time against cost. The caption has the measures (ShownSettings)."""
     settings = settings_of(spec, ShownSettings)
     learned = [n for n in spec.scenarios if len(data.preference_scores(tables, n, settings.learned, "time"))]
     oracles = {name: data.oracle_of(tables, name) for name in learned}
@@ -64,7 +64,7 @@ def draw_pareto(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def points_by_seed(tables: StudyTables, scenario: str, policy: str, preferences: Sequence[str]) -> list[np.ndarray]:
-    """Return time and cost of a policy for each preference, (preferences, 2), a seed an entry."""
+    """Return for each seed the time and cost of a policy for each preference, (preferences, 2)."""
     found = [data.preference_scores(tables, scenario, policy, metric) for metric in ("time", "cost")]
     scores = [table[list(preferences)].to_numpy() for table in found]
     return list(np.stack(scores, axis=-1))

@@ -1,1 +1,1 @@
-"""REINFORCE, the multi-policy learner, the search for a constant allocation, exploration, and their settings."""
+"""REINFORCE, the multi-policy learner, the search for constant allocations, exploration, and their settings."""

@@ -26,7 +26,9 @@ NETWORKS = ("actor", "critic", "actor_target", "critic_target")
 
 
 def build_network(sizes: tuple[int, int], hidden: int, seed: int, *names: str | int) -> nn.Sequential:
-    """Return two hidden layers with dropout after each; (inputs, outputs), first parameters from seed and names."""
+    """Return a network (inputs, outputs) with two hidden layers and dropout after each; its first parameters depend on
+    seed and names.
+    """
     with torch_stream(seed, *names):
         layers = (nn.Linear(sizes[0], hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, sizes[1]))
     return nn.Sequential(
@@ -40,7 +42,7 @@ def probabilities(actor: nn.Sequential, seen: torch.Tensor, masks: torch.Tensor)
 
 
 def action_values(critic: nn.Sequential, seen: torch.Tensor, actions: int) -> torch.Tensor:
-    """Return what a critic says of every single action, (N, A)."""
+    """Return the critic's value of every single action, (N, A)."""
     width = seen.shape[1]
     weights, bias = critic[0].weight, critic[0].bias
     # [state, one-hot] through the first layer
@@ -62,7 +64,7 @@ def uncertainty(actor: nn.Sequential, seen: np.ndarray, mask: np.ndarray, seed: 
 
 
 class ActorCritic:
-    """The agent of one preference: actor, critic, their targets and optimisers, memory, number of resets."""
+    """The agent of one preference: actor, critic, their target networks and optimisers, memory, number of resets."""
 
     def __init__(self, sizes: tuple[int, int], settings: MultiPolicySettings, seed: int, preference: str) -> None:
         self.sizes, self.settings, self.seed, self.preference = sizes, settings, seed, preference
@@ -83,7 +85,9 @@ class ActorCritic:
         self.of_critic = Adam(self.critic.parameters(), self.settings.lr_critic)
 
     def maybe_reset(self, violated: float, rng: np.random.Generator) -> bool:
-        """Reset the critic with probability p (1 + 0.2 k) for k severely violated items; returns whether it was."""
+        """Reset the critic with probability p (1 + 0.2 k) for k severely violated service levels; return whether it was
+        reset.
+        """
         if not rng.random() < self.settings.reset_probability * (1.0 + 0.2 * violated):
             return False
         self.resets += 1
@@ -91,14 +95,15 @@ class ActorCritic:
         return True
 
     def act(self, seen: np.ndarray, masks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return exploring actions, (N,): the largest of the probabilities with noise on them, among the valid ones."""
+        """Return exploring actions, (N,): the valid ones with the largest noisy probabilities."""
         with torch.no_grad():
             chances = probabilities(self.actor.train(False), torch.from_numpy(seen), torch.from_numpy(masks)).numpy()
         noisy = chances + rng.normal(0.0, self.settings.exploration_noise, chances.shape)
         return np.where(masks, noisy, -np.inf).argmax(axis=1)
 
     def learn(self, rng: np.random.Generator, stream: int, left: float = 1.0) -> float:
-        """Take a gradient step of the critic and, where it has learned long enough, of the actor, and move the targets.
+        """Take a gradient step of the critic and, if the critic has learned long enough, of the actor; then move the
+        target networks.
 
         Returns the critic's loss. left: share of the actor's learning rate and of the weight of its entropy that is
           left.
@@ -148,13 +153,13 @@ class ActorCritic:
         return (chances * action_values(critic, seen, self.sizes[1])).sum(dim=1)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return all that learning goes on from, by name."""
+        """Return the whole state of learning, by name."""
         parts = {part: module_arrays(getattr(self, part)) for part in NETWORKS}
         parts |= {part: getattr(self, part).arrays() for part in ("of_actor", "of_critic", "memory")}
         return {**grouped(parts), "resets": np.array(self.resets)}
 
     def load(self, arrays: Mapping[str, np.ndarray], where: str) -> None:
-        """Put stored values back."""
+        """Restore a stored state."""
         self.resets = int(arrays["resets"])
         self._draw_critic()
         kept = Checkpoint({}, arrays)

@@ -1,4 +1,5 @@
-"""Exploration that gets past a restart: episodes that commit to an allocation, and imitation of the best episodes seen.
+"""Exploration that is not deterred by the cost of a restart: episodes that commit to an allocation, and imitation of
+the best episodes.
 
 A change costs a restart before it brings anything, so that single odd actions are punished wherever the policy has
 settled. A committed episode goes straight to an allocation drawn from those that the limits allow, and stays; it needs
@@ -19,7 +20,7 @@ from schedlab.studies.cloud.replay.vector import CloudReplayVectorEnv
 
 
 def committed_actions(lattice: Lattice, here: np.ndarray, targets: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """Return the actions (of 27) of committed episodes: straight on towards the targets, int64 (N,).
+    """Return the actions (of 27) of committed episodes, which lead straight to their targets, int64 (N,).
 
     Where the mask forbids that, memory is taken and GPUs are given back first; where it forbids that too, and at the
     target, the episode stays. allowed: (N, 27), True for actions that leave the memory which the job needs.
@@ -34,7 +35,7 @@ def committed_actions(lattice: Lattice, here: np.ndarray, targets: np.ndarray, a
 
 
 def committed_choices(env: CloudReplayVectorEnv, targets: np.ndarray) -> np.ndarray:
-    """Return the numbers of the actions, (N,), that the first N episodes take straight on to their targets."""
+    """Return the numbers of the actions, (N,), by which the first N episodes go straight to their targets."""
     here = env.here[: len(targets)]
     straight = committed_actions(env.replay.lattice, here, targets, env.replay.allowed[here])
     return np.searchsorted(env.actions, straight)
@@ -42,19 +43,21 @@ def committed_choices(env: CloudReplayVectorEnv, targets: np.ndarray) -> np.ndar
 
 @dataclass(frozen=True)
 class Branches:
-    """Courses to follow before a committed episode goes its way: actions (E, B), the interval of leaving (B,)."""
+    """Episodes that committed episodes repeat at first: their actions (E, B), and the interval at which each is left
+    (B,).
+    """
 
     actions: np.ndarray
     until: np.ndarray
 
     @staticmethod
     def drawn(best: Episodes, number: int, rng: np.random.Generator) -> Branches:
-        """Return a number of courses drawn from the best episodes, each left in a drawn interval."""
+        """Return branches drawn from the best episodes, each with a drawn interval at which it is left."""
         intervals, kept = best.actions.shape
         return Branches(best.actions[:, rng.integers(kept, size=number)], rng.integers(intervals, size=number))
 
     def followed(self, interval: int, actions: np.ndarray) -> np.ndarray:
-        """Return actions of committed episodes (C,) in an interval; the last B follow their courses at first."""
+        """Return actions of committed episodes (C,) in an interval; the last B follow their branches at first."""
         begin = len(actions) - len(self.until)
         own = np.where(interval < self.until, self.actions[interval], actions[begin:])
         return np.concatenate([actions[:begin], own])
@@ -62,7 +65,7 @@ class Branches:
 
 @dataclass
 class Episodes:
-    """Episodes side by side: observations (E, N, size), masks (E, N, actions), actions and returns (E, N)."""
+    """Episodes in parallel: observations (E, N, size), masks (E, N, actions), actions and returns (E, N)."""
 
     observations: np.ndarray
     masks: np.ndarray
@@ -70,7 +73,7 @@ class Episodes:
     returns: np.ndarray
 
     def take(self, places: np.ndarray | list[int] | slice) -> Episodes:
-        """Return the episodes of some places."""
+        """Return the episodes at some positions."""
         return Episodes(*(values[:, places] for values in self.arrays().values()))
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -85,13 +88,13 @@ class Episodes:
 
 @dataclass
 class BestEpisodes:
-    """The best episodes seen so far that differ in their actions, best first, at most `most`."""
+    """The best episodes so far with different actions, best first, at most `most`."""
 
     most: int
     kept: Episodes | None = field(default=None)
 
     def add(self, new: Episodes) -> Episodes:
-        """Take in episodes and return the best; of equal returns the older ones stay in front."""
+        """Add episodes and return the best; of equal returns the older episodes come first."""
         joined = new
         if self.kept is not None:
             pairs = zip(self.kept.arrays().values(), new.arrays().values(), strict=True)
@@ -105,7 +108,7 @@ class BestEpisodes:
         return self.kept
 
     def add_shared(self, new: Episodes, values: np.ndarray) -> None:
-        """Take in the best of another preference's episodes, by their values (N,) for this one."""
+        """Add the best of another preference's episodes, by their values (N,) for this preference."""
         chosen = np.argsort(-values, kind="stable")[: self.most]
         own = new.take(chosen.tolist())
         self.add(Episodes(own.observations, own.masks, own.actions, np.tile(values[chosen], (len(own.returns), 1))))

@@ -1,5 +1,5 @@
-"""The multi-policy actor-critic: an agent for each preference, critics reset where service levels suffer, and the
-choice of one.
+"""The multi-policy actor-critic: an agent for each preference, resets of critics when service levels are violated, and
+the choice of the agent that acts.
 
 The published program has these agents and never uses them. Source: SLA-MORL (arXiv 2508.03509).
 """
@@ -29,7 +29,8 @@ NEAR = 0.8  # share of a limit from which `sla_first` cares for it
 
 
 def chosen_preference(state: Mapping[str, float], preference: str, choice: str) -> str:
-    """Return the preference whose agent acts in a state (components by name; what a space lacks counts as met).
+    """Return the preference whose agent acts in a state (components by name; service levels that the space lacks count
+    as met).
 
     `violations`: balanced where more than two items are violated; `sla_first`: what is violated or nearly so, time
     before cost before use; `balanced`: always balanced; there is one policy for all.
@@ -46,20 +47,22 @@ def chosen_preference(state: Mapping[str, float], preference: str, choice: str) 
 
 
 class MultiPolicy:
-    """The learned agents: the most probable action of the one that is chosen in each state."""
+    """The learned agents. In each state one of them is chosen and its most probable action taken."""
 
     def __init__(self, actors: Mapping[str, torch.nn.Sequential], names: list[str], choice: str) -> None:
         self.actors, self.names, self.choice = {key: actor.train(False) for key, actor in actors.items()}, names, choice
         self.preference = self.acting = ""  # the unit's, and whose agent was chosen last
 
     def reset(self, unit: Unit) -> None:
-        """Take the unit's preference. Raises UserError where none was learned."""
+        """Read the unit's preference. Raises UserError if it was not learned."""
         self.preference = preference_of(unit)
         if self.choice != "balanced":
             require_learned(self.preference, self.actors)
 
     def actor(self, observation: np.ndarray) -> torch.nn.Sequential:
-        """Return the actor that is chosen in a state; where no such preference was learned, that of the user's."""
+        """Return the actor that is chosen in a state; if its preference was not learned, that of the user's
+        preference.
+        """
         state = dict(zip(self.names, observation.tolist(), strict=True))
         chosen = chosen_preference(state, self.preference, self.choice)
         self.acting = chosen if chosen in self.actors else self.preference

@@ -1,4 +1,6 @@
-"""The job of learners with a network for each preference: spaces that agree, preferences to learn, the file."""
+"""The job of learners with one network for each preference: checks of the spaces, the preferences to learn, the
+file.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,14 @@ if TYPE_CHECKING:
 
 
 def problem_sizes(problem: CloudProblem) -> list[int]:
-    """Return how many components are observed and how many actions offered."""
+    """Return the number of observed components and the number of actions."""
     units: Sequence[Unit] = [unit for split in ("train", "test") for unit in problem.units(split)]
     env = problem.env(units[0], 0)
     return [int(np.prod(env.observation_space.shape or ())), len(env.actions)]
 
 
 def require_learned(preference: str, known: Iterable[str]) -> None:
-    """Raise UserError where a policy has no such preference."""
+    """Raise UserError if a policy was not learned for this preference."""
     if preference not in known:
         what = f"the policy knows no preference {preference}"
         raise UserError(what, where="learned policy", expected=f"one of {', '.join(known)}")
@@ -57,8 +59,8 @@ def trained_preferences(problems: Mapping[str, CloudProblem]) -> tuple[list[int]
 
 
 class EpisodesNeeded:
-    """How many training episodes of each preference had been seen when its policy first was near the best plan; what is
-    noted decides nothing of the learning.
+    """How many training episodes of each preference it took until its policy was near the best plan. This does not
+    affect the learning.
     """
 
     def __init__(self) -> None:
@@ -72,7 +74,7 @@ class EpisodesNeeded:
 
 
 class PreferenceLearning(Learning):
-    """What such a learner changes.
+    """The state of such a learner.
 
     preferences  to learn, from the training units; sizes: as problem_sizes
     env          (scenario, preference) -> episodes side by side, made when first asked for and kept
@@ -92,12 +94,12 @@ class PreferenceLearning(Learning):
         """Return the network of each preference."""
 
     def about(self) -> dict[str, Any]:
-        """Return plain values that the policy's file has besides."""
+        """Return further plain values for the policy's file."""
         return {}
 
 
 class PreferenceLearner:
-    """Learns a network for each preference of the problems' training units. Resumes bit for bit.
+    """Learns a network for each preference of the problems' training units. Resumes with the same bytes.
 
     kind: of its files. settings, learning: the typed values, and what a job of them runs.
     """
@@ -133,7 +135,7 @@ class PreferenceLearner:
         return job.budget
 
     def load(self, checkpoint: Path, problem: CloudProblem) -> Any:
-        """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
+        """Return the learned policy. Raises UserError if it was learned for other observations or actions."""
         kept, sizes = read_checkpoint(checkpoint, self.kind), problem_sizes(problem)
         if list(kept.meta["sizes"]) != sizes:
             what = f"it was learned for {kept.meta['sizes'][0]} components and {kept.meta['sizes'][1]} actions"

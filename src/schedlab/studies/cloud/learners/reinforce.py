@@ -1,4 +1,4 @@
-"""REINFORCE on replayed training jobs, a network for each preference; episodes run side by side.
+"""REINFORCE on replayed training jobs, with a network for each preference and episodes in parallel.
 
 The published program records log-probabilities without gradients, so that no update ever happens. Here the gradient is
 kept, the mean return of the episodes side by side from the same interval on is the baseline, and invalid actions are
@@ -61,13 +61,13 @@ def build_network(observation: int, actions: int, hidden: int, seed: int, prefer
 
 
 class PreferencePolicy:
-    """A learned policy: the network of the unit's preference (`network`), its most probable action."""
+    """A learned policy: the most probable action of the network (`network`) of the unit's preference."""
 
     def __init__(self, networks: Mapping[str, nn.Sequential], needed: Mapping[str, int] = MappingProxyType({})) -> None:
         self.networks, self.network, self.episodes_needed = networks, next(iter(networks.values())), needed
 
     def reset(self, unit: Unit) -> None:
-        """Take the network of the unit's preference. Raises UserError where none was learned."""
+        """Select the network of the unit's preference. Raises UserError if there is none."""
         preference = preference_of(unit)
         require_learned(preference, self.networks)
         self.network = self.networks[preference]
@@ -119,7 +119,7 @@ class Distance:
 
     @staticmethod
     def between(fastest: np.ndarray, cheapest: np.ndarray) -> Distance:
-        """Return the distances in the range of two policies, each given by its time and cost, (2,)."""
+        """Return the distances within the range of two policies, each given by its time and cost, (2,)."""
         points = np.stack([fastest, cheapest])
         span = np.ptp(points, axis=0)
         return Distance(points.min(axis=0), np.where(span > 0, span, 1.0))
@@ -328,7 +328,8 @@ def sample_episodes(
     gamma: float = 1.0,
     branches: Branches | None = None,
 ) -> tuple[Episodes, np.ndarray]:
-    """Run episodes side by side by sampled valid actions, the first ones committed to targets (numbers of allocations).
+    """Run episodes in parallel with sampled valid actions; the first ones are committed to targets (numbers of
+    allocations).
 
     The same ones for the same seed and parameters. Also returns their time (s) and cost ($), (N, 2). Returns are
     discounted by gamma; branches: courses that the last of the committed episodes follow first.
@@ -358,7 +359,7 @@ def sample_episodes(
 
 
 class ReinforceLearner(PreferenceLearner):
-    """Learns each preference on its own, each phase with a fresh Adam."""
+    """Learns each preference separately, with a new Adam in each phase."""
 
     kind, settings, learning = "cloud-reinforce", ReinforceSettings, _Learning
 

@@ -1,4 +1,4 @@
-"""Search for the best constant allocation by whole trainings of the job: what a tuner does without a model.
+"""Search for the best constant allocation by whole trainings of the job, as a tuner without a model does.
 
 Each training goes straight to an allocation and stays there; what it reached is its objective. The next allocation is a
 drawn one, or that of the largest expected improvement by a Gaussian process (Jones, Schonlau and Welch 1998). In the
@@ -34,13 +34,15 @@ KIND = "cloud-constant-search"
 
 
 class ConstantPolicy:
-    """Goes straight to the allocation found for the unit's preference (its number in the lattice) and stays."""
+    """Goes straight to the allocation found for the unit's preference (by its number in the lattice) and stays
+    there.
+    """
 
     def __init__(self, targets: Mapping[str, int], needed: Mapping[str, int]) -> None:
         self.targets, self.episodes_needed = targets, needed
 
     def reset(self, unit: Unit) -> None:
-        """Take the unit's preference. Raises UserError where none was searched for."""
+        """Select the unit's preference. Raises UserError if it was not searched for."""
         require_learned(preference_of(unit), self.targets)
 
     def choose(self, env: CloudReplayEnv) -> int:
@@ -62,7 +64,7 @@ class _Tried:
 
 
 class ConstantSearch:
-    """Searches for each preference on its own. An interrupted search begins again: it takes seconds."""
+    """Searches for each preference separately. An interrupted search starts again, since it takes only seconds."""
 
     def learn(
         self, problems: Mapping[str, CloudProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve

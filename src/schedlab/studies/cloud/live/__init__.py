@@ -1,1 +1,1 @@
-"""Real training scripts under allocations: processes, logs, live environment, learned models."""
+"""Real training scripts on allocations: processes, logs, live environment, learned models."""

@@ -1,5 +1,5 @@
-"""Short runs of a script that stand for a whole one: baseline samples on the whole machine, and probes that the model
-is fitted to.
+"""Short runs of a script from which a whole run is predicted: baseline samples on the whole machine, and probes to
+which the model is fitted.
 
 A short run is not a whole run divided by its share: the first epoch warms up, and the start is paid once. Both numbers
 are kept. See docs/guide/cloud_live.md.
@@ -28,7 +28,9 @@ PROBE_EPOCHS = 2
 
 @dataclass(frozen=True)
 class Pace:
-    """Times on one allocation, s: start_up, with what the first epoch takes longer; epoch, of each warm one."""
+    """Times on one allocation, s: start_up, including the additional time of the first epoch; epoch, of each
+    later one.
+    """
 
     start_up: float
     epoch: float
@@ -74,7 +76,9 @@ def sample_baseline(request: LiveRequest, count: int, epochs: int, folder: Path)
 
 
 def probe_allocations(limits: ResourceConfig) -> list[Allocation]:
-    """Return where to measure: 1, 2, all GPUs with all cores; 1 and half the cores with the fewest GPUs (B3)."""
+    """Return the allocations to measure: 1, 2 and all GPUs with all cores; 1 and half the cores with the fewest GPUs
+    (B3).
+    """
     least, most = limits.least, limits.most
     gpus = [
         Allocation(max(least.gpu_count, min(count, most.gpu_count)), most.cpu_count, most.memory_gb)
@@ -89,7 +93,8 @@ def probe_allocations(limits: ResourceConfig) -> list[Allocation]:
 def measure(
     request: LiveRequest, samples: int, epochs: int, per_gpu: bool, folder: Path
 ) -> tuple[list[LiveRun], list[LiveRun]]:
-    """Return baseline samples of so many epochs on the request's allocation, the largest one, and probes of the others.
+    """Return baseline samples of so many epochs on the request's allocation, which is the largest, and probes of the
+    others.
 
     Without long enough samples that one is probed, too. per_gpu: on each GPU, the probes have the batch of the largest
     allocation. Raises ScriptFailed where nothing could be run.
@@ -115,7 +120,9 @@ def measure(
 def probe(
     request: LiveRequest, allocations: Sequence[Allocation], folder: Path, on_gpu: int | None = None
 ) -> list[LiveRun]:
-    """Run a script shortly on each allocation; broken limits leave it out. on_gpu: batch on each GPU, or None."""
+    """Run a script for a short time on each allocation; allocations that break limits are left out. on_gpu: batch on
+    each GPU, or None.
+    """
     runs = []
     for allocation in allocations:
         name = f"probe-{allocation.gpu_count}g-{allocation.cpu_count}c-{allocation.memory_gb:g}m"
@@ -161,7 +168,7 @@ def baseline_values(samples: Sequence[LiveRun], epochs: int, probes: Sequence[Li
 
 
 def combined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return all samples as one table with their number in `sample`."""
+    """Return all samples as one table, with the number of the sample in the column `sample`."""
     import pandas as pd
 
     return pd.concat([table.assign(sample=number + 1) for number, table in enumerate(tables)], ignore_index=True)

@@ -1,5 +1,5 @@
-"""Runs one training script within limits: the program of the subprocess that `process` starts. Standard library
-only.
+"""Runs one training script within limits: the program of the subprocess that `process` starts. Uses only the standard
+library.
 
 `python child.py SPEC.json` takes its limits upon itself before anything of the script is read, sets the script's
 module-level settings, and runs it as `__main__`; or it becomes the program of a command. Exit status MEMORY: the script
@@ -36,14 +36,16 @@ FIXED_NAMES = (
 
 
 class SettingLoader(importlib.machinery.SourceFileLoader):
-    """Loads a script with other values of module-level settings; the file stays, no bytecode is written."""
+    """Loads a script with other values of module-level settings. The file is not changed, and no bytecode is
+    written.
+    """
 
     def __init__(self, path: str, values: Mapping[str, Any]) -> None:
         super().__init__("__main__", path)
         self.values = values
 
     def get_code(self, fullname: str) -> types.CodeType:
-        """Return the code of the script with the values in place. Raises SyntaxError."""
+        """Return the code of the script with the values inserted. Raises SyntaxError."""
         del fullname
         tree = ast.parse(Path(self.path).read_bytes(), self.path)
         return compile(with_settings(tree, self.values), self.path, "exec", dont_inherit=True)
@@ -133,7 +135,8 @@ def _key(node: ast.AST | None) -> Any:
 
 
 def entry_function(tree: ast.Module) -> str | None:
-    """Return the function to call after a script that only defines: none where it trains by itself.
+    """Return the function to call after a script that only contains definitions; None if the script trains by
+    itself.
 
     A script trains by itself where it has an `if __name__ ...` or calls one of its own functions at its top level.
     """
@@ -192,7 +195,7 @@ def _end_at_once() -> None:
 
 
 def end_children() -> None:
-    """End the children of this process, and those that they leave to it, until there are none."""
+    """End the children of this process, and those that these leave behind, until there are none."""
     while True:
         for child in _children():
             with suppress(ProcessLookupError, PermissionError):
@@ -215,7 +218,7 @@ def _children() -> list[int]:
 
 
 def take_limits(cpus: list[int], memory_bytes: int | None) -> None:
-    """Bind this process, and all that it will start, to cores and to an amount of private memory."""
+    """Restrict this process, and all processes that it will start, to some cores and an amount of private memory."""
     if cpus and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, cpus)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

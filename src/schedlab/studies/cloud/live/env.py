@@ -1,5 +1,5 @@
-"""schedlab/CloudLive-v0: the same job as in the replay, trained for real; a step is an action and a subprocess of the
-user's script.
+"""schedlab/CloudLive-v0: the job of the replay with real training. A step is an action and a subprocess with the user's
+script.
 
 Timing on a real machine cannot be repeated: record it once (`schedlab cloud sweep`), fit the model, and learn in the
 replay. See docs/guide/cloud_live.md.
@@ -64,13 +64,13 @@ class LiveJob:
         return -(-self.epochs // self.interval)
 
     def batch_on(self, gpus: int) -> int | None:
-        """Return the batch on a number of GPUs."""
+        """Return the batch size on a number of GPUs."""
         return self.batch * max(1, gpus) if self.batch and self.per_gpu else self.batch
 
 
 class CloudLiveEnv(gym.Env[np.ndarray, Any]):
-    """Observations, actions, rewards and `info` as of CloudReplayEnv with its defaults; time and money are those of the
-    runs.
+    """Observations, actions, rewards and `info` like those of CloudReplayEnv with its defaults; time and cost are those
+    of the runs.
 
     The paper's space, the published reward and adapted weights are the replay's alone. Without GPUs their service level
     does not apply.
@@ -137,7 +137,7 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
         return self.vector, {"allocation": self.allocation._asdict()}
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Take an action and train for an interval. Raises ScriptFailed where the script fails by itself."""
+        """Take an action and train for an interval. Raises ScriptFailed if the script itself fails."""
         return self.train_on(moved(self.allocation, action_at(self.actions, action), self.job.resource))
 
     def train_on(self, allocation: Allocation) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
@@ -240,11 +240,11 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
         return sum(weight * of[name] for name, weight in self.weights.items())
 
     def scores(self) -> dict[str, float]:
-        """Return what the episode is scored by so far; the same names as in the replay."""
+        """Return the scores of the episode so far, with the same names as in the replay."""
         return scores_of(self, sum(self.state.status[item].met for item in self.state.items))
 
     def action_masks(self) -> np.ndarray:
-        """Return True for each action that leaves `memory_needed`; where none does, for KEEP."""
+        """Return True for each action that leaves `memory_needed`; if there is none, for KEEP."""
         after = [moved(self.allocation, action, self.job.resource) for action in self.actions]
         mask = np.array([allocation.memory_gb >= self.job.memory_needed for allocation in after])
         mask[KEEP] |= not mask.any()
@@ -257,7 +257,7 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
         return f"epoch {self.epoch} of {self.job.epochs}: {held}; {self.time:.1f} s, ${self.cost:.4f}"
 
     def close(self) -> None:
-        """Remove the folder of the runs where it is a temporary one."""
+        """Remove the folder of the runs if it is a temporary one."""
         if self._temporary:
             shutil.rmtree(self.folder, ignore_errors=True)
 

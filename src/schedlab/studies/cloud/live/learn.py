@@ -1,4 +1,4 @@
-"""Learning how to run a real job on its replay, and walking the learned policy through an environment."""
+"""Learns to run a real job on its replay, and runs the learned policy through an environment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAME = "live"
 
 @dataclass(frozen=True)
 class EpisodeStep:
-    """One step of an episode: what was seen after it and before it, what was done, what it brought.
+    """One step of an episode: the observations before and after it, the action, and the result.
 
     objectives   of env.OBJECTIVES, before weights          uncertainty  mean over actions of the deviation of their
                  probabilities
@@ -44,8 +44,7 @@ class EpisodeStep:
 
 @dataclass(frozen=True)
 class Learned:
-    """A policy with the course that it takes by the model, and what is best there. policy: None where nothing was
-    learned, and the course stays where it starts.
+    """A learned policy, its run in the model, and the best plan there.
 
     objective, best, best_constant  objectives of the policy's course, of the best plan and of the best constant
       allocation
@@ -75,7 +74,7 @@ def unit_of(preference: str) -> Unit:
 
 
 def learn(replay: Replay, preference: str, rl: Mapping[str, Any], folder: Path) -> Learned:
-    """Learn a policy for a preference and walk it through the replay.
+    """Learn a policy for a preference and run it through the replay.
 
     rl      learner (a name of the study), episodes, seed, params of the learner
     folder  where the policy is kept as policy.zip
@@ -124,7 +123,7 @@ def walk(
     seed: int,
     note: Callable[[Mapping[str, Any]], None] = lambda info: None,
 ) -> list[EpisodeStep]:
-    """Run an episode by a policy's most probable actions; `note` gets each step's `info`."""
+    """Run an episode with a policy's most probable actions; `note` is called with each step's `info`."""
     policy.reset(unit)
     observation, _ = env.reset(seed=seed)
     taken, over = list[EpisodeStep](), False

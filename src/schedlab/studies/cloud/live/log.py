@@ -1,5 +1,5 @@
-"""The log of a live run: what the script wrote, completed by what was measured from outside, with the cost of what it
-was given.
+"""The log of a live run: the script's own rows, completed by measurements from outside and by the cost of the
+allocation.
 
 The published example charges all cores of the host; here the price is that of the allocation.
 """
@@ -84,7 +84,7 @@ def _require_epochs(logged: int, request: LiveRequest) -> None:
 
 
 def require_log_size(log: Path) -> Path:
-    """Return the log. Raises ScriptFailed where it is larger than a row an epoch can make it."""
+    """Return the log. Raises ScriptFailed if it is larger than one row for each epoch can be."""
     if (size := log.stat().st_size) > LARGEST:
         raise ScriptFailed(
             f"the log has {size >> 20} MB", where=str(log), expected=f"a row an epoch, at most {LARGEST >> 20} MB"

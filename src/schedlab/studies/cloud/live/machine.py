@@ -1,4 +1,4 @@
-"""What this machine has for a training job: GPUs, cores, memory.
+"""The resources of this machine for a training job: GPUs, cores, memory.
 
 For live runs and the API alone (docs/guide/cloud_live.md): nothing that the pipeline computes depends on
 its host. GPUs are what NVIDIA's command reports; where it is not installed, items about GPUs do not apply.

@@ -1,5 +1,4 @@
-"""A real job laid out as a replay: what was measured of it on a few allocations, extended to all of them by the
-performance model.
+"""A real job as a replay: measurements on a few allocations, extended to all of them by the performance model.
 
 In contrast to the scenarios of the pipeline, memory need and start-up time are measured, GPUs may be absent, and
 samples count alike in all batches (a live job's gradient noise is unknown).
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JobFacts:
-    """What was measured of a job.
+    """Measurements of a job.
 
     samples        of an epoch                   memory_used    largest resident memory, GB
     memory_private most memory that one process asked for to itself, GB: more than it touches, but what the limit on it
@@ -54,7 +53,7 @@ class JobFacts:
 
     @property
     def memory_needed(self) -> float:
-        """GB that an allocation should have."""
+        """Memory that an allocation should have, GB."""
         return max(self.memory_used, self.memory_private) * SPARE
 
 
@@ -150,7 +149,9 @@ class LivePlan:
 
 
 def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) -> Replay:
-    """Return a job laid out on all allocations it can reach; if none holds its memory, all count as if they did."""
+    """Return a job as a replay on all allocations that it can reach. If none has enough memory, all count as if they
+    had.
+    """
     grid = lattice(plan.start, plan.resource)
     gpus, cores, memory = grid.allocations.T
     found = performance(fit, facts, gpus, cores, memory, plan.gpus_per_node)
@@ -182,7 +183,7 @@ def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) 
 
 
 def constant_totals(replay: Replay) -> tuple[np.ndarray, np.ndarray]:
-    """Return time (s) and cost ($) of the whole job on each allocation; infinite where it does not fit."""
+    """Return time (s) and cost ($) of the whole job on each allocation; infinite if the job does not fit."""
     time = replay.seconds.sum(axis=0) + np.where(
         np.arange(len(replay.lattice)) == replay.lattice.start, 0.0, replay.restart
     )
@@ -190,7 +191,7 @@ def constant_totals(replay: Replay) -> tuple[np.ndarray, np.ndarray]:
 
 
 def constant_objectives(replay: Replay, weights: Mapping[str, float]) -> np.ndarray:
-    """Return the job's objective on each allocation, (n,); infinite where its memory does not suffice."""
+    """Return the job's objective on each allocation, (n,); infinite if its memory does not suffice."""
     time, cost = constant_totals(replay)
     return replay.objective(weights, time, cost, replay.constant()[2])
 

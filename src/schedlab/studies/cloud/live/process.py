@@ -1,5 +1,5 @@
-"""A subprocess within limits: cores, memory, time. It is watched while it runs, and nothing that it started outlives
-it.
+"""A subprocess with limits on cores, memory and time. It is monitored while it runs, and no process that it started
+outlives it.
 
 Limits are not a sandbox: a script that means harm can undo its own affinity. They hold for scripts that train.
 See docs/guide/cloud_live.md.
@@ -36,12 +36,12 @@ How = Literal["done", "error", "memory", "time"]
 
 
 class ScriptFailed(UserError):
-    """The user's script did not do what it was started for."""
+    """The user's script failed."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a subprocess may take: cores by number, bytes (None: as many as there are), seconds."""
+    """The limits of a subprocess: numbers of its cores, bytes (None: no limit), seconds."""
 
     cpus: tuple[int, ...]
     memory_bytes: int | None
@@ -50,7 +50,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Sample:
-    """What a subprocess and its children were seen to use.
+    """Resources that a subprocess and its children used when they were sampled.
 
     seconds        since the start                                   cpu_seconds  of all of them since then
     memory_bytes   resident at the time, what they share once        progress     as the caller counts it

@@ -1,5 +1,5 @@
-"""One run of a user's training script on an allocation: a subprocess with an environment, a folder and limits of its
-own, and its log.
+"""One run of a user's training script on an allocation: a subprocess with its own environment, folder and limits, and
+its log.
 
 The script learns what it gets from its environment (`script_environment`) and by its module-level settings (child.py),
 and writes a row an epoch to the file that SCHEDLAB_LOG names, or to `log-*.csv` in its folder.
@@ -47,7 +47,7 @@ IDLE_GPU = 10.0  # percent: below it more processes load data
 
 @dataclass(frozen=True)
 class LiveRequest:
-    """What to train: `epochs` of a script on an allocation, from a checkpoint on.
+    """What to train: `epochs` of a script on an allocation, continued from a checkpoint.
 
     command     words that run it, with placeholders (`command_words`); none: the script is run as Python
     batch       samples of a batch (None: the script's own)     first_epoch  epochs that are done already
@@ -72,7 +72,7 @@ class LiveRequest:
 
 @dataclass(frozen=True)
 class LiveRun:
-    """What a run came to. Only `how == "done"` has trained all that was asked for.
+    """The result of a run. Only with `how == "done"` were all requested epochs trained.
 
     table       the completed log, a row an epoch (log.completed)      checkpoint  what the script wrote (None:
                 nothing)
@@ -90,12 +90,12 @@ class LiveRun:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The last row: what the run came to."""
+        """The last row of the log, with the totals of the run."""
         return self.table.iloc[-1].to_dict()
 
 
 def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
-    """Return a script's environment: what Python needs of ours, and its allocation. Its home is its folder."""
+    """Return a script's environment: what Python needs of ours, and its allocation. HOME is the script's folder."""
     gpus, cpus, memory = request.allocation
     workers = min(8 if request.gpu_util is not None and request.gpu_util < IDLE_GPU else 4, cpus)
     prices = request.prices
@@ -131,7 +131,8 @@ def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
 
 
 def command_words(request: LiveRequest) -> list[str]:
-    """Return the words of a request's command, `{batch}`, `{epochs}`, `{gpus}` and `{cores}` replaced by their values.
+    """Return the words of a request's command, with `{batch}`, `{epochs}`, `{gpus}` and `{cores}` replaced by their
+    values.
 
     Raises UserError for `{batch}` where no batch size is given.
     """
@@ -156,7 +157,7 @@ def module_settings(request: LiveRequest) -> dict[str, Any]:
 
 
 class Watch:
-    """Counts the rows of a growing log, and looks at the GPUs now and then; called at each sample."""
+    """Counts the rows of a growing log, and reads the GPUs' state at intervals; called at each sample."""
 
     def __init__(self, folder: Path, gpus: int) -> None:
         self.folder, self.gpus, self.looked = folder, gpus, 0.0
@@ -186,7 +187,7 @@ class Watch:
 
 
 def new_folder(parent: Path) -> Path:
-    """Make and return the folder `parent/NNN` of the lowest number, from 001 on, that is not there yet."""
+    """Create and return the first folder `parent/NNN`, from 001 on, that does not exist."""
     parent.mkdir(parents=True, exist_ok=True)
     for number in itertools.count(1):
         folder = parent / f"{number:03d}"
@@ -199,7 +200,7 @@ def new_folder(parent: Path) -> Path:
 
 
 def find_log(folder: Path) -> Path | None:
-    """Return the log of a run: `log.csv`, else the newest `log-*.csv` in its folder; None where there is none."""
+    """Return the log of a run: `log.csv`, else the newest `log-*.csv` in its folder; None if there is none."""
     exact = folder / "log.csv"
     if exact.is_file():
         return exact
@@ -211,7 +212,7 @@ def find_log(folder: Path) -> Path | None:
 
 
 def run_script(request: LiveRequest, folder: Path) -> LiveRun:
-    """Run a script in a folder that is made for it. Raises ScriptFailed where it fails, writes no log or a wrong one.
+    """Run a script in a new folder. Raises ScriptFailed if it fails, or writes no log or a wrong one.
 
     Where a limit ends the run, it is returned with the epochs that were logged until then. FileExistsError: the folder
     is in use.

@@ -1,4 +1,4 @@
-"""What a training script's text says of it, without running it (docs/guide/cloud_live.md)."""
+"""What can be read from the text of a training script without running it (docs/guide/cloud_live.md)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class ScriptFacts:
-    """What a script says of itself: whether it knows GPUs, its model and data by name.
+    """Facts in a script's text: whether it uses GPUs, and the names of its model and data.
 
     function: what is called after it is loaded; None where it trains by itself.
     """
@@ -30,7 +30,7 @@ class ScriptFacts:
 
 
 def script_facts(path: Path) -> ScriptFacts:
-    """Return the facts in a script's text. Raises UserError where it cannot be read or is no Python."""
+    """Return the facts in a script's text. Raises UserError if it cannot be read or is not Python."""
     text = read_text(path, "a training script in Python")
     try:
         tree = ast.parse(text, str(path))

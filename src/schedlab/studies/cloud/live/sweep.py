@@ -1,4 +1,6 @@
-"""`schedlab cloud sweep`: a training script measured over a grid of allocations, and the model fitted to it."""
+"""`schedlab cloud sweep`: measures a training script on a grid of allocations, and fits the model to the
+measurements.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ def default_grid(limits: ResourceConfig) -> Grid:
 
 
 def require_within(grid: Grid, limits: ResourceConfig) -> None:
-    """Raise UserError where a point of the grid is beyond what the machine has."""
+    """Raise UserError if a point of the grid exceeds the machine."""
     named = zip(("gpus", "cores", "memory"), (grid.gpus, grid.cores, grid.memory), limits.most, strict=True)
     for name, values, most in named:
         for value in values:
@@ -83,7 +85,7 @@ def sweep(request: LiveRequest, grid: Grid, folder: Path) -> pd.DataFrame:
 
 
 def run_sweep(arguments: argparse.Namespace) -> int:
-    """Run `schedlab cloud sweep`; the exit status is 1 where no point of the grid could be run."""
+    """Run `schedlab cloud sweep`; the exit status is 1 if no point of the grid could be run."""
     limits = machine_resources()
     usual = default_grid(limits)
     given = (arguments.gpus or usual.gpus, arguments.cores or usual.cores, arguments.memory or usual.memory)

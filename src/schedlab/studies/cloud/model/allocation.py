@@ -27,7 +27,7 @@ PRICES = {"cost_per_gpu_hour": 2.5, "cost_per_cpu_hour": 0.1, "cost_per_gb_hour"
 
 
 class Allocation(NamedTuple):
-    """What a job holds: GPUs, CPU cores, memory (GB)."""
+    """The resources of a job: GPUs, CPU cores, memory (GB)."""
 
     gpu_count: int
     cpu_count: int
@@ -72,7 +72,7 @@ class ResourceConfig(Settings):
 
 
 def whole(value: float) -> float:
-    """Return a number without its fraction where it has none, as in 64 instead of 64.0."""
+    """Return a number without its fraction if that is zero, as in 64 instead of 64.0."""
     return int(value) if float(value).is_integer() else value
 
 
@@ -84,7 +84,7 @@ def require_action(action: int) -> int:
 
 
 def action_at(actions: Sequence[int], place: SupportsIndex) -> int:
-    """Return the action at a place of an action space. Raises UserError for what is no place of it."""
+    """Return the action at a position of an action space. Raises UserError for an invalid position."""
     try:
         number = -1 if isinstance(place, bool) else index(place)
     except TypeError:  # a fraction, which would be cut
@@ -95,7 +95,7 @@ def action_at(actions: Sequence[int], place: SupportsIndex) -> int:
 
 
 def changes(action: int) -> tuple[int, int, int]:
-    """Return what an action does to GPUs, cores and memory: -1, 0 or 1 steps of STEPS."""
+    """Return the change of GPUs, cores and memory by an action: -1, 0 or 1 steps of STEPS."""
     return action // 9 - 1, action % 9 // 3 - 1, action % 3 - 1
 
 
@@ -131,7 +131,7 @@ def held_in(record: Mapping[str, Any]) -> Allocation:
 
 
 def allocation_from(values: Mapping[str, float], where: str) -> Allocation:
-    """Return a mapping's allocation; missing keys count 0. Raises UserError for what is no amount."""
+    """Return the allocation in a mapping; missing keys count as 0. Raises UserError for invalid amounts."""
     found = []
     for key in Allocation._fields:
         value = values.get(key, 0)

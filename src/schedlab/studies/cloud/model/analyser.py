@@ -1,4 +1,4 @@
-"""The offline analyser: what earlier logs say about a job that is like one of theirs.
+"""The offline analyser: what earlier logs say about a job that is similar to one of theirs.
 
 See docs/reference/cloud_model.md.
 """
@@ -77,12 +77,12 @@ def require_query(query: Mapping[str, Any], where: str) -> dict[str, float]:
 
 
 def ratio(one: float, other: float) -> float:
-    """Return how alike two amounts are: the smaller over the larger, where the larger counts at least 1."""
+    """Return the similarity of two amounts: the smaller divided by the larger, which counts as at least 1."""
     return min(one / max(1, other), other / max(1, one))
 
 
 def similarity(query: Mapping[str, Any], facts: ModelFacts) -> float:
-    """Return how alike a job and a logged model are, from 0 to 1; data of size 0 is like none."""
+    """Return the similarity of a job and a logged model, from 0 to 1; data of size 0 is similar to none."""
     query = {key: value for key, value in query.items() if is_given(value)}
     size = query.get("data_size_mb")
     data = 1.0

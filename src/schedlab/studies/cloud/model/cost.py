@@ -1,4 +1,4 @@
-"""The cost calculator: two allocations compared, batch sizes checked, idle GPUs explained.
+"""The cost calculator: compares two allocations, checks batch sizes, explains idle GPUs.
 
 See docs/reference/cloud_model.md; the sentences are those that users of the published program read.
 """
@@ -16,7 +16,7 @@ OF_NOTHING = 0.01  # $ or s: what percentages of a base of 0 are of, as in the p
 
 
 def percent(change: float, base: float) -> float:
-    """Return a change in percent of its base, however small it is; of 0.01 where that is 0."""
+    """Return a change in percent of its base, however small the base is; if it is 0, of 0.01."""
     return change / (base if base > 0 else OF_NOTHING) * 100
 
 
@@ -119,7 +119,7 @@ def check_batch(gpus: int, batch: float, new_gpus: int, new_batch: float) -> dic
 
 
 def diagnose_idle_gpus(metrics: Mapping[str, Any], gpu_count: int) -> list[str]:
-    """Return what may be wrong where GPUs are held and none is used, or where their number and the reports differ."""
+    """Return possible causes if no allocated GPU is used, or if their number differs from the reported one."""
     if gpu_count <= 0:
         return []
     reported = [value for key, value in metrics.items() if key.startswith(GPU_COLUMN)]

@@ -1,5 +1,5 @@
-"""Models of the step time where the goodput model cannot be fitted: Amdahl's law, a power of the GPUs, or the measured
-table itself.
+"""Models of the step time for cases in which the goodput model cannot be fitted: Amdahl's law, a power of the GPUs, or
+the measured table itself.
 
 See docs/reference/cloud_model.md.
 """
@@ -48,13 +48,13 @@ class Scaling:
 
 @dataclass(frozen=True)
 class MeasuredSteps:
-    """Measured step times, interpolated only. rows, sorted: nodes, gpus, batch (a GPU), s of step and pass."""
+    """Measured step times, with interpolation only. rows, sorted: nodes, gpus, batch (a GPU), s of step and pass."""
 
     rows: tuple[Row, ...]
 
     @classmethod
     def of(cls, rows: pd.DataFrame) -> MeasuredSteps:
-        """Return the model of a table of logs.read_step_times; repeated measurements count by their mean."""
+        """Return the model of a table of logs.read_step_times; of repeated measurements the mean is used."""
         table = rows.assign(pass_time=rows["step_time"] - rows["sync_time"].fillna(0.0))
         means = table.groupby(list(KEYS), as_index=False)[["step_time", "pass_time"]].mean().sort_values(list(KEYS))
         return cls(tuple(map(tuple, means.to_numpy(float).tolist())))

@@ -1,4 +1,4 @@
-"""Fitting the step-time model to measurements, and how far the fit can be trusted.
+"""Fits the step-time model to measurements, and measures how far the fit can be trusted.
 
 Source: Pollux, OSDI 2021 (form, penalties); docs/reference/cloud_model.md.
 """
@@ -71,7 +71,9 @@ def fit(rows: pd.DataFrame) -> Fit:
 
 
 def fit_again(rows: pd.DataFrame, near: Fit) -> StepParameters:
-    """Return the parameters for other step times of the same settings, searched from those of an earlier fit alone."""
+    """Return the parameters for other step times of the same settings; the search starts only from those of an earlier
+    fit.
+    """
     data = _Data(rows.assign(sync_time=np.nan) if near.alone else rows, absolute=near.alone)
     return _fitted(data, rows, [np.array(list(near.parameters.values().values()))]).parameters
 

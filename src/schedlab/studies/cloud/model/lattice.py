@@ -51,7 +51,8 @@ class Lattice:
 
 
 def lattice(start: Allocation, limits: ResourceConfig, steps: tuple[int, int, int] = STEPS) -> Lattice:
-    """Return the allocations reachable from a start within limits; a step that would pass a limit ends on it.
+    """Return the allocations that can be reached from a start within limits; a step beyond a limit ends on the
+    limit.
 
     steps: what an action moves of each resource; one of step 0 stays.
     """

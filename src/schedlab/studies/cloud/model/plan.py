@@ -1,4 +1,5 @@
-"""Which allocation a training job should get: time and cost of all, and how sure they are, from its logs.
+"""The choice of an allocation for a training job: time and cost of all allocations, and their uncertainty, from the
+job's logs.
 
 The performance model is fitted to the logs, and fitted again to resamples of its residuals (residual bootstrap: Davison
 and Hinkley, "Bootstrap Methods and their Application", 1997, section 6.3). Each resample also draws the error of its
@@ -34,7 +35,7 @@ HOUR = 3600.0
 
 @dataclass(frozen=True)
 class Job:
-    """What logs say of a training job.
+    """The facts about a training job in its logs.
 
     epochs, samples   of the whole training, of an epoch       start    s of a start beyond its warm epochs
     batch             samples, in total or (per_gpu) of a GPU  memory   largest use, GB; None: the logs have none

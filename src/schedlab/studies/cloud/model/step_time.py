@@ -1,4 +1,4 @@
-"""How long a training step takes: GPUs, their synchronisation, and the input pipeline that feeds them.
+"""The duration of a training step: GPUs, their synchronisation, and the input pipeline that feeds them.
 
 Sources: Qiao et al., "Pollux", OSDI 2021 (GPU step, statistical efficiency); in the manner of Mohan et al., "Synergy",
 OSDI 2022, and Mohan et al., "CoorDL", VLDB 2021 (cores and memory). docs/reference/cloud_model.md. All functions
@@ -43,7 +43,7 @@ class StepParameters:
 
 
 class StepModel(Protocol):
-    """How long a step takes: StepParameters, or one of fallback.py."""
+    """A model of the duration of a step: StepParameters, or one in fallback.py."""
 
     def times(self, at: Placement, slowdown: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
         """Return s of a pass and of an iteration on the GPUs."""
@@ -53,7 +53,7 @@ class StepModel(Protocol):
 
 
 class PipelineSettings(Settings):
-    """What a sample costs before it reaches a GPU, and what a job keeps in memory. The defaults are assumptions, not
+    """The work on a sample before it reaches a GPU, and the memory of a job. The defaults are assumptions, not
     measurements.
     """
 
@@ -86,20 +86,20 @@ def step_time(p: StepParameters, nodes: Number, gpus: Number, batch: Number, acc
 
 
 def memory_needed(pipeline: PipelineSettings, gpus: Number, batch: Number) -> Number:
-    """Return the memory that a job cannot do without, GB."""
+    """Return the least memory with which a job can run, GB."""
     ahead = pipeline.prefetch * np.asarray(batch, float) * pipeline.sample_bytes / 1e9
     return 2.0 + 1.5 * np.asarray(gpus) + 0.25 * pipeline.workers + ahead
 
 
 def input_rate(pipeline: PipelineSettings, cores: Number, cached: Number) -> Number:
-    """Return how many samples a second the cores deliver where a share of the data is cached in memory."""
+    """Return how many samples per second the cores deliver if a share of the data is cached in memory."""
     from_disk = (1.0 - np.asarray(cached)) * pipeline.sample_bytes / (pipeline.disk_mb_per_s * 1e6)
     return 1.0 / (pipeline.core_seconds / np.asarray(cores, float) ** CORE_EXPONENT + from_disk)
 
 
 @dataclass(frozen=True)
 class Performance:
-    """What an allocation does; all arrays of one shape.
+    """The performance of allocations; all arrays have the same shape.
 
     throughput     samples/s                                gpu_util, cpu_util, memory_util  fractions
     memory_used    GB                                       fits  False where the job runs out of memory
@@ -126,7 +126,7 @@ class Placement:
 
 
 def performance(model: StepModel, pipeline: PipelineSettings, at: Placement, slowdown: float = 1.0) -> Performance:
-    """Return what allocations do.
+    """Return the performance of allocations.
 
     slowdown: factor on the speed of synchronisation between nodes (0.5: interference by other jobs doubles its time).
     """

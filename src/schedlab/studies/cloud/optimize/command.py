@@ -1,4 +1,6 @@
-"""`schedlab cloud optimize`: one training after another, its report, and the history for the next time."""
+"""`schedlab cloud optimize`: optimises one training after another, writes a report of each, and adds it to the
+history.
+"""
 
 from __future__ import annotations
 
