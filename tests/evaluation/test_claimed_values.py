@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 
-from schedlab.config.errors import UserErrors
+from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.files import file_hash, write_json
 from schedlab.evaluation.claims import Claim, read_claims, status_of
 from schedlab.evaluation.recorded import StudyRecord
@@ -115,6 +117,24 @@ def test_a_value_is_not_read_from_a_table_that_was_edited(claim, tmp_path: Path)
     with pytest.raises(UserErrors) as raised:
         claim(ours_repaired=CELL)
     assert "ours_repaired.table" in raised.value.errors[0].where and "toy/summary.csv" in str(raised.value)
+
+
+def test_a_record_without_hashes_and_two_of_one_run_are_mistakes(claim, tmp_path: Path) -> None:
+    record = tmp_path / "docs/results/toy/record.json"
+    values = json.loads(record.read_text())
+    copy = shutil.copytree(record.parent, tmp_path / "docs/results/toy-again")
+    with pytest.raises(UserError) as raised:
+        claim(ours_repaired=CELL)
+    assert Path(raised.value.where) == copy / "record.json" and raised.value.remedy
+    shutil.rmtree(copy)
+    record.write_text(json.dumps({key: value for key, value in values.items() if not key.endswith("_hash")}))
+    for cell in (CELL, CELL | {"table": "runs.csv"}):  # also one that no claim reads
+        with pytest.raises(UserErrors) as raised:
+            claim(ours_repaired=cell)
+        assert sorted(error.where for error in raised.value.errors) == [
+            f"{record}: code_hash",
+            f"{record}: config_hash",
+        ]
 
 
 COMPUTED = """claim,ours_reference,ours_repaired,command,commit,date

@@ -17,6 +17,7 @@ from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.readers import option_names, read_yaml, short_path
 from schedlab.config.schema import Settings, setting, validate
 from schedlab.config.settings import NAME
+from schedlab.evaluation.recorded import read_records
 from schedlab.evaluation.recorded_values import CellSettings, RecordedSettings, matching_rows, recorded_value
 
 Value = float | str | None
@@ -110,7 +111,9 @@ def status_of(published: Value, reference: Value, repaired: Value, tolerance: fl
 
 
 def read_claims(folder: Path | str, study: str | None = None) -> dict[str, Ledger]:
-    """Return study -> ledger of a configuration folder, all or one. Raises UserErrors, every mistake at once."""
+    """Return study -> ledger of a configuration folder, all or one. Raises UserErrors, every mistake at once, and those
+    of a record that no claim reads.
+    """
     names = option_names(Path(folder) / "claims")
     if study is not None and study not in names:
         raise UserError(
@@ -127,6 +130,7 @@ def read_claims(folder: Path | str, study: str | None = None) -> dict[str, Ledge
             errors += error.errors
     if errors:
         raise UserErrors(errors)
+    read_records(Path(folder).resolve().parent / "docs/results")
     return ledgers
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.files import file_hash
 from schedlab.config.readers import read_json
 from schedlab.config.schema import Settings, setting, validate
@@ -24,7 +24,7 @@ RECORD = "record.json"
 TABLES = ("summary", "comparisons", "headline", "curves")
 NUMBERS = ("ratio", "ci_low", "ci_high", "share_won", "ratio_to_hindsight", "ratio_to_bound", "budget")  # of headline
 EXPECTED = "a record as `schedlab record` writes it"
-AGAIN = "record the study again: schedlab record SCALE STUDY"
+AGAIN = "restore the folder, or delete it and record the study again: schedlab record SCALE STUDY"
 
 
 class Made(Settings):
@@ -69,7 +69,13 @@ def read_study_record(folder: Path) -> StudyRecord:
     values = read_json(path, EXPECTED)
     if not isinstance(values, dict) or "form" not in values:
         raise UserError("is no record of a study", where=str(path), expected=EXPECTED, remedy=AGAIN)
-    record = validate(StudyRecord, values, lambda keys: f"{path}: {'.'.join(map(str, keys))}")
+    try:
+        record = validate(StudyRecord, values, lambda keys: f"{path}: {'.'.join(map(str, keys))}")
+    except UserErrors as several:
+        raise UserErrors(
+            UserError(error.what, where=error.where, expected=error.expected, remedy=error.remedy or AGAIN)
+            for error in several.errors
+        ) from None
     for name, digest in record.tables.items():
         if not (folder / name).is_file() or file_hash(folder / name) != digest:
             what = "is not the table that was recorded" if (folder / name).is_file() else "is missing"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.errors import UserError, UserErrors, did_you_mean
 from schedlab.config.schema import Settings, setting
 from schedlab.evaluation.recorded import read_rows
 
@@ -108,6 +108,8 @@ def matching_rows(asked: CellSettings, results: Path, where: str, group: Row, co
     table = asked.table or ""
     try:
         rows = read_rows(results, table)
+    except UserErrors:  # the record is broken, and says where
+        raise
     except UserError as error:
         raise UserError(error.what, where=f"{where}.table", expected=error.where, remedy=error.remedy) from None
     names = list(rows[0]) if rows else []
