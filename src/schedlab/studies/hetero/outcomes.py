@@ -68,7 +68,7 @@ def overuse_spans(system: DecisionSystem) -> pd.DataFrame:
 
 
 def refusals(system: DecisionSystem) -> pd.DataFrame:
-    """Return when the next job did not start: columns time (s) and lacking (`cores`, `memory`), sorted by time."""
+    """Return when the next job could not start: columns time (s) and lacking (`cores`, `memory`), sorted by time."""
     import pandas as pd
 
     overuse = system.model.overuse

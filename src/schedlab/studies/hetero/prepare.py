@@ -1,4 +1,4 @@
-"""The prepare rules: the platform, and the workloads for it. Each reads its frozen part and writes its products."""
+"""The prepare rules: the platform, and the workloads for it. Each reads its frozen part and writes its outputs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def write_workloads(path: Path | str, texts: Mapping[str, str]) -> None:
 
 
 def extract_workload(path: Path | str, name: str, folder: Path | str) -> Path:
-    """Write a replicate's workload file into a folder and return its path. Raises UserError where there is none."""
+    """Write a replicate's workload file into a folder and return its path. Raises UserError if there is none."""
     member = f"{name}.json"
     remedy = "delete the file and run the job that makes it again"
     found = read_members(path, "an archive of workloads", remedy, lambda held: held == member)
@@ -128,7 +128,7 @@ def _platform_files(platform: PlatformSettings) -> tuple[str, ...]:
 
 
 def problem_values(scenario: HeteroScenario) -> dict[str, Any]:
-    """Return what decides how schedulers are scored, given platform and workloads."""
+    """Return what decides how schedulers are scored, apart from platform and workloads."""
     values = scenario.model_dump(mode="json")
     return {key: values[key] for key in PROBLEM}
 

@@ -55,7 +55,7 @@ class HeteroProblem:
 
     @cached_property
     def cluster(self) -> Cluster:
-        """The platform as the resource model and as the simulator know it."""
+        """The platform, in the forms of the resource model and of the simulator."""
         return Cluster(read_hierarchy(self._resources), read_platform(self._platform))
 
     def jobs(self, unit: Unit) -> Jobs:
@@ -70,7 +70,7 @@ class HeteroProblem:
         return self._jobs[unit.id]
 
     def env(self, unit: Unit, seed: int) -> HeteroEnv | None:
-        """Return the environment on one unit; None where the platform has no pstates to manage."""
+        """Return the environment on one unit; None if the platform has no pstates to manage."""
         if not self.scenario.platform.pstates.managed:
             return None
         return HeteroEnv(self.cluster, (self.jobs(unit),), self.scenario.decisions, seed)
@@ -91,7 +91,7 @@ class HeteroProblem:
         return made
 
     def score(self, policy: PairRule, unit: Unit, metric: str) -> float:
-        """Return what a pair reaches on a unit; the same question is simulated once."""
+        """Return the score of a pair on a unit, which is simulated only once."""
         key = (policy.pair, policy.seed, unit.id)
         scores = self._scores[key] if key in self._scores else self.rollout(policy, unit).scores
         return scores[metric]

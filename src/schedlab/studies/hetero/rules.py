@@ -1,4 +1,4 @@
-"""Rules: schedulers that speak Batsim's protocol, policy pairs, and the best pair found by trying."""
+"""Rules: schedulers that use Batsim's protocol, policy pairs, and the best pair found by a search."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SchedulerRule:
     seed: int = 0
 
     def reset(self, unit: Unit) -> None:
-        """Keep nothing from one workload to the next: each simulation makes a new scheduler."""
+        """Nothing to do: each simulation makes a new scheduler."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,10 @@ class PairRule:
     seed: int = 0
 
     def reset(self, unit: Unit) -> None:
-        """Keep nothing from one workload to the next: random policies draw from a generator of each run."""
+        """Nothing to do: random policies draw from a generator of each run."""
 
     def decisions(self, offered: DecisionSettings) -> DecisionSettings:
-        """Return the settings of a run: those offered, with the pair as the one action."""
+        """Return the settings of a run with the pair as the only action."""
         return offered.model_copy(update={"selection": (self.pair,), "void": False})
 
 

@@ -28,8 +28,8 @@ SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
 class ReplicateSettings(Settings):
-    """How many workloads are scored apart: draws of the model with seeds of their own, or consecutive pieces of a trace
-    that share no job.
+    """How many workloads are scored separately: draws of the model with different seeds, or consecutive pieces of a
+    trace that share no job.
 
     Pieces are cut in the order of the keys, so that policies are tested on what came later than what they learned from.
     A workload file

@@ -17,7 +17,7 @@ ENVIRONMENT = "schedlab/Hetero-v0"
 
 
 class HeteroEnv(gym.Env[np.ndarray, Any]):
-    """Asks for a job policy and a core policy whenever jobs arrived or ended and jobs wait.
+    """Asks for a job policy and a core policy whenever jobs have arrived or ended and jobs are waiting.
 
     Observation: float32 vector (`Observer` gives the order), within 0 and 1. Actions: the pairs of the selection, then
     void where it is offered. Reward: the objective's value after the action, or its integral until the next decision
@@ -50,7 +50,7 @@ class HeteroEnv(gym.Env[np.ndarray, Any]):
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        """What each action is called."""
+        """The name of each action."""
         return self.settings.names
 
     def reset(
@@ -71,7 +71,7 @@ class HeteroEnv(gym.Env[np.ndarray, Any]):
         return self.episode.observe(), self._info() | {"workload": number}
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Carry out an action and go on to the next decision or to the end of the workload."""
+        """Take an action and continue to the next decision or to the end of the workload."""
         if not self.episode.system.due:
             raise RuntimeError("no decision is due: call reset")
         self.episode.decide(int(action))
@@ -97,7 +97,7 @@ class HeteroEnv(gym.Env[np.ndarray, Any]):
 
 
 def drawn_seed(rng: np.random.Generator) -> int:
-    """Return the seed of an episode, which a reset draws after the number of the workload."""
+    """Return the seed of an episode, which a reset draws after the number of its workload."""
     return int(rng.integers(2**62))
 
 

@@ -1,4 +1,4 @@
-"""What a state of the cluster is worth, per second; all are rewards: more is better.
+"""The value of a state of the cluster, per second, under each objective. All are rewards: more is better.
 
 See docs/reference/hetero_model.md. Two were broken in the original and are chosen here:
 
@@ -16,7 +16,7 @@ from schedlab.studies.hetero.simulator.resources import JobRequest, ResourceMode
 
 @dataclass(slots=True)
 class Load:
-    """Jobs in the system: how many, and the sum of 1 / requested time over them (1/s)."""
+    """Jobs in the system: their number, and the sum of 1 / requested time over them (1/s)."""
 
     jobs: int = 0
     urgency: float = 0.0
@@ -27,7 +27,7 @@ class Load:
         self.urgency += 1.0 / job.time
 
     def leave(self, job: JobRequest) -> None:
-        """Count a job that ended; an empty system is exactly empty."""
+        """Count a job that ended. If the system is then empty, the sum is exactly 0."""
         self.jobs -= 1
         self.urgency = self.urgency - 1.0 / job.time if self.jobs else 0.0
 

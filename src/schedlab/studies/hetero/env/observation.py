@@ -1,4 +1,5 @@
-"""What an agent sees: the state of the cluster, the spread of the waiting jobs, and how the queue grew.
+"""The observations of an agent: the state of the cluster, the distribution of the waiting jobs, and the growth of the
+queue.
 
 Order of the numbers (docs/reference/hetero_model.md): for each node its free memory; for each of its
 processors its free bandwidth and, only in `normal`, for each core speed, power and the rest of its job; then for time,
@@ -30,7 +31,7 @@ PER_CORE = 3  # speed, power, rest of the job
 
 
 class Observer:
-    """Holds the vector of one model and updates what changed.
+    """Stores the observation of one model and updates what has changed.
 
     limits   what columns of waiting jobs are divided by: max_time (s), max_core, max_mem (MB), max_mem_bw (GB/s)
     clipped  shares of waiting jobs above 1, beyond the 99th percentile, are shown as 1
@@ -115,7 +116,7 @@ PER_HEAD, ONCE = 6, 4
 
 
 class HeadsObserver:
-    """Makes the vector of one model again for each decision; all numbers lie within 0 and 1.
+    """Computes the whole observation of one model at each decision; all numbers are within 0 and 1.
 
     limits  requested time (s, max_time) and bandwidth (GB/s, max_mem_bw) that count as 1
     """
@@ -128,7 +129,7 @@ class HeadsObserver:
         self._bandwidth = np.maximum(np.array(model.bandwidth, float), 1.0)
 
     def touch(self, processors: np.ndarray) -> None:
-        """Keep nothing of processors whose state changed."""
+        """Nothing to do: no state of processors is stored."""
 
     def observe(self, queue: JobQueue) -> np.ndarray:
         """Return the vector, (34,) float32; zeros for the first jobs of an empty queue."""

@@ -45,7 +45,7 @@ REFERENCE: dict[str, Any] = dict.fromkeys(LegacySettings.model_fields, True)
 
 
 class DecisionSettings(Settings):
-    """What is decided, what is seen, and what is rewarded."""
+    """The actions, the observation and the reward of the decisions."""
 
     selection: tuple[str, ...] = setting(
         ALL_PAIRS, doc='pair "job policy - core policy" of each action, in the order of their numbers', min_length=1
@@ -89,5 +89,5 @@ class DecisionSettings(Settings):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each action is called."""
+        """The name of each action."""
         return (*self.selection, "void") if self.void else self.selection

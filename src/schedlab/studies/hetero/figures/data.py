@@ -1,4 +1,4 @@
-"""What the figures are drawn from: the rows of one workload, its platform, policies and their looks."""
+"""The data of the figures: the rows of one workload, its platform, policies and their styles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Workload:
     policies: tuple[str, ...]
 
     def detail(self, table: str) -> dict[str, pd.DataFrame]:
-        """Return policy -> the rows of a detail table that it gave on the workload, its first seed's."""
+        """Return policy -> its rows of a detail table for the workload, with its first seed."""
         rows = self.tables.details[table]
         rows = rows[(rows["scenario"] == self.scenario) & (rows["unit"] == self.unit)]
         found = {policy: rows[rows["policy"] == policy] for policy in self.policies}
@@ -40,7 +40,7 @@ class Workload:
         return read_hierarchy(self.tables.inputs[self.scenario]["resources"])
 
     def looks(self) -> dict[str, Style]:
-        """Return the styles of the policies; rules alone get colours in their order in the figure."""
+        """Return the styles of the policies; if all are rules, they get colours in their order in the figure."""
         styles, kinds = theme.styles_of(self.tables.scores), kinds_of(self.tables.scores)
         if any(kinds[name] not in ("rule", "planner") for name in self.policies):
             return styles
@@ -61,12 +61,12 @@ def workload(tables: StudyTables, spec: FigureSpec, unit: str) -> Workload:
 
 
 def scenarios(tables: StudyTables, spec: FigureSpec) -> list[str]:
-    """Return the scenarios that a figure shows, in its order; all where it names none."""
+    """Return the scenarios that a figure shows, in its order; all if it names none."""
     return list(spec.scenarios or sorted(tables.scenarios))
 
 
 def policies(tables: StudyTables, spec: FigureSpec, shown: Sequence[str]) -> list[str]:
-    """Return the policies that a figure shows, in its order; where it names none, from best to worst."""
+    """Return the policies that a figure shows, in its order; if it names none, all from best to worst."""
     rows = tables.summary[tables.summary["scenario"].isin(shown) & (tables.summary["split"] == "test")]
     ranked = policy_order(rows, HEADLINE)
     return [name for name in spec.policies if name in ranked] if spec.policies else ranked

@@ -1,4 +1,4 @@
-"""Figures of learning: return and loss of an episode, and what a policy prefers, agent next to agent."""
+"""Figures of learning: return and loss of episodes, and the preferences of a policy, with agents side by side."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ORDER = {name: number for names in (ALL_JOB_POLICIES, CORE_POLICIES) for number
 
 
 def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A column an agent: above the return of an episode, below the loss; the mean of the seeds and their range."""
+    """Draw a column for each agent: the return of an episode above, the loss below; mean and range of the seeds."""
     window = settings_of(spec, LearningSettings).window
     agents = _curves(tables, spec)
     looks = theme.styles_of(tables.scores)
@@ -66,7 +66,9 @@ def draw_learning(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_preferences(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A column an agent, a row a way to group its actions: the probability of each group over the episodes."""
+    """Draw a column for each agent and a row for each way to group its actions: the probability of each group over the
+    episodes.
+    """
     settings = settings_of(spec, PreferencesSettings)
     agents = _curves(tables, spec)
 
@@ -107,7 +109,9 @@ def preferred(points: pd.DataFrame, by: str) -> tuple[np.ndarray, dict[str, np.n
 
 
 def preference_lines(axes: Axes, places: np.ndarray, groups: Mapping[str, np.ndarray]) -> None:
-    """Draw a line a group (seeds, n): mean and range over episodes (n,); beyond the first NAMED pale and nameless."""
+    """Draw a line for each group (seeds, n): mean and range over episodes (n,). Groups after the first NAMED are pale
+    and have no name.
+    """
     for number, (name, values) in enumerate(groups.items()):
         place, marker = _ORDER.get(name, number), "." if len(places) < FEW else ""
         if number < NAMED:

@@ -1,4 +1,4 @@
-"""The figure of scores: every scheduler in every metric, with its uncertainty, scenario beside scenario."""
+"""The figure of scores: every scheduler in every metric, with its uncertainty, and scenarios side by side."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ CAPTION = (
 
 
 def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a metric, a row a scheduler from best to worst, a point with its interval for each scenario.
+    """Draw a panel for each metric, with a row for each scheduler from best to worst, and a point with its interval for
+    each scenario.
 
     A metric that is 0 everywhere, or that `against` scores 0 in, has no panel, and the caption says so.
     """

@@ -1,4 +1,4 @@
-"""Figures of what did not suffice: memory bandwidth (`overuse`), cores and memory for the next job (`bubbles`)."""
+"""Figures of scarce resources: memory bandwidth (`overuse`), and cores and memory for the next job (`bubbles`)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ Span = tuple[int, float, float]  # processor, start (s), length (s)
 
 
 def draw_overuse(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Above, the share of over-subscribed processors, a line a policy; below, a panel a policy: that share for each
-    kind of processor in sixtieths of the time.
+    """Draw the share of over-subscribed processors: above over time, with a line for each policy; below in a panel for
+    each policy, for each kind of processor in sixtieths of the time.
     """
     shown = data.workload(tables, spec, settings_of(spec, WorkloadShownSettings).unit)
     looks, names, jobs = shown.looks(), shown.policies, shown.detail("jobs")
@@ -95,7 +95,7 @@ def _spans(rows: pd.DataFrame, first: float) -> list[Span]:
 
 
 def count_oversubscribed(spans: Sequence[Span]) -> int:
-    """Return the number of processors that were over-subscribed at some time."""
+    """Return the number of processors that were ever over-subscribed."""
     return len({number for number, _, _ in spans})
 
 
@@ -127,7 +127,9 @@ def _counts(spans: Sequence[Span], last: float) -> tuple[np.ndarray, np.ndarray]
 
 
 def draw_bubbles(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a policy: the queue, and bubbles whose areas show how often the next job was held back, and why."""
+    """Draw a panel for each policy: the queue, and bubbles whose areas show how often the next job could not start, and
+    why.
+    """
     shown = data.workload(tables, spec, settings_of(spec, WorkloadShownSettings).unit)
     load, held, names = shown.detail("load"), shown.detail("refusals"), shown.policies
     first = min(float(some["time"].iloc[0]) for some in load.values())
@@ -169,7 +171,7 @@ def queue_line(axes: Axes, queue: Steps, size: float) -> None:
 def bubbles(
     axes: Axes, queue: Steps, counts: np.ndarray, edges: np.ndarray, size: float, most: int, color: str
 ) -> None:
-    """Draw a bubble in each interval that counts something, at the queue's mean; `most` has the largest area."""
+    """Draw a bubble in each interval with a count above 0, at the queue's mean; `most` has the largest area."""
     found = counts > 0
     if found.any():
         middles, heights = (edges[1:] + edges[:-1]) / 2 / size, means_within(*queue, edges)
@@ -177,7 +179,7 @@ def bubbles(
 
 
 def size_keys(axes: Axes, most: int, color: str) -> None:
-    """Add what areas mean to the legend: once, a quarter of the most, the most."""
+    """Explain the areas in the legend: one, a quarter of the largest count, and the largest count."""
     for count in dict.fromkeys((1, max(1, most // 4), most)) if most else ():
         label = f"held back {count} time{'s' * (count > 1)}"
         axes.scatter([], [], s=LARGEST * count / most, color=color, label=label, **FLAT)

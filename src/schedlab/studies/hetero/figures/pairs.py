@@ -1,4 +1,4 @@
-"""The figure of the pairs: their scores in colours, and where other policies stand among them."""
+"""The figure of the pairs: their scores as colours, and the place of other policies among them."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ CAPTION = (
 
 
 def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Above, the pairs' test scores, framed where a rule chose the pair (equal scores); below, all other policies with
-    one kind of interval, over workloads, and a tick for each seed of what is learned.
+    """Draw the pairs' test scores above, framed if a rule chose the pair (equal scores). Below, draw all other policies
+    with one kind of interval, over workloads, and a tick for each seed of learned ones.
     """
     name = data.scenarios(tables, spec)[0]
     scores = select(tables.scores, scenario=name, split="test")
@@ -97,7 +97,7 @@ def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def same_scores(scores: pd.DataFrame, policy: str, pairs: Mapping[str, float]) -> str:
-    """Return the pair whose scores equal those of a rule in every metric; empty where there is none."""
+    """Return the pair whose scores equal those of a rule in every metric; empty if there is none."""
     columns = ["policy_seed", "unit", "metric"]
     own = select(scores, policy=policy, trained_on="").set_index(columns)["value"].sort_index()
     theirs = (select(scores, policy=pair).set_index(columns)["value"].sort_index() for pair in pairs)
@@ -105,7 +105,7 @@ def same_scores(scores: pd.DataFrame, policy: str, pairs: Mapping[str, float]) -
 
 
 def place_among(value: float, pairs: Mapping[str, float]) -> int:
-    """Return the place that a bounded slowdown has among the pairs: 1 where none is lower."""
+    """Return the place of a bounded slowdown among those of the pairs: 1 if none is lower."""
     return 1 + sum(other < value for other in pairs.values())
 
 

@@ -1,4 +1,4 @@
-"""Figures of one workload: where each job ran (Gantt), and queue, utilisation and energy over time."""
+"""Figures of one workload: the place of each job (Gantt), and queue, utilisation and energy over time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ MOST_CLUSTERS = 8  # whose speeds are written beside a panel
 
 
 def draw_gantt(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scheduler: a box for each job and run of neighbouring cores, coloured by its bounded slowdown."""
+    """Draw a panel for each scheduler: a box for each job and run of neighbouring cores, coloured by its bounded
+    slowdown.
+    """
     settings = settings_of(spec, GanttSettings)
     shown = data.workload(tables, spec, settings.unit)
     threshold = scenario_of(tables.scenarios[shown.scenario]).bounded_slowdown_threshold
@@ -62,7 +64,7 @@ def draw_gantt(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def slowdown_bar(panels: Any, colours: ScalarMappable, worst: float, **look: Any) -> None:
-    """Add the scale of the colours by bounded slowdown, with an arrow where the worst job lies beyond it."""
+    """Add the colour scale of bounded slowdowns, with an arrow if the worst job exceeds it."""
     extend = "max" if worst > DARKEST else "neither"
     bar = colour_bar(panels, colours, "bounded slowdown of the job", extend=extend, **look)
     bar.ax.yaxis.set_major_formatter("{x:g}")
@@ -79,7 +81,7 @@ def with_slowdown(jobs: pd.DataFrame, threshold: float) -> pd.DataFrame:
 def gantt_panel(
     axes: Axes, jobs: pd.DataFrame, size: float, colours: ScalarMappable, machine: Hierarchy | None
 ) -> None:
-    """Draw a box for each job and run of neighbouring cores, and the clusters of the machine where it is known.
+    """Draw a box for each job and run of neighbouring cores, and the machine's clusters if they are known.
 
     size  seconds of a unit of the time axis
     """
@@ -97,7 +99,7 @@ def gantt_panel(
 def job_numbers(
     axes: Axes, jobs: pd.DataFrame, size: float, colours: ScalarMappable, lowest: float = LOWEST_LABELLED
 ) -> None:
-    """Write the job's number in the middle of its tallest box, where the box is wide and high enough to hold it."""
+    """Write the job's number into the middle of its tallest box, if the box is large enough."""
     cores = 1 + max(last for text in jobs["allocation"] for _, last in intervals(text))
     span = float(jobs["finish"].max())
     for job in jobs.itertuples():
@@ -110,7 +112,7 @@ def job_numbers(
 
 
 def clusters(axes: Axes, machine: Hierarchy) -> None:
-    """Draw lines between clusters; right of them their speeds."""
+    """Draw lines between clusters, and their speeds to the right."""
     inside = [[chip for node in cluster.nodes for chip in node.processors] for cluster in machine.clusters]
     edges = np.cumsum([0, *(sum(chip.cores for chip in chips) for chips in inside)])
     axes.set_ylim(-0.5, machine.cores - 0.5)
@@ -130,7 +132,7 @@ def clusters(axes: Axes, machine: Hierarchy) -> None:
 
 
 def draw_course(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Waiting jobs, mean utilisation and energy so far against time, a line a scheduler."""
+    """Draw waiting jobs, mean utilisation and energy so far over time, with a line for each scheduler."""
     shown = data.workload(tables, spec, settings_of(spec, WorkloadShownSettings).unit)
     looks, cores = shown.looks(), shown.machine().cores
     loads, energies = shown.detail("load"), shown.detail("energy")

@@ -19,7 +19,7 @@ from schedlab.learning.policy_gradient import discounted, standardised
 
 
 class Environment(Protocol):
-    """What an agent is given: the decision that is due."""
+    """What an agent can use: the present decision."""
 
     action_size: int
     observation_size: int
@@ -38,7 +38,7 @@ class Environment(Protocol):
 
 
 class Agent(nn.Module):
-    """Anything that decides; a subclass defines `decide`.
+    """Something that decides; a subclass defines `decide`.
 
     acting   "sample" while it learns, else as the options say ("greedy", "sample")
     rewards  of its actions in this episode, in order
@@ -53,7 +53,7 @@ class Agent(nn.Module):
         self.mask: np.ndarray | None = None
 
     def observe(self, environment: Environment) -> np.ndarray:
-        """Look at the environment; what is returned goes to `decide`."""
+        """Read the environment; the result is passed to `decide`."""
         self.mask = environment.mask()
         return environment.observation()
 
@@ -66,24 +66,25 @@ class Agent(nn.Module):
         environment.step(action)
 
     def rewarded(self, environment: Environment) -> None:
-        """Take what the last action has earned."""
+        """Receive the reward of the last action."""
         self.rewards.append(environment.reward())
 
 
 class LearningAgent(Agent):
-    """An agent whose `loss` at the end of an episode is stepped down by Adam."""
+    """An agent whose `loss` is minimised by a step of Adam at the end of each episode."""
 
     def loss(self) -> torch.Tensor:
         """Return the loss of the episode, a tensor of one number that depends on the parameters."""
         raise NotImplementedError(f"{type(self).__name__} has no method loss")
 
     def transform_rewards(self) -> list[float]:
-        """Return the discounted returns of the episode's decisions, standardised where there are several."""
+        """Return the discounted returns of the episode's decisions; if there are several, they are standardised."""
         return standardised(discounted(self.rewards, self.gamma)).tolist()
 
 
 class PolicyLearningAgent(LearningAgent):
-    """Learns the probabilities of the actions by REINFORCE and acts by them; a subclass defines `forward_policy`.
+    """Learns the probabilities of the actions by REINFORCE and draws actions by them; a subclass defines
+    `forward_policy`.
 
     log_probs            of the actions taken in this episode, each (1,), in order
     first_probabilities  of the episode's first decision, (action_size,); None before it
@@ -99,7 +100,7 @@ class PolicyLearningAgent(LearningAgent):
         raise NotImplementedError(f"{type(self).__name__} has no method forward_policy")
 
     def decide(self, observation: np.ndarray) -> int:
-        """Return an action by its probability."""
+        """Return an action drawn by its probability."""
         return self.get_action(self.process(observation))
 
     def process(self, observation: np.ndarray) -> torch.Tensor:
@@ -114,7 +115,7 @@ class PolicyLearningAgent(LearningAgent):
         return self.forward_policy(batch(observation))
 
     def get_action(self, probabilities: torch.Tensor) -> int:
-        """Draw an action (greedy: the most probable) and keep its log-probability. Raises ValueError."""
+        """Draw an action (greedy: the most probable) and store its log-probability. Raises ValueError."""
         chances = probabilities.reshape(-1)
         if self.mask is not None:
             allowed = chances * torch.from_numpy(self.mask)
@@ -128,15 +129,17 @@ class PolicyLearningAgent(LearningAgent):
         return int(action)
 
     def save_log_prob(self, log_prob: torch.Tensor) -> None:
-        """Keep the log-probability (1,) of the action taken."""
+        """Store the log-probability (1,) of the action taken."""
         self.log_probs.append(log_prob)
 
     def policy_loss(self, returns: Sequence[float]) -> list[torch.Tensor]:
-        """Return a loss (1,) for each decision: smaller where probable actions have large returns (or advantages)."""
+        """Return a loss (1,) for each decision, which is smaller if probable actions have large returns (or
+        advantages).
+        """
         return [-log_prob * value for log_prob, value in zip(self.log_probs, returns, strict=True)]
 
     def loss(self) -> torch.Tensor:
-        """Return the sum of the policy's losses."""
+        """Return the sum of the losses of the policy."""
         return torch.cat(self.policy_loss(self.transform_rewards())).sum()
 
 
@@ -161,16 +164,16 @@ class ValueLearningAgent(LearningAgent):
     forward = process  # its name in HDeepRM 0.3
 
     def save_value(self, value: torch.Tensor) -> None:
-        """Keep the value (1, 1) of the present state."""
+        """Store the value (1, 1) of the present state."""
         self.values.append(value)
 
     def value_loss(self, returns: Sequence[float]) -> list[torch.Tensor]:
-        """Return the smooth distance of each state's value from its return."""
+        """Return the smooth L1 distance of each state's value from its return."""
         pairs = zip(self.values, returns, strict=True)
         return [nn.functional.smooth_l1_loss(value, torch.full_like(value, target)) for value, target in pairs]
 
     def loss(self) -> torch.Tensor:
-        """Return the sum of the values' losses."""
+        """Return the sum of the losses of the values."""
         return torch.stack(self.value_loss(self.transform_rewards())).sum()
 
 

@@ -26,7 +26,7 @@ _KEPT = ("step", "exp_avg", "exp_avg_sq")
 
 @dataclass(frozen=True)
 class Model:
-    """Weights by name, Adam's memory by the number of the parameter, episodes learned, and where all this came from."""
+    """Weights by name, Adam's state by the number of the parameter, the number of episodes learned, and the origin."""
 
     weights: Mapping[str, torch.Tensor]
     memory: Mapping[int, Mapping[str, torch.Tensor]]
@@ -35,7 +35,7 @@ class Model:
 
 
 def model_of(agent: Agent, optimizer: torch.optim.Adam, episodes: int) -> Model:
-    """Return copies of what an agent has learned."""
+    """Return copies of an agent's weights and of Adam's state."""
     weights = {name: tensor.detach().clone() for name, tensor in agent.state_dict().items()}
     state = optimizer.state_dict()["state"]
     memory = {number: {key: entry[key].clone() for key in _KEPT} for number, entry in state.items()}
@@ -51,7 +51,7 @@ def write_model(path: Path, model: Model, optimizer: torch.optim.Adam) -> None:
 
 
 def read_model(path: Path) -> Model:
-    """Return the model in a file. Raises UserError where it cannot be read, or holds anything but numbers."""
+    """Return the model in a file. Raises UserError if it cannot be read, or contains anything but numbers."""
     where, expected = str(path), "a model that a launch wrote (-om)"
     try:
         with warnings.catch_warnings(action="ignore"):  # torch warns of files that are refused anyway
@@ -75,12 +75,14 @@ def read_model(path: Path) -> Model:
 
 
 def put_weights(agent: Agent, model: Model) -> None:
-    """Give an agent the weights of a model. Raises UserError naming the first that it lacks or has in another shape."""
+    """Load a model's weights into an agent. The UserError names the first that the agent lacks or has in
+    another shape.
+    """
     load_module(agent, {name: tensor.numpy() for name, tensor in model.weights.items()}, model.source)
 
 
 def put_memory(optimizer: torch.optim.Adam, model: Model) -> None:
-    """Give Adam the memory of a model; its learning rate stays. Raises UserError where it is of other parameters."""
+    """Load a model's state into Adam, except the learning rate. Raises UserError if it is of other parameters."""
     parameters = optimizer.param_groups[0]["params"]
     for number, entry in model.memory.items():
         if not _fits(number, entry, parameters):

@@ -1,4 +1,6 @@
-"""The sub-commands of `schedlab hetero`: HDeepRM's launcher and its tools. Their functions are named, not imported."""
+"""The sub-commands of `schedlab hetero`: HDeepRM's launcher and its tools. Their functions are given by name and
+imported when they run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of a launch's outputs, as HDeepRM and Evalys draw them (docs/reference/hetero_launch.md)."""
+"""Pictures of a launch's outputs, like those of HDeepRM and Evalys (docs/reference/hetero_launch.md)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ LOWEST_LABELLED = 0.03  # height of a box, as a share of all cores, that holds i
 
 @dataclass(frozen=True)
 class Launch:
-    """The jobs of a launch that ran and the load of the machine by time (s) since the first submission, at `first`."""
+    """The jobs of a launch that ran, and the load of the machine over time (s) since the first submission, which was at
+    `first`.
+    """
 
     jobs: pd.DataFrame
     load: pd.DataFrame
@@ -58,16 +60,16 @@ class Launch:
 
     @property
     def scale(self) -> units.Scaled:
-        """The unit of the axis of time."""
+        """The unit of the time axis."""
         return units.scaled(schedule.TIME, self.last)
 
     def finish(self, axes: Axes) -> None:
-        """Label the axis of time."""
+        """Label the time axis."""
         axes.set(xlabel=self.scale.label, xlim=(0, self.last / self.scale.size or 1.0))
 
 
 def read_launch(folder: Path) -> Launch:
-    """Read the jobs of a launch. Raises UserError where none ran."""
+    """Read the jobs of a launch. Raises UserError if none ran."""
     submitted = read_jobs(folder / PREFIX)
     jobs = schedule.with_slowdown(submitted, THRESHOLD).reset_index(drop=True)
     if jobs.empty:
@@ -77,7 +79,7 @@ def read_launch(folder: Path) -> Launch:
 
 
 def draw_queue_size(folder: Path) -> Drawing:
-    """Jobs that wait, and the cores that they ask for, over time."""
+    """Draw the number of waiting jobs, and of the cores that they request, over time."""
     launch = read_launch(folder)
     load, times = launch.load, launch.load["time"] / launch.scale.size
     figure, panels = theme.new_figure(2, 1, height_mm=90, sharex=True)
@@ -96,7 +98,7 @@ def draw_queue_size(folder: Path) -> Drawing:
 
 
 def draw_utilization(folder: Path) -> Drawing:
-    """Share of the cores that are busy over time, and its means over sixtieths of the time."""
+    """Draw the share of busy cores over time, and its means over sixtieths of the time."""
     launch = read_launch(folder)
     times, size = launch.load["time"].to_numpy(), launch.scale.size
     cores, edges = _cores(folder, launch), np.linspace(0.0, times[-1], schedule.BINS + 1)
@@ -122,7 +124,7 @@ def _cores(folder: Path, launch: Launch) -> int:
 
 
 def draw_lifecycle(folder: Path) -> Drawing:
-    """A row a job in the order of submission: a thin line while it waits, a thick one while it runs."""
+    """Draw a row for each job in the order of submission: a thin line while it waits, a thick one while it runs."""
     launch = read_launch(folder)
     jobs, scale = launch.jobs, launch.scale
     height, rows = min(160, 40 + 0.5 * len(jobs)), np.arange(len(jobs))
@@ -140,7 +142,9 @@ def draw_lifecycle(folder: Path) -> Drawing:
 
 
 def draw_gantt(folder: Path, labels: bool = True) -> Drawing:
-    """Cores from bottom to top, a box for each job and run of neighbouring cores, coloured by its bounded slowdown."""
+    """Draw the cores from bottom to top, with a box for each job and run of neighbouring cores, coloured by its bounded
+    slowdown.
+    """
     launch = read_launch(folder)
     jobs, scale = launch.jobs, launch.scale
     colours, machine = ScalarMappable(LogNorm(1.0, schedule.DARKEST), "viridis_r"), run_files.read_resources(folder)
@@ -158,7 +162,9 @@ def draw_gantt(folder: Path, labels: bool = True) -> Drawing:
 
 
 def draw_mem_bw_overutilization(folder: Path) -> Drawing:
-    """Above, the share of processors whose memory bandwidth is over-subscribed; below, when each of them is."""
+    """Draw the share of processors whose memory bandwidth is over-subscribed above, and the times of each of them
+    below.
+    """
     logged, launch = run_files.read_overuse(folder), read_launch(folder)
     last, size = launch.last, launch.scale.size
     starts = [(number, start - launch.first, length) for number, start, length in logged["spans"]]
@@ -189,7 +195,7 @@ def _span_rows(axes: Axes, spans: Sequence[overuse.Span], processors: int, size:
 
 
 def draw_action_preferences(folder: Path) -> Drawing:
-    """The probability of each action at the first decision of each episode."""
+    """Draw the probability of each action at the first decision of each episode."""
     names, rows = run_files.read_preferences(folder)
     table = np.array(rows)
     order = np.argsort(-(table[-1] + 1e-6 * table.max(axis=0)), kind="stable")
@@ -210,7 +216,7 @@ def draw_action_preferences(folder: Path) -> Drawing:
 
 
 def draw_refusals(folder: Path, kind: str, what: str) -> Drawing:
-    """The queue over time, and bubbles on it: how often a job was held back in a sixtieth of the time."""
+    """Draw the queue over time, with bubbles that show how often a job could not start in a sixtieth of the time."""
     dates, launch = np.array(run_files.read_overuse(folder)[kind]), read_launch(folder)
     times = launch.load["time"].to_numpy()
     queue, edges = (times, launch.load["waiting"].to_numpy(float)), np.linspace(0.0, times[-1], schedule.BINS + 1)
@@ -233,7 +239,7 @@ def draw_refusals(folder: Path, kind: str, what: str) -> Drawing:
 
 
 def draw_log(folder: Path, name: str, label: str) -> Drawing:
-    """The numbers of a log, one an episode, and their running mean."""
+    """Draw the numbers in a log, one for each episode, and their running mean."""
     values = np.array(run_files.read_log(folder / name))
     episodes, window = np.arange(1, len(values) + 1), max(1, len(values) // SMOOTH)
     figure, axes = theme.new_figure(height_mm=65)

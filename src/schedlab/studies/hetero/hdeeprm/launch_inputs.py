@@ -1,4 +1,5 @@
-"""What a launch generates before it runs: platform, resources, workload and job limits, kept in the working directory.
+"""The inputs that a launch generates: platform, resources, workload and job limits, stored in the working
+directory.
 
 `inputs.json` holds a hash of what they were made from and one of each file. Files that still fit are used again; others
 are replaced, those of another hand kept as NAME.old.
@@ -44,7 +45,7 @@ DEMANDS = {
 
 @dataclass(frozen=True)
 class Sources:
-    """What the inputs are made from: the options, their path for messages, the files named, the mode, own types."""
+    """The sources of the inputs: the options, their path for messages, the named files, the mode, the user's types."""
 
     options: LaunchOptions
     file: Path
@@ -54,7 +55,9 @@ class Sources:
 
 
 def prepare_inputs(sources: Sources, folder: Path) -> tuple[Cluster, Jobs]:
-    """Return cluster and jobs from the files in a folder, generated where missing or stale. Raises UserError(s)."""
+    """Return cluster and jobs from the files in a folder, which are generated if they are missing or out of date.
+    Raises UserError(s).
+    """
     platform = _platform_file(sources)
     sources = replace(sources, libraries=_libraries(sources, platform))
     made_from = content_hash(_origin(sources, platform), 64)

@@ -1,4 +1,5 @@
-"""The files that a launch writes into the working directory: logs, which grow by episodes, and Batsim's tables.
+"""The files that a launch writes into the working directory: logs, to which each episode adds, and Batsim's
+tables.
 
 An episode's lines are added by one write, so that a reader sees none or all of them; tables and models take their names
 when they are whole. See docs/reference/hetero_launch.md.
@@ -26,7 +27,7 @@ _END = "\n]\n"
 
 
 def append_lines(path: Path, values: Iterable[float | int]) -> None:
-    """Add numbers to a log, each on a line; a write that fails leaves the log as it was."""
+    """Append numbers to a log, one on each line; if the write fails, the log stays as it was."""
     text = "".join(f"{value!r}\n" for value in values)
     if text:
         size = path.stat().st_size if path.exists() else 0
@@ -34,7 +35,9 @@ def append_lines(path: Path, values: Iterable[float | int]) -> None:
 
 
 def append_row(path: Path, row: Sequence[float]) -> None:
-    """Add a row to a JSON list of lists, valid after each row. Another file is kept as NAME.old."""
+    """Append a row to a JSON list of lists, which is valid after each row. An existing file of another form is renamed
+    to NAME.old.
+    """
     text = json.dumps([float(value) for value in row])
     size = path.stat().st_size if path.exists() else 0
     if size > len(_END) and _tail(path) == _END:
@@ -67,14 +70,14 @@ def _write_at(path: Path, place: int, text: str) -> None:
 
 
 class EpisodeTables(Outputs):
-    """Batsim's output files of one episode, in memory: most are replaced by those of the next."""
+    """Batsim's output files of one episode, in memory, because those of most episodes are replaced by the next."""
 
     def __init__(self) -> None:
         super().__init__(PREFIX)
         self.texts: dict[str, str] = {}
 
     def commit(self, schedule: dict[str, str]) -> None:
-        """Take the summary; what was written until now is what `write` writes."""
+        """Store the summary; `write` writes the rows up to now."""
         names = sorted(schedule)
         self._files["schedule"].write(",".join(names) + "\n" + ",".join(schedule[name] for name in names) + "\n")
         self.texts = {name: cast(io.StringIO, file).getvalue() for name, file in self._files.items()}
@@ -92,7 +95,7 @@ class EpisodeTables(Outputs):
 
 @contextmanager
 def insights(folder: Path, level: str) -> Iterator[None]:
-    """Add what the decision system and the agent's file log, without clocks, to insights.log."""
+    """Append to insights.log what the decision system and the agent's file log, without times of day."""
     root = logging.getLogger()
     handler = logging.FileHandler(folder / INSIGHTS, encoding="utf-8")
     handler.setLevel(level)

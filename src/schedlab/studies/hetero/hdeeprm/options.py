@@ -27,7 +27,7 @@ NO_CORE_POLICY = {"": "random"}
 
 
 class ActionOptions(Settings):
-    """`env.actions`: which pairs an agent chooses from, in the order of their numbers."""
+    """`env.actions`: the pairs among which an agent chooses, in the order of their numbers."""
 
     selection: tuple[dict[str, tuple[str, ...]], ...] = setting(
         doc="list of {job policy: [core policy, ...]}, in the order of the action numbers", min_length=1
@@ -36,7 +36,7 @@ class ActionOptions(Settings):
 
 
 class EnvironmentOptions(Settings):
-    """`env`: what is decided, what is seen, and what is rewarded."""
+    """`env`: the actions, the observation and the reward."""
 
     objective: Literal[tuple(OBJECTIVES)] = setting(doc="objective, the sum of the rewards")  # type: ignore[valid-type]
     actions: ActionOptions | None = setting(None, doc="pairs to choose from; default: all 36 and void")
@@ -49,7 +49,7 @@ class EnvironmentOptions(Settings):
 
 
 class AgentOptions(Settings):
-    """`agent`: who decides."""
+    """`agent`: the agent that decides."""
 
     type: Literal["CLASSIC", "LEARNING"] | None = setting(
         None,
@@ -67,7 +67,7 @@ class AgentOptions(Settings):
 
     @property
     def learning(self) -> bool:
-        """Whether a class in a file decides."""
+        """Whether the agent is a class in a file."""
         return self.type == "LEARNING" or (self.type is None and self.run is not None)
 
     @property

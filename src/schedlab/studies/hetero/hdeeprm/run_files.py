@@ -1,4 +1,4 @@
-"""Readers of what a launch (or HDeepRM, or any Batsim) left in a directory: tables, logs, JSON."""
+"""Readers of the files that a launch (or HDeepRM, or any Batsim) wrote into a directory: tables, logs, JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STATISTICS = ("min", "max", "mean", "median", "p95", "p99")
 
 
 def read_schedule(path: Path, columns: Sequence[str]) -> dict[str, float]:
-    """Return columns of the one row of a `_schedule.csv`, by name. Raises UserError."""
+    """Return the row of a `_schedule.csv` by column name. Raises UserError."""
     expected = "Batsim's out_schedule.csv"
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -86,7 +86,7 @@ def read_overuse(folder: Path) -> dict[str, Any]:
 
 
 def read_resources(folder: Path) -> Hierarchy | None:
-    """Return the platform of a launch; None where its file is not there."""
+    """Return the platform of a launch; None if its file does not exist."""
     return read_hierarchy(folder / RESOURCES) if (folder / RESOURCES).is_file() else None
 
 

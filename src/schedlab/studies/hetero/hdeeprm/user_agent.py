@@ -1,4 +1,4 @@
-"""A user's agent: its class found in a file, an episode run by it, its mistakes reported by file and line."""
+"""A user's agent: finds its class in a file, runs an episode with it, and reports its mistakes by file and line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ORIGINAL = "hdeeprm"
 
 
 class AgentFailed(UserError):
-    """An agent raised an error, took an action that is none, or took too long; the message says where."""
+    """An agent raised an error, took an invalid action, or took too long; the message says where."""
 
 
 def agent_file(name: str) -> Path:
@@ -88,7 +88,7 @@ def _importable(path: Path) -> Iterator[None]:
 
 
 class Guard:
-    """Calls an agent's own code: errors become AgentFailed with its line; `seconds` limits a call (None: not)."""
+    """Calls an agent's own code. Errors become AgentFailed with the line; `seconds` limits a call (None: no limit)."""
 
     def __init__(self, path: Path, name: str, seconds: float | None) -> None:
         self._path, self._name, self._limit = path, name, TimeLimit(seconds)
@@ -119,7 +119,7 @@ class Guard:
 
 
 class AgentEnvironment:
-    """The decisions of one episode as an agent meets them; implements `agent.Environment`.
+    """The decisions of one episode as an agent sees them; implements `agent.Environment`.
 
     action_names   what each action is called      masked   whether agents learn which actions are valid (published: no)
     """
@@ -137,18 +137,18 @@ class AgentEnvironment:
         self._seen = self.action = None
 
     def observation(self) -> np.ndarray:
-        """Return the state; asked again within a decision, the same."""
+        """Return the state; within a decision always the same one."""
         if self._seen is None:
             self._seen = self.episode.observe()
         return self._seen
 
     def mask(self) -> np.ndarray | None:
-        """Return which actions are valid; None where all are."""
+        """Return which actions are valid; None if all are."""
         mask = self.episode.system.masks() if self._masked else None
         return None if mask is None or mask.all() else mask
 
     def step(self, action: Any) -> None:
-        """Take an action. Raises AgentFailed for one that is not offered, and for a second one."""
+        """Take an action. Raises AgentFailed for an invalid action, and for a second action."""
         expected = f"a whole number from 0 ({self.action_names[0]}) to {self.action_size - 1} ({self.action_names[-1]})"
         if self.action is not None:
             raise AgentFailed("takes a second action within one decision", expected="one call of step")
@@ -167,7 +167,7 @@ class AgentEnvironment:
 
 
 def run_agent(agent: Agent, environment: AgentEnvironment, guard: Guard) -> None:
-    """Run an episode to its end by an agent. Raises AgentFailed, and what `Episode` raises."""
+    """Run an episode with an agent to its end. Raises AgentFailed, and the errors of `Episode`."""
     episode = environment.episode
     going_on = episode.advance()
     while going_on:
@@ -188,7 +188,7 @@ def run_agent(agent: Agent, environment: AgentEnvironment, guard: Guard) -> None
 
 
 def log_decision(episode: Episode, name: str, observation: Any) -> None:
-    """Log the decision just made: its number, date, action and queue; what was seen at level DEBUG."""
+    """Log the last decision: its number, date, action and queue; at level DEBUG also the observation."""
     if insight.isEnabledFor(logging.INFO):
         history, now, left = episode.history, episode.now, len(episode.system.queue)
         place = (len(history.actions), now, name, history.waiting[-1], left)

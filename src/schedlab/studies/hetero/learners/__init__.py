@@ -1,1 +1,1 @@
-"""Policy-gradient learners, their networks, and the compiled episodes that they learn from."""
+"""Policy-gradient learners, their networks, and the compiled episodes on which they learn."""

@@ -1,4 +1,4 @@
-"""Episodes of an environment's workload on the compiled kernel, sampled as `Episodes` samples them."""
+"""Samples episodes of an environment's workload on the compiled kernel, like `Episodes`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ KERNEL_CASE = {
 
 
 class CompiledEpisodes:
-    """One workload of an environment. Raises UserError for decisions, jobs and core policies that the kernel lacks."""
+    """One workload of an environment. Raises UserError for decisions, jobs and core policies that the kernel does not
+    support.
+    """
 
     def __init__(self, env: HeteroEnv, where: str = "environment") -> None:
         _require(env.settings, where)

@@ -1,4 +1,5 @@
-"""A whole episode of the decision system, compiled: some 300 times as fast as `Episode`, for learning alone.
+"""A whole episode of the decision system, compiled: about 300 times as fast as `Episode`, and used for learning
+only.
 
 It holds one case only: observation `heads`, objective `avg_job_slowdown`, time-weighted, no void, no defect of the
 original. `Episode` is the statement of the rules, which the tests hold against it; results come from `Episode` alone.
@@ -35,7 +36,7 @@ class KernelCluster(NamedTuple):
 
 
 class KernelState(NamedTuple):
-    """What is free: cores and bandwidth (kB/s) by processor, memory (kB) by node; and the jobs.
+    """The free resources, cores and bandwidth (kB/s) by processor, memory (kB) by node; and the jobs.
 
     taken    (jobs, processors): cores of each job         done             (jobs,): flop a core so far
     speed    (jobs,): of the slowest core, flop/s          queue, running   (jobs,): numbers, as many as `counts` has
@@ -206,7 +207,7 @@ def next_date(state: KernelState, jobs: KernelJobs, now: float) -> float:
 
 @compiled
 def end_jobs(state: KernelState, jobs: KernelJobs, cluster: KernelCluster, urgency: float) -> tuple[bool, float]:
-    """End the jobs that are done; return whether there were any, and the sum of 1 / requested time left."""
+    """End the jobs that are done; return whether there were any, and the remaining sum of 1 / requested time."""
     left = 0
     for job in state.running[: state.counts[RUNNING]]:
         if jobs.flops[job] - state.done[job] <= DONE * state.speed[job]:
@@ -222,7 +223,7 @@ def end_jobs(state: KernelState, jobs: KernelJobs, cluster: KernelCluster, urgen
 
 @compiled
 def submit_jobs(state: KernelState, jobs: KernelJobs, now: float, urgency: float) -> tuple[bool, float]:
-    """Let the jobs wait that are due; return as `end_jobs` does."""
+    """Queue the jobs that are due; return the same as `end_jobs`."""
     before = state.counts[SUBMITTED]
     while state.counts[SUBMITTED] < len(jobs.time) and jobs.submitted[state.counts[SUBMITTED]] <= now:
         state.queue[state.counts[WAITING]] = state.counts[SUBMITTED]

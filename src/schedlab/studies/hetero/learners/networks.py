@@ -55,7 +55,7 @@ def build_network(
 
 
 def parts_of(names: Sequence[str]) -> torch.Tensor:
-    """Return which policies each action is made of, (parts, actions) of 0 and 1; void is a part by itself."""
+    """Return the policies of which each action consists, (parts, actions) of 0 and 1; void is a separate part."""
     split = [name.partition(PAIR_SEPARATOR) for name in names]
     made_of = [{("job", job), ("core", core)} if core else {("job", job)} for job, _, core in split]
     return torch.tensor([[float(part in parts) for parts in made_of] for part in sorted(set().union(*made_of))])
@@ -67,7 +67,9 @@ def _head(hidden: int, outputs: int) -> nn.Sequential:
 
 @dataclass
 class EpisodeRecord:
-    """What an agent saw, could do, did, when (s), and got: a row or entry a decision."""
+    """The observations, valid actions, actions, dates (s) and rewards of an agent, with a row or entry for each
+    decision.
+    """
 
     observations: list[np.ndarray] = field(default_factory=list)
     masks: list[np.ndarray] = field(default_factory=list)
@@ -109,12 +111,12 @@ class Episodes:
 
 @torch.no_grad()
 def probabilities(network: AgentNetwork, observation: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Return the probability of each action, (actions,) float64; that of a masked one is 0."""
+    """Return the probability of each action, (actions,) float64; it is 0 for masked actions."""
     logits = network(torch.from_numpy(observation)[None])[0]
     return masked_log_probabilities(logits, torch.from_numpy(mask)[None])[0].double().exp().numpy()
 
 
 def draw(chances: np.ndarray, rng: np.random.Generator) -> int:
-    """Return an action by its chance; each draw takes one number from the generator."""
+    """Return an action drawn by its probability; each draw takes one number from the generator."""
     reached = np.flatnonzero(rng.random() * chances.sum() < chances.cumsum())
     return int(reached[0])

@@ -58,7 +58,8 @@ _KIND = "hetero-policy-gradient"
 
 
 def less_workload_mean(records: Sequence[EpisodeRecord], returns: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return each return less the mean return of all episodes of a workload from the same date on (interpolated).
+    """Return each return minus the mean return of all episodes of a workload from the same date on
+    (interpolated).
 
     What comes from the workload cancels, not the actions' part. Source: the input-dependent baseline of H. Mao et al.,
     "Learning scheduling algorithms for data processing clusters", SIGCOMM 2019, section 5.3.
@@ -72,7 +73,9 @@ def less_workload_mean(records: Sequence[EpisodeRecord], returns: Sequence[np.nd
 
 
 def loss_of(network: AgentNetwork, records: Sequence[EpisodeRecord], settings: PolicyGradientSettings) -> torch.Tensor:
-    """Return the loss of the episodes of an update, summed over decisions as published, by the number of episodes."""
+    """Return the loss of the episodes of an update: the sum over decisions, as published, divided by the number of
+    episodes.
+    """
     each = [discounted(record.rewards, settings.gamma) for record in records]
     if settings.standardise == "episode":
         each = [standardised(returns) for returns in each]
@@ -116,7 +119,7 @@ class AgentPolicy:
 
 
 class PolicyGradientLearner:
-    """Learns on the problems' training units in turn; a phase's steps are episodes. Resumes bit for bit."""
+    """Learns on the problems' training units in turn; a phase's steps are episodes. Resumes with the same bytes."""
 
     def __init__(self, kind: type[PolicyGradientSettings] = PolicyGradientSettings) -> None:
         self._kind = kind
@@ -149,7 +152,7 @@ class PolicyGradientLearner:
         return job.budget
 
     def load(self, checkpoint: Path, problem: Problem) -> AgentPolicy:
-        """Return the learned policy. Raises UserError where it was learned for other observations or actions."""
+        """Return the learned policy. Raises UserError if it was learned for other observations or actions."""
         kept = read_checkpoint(checkpoint, _KIND)
         env = _environments("of the policy", problem, ("test", "validation", "train"))[0]
         meta = kept.meta

@@ -1,4 +1,5 @@
-"""The rule `tried_pairs`, an oracle: each decision tries every pair on a copy of the run, and plays the best.
+"""The rule `tried_pairs`, an oracle: at each decision it tries every pair on a copy of the run, and plays the
+best.
 
 A pair starts its jobs in the copy, which goes on with the base pair to the end of the workload; the pair whose copy has
 the lowest mean bounded slowdown is played, the base where none is better. This reads run times and arrivals, which no
@@ -40,7 +41,7 @@ SAME = 1e-3  # s: the simulator's dates differ from the trial's by less, and it 
 
 
 class TriedPairs:
-    """Plays on each workload the pairs that trying them found."""
+    """Plays on each workload the pairs that were best in the trials."""
 
     def __init__(self, settings: TriedPairsSettings, problem: Any) -> None:
         self.settings, self.problem = settings, problem
@@ -65,7 +66,9 @@ class TriedPairs:
         self.actions, self._passed = [numbers[number] for number in chosen], 0
 
     def act_at(self, now: float) -> int:
-        """Return the action of the trial's decision at a date (s), or of the last one before it; dates ascend."""
+        """Return the action of the trial's decision at a date (s), or at the last date before it. Dates must not
+        decrease.
+        """
         ahead = self.dates[self._passed :]
         missed = int(np.searchsorted(ahead, now - SAME))
         self._passed += missed + int(missed < len(ahead) and ahead[missed] <= now + SAME)
@@ -96,7 +99,7 @@ class Run(NamedTuple):
 def best_by_trying(
     jobs: KernelJobs, cluster: KernelCluster, pairs: np.ndarray, base: int, threshold: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return which of the pairs (actions, 2) was played at each decision, their dates (s), and the mean bounded
+    """Return the pair (actions, 2) played at each decision, the dates of the decisions (s), and the mean bounded
     slowdown.
     """
     none = np.full(len(jobs.time), np.nan)
@@ -141,7 +144,7 @@ def outcome(
 
 @compiled
 def copied(run: Run) -> Run:
-    """Return a run that can go on by itself."""
+    """Return an independent copy of a run."""
     state = run.state
     own = KernelState(
         state.cores.copy(),

@@ -1,1 +1,3 @@
-"""Examples of agents, each in a file to copy and change; `schedlab hetero launch -a reinforce` runs one as it is."""
+"""Examples of agents, each in a file to copy and change. `schedlab hetero launch -a reinforce` runs one of them
+unchanged.
+"""

@@ -1,4 +1,4 @@
-"""Advantage actor-critic: as REINFORCE, but returns count relative to what the critic expected."""
+"""Advantage actor-critic: like REINFORCE, but with returns relative to the critic's expectation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from schedlab.studies.hetero.hdeeprm.agent import PolicyLearningAgent, ValueLear
 
 
 class ActorCritic(PolicyLearningAgent, ValueLearningAgent):
-    """Actor (probabilities) and critic (value) share the first layer; each has three more of `hidden` units."""
+    """Actor (probabilities) and critic (value) share the first layer; each has three further layers of `hidden`
+    units.
+    """
 
     def __init__(self, gamma: float, hidden: int, action_size: int, observation_size: int) -> None:
         super().__init__(gamma)
@@ -23,11 +25,11 @@ class ActorCritic(PolicyLearningAgent, ValueLearningAgent):
         return self.actor(self.shared(observation)).softmax(-1)
 
     def forward_value(self, observation: torch.Tensor) -> torch.Tensor:
-        """Return what the critic expects."""
+        """Return the critic's value."""
         return self.critic(self.shared(observation))
 
     def decide(self, observation: np.ndarray) -> int:
-        """Keep the critic's value, then act as the actor says."""
+        """Store the critic's value, then return the actor's action."""
         state = batch(observation)
         self.save_value(self.forward_value(state))
         return self.get_action(self.forward_policy(state))
