@@ -28,7 +28,7 @@ GROUPED = {  # the rules of each group of profiles/slurm
     "prepare": "trimmed workloads, platforms, traces, graphs, initial trainings, performance models, best plans",
     "simulate": "simulated adaptations, several replicates in each job",
     "tabulate": "the tables of the simulated adaptations",
-    "learn": "learning, one policy with one seed in each job",
+    "learn": "learning, one policy with one seed in each job (at scale `small` with all seeds)",
     "evaluate": "scoring, one scenario and one policy in each job",
     "report": "summary and figures of a study",
 }

@@ -83,6 +83,21 @@ def test_a_new_seed_is_learned_alone(toy):
     assert toy.rules("all") == {"learn": 2, "evaluate": 2, "summarise": 1, "draw_toy": 1, "index_figures": 1}
 
 
+def test_seeds_that_one_job_learns_have_the_bytes_of_single_jobs(toy):
+    policies = "results/small/toy/policies"
+    learned = sorted(str(file.relative_to(toy.folder)) for file in (toy.folder / policies).glob("*/seed-*/policy.zip"))
+    before = toy.hashes(policies)
+    toy.edit("conf/study/toy.yaml", "prepare:", "seeds_together: [small]\nprepare:")
+    assert toy.rules("all") == {}
+    shutil.rmtree(toy.folder / policies)
+    assert toy.rules(*learned) == {"learn": 1, "learn_toy": 1}
+    toy.run(*learned)
+    assert toy.hashes(policies) == before
+    shutil.rmtree(toy.folder / policies / "hill/seed-1")
+    toy.run(*learned)
+    assert toy.hashes(policies) == before
+
+
 @pytest.mark.slow
 def test_a_deleted_scenario_is_made_again_with_the_same_bytes(toy):
     before = toy.hashes()

@@ -72,7 +72,7 @@ def test_every_job_of_the_shipped_studies_belongs_to_a_group_of_the_profile(aske
 def test_the_profile_names_no_rule_that_no_scale_has(asked, profile) -> None:
     """Spans of simulated adaptations, above all, which conf/scale decides (`replicates_per_job`)."""
     groups = dict(entry.split("=") for entry in profile["groups"])
-    assert groups.keys() <= {rule for scale in MOST_HOURS for rule in asked(scale)["jobs"]}
+    assert groups.keys() <= {rule for scale in (*MOST_HOURS, *MOST_JOBS) for rule in asked(scale)["jobs"]}
     assert set(groups.values()) == {entry.split("=")[0] for entry in profile["group-components"]}
 
 

@@ -1,5 +1,6 @@
 # What all rules share: names in paths, targets, input functions, resources. EXPERIMENT (experiment.smk) answers all
 # questions about studies, so no rule depends on the details of one.
+from functools import partial
 from inspect import signature
 
 from schedlab.config.settings import resource as asked_for
@@ -125,14 +126,14 @@ CACHED = workflow.workflow_settings.cache is not None
 
 
 # Resources.
-def resource(rule_name, key):
-    """Input function: a resource of a workflow rule from conf/scale/ and conf/study/, for the study in the wildcards if
-    there is one. Memory and run time double with each attempt.
+def resource(rule_name, key, study=""):
+    """Input function: a resource of a workflow rule from conf/scale/ and conf/study/, for the study given or in the
+    wildcards, if there is one. Memory and run time double with each attempt.
     """
     asked = EXPERIMENT.resources
 
     def ask(wildcards, attempt):
-        value = asked_for(asked, rule_name, key, wildcards.get("study", ""))
+        value = asked_for(asked, rule_name, key, study or wildcards.get("study", ""))
         return value * 2 ** (attempt - 1) if key in ("mem_mb", "runtime") else value
 
     return signed(ask)

@@ -1,13 +1,20 @@
 # Input functions of the stages. Names and paths come from the experiment. The rules are in the files of their stages.
-def learning_inputs(wildcards):
-    study, policy = wildcards.study, wildcards.policy
+def learning_inputs(study, policy, seeds):
+    """What a job reads that learns a policy with some seeds."""
     config = results(f"{study}/policies/{policy}/config/learn.yaml")
-    if is_settled(study, policy, wildcards.seed):
+    if all(is_settled(study, policy, seed) for seed in seeds):
         return {"config": config}
-    found = {"config": config, "scenarios": list(learning_tables(wildcards).values())}
-    if parent := parent_checkpoint(wildcards):
-        found["parent"] = parent
+    found = {"config": config, "scenarios": list(learning_tables(study, policy).values())}
+    if parents := [parent for parent in parent_checkpoints(study, policy, seeds) if parent]:
+        found["parent"] = parents
     return found
+
+
+def of_learning(function, study="", seeds=()):
+    """Input function of a rule that learns, from one of a study, a policy and seeds: those that its wildcards leave
+    open or the rule has.
+    """
+    return asks(lambda w: function(study or w.study, w.policy, seeds or [w.seed]))
 
 
 def is_settled(study, policy, seed):
@@ -30,27 +37,26 @@ def is_settled(study, policy, seed):
         return False
 
 
-def learning_tables(wildcards):
-    """The inputs of all scenarios learned on, as '<scenario>/<name>' -> file."""
-    study = wildcards.study
-    scenarios = EXPERIMENT.training_scenarios(study, wildcards.policy)
+def learning_tables(study, policy, seeds=()):
+    """The inputs of all scenarios learned on, as '<scenario>/<name>' -> file, the same for all seeds."""
+    scenarios = EXPERIMENT.training_scenarios(study, policy)
     return {name: path for scenario in scenarios for name, path in scenario_inputs(study, scenario).items()}
 
 
-def parent_checkpoint(wildcards):
-    """The checkpoint that learning starts from, or None."""
-    parent = EXPERIMENT.policy(wildcards.study, wildcards.policy)["parent"]
-    return results(f"{wildcards.study}/policies/{parent}/seed-{wildcards.seed}/policy.zip") if parent else None
+def parent_checkpoints(study, policy, seeds):
+    """The checkpoint that learning starts from with each seed, or ""."""
+    parent = EXPERIMENT.policy(study, policy)["parent"]
+    return [results(f"{study}/policies/{parent}/seed-{seed}/policy.zip") if parent else "" for seed in seeds]
 
 
-def learning_gpus(wildcards, attempt):
+def learning_gpus(wildcards, attempt, study=""):
     """GPUs that a learning job requests from the cluster: one if its learner has `device: cuda`, but none from the
     third attempt on. With `device: auto` it requests none and uses a GPU if there is one.
 
     If the cluster has refused the job twice because of its GPU, the job therefore learns on the CPU.
     """
     with plain_errors():
-        device = EXPERIMENT.policy(wildcards.study, wildcards.policy)["params"].get("device", "cpu")
+        device = EXPERIMENT.policy(study or wildcards.study, wildcards.policy)["params"].get("device", "cpu")
     return int(device == "cuda" and attempt < 3)
 
 

@@ -1,15 +1,35 @@
+LEARNED = {
+    "policy": "policy.zip",
+    "curve": "curve.parquet",
+    "config": "config.yaml",
+    "origin": "provenance.json",
+}
+# The policies whose seeds one job learns, which the rule of a single seed leaves to that job's.
+TOGETHER = {study: EXPERIMENT.seeds_together(study) for study in EXPERIMENT.studies}
+LEARNED_TOGETHER = "|".join(
+    re.escape(f"{study}/policies/{policy}")
+    for study, by_seeds in TOGETHER.items()
+    for policies in by_seeds.values()
+    for policy in policies
+)
+
+
+def learned_files(folder, seeds=("{seed}",)):
+    """What is learned with each seed, below the folder of a policy."""
+    return {kind: [results(f"{folder}/seed-{seed}/{name}") for seed in seeds] for kind, name in LEARNED.items()}
+
+
 rule learn:
     input:
-        unpack(asks(learning_inputs)),
+        unpack(of_learning(learning_inputs)),
     output:
-        policy=results("{study}/policies/{policy}/seed-{seed}/policy.zip"),
-        curve=results("{study}/policies/{policy}/seed-{seed}/curve.parquet"),
-        config=results("{study}/policies/{policy}/seed-{seed}/config.yaml"),
-        origin=results("{study}/policies/{policy}/seed-{seed}/provenance.json"),
+        **learned_files("{study}/policies/{policy}"),
     log:
         results("{study}/policies/{policy}/seed-{seed}/logs/learn.log"),
     benchmark:
         results("{study}/policies/{policy}/seed-{seed}/benchmarks/learn.tsv")
+    wildcard_constraints:
+        study=f"(?!(?:{LEARNED_TOGETHER or '(?!)'})/)[a-z0-9_]+",
     priority: SECOND
     threads: resource("learn", "threads")
     resources:
@@ -17,7 +37,38 @@ rule learn:
         runtime=resource("learn", "runtime"),
         gpu=signed(learning_gpus),
     params:
-        inputs=asks(learning_tables),
-        parent=asks(parent_checkpoint),
+        inputs=of_learning(learning_tables),
+        parents=of_learning(parent_checkpoints),
+        seeds=lambda w: [int(w.seed)],
     script:
         "../scripts/learn.py"
+
+
+for learned_study, seeds_of_study in TOGETHER.items():
+    for number, (learned_seeds, learned_policies) in enumerate(seeds_of_study.items()):
+
+        rule:
+            name:
+                f"learn_{learned_study}{f'_{number}' if number else ''}"
+            input:
+                unpack(of_learning(learning_inputs, learned_study, learned_seeds)),
+            output:
+                **learned_files(f"{learned_study}/policies/{{policy}}", learned_seeds),
+            log:
+                results(f"{learned_study}/policies/{{policy}}/logs/learn.log"),
+            benchmark:
+                results(f"{learned_study}/policies/{{policy}}/benchmarks/learn.tsv")
+            wildcard_constraints:
+                policy="|".join(map(re.escape, learned_policies)),
+            priority: SECOND
+            threads: resource("learn", "threads", learned_study)
+            resources:
+                mem_mb=resource("learn", "mem_mb", learned_study),
+                runtime=resource("learn", "runtime", learned_study),
+                gpu=signed(partial(learning_gpus, study=learned_study)),
+            params:
+                inputs=of_learning(learning_tables, learned_study, learned_seeds),
+                parents=of_learning(parent_checkpoints, learned_study, learned_seeds),
+                seeds=list(learned_seeds),
+            script:
+                "../scripts/learn.py"

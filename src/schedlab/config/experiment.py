@@ -197,6 +197,16 @@ class Experiment:
             bundles |= {policy: [policy] for policy in record["policies"]}
         return bundles
 
+    def seeds_together(self, study: str) -> dict[tuple[int, ...], list[str]]:
+        """Compared policies whose seeds are learned in one job at this scale, by their seeds; none with one seed."""
+        together = self.scale in self.studies[study].settings["seeds_together"]
+        found: dict[tuple[int, ...], list[str]] = {}
+        for policy in self.compared_policies(study) if together else ():
+            seeds = tuple(self.policy(study, policy)["seeds"])
+            if len(seeds) > 1:
+                found.setdefault(seeds, []).append(policy)
+        return found
+
     def compared_policies(self, study: str) -> list[str]:
         """Learned policies that some scenario compares, with their ancestors; sorted."""
         needed: set[str] = set()

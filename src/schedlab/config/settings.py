@@ -193,6 +193,9 @@ class StudySettings(Settings):
         doc="`together`: one evaluation job for all learned policies of a scenario (cheap evaluations); "
         "`per_policy`: one for each",
     )
+    seeds_together: Scales = setting(
+        (), doc="scales at which one job learns all seeds of a policy, as a process takes longer to start than to learn"
+    )
     statistics: StatisticsSettings = section(StatisticsSettings, doc="statistics of the summary")
     headline: tuple[HeadlineSettings, ...] = setting((), doc="questions that the table `headline` answers")
 

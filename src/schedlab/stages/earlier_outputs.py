@@ -59,7 +59,8 @@ class _Job:
 
     def __init__(self, outputs: list[Path], part: str, folder: Path) -> None:
         self.outputs, self.part = outputs, part
-        self.place = folder / hashlib.sha256(outputs[0].as_posix().encode()).hexdigest()[:16]
+        named = "\n".join(output.as_posix() for output in outputs)
+        self.place = folder / hashlib.sha256(named.encode()).hexdigest()[:16]
 
     def _known(self) -> dict[str, Any]:
         try:
