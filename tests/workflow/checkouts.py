@@ -16,9 +16,12 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
+from snakemake_starts import Starts
+
 from schedlab.config.runtime.provenance import NOT_OUTPUTS, output_hashes
 from schedlab.evaluation.manifest import NAME as MANIFEST
 
+STARTS = Starts()
 COPIED = ("Snakefile", "workflow", "profiles", "src", "resources", "tests/toy_study", "docs/results")
 
 
@@ -64,11 +67,8 @@ class Checkout:
         """Run snakemake, for at most some seconds (None: as long as it takes), and return everything that it printed;
         status None: any.
         """
-        done = subprocess.run(
-            self.command(*arguments, cores=cores), cwd=self.folder, capture_output=True, text=True, timeout=seconds
-        )
-        output = done.stdout + done.stderr
-        assert status is None or done.returncode == status, output[-4000:]
+        ended, output = STARTS.run(self.command(*arguments, cores=cores), self.folder, seconds)
+        assert status is None or ended == status, output[-4000:]
         return output
 
     def kill(self, started: subprocess.Popen) -> None:
@@ -106,6 +106,7 @@ class Checkout:
         file = self.folder / name
         text = file.read_text()
         assert old in text, (name, text)
+        file.unlink()  # a copy may share the file (`copied`)
         file.write_text(text.replace(old, new))
 
     def hashes(self, *folders: str) -> dict[str, str]:
@@ -115,6 +116,18 @@ class Checkout:
         skipped = [name for name in NOT_OUTPUTS if name != MANIFEST]
         found = {name: output_hashes(self.folder / name, skipped) for name in folders or ("results", "plots")}
         return {f"{folder}/{name}": digest for folder, digests in found.items() for name, digest in digests.items()}
+
+
+NEVER_WRITTEN = re.compile(r"/(src|resources|\.git/objects)/")  # into its files; they are replaced
+
+
+def copied(checkout: Checkout, folder: Path) -> Checkout:
+    """Copy a checkout with all that was run in it; files that nobody writes into are shared, as links are quick."""
+
+    def copy(source: str, target: str) -> None:
+        (os.link if NEVER_WRITTEN.search(source) else shutil.copy2)(source, target)
+
+    return Checkout(shutil.copytree(checkout.folder, folder, symlinks=True, copy_function=copy))
 
 
 def copy_repository(repository: Path, folder: Path) -> Checkout:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
-from checkouts import Checkout, commit, smoke_checkout, toy_checkout
+from checkouts import Checkout, commit, copied, smoke_checkout, toy_checkout
 
 
 @pytest.fixture(scope="session")
@@ -32,9 +31,7 @@ def finished_toy(repository: Path, tmp_path_factory: pytest.TempPathFactory, sec
 @pytest.fixture
 def toy(finished_toy: Checkout, tmp_path: Path) -> Checkout:
     """An own copy of the finished toy run, in another place."""
-    folder = tmp_path / "copy"
-    shutil.copytree(finished_toy.folder, folder, symlinks=True)
-    return Checkout(folder)
+    return copied(finished_toy, tmp_path / "copy")
 
 
 @pytest.fixture
@@ -56,4 +53,4 @@ def finished_smoke(repository: Path, tmp_path_factory: pytest.TempPathFactory) -
 @pytest.fixture
 def smoke(finished_smoke: Checkout, tmp_path: Path) -> Checkout:
     """An own copy of the finished smoke run, in another place."""
-    return Checkout(shutil.copytree(finished_smoke.folder, tmp_path / "copy"))
+    return copied(finished_smoke, tmp_path / "copy")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from checkouts import OWN_RULE, Checkout, commit, one_seed_checkout
+from checkouts import OWN_RULE, Checkout, commit, copied, one_seed_checkout
 
 from schedlab.cli.accept import _newest
 
@@ -31,7 +30,7 @@ def finished(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Chec
 @pytest.fixture
 def toy(finished: Checkout, tmp_path: Path) -> Checkout:
     """A copy of it."""
-    return Checkout(shutil.copytree(finished.folder, tmp_path / "copy", symlinks=True))
+    return copied(finished, tmp_path / "copy")
 
 
 def accept(checkout, *words, status):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from checkouts import Checkout
+from checkouts import Checkout, copied
 
 from schedlab.cli.main import main
 from schedlab.config import experiment
@@ -110,7 +110,7 @@ def test_it_tells_no_machine_and_no_place(finished_toy, tmp_path, monkeypatch):
     head = ["git", "-C", str(finished_toy.folder), "rev-parse", "HEAD"]
     commit = subprocess.run(head, capture_output=True, text=True, check=True).stdout.strip()
     monkeypatch.setattr(provenance, "_git_state", lambda: {"commit": commit, "modified": False})  # as the run had it
-    folder = shutil.copytree(finished_toy.folder, tmp_path / "elsewhere")
+    folder = copied(finished_toy, tmp_path / "elsewhere").folder
     text = write_manifest(folder, "small").read_text()
     assert text == (finished_toy.folder / MANIFEST).read_text()  # whenever and wherever it is written
     for told in (str(finished_toy.folder), str(folder), os.environ["HOME"] + "/", "machine", "processor"):
@@ -184,7 +184,7 @@ def test_a_result_of_other_code_than_its_part_names_is_reported(check, toy, orig
 
 def two_unpinned(finished: Checkout, folder: Path) -> tuple[str, Checkout]:
     """Copies of a run as processors make it whose instructions cannot be pinned: the manifest of one, and the other."""
-    copies = [Checkout(shutil.copytree(finished.folder, folder / name)) for name in ("one", "other")]
+    copies = [copied(finished, folder / name) for name in ("one", "other")]
     for copy in copies:
         for file in (copy.folder / "results").rglob("*provenance.json"):
             file.write_text(json.dumps(json.loads(file.read_text()) | {"instructions": {}}))
@@ -222,7 +222,7 @@ def test_manifests_of_two_places_are_compared(check, finished_toy, tmp_path):
 def test_no_tolerance_where_both_were_held_to_the_same_instructions(check, finished_toy, tmp_path):
     if not instructions.pins():
         pytest.skip("this processor lacks the instructions that results are pinned to")
-    other = Checkout(shutil.copytree(finished_toy.folder, tmp_path / "other"))
+    other = copied(finished_toy, tmp_path / "other")
     assert check(MANIFEST, "--against", str(other.folder / MANIFEST)) == check()
     scale_values(other.folder / SCORES_OF_HILL, 1 + 1e-7)
     write_manifest(other.folder, "small")
@@ -231,7 +231,7 @@ def test_no_tolerance_where_both_were_held_to_the_same_instructions(check, finis
 
 
 def test_another_configuration_elsewhere_is_told_with_its_first_key(check, finished_toy, tmp_path, monkeypatch):
-    other = Checkout(shutil.copytree(finished_toy.folder, tmp_path / "other"))
+    other = copied(finished_toy, tmp_path / "other")
     other.edit("conf/policy/toy/hill.yaml", "step_size: 0.4", "step_size: 0.3")
     with monkeypatch.context() as there:
         there.chdir(other.folder)

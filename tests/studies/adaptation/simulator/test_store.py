@@ -113,7 +113,7 @@ def test_a_truncated_file_is_moved_aside_or_its_nodes_are_intact(path, share):
     assert NodeStore(path).state("0000") == b"again"
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_random_damage_never_gives_wrong_values(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("damage") / "family.sqlite"

@@ -22,7 +22,7 @@ from schedlab.studies.cloud.rules.oracle import best_constant, best_plan, object
 CIFAR10 = StepParameters(0.0174, 7.01e-4, 0.1221, 0.00264, 0.0329, 8.75e-4, 2.07)
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(
     start=st.tuples(st.integers(1, 9), st.integers(1, 40), st.integers(4, 60)),
     most=st.tuples(st.integers(0, 4), st.integers(0, 20), st.integers(0, 30)),
