@@ -4,8 +4,9 @@
     pytest --leave-out FILE        with the data: all tests but those
 
 A test looked where it, a fixture that it uses or the import of its file asked the environment for SCHEDLAB_DATA, or
-where it started a process, which may have asked. Runs of the toy study alone are the exception: its configuration
-names no data. If one test of a file asked, all tests of that file run again, as they may share what was read.
+where it started a process, which may have asked. Runs of the toy study alone are the exception, as its configuration
+names no data, and the processes of FILES_ALONE. If one test of a file asked, all tests of that file run again, as they
+may share what was read.
 """
 
 from __future__ import annotations
@@ -18,8 +19,16 @@ from pathlib import Path
 
 import pytest
 
+HERE = Path(__file__).parent
 VARIABLE = "SCHEDLAB_DATA"
 TOY_ALONE = {"toy", "fresh_toy", "finished_toy"}  # fixtures whose processes read the toy study and nothing else
+# files, below tests/, whose processes read no scenario and no trace
+FILES_ALONE = {
+    *("test_start_up.py", "test_parallel_workers.py", "test_data_dependence.py", "test_required_tests.py"),
+    *("config/test_compiled.py", "config/test_run_lock.py"),
+    *("figures/test_drawing.py", "learning/test_adam.py", "batsim/test_real_batsim.py"),
+    *("studies/cloud/live/test_cloud_live_process.py", "studies/cloud/live/test_cloud_live.py"),
+}
 PROCESSES = ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.system")
 ASKED, STARTED = "asked for the data", "started a process"
 
@@ -78,7 +87,8 @@ class NotePassed:
         report = (yield).get_result()
         if call.when == "teardown":
             names = set(getattr(item, "fixturenames", ()))
-            looked = self.watch.since(self.before) - ({STARTED} if names & TOY_ALONE else set())
+            alone = names & TOY_ALONE or any(item.path == HERE / name for name in FILES_ALONE)
+            looked = self.watch.since(self.before) - ({STARTED} if alone else set())
             looked |= self.of_files.get(item.path, set()).union(*(self.of_fixtures.get(name, ()) for name in names))
             report.user_properties += [("looked", what) for what in sorted(looked)]
 
