@@ -7,6 +7,7 @@ its status.
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import json
 import os
@@ -31,6 +32,13 @@ class Starts:
 
     def __init__(self) -> None:
         self._forking: dict[frozenset[tuple[str, str]], subprocess.Popen[bytes] | None] = {}
+        atexit.register(self.end)
+
+    def end(self) -> None:
+        """End the processes that fork."""
+        for forking in filter(None, self._forking.values()):
+            forking.stdin.close()
+            forking.wait()
 
     def run(self, command: Sequence[str], folder: Path, seconds: float | None) -> tuple[int, str]:
         """Run `python -m snakemake ...` in a folder for at most some seconds; returns the status and what was printed
