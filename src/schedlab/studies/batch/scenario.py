@@ -107,7 +107,10 @@ class BatchScale(Settings):
     length: int = setting(256, doc="jobs per window", unit="jobs", ge=1)
     windows: int = setting(MOST, doc="maximum number of windows of each part", unit="windows", ge=1)
     seeds: Seeds = setting((0, 1, 2), doc="seeds of learned policies", min_length=1)
+    search_seeds: Seeds = setting((0, 1, 2), doc="seeds of the evolution strategy", min_length=1)
     published_seeds: Seeds = setting((0,), doc="seeds of the published learners", min_length=1)
+    published_windows: int = setting(100, doc="windows of an epoch of RLScheduler's learner", unit="windows", ge=1)
+    published_decisions: int = setting(25_600, doc="training decisions of RLScheduler's learner", unit="steps", ge=1)
     population: int = setting(14, doc="population of the evolution strategy", ge=4, le=MOST)
     training_windows: int = setting(32, doc="training windows per generation", unit="windows", ge=1)
     candidate_windows: int = setting(

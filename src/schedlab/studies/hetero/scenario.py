@@ -88,6 +88,7 @@ class HeteroScale(Settings):
         200, doc="training episodes of a policy, and episodes of the search for a fixed pair", ge=1, le=LONGEST
     )
     seeds: Seeds = setting((0, 1, 2), doc="seeds of learned policies", min_length=1)
+    other_seeds: Seeds = setting((0, 1, 2), doc="seeds of the other learners in that case of two jobs", min_length=1)
 
 
 class SchedulerSettings(Settings):
