@@ -101,14 +101,17 @@ class Fault:
 
     @property
     def tests(self) -> list[str]:
-        """Tests of the module's area: first the files that name the module, so that a caught fault is caught soon."""
+        """Tests of the module's area, and before them the files that name the module, as a caught fault is caught soon
+        there: those of its area, then others.
+        """
         parts = self.module.split(".")[1:]
         area = [Path("tests", *parts[: 2 if parts[0] == "studies" else 1]), Path("tests/conformance")]
         area += [Path("tests/stages"), Path("tests/cli")] if parts[0] != "studies" else []
         files = [file for folder in area for file in sorted((REPOSITORY / folder).rglob("test_*.py"))]
         if parts[0] == "studies":
             files = [file for file in files if "conformance" not in file.parts or f"test_{parts[1]}" in file.name]
-        near = [file for file in files if self.module in file.read_text(encoding="utf-8")]
+        everywhere = [*files, *sorted((REPOSITORY / "tests").rglob("test_*.py"))]
+        near = [file for file in everywhere if self.module in file.read_text(encoding="utf-8")]
         return [str(file.relative_to(REPOSITORY)) for file in dict.fromkeys([*near, *files])]
 
 
