@@ -229,8 +229,9 @@ def test_a_script_is_read_and_run(tmp_path):
 
 
 def test_the_optimizer_does_the_whole_flow(tmp_path):
+    rl = {"learner": "reinforce", "episodes": 64}
     optimizer = api.CloudResourceOptimizer(
-        tmp_path / "out", epochs=4, baseline_samples=1, preference="0.1:0.1:0.8", rl={"episodes": 64}
+        tmp_path / "out", epochs=4, baseline_samples=1, preference="0.1:0.1:0.8", rl=rl
     )
     report = optimizer.optimize(plain_script(tmp_path, checkpoints=False))
     assert report["run"]["preference"] == "0.1:0.1:0.8" and (tmp_path / "out/report.html").exists()
@@ -242,7 +243,7 @@ def test_the_optimizer_does_the_whole_flow(tmp_path):
     with pytest.raises(UserError, match="did you mean 'reinforce'"):
         api.CloudResourceOptimizer(tmp_path, rl={"learner": "reinforc"})
     with pytest.raises(UserError, match="did you mean 'hidden'"):
-        api.CloudResourceOptimizer(tmp_path, rl={"params": {"hiden": 3}})
+        api.CloudResourceOptimizer(tmp_path, rl={"learner": "reinforce", "params": {"hiden": 3}})
 
 
 BASE = {"gpu_count": 2, "cpu_count": 8, "time": 100.0, "cost": 1.0, "throughput": 50.0}
