@@ -400,6 +400,7 @@ class _Configuration:
         name = "/".join(self.scenario)
         (self.folder / f"{name}.yaml").write_bytes(scenario)
         self.made._made.pop(self.scenario, None)
+        self.made._layout = None
         experiment.load(self.folder, "smoke", find_study, self.records, self.made)
 
 

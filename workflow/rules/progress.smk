@@ -2,6 +2,7 @@
 # in dry runs, with --verbose, and if another logger plugin writes to the console. `schedlab status` reads the state of
 # the run from .schedlab/status.json.
 import time
+from contextlib import suppress
 
 from snakemake.logging import logger
 
@@ -10,7 +11,8 @@ from schedlab.config.runtime.progress import JobLines
 
 
 def keep_status(state):
-    write_json(Path(".schedlab/status.json"), {"written": time.time(), **state})
+    with suppress(OSError):  # a full disk ends jobs, not the console
+        write_json(Path(".schedlab/status.json"), {"written": time.time(), **state})
 
 
 def show_job_lines():
