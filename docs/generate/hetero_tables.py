@@ -10,8 +10,8 @@ from table_parts import page, percent
 CONTENDED = {
     "easy-sjf-high_mem_bw": "EASY, shortest job first, cores chosen for bandwidth",
     "easy-high_mem_bw": "EASY, cores chosen for bandwidth",
-    "easy": "EASY, lowest free cores",
-    "conservative": "conservative backfilling, lowest free cores",
+    "easy": "EASY, free cores with the lowest numbers",
+    "conservative": "conservative backfilling, free cores with the lowest numbers",
     "reinforce-contended": "learned",
     "shortest-high_mem_bw": "best pair in hindsight",
     "shortest-high_gflops": "pair chosen on validation, and by a search with as many episodes",

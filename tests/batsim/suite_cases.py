@@ -94,7 +94,7 @@ CASES: dict[str, Case] = {
         + runs(ENERGY, SMALL_ONES, ("sleeper",), ({"after": 0},), fails=NO_ENERGY)
         + runs(ENERGY, SMALL_ONES, ("energy watcher",), fails=NO_ENERGY),
         "small ones",
-        "failure without the flag",
+        "failure without `--energy`",
         "energy_was_consumed",
     ),
     "energy, minimal": Case(
@@ -113,7 +113,7 @@ CASES: dict[str, Case] = {
              arguments=("--events", "test_generic_event", "--forward-unknown-events"))
         + runs([SMALL], [VARIOUS], ("fillerSchedWithEvents",), arguments=("--events", "test_generic_event"),
                fails="some_generic_event"),
-        "PyBatsim's fillerSchedWithEvents", "failure without the flag",
+        "PyBatsim's fillerSchedWithEvents", "failure without `--forward-unknown-events`",
     ),
     "kill after a delay": Case(
         runs([SMALL], SMALL_ONES, ("killer",), KILLS, arguments=(FORWARD,)), "small one",

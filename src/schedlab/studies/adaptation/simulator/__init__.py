@@ -1,1 +1,1 @@
-"""Training under a time budget: timings, trained trees, tables of outcomes, live runs."""
+"""Training under a time budget: timings, prefix trees of trained epochs, tables of outcomes, live runs."""
