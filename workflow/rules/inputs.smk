@@ -1,4 +1,17 @@
 # Input functions of the stages. Names and paths come from the experiment. The rules are in the files of their stages.
+LEARNED = {
+    "policy": "policy.zip",
+    "curve": "curve.parquet",
+    "config": "config.yaml",
+    "origin": "provenance.json",
+}
+
+
+def learned_files(folder, seeds=("{seed}",)):
+    """What is learned with each seed, below the folder of a policy."""
+    return {kind: [results(f"{folder}/seed-{seed}/{name}") for seed in seeds] for kind, name in LEARNED.items()}
+
+
 def learning_inputs(study, policy, seeds):
     """What a job reads that learns a policy with some seeds."""
     config = results(f"{study}/policies/{policy}/config/learn.yaml")
@@ -11,8 +24,8 @@ def learning_inputs(study, policy, seeds):
 
 
 def of_learning(function, study="", seeds=()):
-    """Input function of a rule that learns, from one of a study, a policy and seeds: those that its wildcards leave
-    open or the rule has.
+    """Input function of a job that learns, from a function of study, policy and seeds. What is not given here is a
+    wildcard of the job.
     """
     return asks(lambda w: function(study or w.study, w.policy, seeds or [w.seed]))
 

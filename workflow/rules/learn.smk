@@ -1,9 +1,3 @@
-LEARNED = {
-    "policy": "policy.zip",
-    "curve": "curve.parquet",
-    "config": "config.yaml",
-    "origin": "provenance.json",
-}
 # The policies whose seeds one job learns, which the rule of a single seed leaves to that job's.
 TOGETHER = {study: EXPERIMENT.seeds_together(study) for study in EXPERIMENT.studies}
 LEARNED_TOGETHER = "|".join(
@@ -12,11 +6,6 @@ LEARNED_TOGETHER = "|".join(
     for policies in by_seeds.values()
     for policy in policies
 )
-
-
-def learned_files(folder, seeds=("{seed}",)):
-    """What is learned with each seed, below the folder of a policy."""
-    return {kind: [results(f"{folder}/seed-{seed}/{name}") for seed in seeds] for kind, name in LEARNED.items()}
 
 
 rule learn:
