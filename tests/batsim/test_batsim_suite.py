@@ -168,7 +168,7 @@ def usage_as_calculated(_run: Run, jobs: pd.DataFrame, _ended: Ended, _workload:
             for shares in ranks:
                 joules += sum(phase * (least + (full - least) * share) for share in shares)
                 joules += phase * (longest - len(shares)) * idle
-        assert (job.execution_time, job.consumed_energy) == pytest.approx((lasts, joules), abs=1e-4)
+        assert (job.execution_time, job.consumed_energy) == pytest.approx((lasts, joules))
     assert len(jobs) == 1 + 2 * len(TRACES)
 
 

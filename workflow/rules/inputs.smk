@@ -35,7 +35,7 @@ def is_settled(study, policy, seed):
 
     The inputs of such a policy are left out. Otherwise, when a deleted input is made again, the policy would be learned
     again too. (`ancient` is no solution: it fails if the file is missing, and hides a change of the part that is made
-    in the same run.) The profiles tell Snakemake not to compare sets of inputs. If jobs are forced, or if sets of
+    in the same run.) The profiles keep Snakemake from comparing sets of inputs. If jobs are forced, or if sets of
     inputs are compared all the same, the answer is False.
     """
     asked = workflow.dag_settings

@@ -66,7 +66,7 @@ def find_or_processor(name: str) -> tuple[torch.device, str]:
 
 
 def described(asked: str, device: torch.device) -> dict[str, str]:
-    """Return a device for the provenance: what the settings asked for, what is used, and its name."""
+    """Return a device for the provenance: the one in the settings, the one used, and its name."""
     return {"asked": asked, "used": str(device), "name": device_name(device)}
 
 

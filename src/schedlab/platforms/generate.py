@@ -71,7 +71,7 @@ def name_of(platform: str) -> str:
 
 
 def generate_platform(settings: PlatformSettings, xml: Path | str, resources: Path | str | None = None) -> Hierarchy:
-    """Write a platform's XML and, if asked for, its hierarchy as JSON; return the hierarchy. Raises UserError(s) like
+    """Write a platform's XML and, if requested, its hierarchy as JSON; return the hierarchy. Raises UserError(s) like
     `hierarchy_of`.
     """
     hierarchy = hierarchy_of(settings)

@@ -66,7 +66,7 @@ def _add_plan(commands: Subcommands) -> None:
     add("--seed", type=int, default=0, help="of the resamples that probabilities are counted in (default: 0)")
     add("--picture", type=Path, metavar="FILE.png", help="also draw time and cost of all allocations")
     add("--json", action="store_true", help="one JSON document instead of a table")
-    parser.set_defaults(run=partial(_on_one_thread, "schedlab.studies.cloud.optimize.plan_command:run"))
+    parser.set_defaults(run=partial(_until_terminated, "schedlab.studies.cloud.optimize.plan_command:run"))
 
 
 def _add_sweep(commands: Subcommands) -> None:

@@ -166,10 +166,10 @@ def test_the_plan_runs_without_a_policy_and_is_billed(planned):
     assert values["policy"]["learner"] == "plan" and values["policy"]["probability"] == 1.0
     assert values["uncertainty"]["mean"] is None and not (planned / "out/policy.zip").exists()
     bill = values["bill"]
-    price = 3600 / (values["baseline"]["cost"] / values["baseline"]["time"] * 3600) / 3600
-    assert (
-        bill["measuring"]["seconds"] > 0 and bill["measuring"]["cost"] * price <= bill["measuring"]["seconds"] * 1.001
-    )
+    whole_machine = values["baseline"]["cost"] / values["baseline"]["time"]  # $ of a second
+    measuring = bill["measuring"]
+    assert 0 < measuring["cost"] < measuring["seconds"] * whole_machine, "one probe held fewer cores"
+    assert measuring["seconds"] > values["model"]["start_up_seconds"], "several runs, each with its start"
     assert bill["run"]["seconds"] >= values["optimized"]["time"], "starts of every interval are in it"
     history = pd.read_csv(planned / "out/allocation_history.csv")
     start = values["policy"]["start"]

@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train, print the result, and write the weights if asked for; return 1 if --check finds another outcome."""
+    """Train, print the result, and write the weights if requested; return 1 if --check finds another outcome."""
     layout = layout_of(arguments.layout)
     if arguments.weights:
         check_path(arguments.weights)  # before hours of training

@@ -25,7 +25,7 @@ log = logging.getLogger("schedlab.batch")
 
 
 def latency(arguments: argparse.Namespace) -> int:
-    """Print the CPU time of a decision of each policy, and record it if asked for; return the exit status."""
+    """Print the CPU time of a decision of each policy, and record it if requested; return the exit status."""
     if arguments.out and arguments.out.exists():
         raise UserError("the file is there already", where=str(arguments.out), remedy="name another file with --out")
     if not 1 <= arguments.repeats <= 1000:

@@ -210,7 +210,7 @@ def _threads(number: int) -> Iterator[None]:
 
 
 def measure(arguments: argparse.Namespace) -> int:
-    """Print the rates of a device, and record them if asked for; return the exit status."""
+    """Print the rates of a device, and record them if requested; return the exit status."""
     if arguments.out and arguments.out.exists():
         raise UserError("the file is there already", where=str(arguments.out), remedy="name another file with --out")
     document = speed(arguments)

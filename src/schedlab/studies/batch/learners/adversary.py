@@ -1,5 +1,5 @@
-"""Learning with an adversary: a discriminator tells an expert's decisions from the policy's, and rewards decisions like
-the expert's.
+"""Learning with an adversary: a discriminator separates an expert's decisions from the policy's, and rewards decisions
+like the expert's.
 
 After generative adversarial imitation (Ho and Ermon, NeurIPS 2016) and GARLSched, which the dissertation planned. The
 expert of a window is the best of some rules on it. The reward of a decision is

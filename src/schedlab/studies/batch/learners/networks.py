@@ -62,7 +62,7 @@ def _real(layout: Layout, rows: torch.Tensor) -> torch.Tensor:
 
 
 class RowNetwork(nn.Module):
-    """The same small network on every row, with the machine's numbers if asked for."""
+    """The same small network on every row, with the machine's numbers if requested."""
 
     def __init__(self, layout: Layout, hidden: Sequence[int], *, machine: bool) -> None:
         super().__init__()

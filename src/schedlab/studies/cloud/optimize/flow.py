@@ -184,8 +184,8 @@ def _warnings(outcome: Optimization) -> list[str]:
     found = [*short_warnings(outcome.baseline, outcome.job.overhead), *fit]
     staying = stay(outcome.replay, outcome.settings.preference, outcome.settings.seed).objective
     if outcome.learned.objective > staying:
-        told = f"by the model the plan, which stays on the start, would have been better (objective {staying:.4f})"
-        found.append(f"{told} than the learned policy ({outcome.learned.objective:.4f})")
+        better = f"by the model the plan, which stays on the start, would have been better (objective {staying:.4f})"
+        found.append(f"{better} than the learned policy ({outcome.learned.objective:.4f})")
     found += loss_warnings(outcome.live_tables)
     return [*found, *run_warnings(outcome.baseline, optimized_values(outcome), outcome.settings.preference)]
 
