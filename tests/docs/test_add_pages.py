@@ -70,6 +70,19 @@ def test_add_a_policy(repository: Path, tmp_path: Path) -> None:
     assert regret["once-1"] != regret["never"] and regret["best-action"] <= min(regret["never"], regret["always-0"])
 
 
+def test_add_a_placer_and_a_rule_of_ramp(repository: Path, tmp_path: Path) -> None:
+    checkout = checkout_with(repository, tmp_path, "ramp")
+    Page(repository / "docs/reference/ramp_extensions.md").follow(checkout)
+    summary = pd.read_parquet(checkout / "results/smoke/ramp/summary.parquet")
+    blocking = summary[(summary["metric"] == "blocking_rate") & (summary["split"] == "test")]
+    rates = blocking.set_index(["scenario", "policy"])["value"]
+    assert set(rates.loc["placement_empty_racks"].index) == {"fixed-4", "fixed-8", "para_max"}
+    assert rates["placement_empty_racks", "fixed-8"] < rates["placement_first_fit", "fixed-8"]
+    assert (checkout / "plots/smoke/ramp/placement_causes.svg").stat().st_size > 5000
+    scores = pd.read_parquet(checkout / "results/smoke/ramp/shares/evaluation/rules.parquet")
+    assert set(scores["policy"]) == {"share-50", "fixed-8"}
+
+
 def test_add_a_platform_or_trace(repository: Path, tmp_path: Path) -> None:
     checkout = checkout_with(repository, tmp_path, "hetero", "batch")
     printed = Page(repository / "docs/guide/add_a_platform_or_trace.md").follow(checkout)

@@ -12,7 +12,7 @@ from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.legacy import REFERENCE
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.rules import RULE_MAKERS, RULES
-from schedlab.studies.ramp.scenario import RampScenario
+from schedlab.studies.ramp.scenario import RampScenario, published_scenario
 from schedlab.studies.ramp.simulator.simulation import Simulation, run_episode
 from schedlab.studies.ramp.study import STUDY, problem_values
 
@@ -252,3 +252,9 @@ def test_scores_of_an_episode_do_not_hang_from_those_before_it():
     pd.testing.assert_frame_equal(
         after_others, alone.rollout(random, alone.units("test")[-1]).details["jobs"], check_exact=True
     )
+
+
+def test_the_published_scenario_takes_limits_of_another_kind():
+    beta = published_scenario("A", compat=False, jobs={"beta": {"kind": "fixed", "value": 1.0}}).jobs.beta
+    assert (beta.kind, beta.value, beta.low) == ("fixed", 1.0, None)
+    assert published_scenario("A", compat=False, jobs={"steps": 3}).jobs.beta.low == 0.1

@@ -16,6 +16,7 @@ import numpy as np
 
 from schedlab.config.contract import Unit
 from schedlab.config.errors import UserError, did_you_mean, nearest
+from schedlab.config.plugins import load_class
 from schedlab.config.schema import NoSettings, Settings, setting, validate
 from schedlab.config.seeds import generator
 from schedlab.studies.ramp.scenario import LARGEST_DEGREE
@@ -204,6 +205,12 @@ def _number(name: str, params: Mapping[str, Any]) -> tuple[str, int]:
     """The number of shards that a parametric rule goes by, with its key."""
     key = "cap" if name in CAPS else "degree"
     return key, getattr(validate(RULE_SETTINGS[name], params), key)
+
+
+def own_rule(target: str) -> Callable[..., Any]:
+    """Return the class of a user's rule, with `reset` and either `decide` or `act`. Raises UserError."""
+    found = load_class(target, "rule", ("reset",))
+    return found if callable(getattr(found, "decide", None)) else load_class(target, "rule")
 
 
 RULE_SETTINGS: dict[str, type[Settings]] = {"sip_ml": CapSettings, "fixed": FixedSettings}

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Tag
 
 from schedlab.config.contract import Metric
 from schedlab.config.schema import Settings, merged, section, setting, validate
@@ -16,6 +18,7 @@ from schedlab.studies.ramp.graphs.settings import GraphSettings
 from schedlab.studies.ramp.legacy import REFERENCE, LegacySettings
 from schedlab.studies.ramp.simulator.distributions import DistributionSettings
 from schedlab.studies.ramp.simulator.gaps import GapSettings
+from schedlab.studies.ramp.user_classes import UserClass
 
 RESULTS_VERSION = 4  # raise it when the code of this study changes its results
 SECONDS = {"s": 1.0, "ms": 1e-3}
@@ -34,6 +37,9 @@ METRICS = (
 )
 
 
+Interarrival = Annotated[
+    Annotated[GapSettings, Tag("law")] | Annotated[UserClass, Tag("class")], Discriminator(UserClass.is_meant)
+]
 THOUSAND: Any = partial(GapSettings, kind="fixed", value=1000.0)
 HUNDREDTHS: Any = partial(DistributionSettings, kind="uniform", low=0.1, high=1.0, decimals=2)
 
@@ -41,7 +47,7 @@ HUNDREDTHS: Any = partial(DistributionSettings, kind="uniform", low=0.1, high=1.
 class ClusterSettings(Settings):
     """A cluster: RAMP, or a torus whose three axes have the sizes of groups, racks and servers."""
 
-    topology: Literal["ramp", "torus"] = setting(
+    topology: Literal["ramp", "torus"] | UserClass = setting(
         "ramp", doc="network topology, which determines the blocks of servers that a job may use"
     )
     groups: int = setting(4, doc="communication groups", ge=1, le=256)
@@ -83,7 +89,9 @@ class JobSettings(Settings):
     beta: DistributionSettings = section(
         HUNDREDTHS, doc="acceptable completion time as a share of the sequential time, above 0 and at most 1"
     )
-    interarrival: GapSettings = section(THOUSAND, doc="time between arrivals, s")
+    interarrival: Interarrival = section(
+        THOUSAND, doc="time between arrivals, s: a law with its keys, or a user's class"
+    )
     replication: int = setting(201, doc="jobs of each graph in the pool", ge=1, le=1_000_000)
     sampling: Literal["replace", "remove", "remove_and_repeat"] = setting(
         "remove_and_repeat",
@@ -96,7 +104,7 @@ class ManagementSettings(Settings):
     """How a job is split and placed once a policy has said how far it may be split."""
 
     most: int = setting(16, doc="maximum number of shards of an op, the largest action", ge=1, le=LARGEST_DEGREE)
-    partitioner: Literal["quantum", "random"] = setting(
+    partitioner: Literal["quantum", "random"] | UserClass = setting(
         "quantum", doc="number of shards of an op: its run time over `quantum`, or random within the action's limit"
     )
     quantum: float = setting(0.01, doc="target run time of a forward shard", unit="s", gt=0)
@@ -105,7 +113,7 @@ class ManagementSettings(Settings):
         doc="degrees that follow from the quantum but have no block of that size: `keep` them (the job "
         "cannot be placed), or use the next smaller legal degree",
     )
-    placer: Literal["first_fit", "random"] = setting(
+    placer: Literal["first_fit", "random"] | UserClass = setting(
         "first_fit", doc="placement: blocks in order, or random free servers"
     )
     whole_ops: Literal["first_free", "inside"] = setting(
@@ -118,6 +126,12 @@ class ManagementSettings(Settings):
         "none",
         doc="choose a block for the largest degree first, in which the job then stays: no, the first free "
         "block, or a random free one",
+    )
+    op_scheduler: Literal["srpt"] | UserClass = setting(
+        "srpt", doc="which ready shard of a server runs first: the one with the shortest run time"
+    )
+    dep_scheduler: Literal["srpt"] | UserClass = setting(
+        "srpt", doc="which ready message of a channel goes first where `contention` is on: the shortest"
     )
     contention: bool = setting(False, doc="messages of a job on one link wait for each other")
     mask: Literal["degrees", "blocks"] = setting(
@@ -147,6 +161,19 @@ class RampScenario(ScenarioSettings):
     management: ManagementSettings = section(ManagementSettings, doc="partitioning and placement")
     episodes: EpisodeSettings = section(EpisodeSettings, doc="windows that are simulated separately")
     legacy: LegacySettings = section(LegacySettings, doc="switches for defects of the original")
+
+    @property
+    def user_classes(self) -> tuple[UserClass, ...]:
+        """The users' classes that it names."""
+        named = (
+            self.cluster.topology,
+            self.jobs.interarrival,
+            self.management.partitioner,
+            self.management.placer,
+            self.management.op_scheduler,
+            self.management.dep_scheduler,
+        )
+        return tuple(one for one in named if isinstance(one, UserClass))
 
 
 class RampScale(Settings):
@@ -212,11 +239,12 @@ def published_scenario(beta: str, compat: bool, **changes: Mapping[str, Any]) ->
 
     compat: with the published defects; changes: values of its sections that differ. Raises UserError.
     """
+    own_beta = "beta" in changes.get("jobs", {})  # one of another kind replaces all keys of the published one
     values = {
         "name": f"published-{beta.lower()}",
         "seed": 0,
         "graphs": {"name": "pipedream", "source": "files", "path": "graphs"},
-        "jobs": {"beta": BETAS[beta]},
+        "jobs": {} if own_beta else {"beta": BETAS[beta]},
         "legacy": REFERENCE if compat else {},
     }
     return validate(RampScenario, merged(values, changes))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +20,30 @@ from schedlab.studies.ramp.graphs.files import read_graphs
 from schedlab.studies.ramp.graphs.prepare import ARCHIVE, PART, graph_part, graph_requirements
 from schedlab.studies.ramp.learners.settings import LEARNER_SETTINGS, STOCK_SETTINGS, RampStockSettings
 from schedlab.studies.ramp.legacy import REFERENCE
-from schedlab.studies.ramp.rules import PARAMETRIC, RULE_MAKERS, RULE_SETTINGS, degree_mistake
+from schedlab.studies.ramp.placement.user_managers import INTERFACES
+from schedlab.studies.ramp.rules import PARAMETRIC, RULE_MAKERS, RULE_SETTINGS, degree_mistake, own_rule
 from schedlab.studies.ramp.scenario import METRICS, RESULTS_VERSION, TERMS, RampScale, RampScenario
 from schedlab.studies.ramp.simulator.distributions import DistributionSettings
-from schedlab.studies.ramp.simulator.gaps import find_trace, read_gaps, trace_digest, trace_requirements
+from schedlab.studies.ramp.simulator.gaps import (
+    GapSettings,
+    find_trace,
+    gaps_of,
+    read_gaps,
+    trace_digest,
+    trace_path,
+    trace_requirements,
+)
 from schedlab.studies.ramp.simulator.hardware import legal_degrees, memory_of, network, speeds_of
+from schedlab.studies.ramp.user_classes import UserClass, class_files, user_object
 
 PROBLEM = ("cluster", "jobs", "management", "episodes", "legacy")
 
 
 def parts(scenario: RampScenario) -> dict[str, Part]:
     """Return what the prepare rule reads; scenarios of one set of graphs share it."""
-    return {PART: graph_part(scenario.graphs)}
+    trace = trace_path(scenario.jobs.interarrival)
+    arrivals = (str(find_trace(trace).absolute()),) if trace else ()
+    return {PART: graph_part(scenario.graphs, arrivals + class_files(scenario.user_classes))}
 
 
 def requires(scenario: RampScenario) -> list[Requirement]:
@@ -39,11 +52,17 @@ def requires(scenario: RampScenario) -> list[Requirement]:
 
 
 def facts(scenario: RampScenario) -> dict[str, Scalar]:
-    """Return the network, its workers, the mean time between arrivals (s) where it is stated, and its law."""
+    """Return the network, its workers, the mean time between arrivals (s) where it is stated, and its law; of a user's
+    class its name.
+    """
     gap, cluster = scenario.jobs.interarrival, scenario.cluster
     workers = cluster.groups * cluster.racks * cluster.servers * cluster.workers
-    interarrival = gap.value if gap.kind == "fixed" else gap.mean
-    return {"topology": cluster.topology, "workers": workers, "interarrival": interarrival, "arrivals": gap.kind}
+    found: dict[str, Scalar] = {"topology": str(cluster.topology), "workers": workers}
+    if isinstance(cluster.topology, UserClass):
+        found = {"topology": cluster.topology.name, "workers": network(scenario)[0].num_workers}
+    if isinstance(gap, UserClass):
+        return found | {"interarrival": None, "arrivals": gap.name}
+    return found | {"interarrival": gap.value if gap.kind == "fixed" else gap.mean, "arrivals": gap.kind}
 
 
 def check(scenario: RampScenario) -> Iterable[UserError]:
@@ -51,15 +70,20 @@ def check(scenario: RampScenario) -> Iterable[UserError]:
     try:
         topology, blocks = network(scenario)
     except UserError as error:
-        yield UserError(error.what, where="cluster", expected=error.expected)
+        where = error.where if isinstance(scenario.cluster.topology, UserClass) else "cluster"
+        yield UserError(error.what, where=where, expected=error.expected, remedy=error.remedy)
         return
+    yield from _class_mistakes(scenario)
     workers, most, cluster = topology.num_workers, scenario.management.most, scenario.cluster
     torus, gaps = cluster.topology == "torus", scenario.jobs.interarrival
-    least = min(_extremes(gaps)) if gaps.is_discrete else math.inf
-    never = gaps.is_discrete and least >= 0 and _is_always_0(gaps)
+    discrete = gaps if isinstance(gaps, GapSettings) and gaps.is_discrete else None
+    least = min(_extremes(discrete)) if discrete else math.inf
+    never = discrete is not None and least >= 0 and _is_always_0(discrete)
     strict = scenario.mode == "reference" and scenario.legacy.model_dump() != REFERENCE
     shards = f"{most} shards of an op"
-    drawn = scenario.management.placer == "random" and scenario.management.whole_ops == "inside"
+    management = scenario.management
+    unfit = management.placer != "first_fit" and management.whole_ops == "inside"
+    shaped = isinstance(management.placer, UserClass) and management.shaper != "none"
     for wrong, what, where, expected in (
         (most > workers, f"{shards} on {workers} workers", "management.most", f"at most {workers}"),
         (most > 1 and most % 2, shards, "management.most", "1 or an even number: no action is another"),
@@ -70,7 +94,8 @@ def check(scenario: RampScenario) -> Iterable[UserError]:
             "cluster.contending_racks",
             "one in a torus",
         ),
-        (drawn, "servers at random", "management.placer", "first_fit where whole_ops is inside"),
+        (unfit, "another placer", "management.placer", "first_fit where whole_ops is inside"),
+        (shaped, "a shaper beside a user's placer", "management.shaper", "none"),
         (least < 0, "a negative gap between arrivals", "jobs.interarrival", "times of 0 or more"),
         (
             never,
@@ -85,9 +110,9 @@ def check(scenario: RampScenario) -> Iterable[UserError]:
     for value in _extremes(scenario.jobs.beta):
         if not 0 < value <= 1:
             yield UserError(f"beta can become {value:g}", where="jobs.beta", expected="shares above 0 and at most 1")
-    if gaps.path and find_trace(gaps.path).is_file():
+    if (trace := trace_path(gaps)) and find_trace(trace).is_file():
         try:
-            read_gaps(gaps.path)
+            read_gaps(trace)
         except UserError as error:
             yield UserError(f"{error.where}: {error.what}", where="jobs.interarrival.path", expected=error.expected)
     yield from _rule_mistakes(scenario, legal_degrees(blocks, most))
@@ -96,6 +121,22 @@ def check(scenario: RampScenario) -> Iterable[UserError]:
         memory_of(cluster, workers)
     except UserError as error:
         yield error
+
+
+def _class_mistakes(scenario: RampScenario) -> Iterable[UserError]:
+    """What is wrong with users' classes other than a topology."""
+    makers: list[Callable[[], object]] = [
+        partial(user_object, given, INTERFACES[key])
+        for key in INTERFACES
+        if isinstance(given := getattr(scenario.management, key), UserClass)
+    ]
+    if isinstance(scenario.jobs.interarrival, UserClass):
+        makers.append(lambda: gaps_of(scenario.jobs.interarrival, scenario.seed)[0].mean)
+    for make in makers:
+        try:
+            make()
+        except UserError as error:
+            yield error
 
 
 def _rule_mistakes(scenario: RampScenario, degrees: list[int]) -> Iterable[UserError]:
@@ -182,5 +223,6 @@ STUDY = Study(
     terms=TERMS,
     check=check,
     check_policy=check_policy,
+    own_rule=own_rule,
     commands="schedlab.studies.ramp.commands.parser:add_commands",
 )

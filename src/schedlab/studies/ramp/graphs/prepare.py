@@ -51,12 +51,15 @@ def trace_graphs(part: Path, archive: Path, report: Path) -> None:
     write_json(report, {"source": settings.source, "device": device, "graphs": {row.pop("name"): row for row in rows}})
 
 
-def graph_part(settings: GraphSettings) -> Part:
-    """Return what the prepare rule reads; scenarios of the same graphs share them."""
+def graph_part(settings: GraphSettings, files: tuple[str, ...] = ()) -> Part:
+    """Return what the prepare rule reads; scenarios of the same graphs share them.
+
+    files  further files on whose content a scenario's results depend, such as users' classes
+    """
     return Part(
         {"graphs": settings.model_dump(mode="json")},
         shared=True,
-        files=(settings.path,) if settings.path else (),
+        files=((settings.path,) if settings.path else ()) + files,
         made_by=f"{__name__}:trace_graphs",
     )
 

@@ -6,7 +6,7 @@ See docs/reference/ramp_model.md.
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from schedlab.studies.ramp.graphs.graph import TrainingGraph
 from schedlab.studies.ramp.placement.blocks import InnerBlocks
 from schedlab.studies.ramp.placement.partitioning import Partition, round_down
 from schedlab.studies.ramp.placement.placers import Placement, Room, first_fit, fits, free_masks, place_at_random
+from schedlab.studies.ramp.placement.user_managers import UserManagers
 from schedlab.studies.ramp.simulator.cluster import Cluster, JobPlan
 from schedlab.studies.ramp.simulator.jobs import NO_CHANNEL, NO_PARTITION, NO_PLACEMENT, Job
 
@@ -33,6 +34,7 @@ class Manager:
     legal    degrees to which the quantum's are rounded down, None to keep them
     forward_memory_only  first fit reserves memory as LegacySettings.memory_of_forward_only says
     inner  first fit puts ops of fewer shards than the largest degree inside its block
+    user   users' classes that decide some parts instead
     """
 
     quantum: float = 0.01
@@ -43,15 +45,16 @@ class Manager:
     partitioner: Literal["quantum", "random"] = "quantum"
     forward_memory_only: bool = False
     inner: InnerBlocks | None = None
+    user: UserManagers = field(default_factory=UserManagers)
 
     @property
     def draws(self) -> bool:
         """Whether anything is drawn."""
-        return "random" in (self.partitioner, self.placer, self.shaper)
+        return "random" in (self.partitioner, self.placer, self.shaper) or self.user.draw
 
     def twin(self) -> Manager:
         """Return a manager that draws the same next."""
-        return replace(self, random=deepcopy(self.random))
+        return replace(self, random=deepcopy(self.random), user=self.user.twin())
 
     def plan(self, cluster: Cluster, job: Job, most: int, block: int | None = None) -> JobPlan | str:
         """Return how a job is split at most `most` ways and placed, or the part that failed.
@@ -65,13 +68,25 @@ class Manager:
             raise UserError(what, where=f"job {job.index}", expected="0 (rejected), 1, or an even number")
         if most == 0:
             return NO_PARTITION
-        if self.partitioner == "random":
+        split = self.partition(cluster, job, most)
+        if self.user.placer is None:
+            plan = self.place(cluster, split, block)
+        else:
+            placement = self.user.placed(cluster, job, split)
+            plan = NO_PLACEMENT if placement is None else self._linked(cluster, JobPlan(split, placement))
+        if isinstance(plan, str):
+            return plan
+        return replace(plan, placement=self.user.scheduled(cluster, job, split, plan.placement))
+
+    def partition(self, cluster: Cluster, job: Job, most: int) -> Partition:
+        """Return how a job is split at most `most` ways. Raises UserError for what a user's class may not return."""
+        if self.user.partitioner is None and self.partitioner == "quantum":
+            return cluster.times.split_by_quantum(job.graph, most, self.quantum, self.legal)
+        if self.user.partitioner is None:
             degrees = random_degrees(job.graph, most, self._draws())
-            return self.place(
-                cluster,
-                cluster.times.split(job.graph, degrees if self.legal is None else round_down(degrees, self.legal)),
-            )
-        return self.place(cluster, cluster.times.split_by_quantum(job.graph, most, self.quantum, self.legal), block)
+        else:
+            degrees = self.user.degrees(cluster, job, most)
+        return cluster.times.split(job.graph, degrees if self.legal is None else round_down(degrees, self.legal))
 
     def place(self, cluster: Cluster, split: Partition, block: int | None = None) -> JobPlan | str:
         """Return the plan of a partitioned job, or the part that failed; block as in `plan`."""
@@ -93,9 +108,11 @@ class Manager:
                 else NO_PLACEMENT
             )
         plan = JobPlan(split, placement)
-        if self.placer == "random" and cluster.free_channels(plan, cluster.held) is None:
-            return NO_CHANNEL  # of what is drawn, channels are asked afterwards
-        return plan
+        return self._linked(cluster, plan) if self.placer == "random" else plan
+
+    def _linked(self, cluster: Cluster, plan: JobPlan) -> JobPlan | str:
+        """A plan whose placer did not ask for channels, if each of its links has a free one."""
+        return NO_CHANNEL if cluster.free_channels(plan, cluster.held) is None else plan
 
     def _place(self, cluster: Cluster, split: Partition, room: Room) -> Placement | None:
         if self.placer == "first_fit":

@@ -10,6 +10,7 @@ from array import array
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
 from weakref import WeakKeyDictionary
 
@@ -79,6 +80,13 @@ def placement_of(blocks: Sequence[Block], order: tuple[int, ...] | None = None, 
     parts = (list(map(len, parts)), *parts)
     key = hashlib.sha256(array("q", chain.from_iterable(parts)).tobytes()).digest()
     return Placement(tuple(blocks), mask, key, order, **given)
+
+
+def blocks_on(partition: Partition, worker: np.ndarray) -> list[Block]:
+    """Return the blocks of the ops (positions, both passes) whose shards are on workers, int64[shards]."""
+    made, servers = lru_cache(maxsize=None)(make_block), worker.tolist()
+    shards = (partition.shards(op) for op in range(partition.graph.num_ops))
+    return [made(tuple(servers[one.start : one.stop])) for one in shards]
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,16 @@ def srpt_ranks(cost: np.ndarray, worker: np.ndarray, order: np.ndarray) -> np.nd
     return ranks
 
 
+def ranks_of(priorities: np.ndarray, by_name: np.ndarray) -> np.ndarray:
+    """Return int64[shards]: all shards ranked by priority; the highest rank runs first, among equals the smallest name.
+
+    by_name  int64[shards]: the shards in descending order of their names
+    """
+    ranks = np.empty(len(priorities), dtype=np.int64)
+    ranks[by_name[np.argsort(priorities[by_name], kind="stable")]] = np.arange(len(priorities))
+    return ranks
+
+
 def srpt_dep_ranks(time: np.ndarray) -> np.ndarray:
     """Return int64[deps]: the deps of a job ranked by run time descending; the highest rank, the shortest, goes first.
 

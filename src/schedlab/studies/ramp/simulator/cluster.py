@@ -127,6 +127,10 @@ class Cluster:
         """Workers with a job."""
         return self.taken.bit_count()
 
+    def free_workers(self) -> np.ndarray:
+        """Return int64[n]: the numbers of the workers without a job, in order."""
+        return np.array([worker for worker in range(self.num_workers) if not self.taken >> worker & 1], dtype=np.int64)
+
     @property
     def done(self) -> bool:
         """Whether the time is over, or nothing waits, runs or will arrive."""

@@ -78,6 +78,8 @@ def _require_playable(simulation: Simulation) -> None:
     first_fit = management.placer == "first_fit" and management.shaper == "none"
     _require(first_fit, "management.placer", "first fit")
     _require(management.partitioner == "quantum", "management.partitioner", "quantum")
+    _require(management.op_scheduler == "srpt", "management.op_scheduler", "srpt")
+    _require(management.dep_scheduler == "srpt", "management.dep_scheduler", "srpt")
     _require(not cluster.speeds, "cluster.speeds", "servers that are alike")
     _require(not cluster.memories, "cluster.memories", "servers that are alike")
     _require(isinstance(simulation.topology, Ramp), "cluster.topology", "ramp, whose jobs share no links")

@@ -1,14 +1,17 @@
-"""Times between arrivals: discrete values, continuous laws, a trace of timestamps, and rates that follow the day."""
+"""Times between arrivals: discrete values, continuous laws, a trace of timestamps, rates that follow the day, and
+laws of users' classes.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -19,6 +22,7 @@ from schedlab.config.data_paths import find_data, find_resource
 from schedlab.config.errors import UserError
 from schedlab.config.schema import setting
 from schedlab.studies.ramp.simulator.distributions import DistributionSettings, of_scenario
+from schedlab.studies.ramp.user_classes import Interface, UserClass, UserObject, user_object
 
 HOURS = 24
 WHERE = "jobs.interarrival"
@@ -30,6 +34,7 @@ KEYS = {  # of the kinds that only gaps have: what they need, and what they may 
     "trace": ({"path"}, {"path", "mean"}),
     "day": ({"mean", "rates"}, {"mean", "rates", "day_length"}),
 }
+ARRIVALS = Interface("law of arrivals", WHERE, ("sample", "begin"), ("mean",))
 
 
 class GapSettings(DistributionSettings):
@@ -158,8 +163,47 @@ class DayGaps:
         return lambda now: max(float(self._time_of(self._expected_by(now) + rng.exponential()) - now), 0.0)
 
 
-def gaps_of(settings: GapSettings, seed: int) -> tuple[Gaps, ...]:
+@dataclass(frozen=True)
+class UserGaps:
+    """The law of a user's class, whose gaps are checked."""
+
+    law: UserObject
+
+    @property
+    def mean(self) -> float:
+        """Mean gap, s."""
+        return self._checked([self.law.made.mean])[0]
+
+    def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
+        """Return float64[size] consecutive gaps from any one on."""
+        found = np.array(self._checked(self.law.call("sample", rng, size)))
+        if found.shape != (size,):
+            raise UserError(f"sample returned {found.size} gaps", where=self.law.where, expected=f"{size} gaps")
+        return found
+
+    def begin(self, rng: np.random.Generator) -> Next:
+        """Return what draws the gap after each arrival."""
+        after = self.law.call("begin", rng)
+        if not callable(after):
+            what, expected = f"begin returned {after!r}", "a function from the time of an arrival to the gap after it"
+            raise UserError(what, where=self.law.where, expected=expected)
+        law = replace(self.law, made=SimpleNamespace(after=after))
+        return lambda now: self._checked([law.call("after", now)])[0]
+
+    def _checked(self, gaps: Any) -> list[float]:
+        try:
+            found = [float(gap) for gap in gaps]
+        except (TypeError, ValueError):
+            found = [math.nan]
+        if wrong := [gap for gap in found if not 0 <= gap < math.inf]:
+            raise UserError(f"a gap of {wrong[0]} s", where=self.law.where, expected="finite times of 0 or more, in s")
+        return found
+
+
+def gaps_of(settings: GapSettings | UserClass, seed: int) -> tuple[Gaps, ...]:
     """Return the laws that episodes choose from; `seed` decides the shape of drawn ones. Raises UserError."""
+    if isinstance(settings, UserClass):
+        return (UserGaps(user_object(settings, ARRIVALS)),)
     if settings.is_discrete:
         found = of_scenario(settings, seed, "gap")
         for gap in found:
@@ -207,12 +251,19 @@ def find_trace(path: str) -> Path:
     return found if found.exists() else find_data(path)
 
 
-def trace_digest(settings: GapSettings) -> str:
+def trace_path(settings: GapSettings | UserClass) -> str:
+    """Return the path of the trace of arrivals; empty without one."""
+    return settings.path if isinstance(settings, GapSettings) else ""
+
+
+def trace_digest(settings: GapSettings | UserClass) -> str:
     """Return a hash of the trace's bytes, by which results know it; empty without a trace, or where it is missing."""
-    file = find_trace(settings.path) if settings.path else None
+    path = trace_path(settings)
+    file = find_trace(path) if path else None
     return hashlib.sha256(file.read_bytes()).hexdigest() if file is not None and file.is_file() else ""
 
 
-def trace_requirements(settings: GapSettings) -> list[Requirement]:
+def trace_requirements(settings: GapSettings | UserClass) -> list[Requirement]:
     """Return the file of timestamps that must be there."""
-    return [Requirement("the arrivals", Path(settings.path), "a file of timestamps in s")] if settings.path else []
+    path = trace_path(settings)
+    return [Requirement("the arrivals", Path(path), "a file of timestamps in s")] if path else []

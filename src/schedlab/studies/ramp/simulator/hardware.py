@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from schedlab.config.errors import UserError
@@ -9,6 +12,14 @@ from schedlab.studies.ramp.network.topology import Ramp, Topology
 from schedlab.studies.ramp.network.torus import Torus, TorusPlacement
 from schedlab.studies.ramp.placement.blocks import PlacementRules, RampPlacement
 from schedlab.studies.ramp.scenario import ClusterSettings, RampScenario
+from schedlab.studies.ramp.user_classes import Interface, UserClass, user_object
+
+TOPOLOGY = Interface(
+    "topology",
+    "cluster.topology",
+    ("symmetry_key", "spread", "collective_time", "one_to_one_times", "channel_name"),
+    ("name", "channels", "workers", "num_servers", "channel_bandwidth", "labels", "num_workers", "worker_labels"),
+)
 
 
 def legal_degrees(rules: PlacementRules, most: int) -> list[int]:
@@ -41,6 +52,10 @@ def network(scenario: RampScenario) -> tuple[Topology, PlacementRules]:
     cluster, legacy = scenario.cluster, scenario.legacy
     shared = ("channels", "node_bandwidth", "propagation_latency", "io_latency")
     rates = {key: getattr(cluster, key) for key in shared}
+    if isinstance(cluster.topology, UserClass):
+        sizes = {key: getattr(cluster, key) for key in ("groups", "racks", "servers", "workers")}
+        racks = {} if cluster.contending_racks == "one" else {"contending_racks": cluster.contending_racks}
+        return _user_network(cluster.topology, sizes | rates | racks)
     if cluster.topology == "torus":
         torus = Torus((cluster.groups, cluster.racks, cluster.servers), **rates)
         return torus, TorusPlacement(torus)
@@ -51,3 +66,18 @@ def network(scenario: RampScenario) -> tuple[Topology, PlacementRules]:
         bandwidth_shared_twice=legacy.bandwidth_shared_twice,
     )
     return ramp, RampPlacement(ramp)
+
+
+def _user_network(given: UserClass, values: Mapping[str, Any]) -> tuple[Topology, PlacementRules]:
+    """A user's topology with its rules of placement: its own, or those of the class from which it is derived."""
+    user = user_object(given, TOPOLOGY, **values)
+    topology = user.made
+    if callable(getattr(topology, "blocks", None)) and callable(getattr(topology, "is_legal", None)):
+        return topology, topology
+    if isinstance(topology, Ramp):
+        return topology, RampPlacement(topology)
+    if isinstance(topology, Torus):
+        return topology, TorusPlacement(topology)
+    what = f"class '{given.name}' does not say which blocks of servers a job may take"
+    expected = "the methods is_legal and blocks, or a class derived from Ramp or Torus"
+    raise UserError(what, where=user.where, expected=expected)

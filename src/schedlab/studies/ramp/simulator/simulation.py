@@ -14,6 +14,7 @@ from schedlab.studies.ramp.env.observation import Observer
 from schedlab.studies.ramp.graphs.graph import ForwardGraph
 from schedlab.studies.ramp.placement.blocks import InnerBlocks
 from schedlab.studies.ramp.placement.managers import Manager
+from schedlab.studies.ramp.placement.user_managers import user_managers
 from schedlab.studies.ramp.rules import Decision, Rule
 from schedlab.studies.ramp.scenario import RampScenario
 from schedlab.studies.ramp.simulator.arrivals import JobPool
@@ -49,15 +50,18 @@ class Simulation:
         source = self.pool.episode(seed)
         self.cluster = Cluster(self._times.for_episode(), self.rules, self._memory, source, self._limits)
         management, legacy = self.scenario.management, self.scenario.legacy
+        user = user_managers(management)
+        user.reset(seed)
         self.manager = Manager(
             management.quantum,
-            management.placer,
+            "random" if management.placer == "random" else "first_fit",
             management.shaper,
             generator(seed, "ramp", "manager"),
             self._legal,
-            management.partitioner,
+            "random" if management.partitioner == "random" else "quantum",
             legacy.memory_of_forward_only,
             self._inner,
+            user,
         )
         self.observer = Observer(source.ranges, management.most, self.rules, self.topology.num_workers, legacy)
         # job index -> degree, and number of valid degrees, where a mask was given
@@ -115,10 +119,13 @@ class Simulation:
 
         They are those of its largest degree, which may be below. Raises UserError where partitions are drawn.
         """
-        management, graph = self.scenario.management, self.cluster.queue[0].graph
+        if self.manager.user.placer is not None:
+            what, expected = "a user's class chooses the servers", "first_fit, where blocks are chosen"
+            raise UserError(what, where="management.placer", expected=expected)
         if self.manager.draws:
             raise UserError("blocks are chosen by a draw", where="management", expected="nothing that is drawn")
-        split = self.cluster.times.split_by_quantum(graph, degree, management.quantum, self._legal)
+        job = self.cluster.queue[0]
+        split = self.manager.partition(self.cluster, job, degree)
         blocks, taken = self.rules.blocks(split.max_degree), self.cluster.taken
         return [place for place, block in enumerate(blocks) if not block.mask & taken]
 

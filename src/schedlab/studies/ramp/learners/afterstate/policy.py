@@ -62,7 +62,7 @@ class Candidate:
 def learned_for(simulation: Simulation) -> dict[str, Any]:
     """Return what a policy is learned for, as plain values: the pool's graphs (name, digest) and the topology."""
     cluster = simulation.scenario.cluster
-    topology = [cluster.topology, cluster.groups, cluster.racks, cluster.servers]
+    topology = [getattr(cluster.topology, "target", cluster.topology), cluster.groups, cluster.racks, cluster.servers]
     return {"graphs": [[graph.name, graph.digest] for graph in simulation.pool.graphs], "topology": topology}
 
 
