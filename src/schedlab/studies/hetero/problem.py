@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from schedlab.batsim.backends.backend import Backend
 from schedlab.batsim.backends.pybatsim_bus import run_pybatsim
@@ -21,19 +21,21 @@ from schedlab.batsim.simulator.options import Options
 from schedlab.config.contract import Outcome, Split, Unit
 from schedlab.config.plugins import load_object
 from schedlab.config.seeds import derive_seed
+from schedlab.evaluation.job_metrics import JOB_METRICS
 from schedlab.platforms.batsim_xml import read_platform
 from schedlab.platforms.hierarchy import read_hierarchy
 from schedlab.studies.hetero.env.env import HeteroEnv
 from schedlab.studies.hetero.env.settings import DecisionSettings
 from schedlab.studies.hetero.outcomes import METRICS, decisions_table, outcome
 from schedlab.studies.hetero.prepare import extract_workload
-from schedlab.studies.hetero.rules import PairRule, SchedulerRule
+from schedlab.studies.hetero.rules import PairRule, ReserveRule, SchedulerRule
 from schedlab.studies.hetero.scenario import HeteroScenario, units
 from schedlab.studies.hetero.simulator.decisions import DecisionSystem
 from schedlab.studies.hetero.simulator.episode import Cluster, Episode, Jobs
 from schedlab.studies.hetero.simulator.managed_cores import ManagedCores
 from schedlab.workloads.batsim_file import BatsimWorkload, batsim_text, job_limits, read_batsim
 
+OF_DATES = (*(metric.name for metric in JOB_METRICS), "infeasible")  # scores that the compiled kernel gives, too
 NO_LIMITS = {"max_time": 1.0, "max_core": 1.0, "max_mem": 1.0, "max_mem_bw": 1.0}  # of observations, where nobody looks
 
 
@@ -47,7 +49,7 @@ class HeteroProblem:
         self._workloads = Path(workloads)
         self._read: dict[str, BatsimWorkload] = {}
         self._jobs: dict[str, Jobs] = {}
-        self._scores: dict[tuple[str, int, str], Mapping[str, float]] = {}
+        self._scores: dict[tuple[PairRule | ReserveRule, str], Mapping[str, float]] = {}
 
     def units(self, split: Split) -> Sequence[Unit]:
         """Return the replicates of a split."""
@@ -82,19 +84,31 @@ class HeteroProblem:
         actions. Raises SchedulerFailed, ProtocolError, SimulationDeadlock, BatsimFailed where the simulation fails.
         """
         policy.reset(unit)
+        if self.scenario.simulator == "compiled" and (scores := self._compiled.scores(policy, unit)) is not None:
+            made = Outcome(scores)
+            self._note(policy, unit, made)
+            return made
         with tempfile.TemporaryDirectory(prefix="schedlab-") as folder:
-            if isinstance(policy, SchedulerRule):
-                return self._schedule(policy, unit, folder)
-            made = self._decide(policy, unit, folder)
-        if isinstance(policy, PairRule):
-            self._scores[policy.pair, policy.seed, unit.id] = made.scores
+            kind = self._schedule if isinstance(policy, SchedulerRule) else self._decide
+            made = kind(policy, unit, folder)
+        if self.scenario.simulator == "compiled":
+            made = Outcome({name: made.scores[name] for name in OF_DATES if name in made.scores})
+        self._note(policy, unit, made)
         return made
 
-    def score(self, policy: PairRule, unit: Unit, metric: str) -> float:
-        """Return the score of a pair on a unit, which is simulated only once."""
-        key = (policy.pair, policy.seed, unit.id)
+    def score(self, policy: PairRule | ReserveRule, unit: Unit, metric: str) -> float:
+        """Return the score of a rule on a unit, which is simulated only once."""
+        key = (policy, unit.id)
         scores = self._scores[key] if key in self._scores else self.rollout(policy, unit).scores
         return scores[metric]
+
+    @cached_property
+    def _compiled(self) -> Any:
+        return load_object("schedlab.studies.hetero.learners.compiled_runs:CompiledRuns")(self)
+
+    def _note(self, policy: Any, unit: Unit, made: Outcome) -> None:
+        if isinstance(policy, PairRule | ReserveRule):
+            self._scores[policy, unit.id] = made.scores
 
     def _schedule(self, policy: SchedulerRule, unit: Unit, folder: str) -> Outcome:
         """Run a scheduler."""
@@ -108,7 +122,7 @@ class HeteroProblem:
             def between(backend: Backend) -> Backend:
                 return ManagedCores(backend, system, policy.cores, derive_seed(unit.seed, policy.seed))
 
-        kind, binary, options = scenario.simulator, scenario.batsim, dict(policy.options)
+        kind, binary, options = self._backend, scenario.batsim, dict(policy.options)
         limits = Limits(scheduler=scenario.scheduler_limit or None)
         with _quiet():
             simulate(inputs, policy.scheduler, options, backend=kind, binary=binary, between=between, limits=limits)
@@ -120,23 +134,27 @@ class HeteroProblem:
         if isinstance(policy, PairRule):
             settings = policy.decisions(settings)
         inputs, seed = self._inputs(unit, folder), derive_seed(unit.seed, "episode", getattr(policy, "seed", 0))
-        if self.scenario.simulator == "embedded":
+        if self._backend == "embedded":
             with Outputs(inputs.prefix) as outputs:
                 episode = Episode(self.cluster, self.jobs(unit), settings, seed, outputs)
                 while episode.advance():
-                    episode.decide(_action(policy, episode.system))
+                    episode.decide_by(lambda system: _act(policy, system))
             system = episode.system
         else:
             system = DecisionSystem(self.cluster.hierarchy, self.jobs(unit).limits, settings, seed)
             with open_backend("batsim", inputs, binary=self.scenario.batsim) as backend:
                 door = load_object("schedlab.studies.hetero.simulator.decision_scheduler:DecisionScheduler")
-                scheduler = door(system, lambda state: _action(policy, state))
+                scheduler = door(system, lambda system: _act(policy, system))
                 run_pybatsim(backend, scheduler)
         made = outcome(inputs.prefix, self.scenario.bounded_slowdown_threshold, self.scenario.energy, system)
         if settings.actions > 1:
             details = {**made.details, "decisions": decisions_table(system, settings.names)}
             made = replace(made, details=details)
         return made
+
+    @property
+    def _backend(self) -> Literal["embedded", "batsim"]:
+        return "batsim" if self.scenario.simulator == "batsim" else "embedded"
 
     def _inputs(self, unit: Unit, folder: str) -> Inputs:
         energy = self.scenario.energy or self.scenario.platform.pstates.managed
@@ -172,10 +190,15 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-def _action(policy: Any, system: DecisionSystem) -> int:
-    """Ask a policy; a fixed pair needs to see nothing, the oracle of tried pairs the date alone."""
-    if isinstance(policy, PairRule):
-        return 0
-    if hasattr(policy, "act_at"):
-        return policy.act_at(system.model.now)
-    return int(policy.act(system.observe(), system.masks()))
+def _act(policy: Any, system: DecisionSystem) -> None:
+    """Have a policy decide. A fixed pair needs to see nothing, the oracle of tried pairs the date alone; a policy with
+    `decide` starts jobs itself.
+    """
+    if hasattr(policy, "decide"):
+        system.act_by(policy.decide)
+    elif isinstance(policy, PairRule):
+        system.act(0)
+    elif hasattr(policy, "act_at"):
+        system.act(policy.act_at(system.model.now))
+    else:
+        system.act(int(policy.act(system.observe(), system.masks())))

@@ -1,30 +1,37 @@
-"""Rules: schedulers that use Batsim's protocol, policy pairs, and the best pair found by a search."""
+"""Rules: schedulers that use Batsim's protocol, policy pairs, a reserve for short jobs, and searches among them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from schedlab.batsim.scheduler_loading import OURS, find_scheduler
-from schedlab.config.contract import Problem, RuleMaker, Unit
+from schedlab.config.contract import Problem, RuleMaker, Split, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, Settings, validate
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR, DecisionSettings
 from schedlab.studies.hetero.scenario import (
     BestFixedPairSettings,
+    BestReserveSettings,
     EasySettings,
+    LookAheadSettings,
     PyBatsimSettings,
+    ReserveSettings,
     SchedulerSettings,
     TriedPairsSettings,
 )
-from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
+from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES, CORE_POLICIES
+from schedlab.studies.hetero.simulator.decisions import DecisionSystem
 from schedlab.studies.hetero.simulator.managed_cores import OWN_CHOICE
 from schedlab.studies.hetero.simulator.resources import ALL_JOB_POLICIES
 
 NEED_WALLTIMES = ("easy", "conservative")
 PAIRS = tuple(f"{job}{PAIR_SEPARATOR}{core}" for job in ALL_JOB_POLICIES for core in ALL_CORE_POLICIES)
-BEST_FIXED_PAIR, TRIED_PAIRS = "best_fixed_pair", "tried_pairs"
+EVERY_PAIR = tuple(f"{job}{PAIR_SEPARATOR}{core}" for job in ALL_JOB_POLICIES for core in CORE_POLICIES)
+BEST_FIXED_PAIR, TRIED_PAIRS, RESERVE, BEST_RESERVE = "best_fixed_pair", "tried_pairs", "reserve", "best_reserve"
+LOOK_AHEAD = "look_ahead"
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,33 @@ class PairRule:
         return offered.model_copy(update={"selection": (self.pair,), "void": False})
 
 
+@dataclass(frozen=True)
+class ReserveRule:
+    """Smallest area first, without blocking, that keeps cores free for short jobs: a job that requests more than
+    `longest` s starts only where the share `free` of all cores stays free, or where no job runs.
+    """
+
+    longest: float
+    free: float
+    cores: str = "high_mem_bw"
+    seed: int = 0
+
+    def reset(self, unit: Unit) -> None:
+        """Nothing to do."""
+
+    def reserved(self, cores: int) -> int:
+        """Return the number of cores that stay free, of so many."""
+        return round(self.free * cores)
+
+    def decide(self, system: DecisionSystem) -> None:
+        """Start what the rule starts."""
+        model, reserve = system.model, self.reserved(system.model.hierarchy.cores)
+        for job in system.queue.in_order("saf", system.random):
+            allowed = job.time <= self.longest or model.free_in_all - job.cores >= reserve or not model.running
+            if allowed and not model.lacks(job):
+                system.start(job, ALL_CORE_POLICIES[self.cores](model, job, system.random))
+
+
 def scheduler_rule(scheduler: str) -> RuleMaker:
     """Return the maker of the rule that runs a scheduler of ours; `params` are its options and its core policy."""
 
@@ -87,25 +121,53 @@ def pair_rule(pair: str) -> RuleMaker:
     return make
 
 
+def reserve(params: Mapping[str, Any], problem: Problem, seed: int) -> Any:
+    """Return the rule that keeps cores free for short jobs."""
+    del problem
+    return ReserveRule(**validate(ReserveSettings, params).model_dump(), seed=seed)
+
+
+def best_reserve(params: Mapping[str, Any], problem: Any, seed: int) -> Any:
+    """Return the rule with a reserve whose values are best on the workloads of a split. Ties: the earlier values."""
+    settings = validate(BestReserveSettings, params)
+    units = _units_of(problem, settings.split, BEST_RESERVE)
+    values = product(settings.longest, settings.free, settings.cores)
+    rules = [ReserveRule(*each, seed) for each in values]
+    totals = [sum(problem.score(rule, unit, settings.metric) for unit in units) for rule in rules]
+    sign = _sign(problem, settings.metric)
+    return rules[min(range(len(rules)), key=lambda number: sign * totals[number])]
+
+
 def best_fixed_pair(params: Mapping[str, Any], problem: Any, seed: int) -> Any:
-    """Return the pair of the scenario's actions with the best mean of a metric over the workloads of a split.
+    """Return the pair with the best mean of a metric over the workloads of a split: of the scenario's actions, or of
+    all pairs, with and without backfilling.
 
     With a budget of episodes all pairs run the first workload, then the second, and so on until it is spent; means are
     over the workloads that every pair ran, at least the first. Ties: the earlier action. Raises UserError.
     """
     settings = validate(BestFixedPairSettings, params)
-    pairs, units = problem.scenario.decisions.selection, problem.units(settings.split)
-    if not units:
-        what, expected = f"no workload of the split {settings.split}", f"replicates.{settings.split}: 1 or more"
-        raise UserError(what, where=f"rule {BEST_FIXED_PAIR}", expected=expected)
+    pairs = EVERY_PAIR if settings.among == "all" else problem.scenario.decisions.selection
+    units = _units_of(problem, settings.split, BEST_FIXED_PAIR)
     budget = len(pairs) * len(units) if settings.episodes is None else settings.episodes
     tried = pairs[:budget]
     whole = max(min(budget // len(pairs), len(units)), 1)
-    (better,) = (metric.better for metric in problem.metrics if metric.name == settings.metric)
-    sign, scores = -1.0 if better == "higher" else 1.0, {}
+    sign, scores = _sign(problem, settings.metric), {}
     for pair in tried:
         scores[pair] = sum(problem.score(PairRule(pair, seed), unit, settings.metric) for unit in units[:whole])
     return PairRule(min(tried, key=lambda pair: sign * scores[pair]), seed)
+
+
+def _units_of(problem: Problem, split: Split, rule: str) -> Sequence[Unit]:
+    units = problem.units(split)
+    if not units:
+        what, expected = f"no workload of the split {split}", f"replicates.{split}: 1 or more"
+        raise UserError(what, where=f"rule {rule}", expected=expected)
+    return units
+
+
+def _sign(problem: Any, metric: str) -> float:
+    (better,) = (each.better for each in problem.metrics if each.name == metric)
+    return -1.0 if better == "higher" else 1.0
 
 
 def own_rule(target: str) -> RuleMaker:
@@ -122,6 +184,8 @@ RULES: dict[str, RuleMaker] = {
     **{name: scheduler_rule(name) for name in OURS},
     "pybatsim": pybatsim,
     BEST_FIXED_PAIR: best_fixed_pair,
+    RESERVE: reserve,
+    BEST_RESERVE: best_reserve,
     **{pair: pair_rule(pair) for pair in PAIRS},
 }
 RULE_SETTINGS: dict[str, type[Settings]] = {
@@ -130,5 +194,8 @@ RULE_SETTINGS: dict[str, type[Settings]] = {
     "pybatsim": PyBatsimSettings,
     BEST_FIXED_PAIR: BestFixedPairSettings,
     TRIED_PAIRS: TriedPairsSettings,
+    LOOK_AHEAD: LookAheadSettings,
+    RESERVE: ReserveSettings,
+    BEST_RESERVE: BestReserveSettings,
     **dict.fromkeys(PAIRS, NoSettings),
 }

@@ -22,6 +22,8 @@ ENERGY_METRICS = (
     Metric("energy", "J", "lower", label="energy"),
     Metric("energy_delay_product", "J s", "lower", label="energy-delay product"),
 )
+DRAWN_NOWHERE = tuple(name for name in ALL_CORE_POLICIES if name not in ("random", "pack_cores"))
+CHOICES_OF_CORES = ("low_power", "high_mem_bw", "high_gflops")
 CHOSEN_BY = tuple(metric.name for metric in (*JOB_METRICS, *ENERGY_METRICS))
 RESULTS_VERSION = 2  # raise it when the code of this study changes its results
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
@@ -54,7 +56,11 @@ class HeteroScenario(ScenarioSettings):
     workload: WorkloadSettings = setting(doc="the jobs")
     replicates: ReplicateSettings = section(ReplicateSettings, doc="number of workloads in each split")
     decisions: DecisionSettings = section(DecisionSettings, doc="actions, observation and reward of policies")
-    simulator: Literal["embedded", "batsim"] = setting("embedded", doc="simulator: embedded, or a real Batsim")
+    simulator: Literal["embedded", "batsim", "compiled"] = setting(
+        "embedded",
+        doc="simulator: embedded; a real Batsim; or `compiled`, which computes the dates of jobs as the embedded one, "
+        "in a fraction of its time, and scores nothing else (no energy, no detail tables)",
+    )
     batsim: str = setting("batsim", doc="binary of the real Batsim: a name on PATH, or a file")
     energy: bool = setting(True, doc="simulate energy; otherwise energy and energy-delay product are not scored")
     scheduler_limit: float = setting(
@@ -75,6 +81,9 @@ class HeteroScale(Settings):
     learning_jobs: int = setting(50, doc="jobs per workload in scenarios with learning", unit="jobs", ge=1)
     learning_replicates: ReplicateSettings = section(
         ReplicateSettings, doc="number of workloads in each split of scenarios with learning"
+    )
+    drawn_replicates: ReplicateSettings = section(
+        ReplicateSettings, doc="number of workloads in each split of the scenario `contended`, which are drawn"
     )
     case_episodes: int = setting(1600, doc="training episodes in the thesis' case of two jobs", ge=1, le=LONGEST)
     case_steps: int = setting(
@@ -132,12 +141,53 @@ class BestFixedPairSettings(Settings):
         "mean_bounded_slowdown", doc="metric whose mean decides which pair is best"
     )
     split: Literal["train", "validation"] = setting("validation", doc="split on which the pair is chosen")
+    among: Literal["actions", "all"] = setting(
+        "actions",
+        doc="`actions`: the scenario's actions; `all`: also smallest area first, and all with EASY backfilling",
+    )
     episodes: int | None = setting(
         None,
         doc="maximum number of episodes of the search; null: each pair on each workload",
         ge=1,
         le=LONGEST,
     )
+
+
+class LookAheadSettings(Settings):
+    """The rule `look_ahead`: the best option at each decision, by trying each on copies of the run."""
+
+    base: str = setting("saf-low_power", doc="pair that plays each copy to its end")
+    window: int = setting(10, doc="number of waiting jobs, of the smallest area, that may be started", ge=1, le=1000)
+    cores: tuple[Literal[DRAWN_NOWHERE], ...] = setting(  # type: ignore[valid-type]
+        CHOICES_OF_CORES, doc="core policies that may place the job", min_length=1
+    )
+    futures: int = setting(0, doc="draws of the later jobs, each in a copy for each option; 0: no later job", ge=0)
+
+
+class ReserveSettings(Settings):
+    """The rule `reserve`: smallest area first that keeps cores free for short jobs."""
+
+    longest: float = setting(3000.0, doc="requested time up to which a job starts wherever it fits", unit="s", ge=0)
+    free: float = setting(0.5, doc="share of all cores that stay free when a longer job starts", ge=0, le=1)
+    cores: Literal[tuple(ALL_CORE_POLICIES)] = setting(  # type: ignore[valid-type]
+        "high_mem_bw", doc="core policy that places the jobs"
+    )
+
+
+class BestReserveSettings(Settings):
+    """The rule `best_reserve`: the rule `reserve` with the values that were best on other workloads."""
+
+    longest: tuple[float, ...] = setting(
+        (300.0, 1000.0, 3000.0, 10000.0), doc="values of `longest` that are tried", unit="s", min_length=1
+    )
+    free: tuple[float, ...] = setting((0.25, 0.5, 0.67, 0.83), doc="values of `free` that are tried", min_length=1)
+    cores: tuple[Literal[tuple(ALL_CORE_POLICIES)], ...] = setting(  # type: ignore[valid-type]
+        ("high_gflops", "high_mem_bw", "low_power"), doc="core policies that are tried", min_length=1
+    )
+    metric: Literal[CHOSEN_BY] = setting(  # type: ignore[valid-type]
+        "mean_bounded_slowdown", doc="metric whose mean decides which values are best"
+    )
+    split: Literal["train", "validation"] = setting("validation", doc="split on which the values are chosen")
 
 
 OVERLAPPING = "published, overlapping"  # learned on and tested on, as in the published system
@@ -205,9 +255,13 @@ TERMS = {
     "cores chosen by the second, until one does not fit",
     "over-subscribed memory bandwidth": "the jobs on a processor request more bandwidth than it has; all its busy "
     "cores then run at 75 %",
-    "best_fixed_pair": "search: plays the pair that is best on the validation workloads at every decision",
+    "best_fixed_pair": "search: plays, at every decision, the pair that is best on the validation workloads",
     "best_fixed_pair-equal": "search: the same with the pair that is best on the training workloads, found in as many "
     "episodes as a learner has",
+    "best_reserve": "search: smallest requested time x cores first; jobs above a requested time start only if a share of "
+    "the cores stays free; both values are the best on the validation workloads",
+    "look_ahead": "planner: at each decision, tries on a copy of the run to start one of ten jobs or to wait, and takes "
+    "the best; `look_ahead-arrivals`: with two draws of the jobs to come",
     "easy-high_mem_bw": "rule: EASY backfilling on the cores of the processors with the most free memory bandwidth",
     "easy-sjf-high_mem_bw": "rule: the same, with the shortest requested time first",
     "fcfs": "rule: first come, first served; a job that does not fit blocks all jobs behind it",

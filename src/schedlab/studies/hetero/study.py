@@ -16,14 +16,18 @@ from schedlab.learning.stock.settings import phase_mistakes
 from schedlab.platforms.generate import hierarchy_of
 from schedlab.platforms.hierarchy import Hierarchy
 from schedlab.studies.hetero import prepare
+from schedlab.studies.hetero.env.settings import LegacySettings
 from schedlab.studies.hetero.figures.settings import FIGURES
 from schedlab.studies.hetero.learners.settings import LEARNER_SETTINGS, STOCK
 from schedlab.studies.hetero.outcomes import DETAILS, METRICS
 from schedlab.studies.hetero.problem import HeteroProblem
 from schedlab.studies.hetero.rules import (
     BEST_FIXED_PAIR,
+    BEST_RESERVE,
+    LOOK_AHEAD,
     NEED_WALLTIMES,
     PAIRS,
+    RESERVE,
     RULE_SETTINGS,
     RULES,
     TRIED_PAIRS,
@@ -61,6 +65,7 @@ def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Probl
     return HeteroProblem(prepare.scenario_of(values), inputs["platform"], inputs["resources"], inputs["workloads"])
 
 
+DECIDING = (BEST_FIXED_PAIR, TRIED_PAIRS, RESERVE, BEST_RESERVE, LOOK_AHEAD)
 Rules = Sequence[tuple[int, RuleSettings, str]]  # number, rule, what it runs
 
 
@@ -81,6 +86,7 @@ def check(scenario: HeteroScenario) -> Iterable[UserError]:
     rules = [(number, rule, rule.target or rule.name) for number, rule in enumerate(scenario.rule_settings())]
     yield from _check_rules(scenario, rules)
     yield from _check_decisions(scenario, rules)
+    yield from _check_compiled(scenario)
 
 
 def _check_sizes(scenario: HeteroScenario, hierarchy: Hierarchy) -> Iterable[UserError]:
@@ -119,10 +125,9 @@ def _check_rules(scenario: HeteroScenario, rules: Rules) -> Iterable[UserError]:
 
 def _check_decisions(scenario: HeteroScenario, rules: Rules) -> Iterable[UserError]:
     """What the decision system needs, and the choice of cores beneath schedulers."""
-    deciding = [rule.name for _, rule, target in rules if target in (BEST_FIXED_PAIR, TRIED_PAIRS, *PAIRS)] + list(
-        scenario.policies
-    )
+    deciding = [rule.name for _, rule, target in rules if target in (*DECIDING, *PAIRS)] + list(scenario.policies)
     pstates, key = scenario.platform.pstates, "platform.pstates.managed"
+    energy = scenario.energy and scenario.simulator != "compiled"
     if not pstates.managed:
         if deciding:
             named = ", ".join(deciding[:3]) + (f" and {len(deciding) - 3} more" if len(deciding) > 3 else "")
@@ -134,14 +139,25 @@ def _check_decisions(scenario: HeteroScenario, rules: Rules) -> Iterable[UserErr
     elif not scenario.platform.energy:
         yield UserError("pstates need the powers of the hosts", where="platform.energy", expected="true")
     for number, rule, target in rules:
-        if target == BEST_FIXED_PAIR:
+        if target in (BEST_FIXED_PAIR, BEST_RESERVE):
             split, where = rule.params.get("split", "validation"), f"rules.{number}.params"
             if not getattr(scenario.replicates, split, 1):
                 what, expected = f"no workload of the split {split}", f"replicates.{split}: 1 or more"
                 yield UserError(what, where=f"{where}.split", expected=expected)
-            if not scenario.energy and str(rule.params.get("metric", "")).startswith("energy"):
+            if not energy and str(rule.params.get("metric", "")).startswith("energy"):
                 expected = "energy: true, or another metric"
                 yield UserError("energy is not scored here", where=f"{where}.metric", expected=expected)
+
+
+def _check_compiled(scenario: HeteroScenario) -> Iterable[UserError]:
+    """What the compiled kernel does not support."""
+    if scenario.simulator != "compiled":
+        return
+    if not scenario.platform.pstates.managed:
+        yield UserError("the kernel manages the cores' pstates", where="platform.pstates.managed", expected="true")
+    if scenario.decisions.legacy != LegacySettings():
+        what = "the kernel has none of the original's defects"
+        yield UserError(what, where="simulator", expected="embedded in mode reference")
 
 
 def _at(error: UserError, key: str) -> UserError:
@@ -160,8 +176,9 @@ STUDY = Study(
     rules={
         **{name: f"schedlab.studies.hetero.rules:RULES[{name}]" for name in RULES},
         TRIED_PAIRS: "schedlab.studies.hetero.learners.tried_pairs:tried_pairs",
+        LOOK_AHEAD: "schedlab.studies.hetero.learners.look_ahead:look_ahead",
     },
-    kinds={TRIED_PAIRS: "oracle"},
+    kinds={TRIED_PAIRS: "oracle", BEST_FIXED_PAIR: "search", BEST_RESERVE: "search", LOOK_AHEAD: "planner"},
     learners={name: f"{STOCK_ROOM if name in STOCK else OWN_ROOM}:LEARNERS[{name}]" for name in LEARNER_SETTINGS},
     learner_settings=LEARNER_SETTINGS,
     figures={kind: f"schedlab.studies.hetero.figures.{file}:draw_{kind}" for kind, (file, _) in FIGURES.items()},

@@ -2,7 +2,7 @@
 only.
 
 It holds one case only: observation `heads`, objective `avg_job_slowdown`, time-weighted, no void, no defect of the
-original. `Episode` is the statement of the rules, which the tests hold against it; results come from `Episode` alone.
+original. `Episode` is the statement of the rules, which the tests hold against it.
 """
 
 from __future__ import annotations
@@ -12,121 +12,31 @@ from typing import NamedTuple
 import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
-from schedlab.studies.hetero.simulator.resources import ALL_ORDERS, ORDERS
+from schedlab.studies.hetero.learners.backfill_kernel import play_pair
+from schedlab.studies.hetero.learners.cluster_kernel import (
+    JOB_CODES,
+    RUNNING,
+    SUBMITTED,
+    WAITING,
+    KernelCluster,
+    KernelJobs,
+    KernelState,
+    end_jobs,
+    expected_wait,
+    fits,
+    free_state,
+    head,
+    next_date,
+    set_speeds,
+    submit_jobs,
+)
+from schedlab.studies.hetero.learners.run_kernel import Run, decide, new_run, to_decision
+from schedlab.studies.hetero.simulator.resources import ORDERS
 
-CORES = ("random", "high_gflops", "low_power", "lowest", "high_cores", "high_mem_bw", "high_mem")
-CORE_CODES = {name: number for number, name in enumerate(CORES)}
-RANDOM_CORE, HIGH_GFLOPS, LOW_POWER, LOWEST, HIGH_CORES, HIGH_MEM_BW = range(6)
-
-
-class KernelCluster(NamedTuple):
-    """By processor: cores, bandwidth (kB/s), node, speed (flop/s) and power (W) of a core; by node: memory (kB).
-
-    by_speed, by_power   processors by rank      oversubscribed   share of full speed there
-    """
-
-    size: np.ndarray
-    bandwidth: np.ndarray
-    node: np.ndarray
-    speed: np.ndarray
-    memory: np.ndarray
-    by_speed: np.ndarray
-    by_power: np.ndarray
-    oversubscribed: float
-
-
-class KernelState(NamedTuple):
-    """The free resources, cores and bandwidth (kB/s) by processor, memory (kB) by node; and the jobs.
-
-    taken    (jobs, processors): cores of each job         done             (jobs,): flop a core so far
-    speed    (jobs,): of the slowest core, flop/s          queue, running   (jobs,): numbers, as many as `counts` has
-    counts   jobs that wait, run, and were submitted
-    """
-
-    cores: np.ndarray
-    bandwidth: np.ndarray
-    memory: np.ndarray
-    taken: np.ndarray
-    done: np.ndarray
-    speed: np.ndarray
-    queue: np.ndarray
-    running: np.ndarray
-    counts: np.ndarray
-
-
-@compiled
-def fits(state: KernelState, cluster: KernelCluster, cores: int, memory: int) -> bool:
-    """Whether a job finds its cores on nodes with enough memory."""
-    free = np.zeros(len(state.memory), np.int64)
-    for processor in range(len(state.cores)):
-        free[cluster.node[processor]] += state.cores[processor]
-    if memory > 0:
-        free = np.minimum(free, state.memory // memory)
-    return free.sum() >= cores
-
-
-@compiled
-def in_order(
-    cluster: KernelCluster, order: np.ndarray, free: np.ndarray, missing: int, room: np.ndarray, taken: np.ndarray
-) -> None:
-    """Take up to `free` cores of one processor after another; one may come several times."""
-    for processor in order:
-        granted = min(free[processor], missing, room[cluster.node[processor]])
-        taken[processor] += granted
-        room[cluster.node[processor]] -= granted
-        missing -= granted
-
-
-@compiled
-def by_level(
-    state: KernelState,
-    cluster: KernelCluster,
-    group: np.ndarray,
-    levels: np.ndarray,
-    step: int,
-    missing: int,
-    room: np.ndarray,
-    taken: np.ndarray,
-) -> None:
-    """Take a core of the group (of processors) with the highest level, which sinks by `step`, again and again."""
-    level = levels.copy()
-    while missing:
-        best = -1
-        for processor in range(len(state.cores)):
-            free = taken[processor] < state.cores[processor] and room[cluster.node[processor]] > 0
-            if free and (best < 0 or level[group[processor]] > level[group[best]]):
-                best = processor
-        taken[best] += 1
-        room[cluster.node[best]] -= 1
-        level[group[best]] -= step
-        missing -= 1
-
-
-JOB_CODES = {name: number for number, name in enumerate((*ALL_ORDERS, "random"))}
-RANDOM, SHORTEST = JOB_CODES["random"], JOB_CODES["shortest"]
+SHORTEST = JOB_CODES["shortest"]
 HEADS = len(ORDERS)  # job policies whose first job is observed
-WAITING, RUNNING, SUBMITTED = range(3)  # places of KernelState.counts
 PER_HEAD = 6
 SLOPE = 0.01  # of the leaky rectifier below 0
-DONE = 1e-9  # s of work left that count as none: dates are sums of floats
-
-
-class KernelJobs(NamedTuple):
-    """Jobs by date of submission (s): requested times (s), cores; memory (kB), bandwidth (kB/s) and flop a core.
-
-    keys    (job policies, jobs): what each job policy other than `random` sorts by
-    limits  log(1 + requested time in s) and bandwidth (kB/s) that count as 1 in observations
-    """
-
-    submitted: np.ndarray
-    time: np.ndarray
-    cores: np.ndarray
-    memory: np.ndarray
-    bandwidth: np.ndarray
-    asked: np.ndarray
-    flops: np.ndarray
-    keys: np.ndarray
-    limits: np.ndarray
 
 
 class KernelNetwork(NamedTuple):
@@ -179,148 +89,11 @@ def play_compiled(
         action = draw(network, observations[decisions], uniform[decisions])
         actions[decisions], dates[decisions] = action, now
         decisions += 1
-        start_jobs(state, jobs, cluster, pairs[action], rng)
+        play_pair(state, jobs, cluster, pairs[action], rng)
         set_speeds(state, cluster)
     if decisions:
         rewards[decisions - 1] = -lost
     return observations[:decisions], actions[:decisions], dates[:decisions], rewards[:decisions]
-
-
-@compiled
-def free_state(cluster: KernelCluster, jobs: int) -> KernelState:
-    """Return a free cluster before the first submission."""
-    cores, bandwidth, memory = cluster.size.copy(), cluster.bandwidth.copy(), cluster.memory.copy()
-    taken, counts = np.zeros((jobs, len(cluster.size)), np.int64), np.zeros(3, np.int64)
-    done, speed, queue, running = np.zeros(jobs), np.zeros(jobs), np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)
-    return KernelState(cores, bandwidth, memory, taken, done, speed, queue, running, counts)
-
-
-@compiled
-def next_date(state: KernelState, jobs: KernelJobs, now: float) -> float:
-    """Return when the next job comes or ends."""
-    submitted = state.counts[SUBMITTED]
-    soonest = jobs.submitted[submitted] if submitted < len(jobs.time) else np.inf
-    for job in state.running[: state.counts[RUNNING]]:
-        soonest = min(soonest, now + (jobs.flops[job] - state.done[job]) / state.speed[job])
-    return soonest
-
-
-@compiled
-def end_jobs(state: KernelState, jobs: KernelJobs, cluster: KernelCluster, urgency: float) -> tuple[bool, float]:
-    """End the jobs that are done; return whether there were any, and the remaining sum of 1 / requested time."""
-    left = 0
-    for job in state.running[: state.counts[RUNNING]]:
-        if jobs.flops[job] - state.done[job] <= DONE * state.speed[job]:
-            urgency -= 1.0 / jobs.time[job]
-            book(state, jobs, cluster, job, -state.taken[job])
-        else:
-            state.running[left] = job
-            left += 1
-    ended = left < state.counts[RUNNING]
-    state.counts[RUNNING] = left
-    return ended, urgency
-
-
-@compiled
-def submit_jobs(state: KernelState, jobs: KernelJobs, now: float, urgency: float) -> tuple[bool, float]:
-    """Queue the jobs that are due; return the same as `end_jobs`."""
-    before = state.counts[SUBMITTED]
-    while state.counts[SUBMITTED] < len(jobs.time) and jobs.submitted[state.counts[SUBMITTED]] <= now:
-        state.queue[state.counts[WAITING]] = state.counts[SUBMITTED]
-        urgency += 1.0 / jobs.time[state.counts[SUBMITTED]]
-        state.counts[WAITING] += 1
-        state.counts[SUBMITTED] += 1
-    return state.counts[SUBMITTED] > before, urgency
-
-
-@compiled
-def start_jobs(
-    state: KernelState, jobs: KernelJobs, cluster: KernelCluster, pair: np.ndarray, rng: np.random.Generator
-) -> None:
-    """Start jobs in the order of a pair's job policy until one does not fit."""
-    while state.counts[WAITING]:
-        waiting = state.counts[WAITING]
-        job = state.queue[rng.integers(0, waiting)] if pair[0] == RANDOM else head(state, jobs, pair[0])
-        if not fits(state, cluster, jobs.cores[job], jobs.memory[job]):
-            return
-        take_cores(state, jobs, cluster, pair[1], job, rng)
-        book(state, jobs, cluster, job, state.taken[job])
-        state.running[state.counts[RUNNING]] = job
-        state.counts[RUNNING] += 1
-        state.queue[: waiting - 1] = state.queue[:waiting][state.queue[:waiting] != job]
-        state.counts[WAITING] = waiting - 1
-
-
-@compiled
-def take_cores(
-    state: KernelState, jobs: KernelJobs, cluster: KernelCluster, policy: int, job: int, rng: np.random.Generator
-) -> None:
-    """Fill in how many cores of each processor a job that fits takes."""
-    cores, memory, taken, order = jobs.cores[job], jobs.memory[job], state.taken[job], np.arange(len(state.cores))
-    taken[:] = 0
-    room = state.memory // memory if memory > 0 else np.full(len(state.memory), cores)
-    if policy == RANDOM_CORE:
-        owners = np.repeat(order, state.cores)
-        rng.shuffle(owners)
-        in_order(cluster, owners, np.ones_like(state.cores), cores, room, taken)
-    elif policy == HIGH_GFLOPS:
-        in_order(cluster, cluster.by_speed, state.cores, cores, room, taken)
-    elif policy == LOW_POWER:
-        in_order(cluster, cluster.by_power, state.cores, cores, room, taken)
-    elif policy == LOWEST:
-        in_order(cluster, order, state.cores, cores, room, taken)
-    elif policy == HIGH_CORES:
-        by_level(state, cluster, order, state.cores, 1, cores, room, taken)
-    elif policy == HIGH_MEM_BW:
-        by_level(state, cluster, order, state.bandwidth, jobs.bandwidth[job], cores, room, taken)
-    else:
-        by_level(state, cluster, cluster.node, state.memory, memory, cores, room, taken)
-
-
-@compiled
-def book(state: KernelState, jobs: KernelJobs, cluster: KernelCluster, job: int, taken: np.ndarray) -> None:
-    """Take a job's cores of each processor, or give them back where the numbers are negative."""
-    for processor in range(len(taken)):
-        state.cores[processor] -= taken[processor]
-        state.bandwidth[processor] -= taken[processor] * jobs.bandwidth[job]
-        state.memory[cluster.node[processor]] -= taken[processor] * jobs.memory[job]
-
-
-@compiled
-def set_speeds(state: KernelState, cluster: KernelCluster) -> None:
-    """Give each running job the speed of its slowest core, flop/s."""
-    for job in state.running[: state.counts[RUNNING]]:
-        slowest = np.inf
-        for processor in range(len(cluster.size)):
-            if state.taken[job, processor]:
-                share = cluster.oversubscribed if state.bandwidth[processor] < 0 else 1.0
-                slowest = min(slowest, cluster.speed[processor] * share)
-        state.speed[job] = slowest
-
-
-@compiled
-def head(state: KernelState, jobs: KernelJobs, policy: int) -> int:
-    """Return the job that a job policy other than `random` takes first; ties in the order of submission."""
-    best = state.queue[0]
-    for job in state.queue[1 : state.counts[WAITING]]:
-        if jobs.keys[policy, job] < jobs.keys[policy, best]:
-            best = job
-    return best
-
-
-@compiled
-def expected_wait(state: KernelState, jobs: KernelJobs, wanted: int) -> float:
-    """Return what `ResourceModel.expected_wait` does."""
-    missing = wanted - state.cores.sum()
-    if missing <= 0:
-        return 0.0
-    running = state.running[: state.counts[RUNNING]]
-    ends = np.maximum(jobs.asked[running] - state.done[running], 0.0) / state.speed[running]
-    for place in np.argsort(ends):
-        missing -= jobs.cores[running[place]]
-        if missing <= 0:
-            return ends[place]
-    return np.inf
 
 
 @compiled
@@ -352,13 +125,7 @@ def observe(vector: np.ndarray, state: KernelState, jobs: KernelJobs, cluster: K
 @compiled
 def draw(network: KernelNetwork, vector: np.ndarray, uniform: float) -> int:
     """Return an action drawn by its probability."""
-    values = rectified(network.first, network.first_bias, vector)
-    for layer in range(len(network.inner)):
-        values = rectified(network.inner[layer], network.inner_bias[layer], values)
-    logits = network.last_bias.copy()
-    for action in range(len(logits)):
-        for place in range(len(values)):
-            logits[action] += network.last[action, place] * values[place]
+    logits = logits_of(network, vector)
     chances = np.exp(logits - logits.max())
     reached, wanted = 0.0, uniform * chances.sum()
     for action in range(len(chances)):
@@ -366,6 +133,37 @@ def draw(network: KernelNetwork, vector: np.ndarray, uniform: float) -> int:
         if wanted < reached:
             return action
     return len(chances) - 1
+
+
+@compiled
+def run_agent(
+    jobs: KernelJobs,
+    cluster: KernelCluster,
+    network: KernelNetwork,
+    pairs: np.ndarray,
+    rng: np.random.Generator,
+) -> Run:
+    """Return the run of the most probable actions; arguments as in `play_compiled`."""
+    run, now, vector = new_run(cluster, len(jobs.time)), 0.0, np.zeros(network.first.shape[1], np.float32)
+    while True:
+        due, now = to_decision(run, jobs, cluster, now)
+        if not due:
+            return run
+        observe(vector, run.state, jobs, cluster, now)
+        decide(run, jobs, cluster, now, pairs[np.argmax(logits_of(network, vector))], rng)
+
+
+@compiled
+def logits_of(network: KernelNetwork, vector: np.ndarray) -> np.ndarray:
+    """Return the logits (actions,) of an observation."""
+    values = rectified(network.first, network.first_bias, vector)
+    for layer in range(len(network.inner)):
+        values = rectified(network.inner[layer], network.inner_bias[layer], values)
+    logits = network.last_bias.copy()
+    for action in range(len(logits)):
+        for place in range(len(values)):
+            logits[action] += network.last[action, place] * values[place]
+    return logits
 
 
 @compiled

@@ -41,7 +41,15 @@ from schedlab.learning.policy_gradient import (
 )
 from schedlab.learning.seeding import use_one_thread
 from schedlab.studies.hetero.env.env import HeteroEnv
-from schedlab.studies.hetero.learners.compiled_episodes import CompiledEpisodes
+from schedlab.studies.hetero.env.settings import DecisionSettings
+from schedlab.studies.hetero.learners.compiled_episodes import (
+    CompiledEpisodes,
+    CompiledJobs,
+    kernel_network,
+    pair_codes,
+    supported,
+)
+from schedlab.studies.hetero.learners.episode_kernel import run_agent
 from schedlab.studies.hetero.learners.networks import (
     AgentNetwork,
     EpisodeRecord,
@@ -51,7 +59,9 @@ from schedlab.studies.hetero.learners.networks import (
     draw,
     probabilities,
 )
+from schedlab.studies.hetero.learners.run_kernel import Run
 from schedlab.studies.hetero.learners.settings import ActorCriticSettings, PolicyGradientSettings
+from schedlab.studies.hetero.simulator.decisions import random_policies
 
 __all__ = ["AgentPolicy", "PolicyGradientLearner", "PolicyGradientSettings"]
 _KIND = "hetero-policy-gradient"
@@ -98,15 +108,27 @@ def loss_of(network: AgentNetwork, records: Sequence[EpisodeRecord], settings: P
 
 
 class AgentPolicy:
-    """A learned policy: the most probable action, or a draw from a generator that restarts with each unit."""
+    """A learned policy: the most probable action, or a draw from a generator that restarts with each unit.
 
-    def __init__(self, network: AgentNetwork, acting: str) -> None:
+    decisions  of the scenario; None: it is not played on the compiled kernel
+    """
+
+    def __init__(self, network: AgentNetwork, acting: str, decisions: DecisionSettings | None = None) -> None:
         self.network, self._acting = network, acting
         self._rng = generator(0, "policy-act")
+        self._pairs, self._seed = None, 0
+        if decisions is not None and acting == "greedy" and supported(decisions):
+            self._pairs, self._weights = pair_codes(decisions.selection), kernel_network(network)
 
     def reset(self, unit: Unit) -> None:
         """Begin a unit."""
-        self._rng = generator(unit.seed, "policy-act")
+        self._rng, self._seed = generator(unit.seed, "policy-act"), derive_seed(unit.seed, "episode", 0)
+
+    def run_compiled(self, jobs: CompiledJobs) -> Run | None:
+        """Return the run of a workload on the compiled kernel, None where that does not support the policy."""
+        if self._pairs is None:
+            return None
+        return run_agent(jobs.jobs, jobs.cluster, self._weights, self._pairs, random_policies(self._seed))
 
     def act(self, observation: np.ndarray, mask: np.ndarray) -> int:
         """Return an action that the mask (actions,) allows."""
@@ -154,12 +176,12 @@ class PolicyGradientLearner:
     def load(self, checkpoint: Path, problem: Problem) -> AgentPolicy:
         """Return the learned policy. Raises UserError if it was learned for other observations or actions."""
         kept = read_checkpoint(checkpoint, _KIND)
-        env = _environments("of the policy", problem, ("test", "validation", "train"))[0]
+        env = _environment(problem)
         meta = kept.meta
         size, _ = _shape(env)
         network = build_network(size, env.action_names, meta["hidden"], meta["critic"], 0, meta["head"])
         load_module(network, kept.group("network"), checkpoint)
-        return AgentPolicy(network, meta["acting"])
+        return AgentPolicy(network, meta["acting"], env.settings)
 
 
 @dataclass
@@ -250,9 +272,18 @@ def _shape(env: HeteroEnv) -> tuple[int, int]:
     return env.observation_space.shape[0], int(env.action_space.n)
 
 
-def _environments(scenario: str, problem: Problem, splits: Sequence[Split] = ("train",)) -> list[HeteroEnv]:
-    units = [unit for split in splits for unit in problem.units(split)]
-    envs: list[Any] = [env for unit in units if (env := problem.env(unit, unit.seed)) is not None]
+def _environment(problem: Problem) -> HeteroEnv:
+    """Return the environment of the first unit."""
+    splits: tuple[Split, ...] = ("test", "validation", "train")
+    unit = next(unit for split in splits for unit in problem.units(split))
+    env: Any = problem.env(unit, unit.seed)
+    if env is None:
+        raise UserError("there are no decisions to make", where="the policy's scenario", expected="managed pstates")
+    return env
+
+
+def _environments(scenario: str, problem: Problem) -> list[HeteroEnv]:
+    envs: list[Any] = [env for unit in problem.units("train") if (env := problem.env(unit, unit.seed)) is not None]
     if not envs:
         expected = "at least one unit of the split train"
         raise UserError("no environment to learn on", where=f"scenario {scenario}", expected=expected)

@@ -9,7 +9,7 @@ policy knows. It is no bound either, since all later decisions of a copy are the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,22 +18,9 @@ from schedlab.config.errors import UserError
 from schedlab.config.runtime.compiled import compiled
 from schedlab.config.schema import validate
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR
-from schedlab.studies.hetero.learners.compiled_episodes import CompiledEpisodes
-from schedlab.studies.hetero.learners.episode_kernel import (
-    DONE,
-    RUNNING,
-    SUBMITTED,
-    WAITING,
-    KernelCluster,
-    KernelJobs,
-    KernelState,
-    end_jobs,
-    free_state,
-    next_date,
-    set_speeds,
-    start_jobs,
-    submit_jobs,
-)
+from schedlab.studies.hetero.learners.cluster_kernel import KernelCluster, KernelJobs
+from schedlab.studies.hetero.learners.compiled_episodes import CompiledEpisodes, CompiledJobs
+from schedlab.studies.hetero.learners.run_kernel import Run, copied, decide, new_run, slowdown, to_decision
 from schedlab.studies.hetero.scenario import TriedPairsSettings
 
 BETTER = 1e-9  # of the mean bounded slowdown: less is rounding
@@ -60,10 +47,16 @@ class TriedPairs:
         threshold = self.problem.scenario.bounded_slowdown_threshold
         base = self.pairs.index(self.settings.base)
         unused = np.random.default_rng(0)  # the kernel's argument for pairs that draw, which are not among these
-        chosen, self.dates, self.slowdown = best_by_trying(
+        chosen, self.dates, self.run = best_by_trying(
             kernel.jobs, kernel.cluster, kernel.pairs[numbers], base, threshold, unused
         )
+        self.slowdown = slowdown(self.run, kernel.jobs, threshold)
         self.actions, self._passed = [numbers[number] for number in chosen], 0
+
+    def run_compiled(self, jobs: CompiledJobs) -> Run:
+        """Return the run of the trials themselves, after `reset` for the same workload."""
+        del jobs
+        return self.run
 
     def act_at(self, now: float) -> int:
         """Return the action of the trial's decision at a date (s), or at the last date before it. Dates must not
@@ -87,29 +80,18 @@ def _varies(pair: str, job: str, core: str) -> bool:
     return "random" not in (own_job, own_core) and job in ("", own_job) and core in ("", own_core)
 
 
-class Run(NamedTuple):
-    """A run of a workload: its state, and when each job started and ended (s)."""
-
-    state: KernelState
-    started: np.ndarray
-    ended: np.ndarray
-
-
 @compiled
 def best_by_trying(
     jobs: KernelJobs, cluster: KernelCluster, pairs: np.ndarray, base: int, threshold: float, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the pair (actions, 2) played at each decision, the dates of the decisions (s), and the mean bounded
-    slowdown.
-    """
-    none = np.full(len(jobs.time), np.nan)
-    run = Run(free_state(cluster, len(jobs.time)), none, none.copy())
+) -> tuple[np.ndarray, np.ndarray, Run]:
+    """Return the pair (actions, 2) played at each decision, the dates of the decisions (s), and the run."""
+    run = new_run(cluster, len(jobs.time))
     chosen, dates = np.zeros(2 * len(jobs.time), np.int64), np.zeros(2 * len(jobs.time))
     decisions, now = 0, 0.0
     while True:
         due, now = to_decision(run, jobs, cluster, now)
         if not due:
-            return chosen[:decisions], dates[:decisions], slowdown(run, jobs, threshold)
+            return chosen[:decisions], dates[:decisions], run
         best, lowest = base, outcome(copied(run), jobs, cluster, now, pairs[base], pairs[base], threshold, rng)
         for action in range(len(pairs)):
             reached = outcome(copied(run), jobs, cluster, now, pairs[action], pairs[base], threshold, rng)
@@ -140,60 +122,3 @@ def outcome(
         if not due:
             return slowdown(run, jobs, threshold)
         decide(run, jobs, cluster, now, base, rng)
-
-
-@compiled
-def copied(run: Run) -> Run:
-    """Return an independent copy of a run."""
-    state = run.state
-    own = KernelState(
-        state.cores.copy(),
-        state.bandwidth.copy(),
-        state.memory.copy(),
-        state.taken.copy(),
-        state.done.copy(),
-        state.speed.copy(),
-        state.queue.copy(),
-        state.running.copy(),
-        state.counts.copy(),
-    )
-    return Run(own, run.started.copy(), run.ended.copy())
-
-
-@compiled
-def to_decision(run: Run, jobs: KernelJobs, cluster: KernelCluster, now: float) -> tuple[bool, float]:
-    """Go on to the next decision, as `play_compiled` does; return whether there is one, and when."""
-    state = run.state
-    while state.counts[SUBMITTED] < len(jobs.time) or state.counts[RUNNING]:
-        soonest = next_date(state, jobs, now)
-        for job in state.running[: state.counts[RUNNING]]:
-            state.done[job] += state.speed[job] * (soonest - now)
-            if jobs.flops[job] - state.done[job] <= DONE * state.speed[job]:
-                run.ended[job] = soonest
-        now = soonest
-        ended, _ = end_jobs(state, jobs, cluster, 0.0)
-        came, _ = submit_jobs(state, jobs, now, 0.0)
-        set_speeds(state, cluster)
-        if (ended or came) and state.counts[WAITING]:
-            return True, now
-    return False, now
-
-
-@compiled
-def decide(
-    run: Run, jobs: KernelJobs, cluster: KernelCluster, now: float, pair: np.ndarray, rng: np.random.Generator
-) -> None:
-    """Start what a pair starts."""
-    state = run.state
-    before = state.counts[RUNNING]
-    start_jobs(state, jobs, cluster, pair, rng)
-    set_speeds(state, cluster)
-    for job in state.running[before : state.counts[RUNNING]]:
-        run.started[job] = now
-
-
-@compiled
-def slowdown(run: Run, jobs: KernelJobs, threshold: float) -> float:
-    """Return the mean bounded slowdown of a run that has ended."""
-    turnaround = run.ended - jobs.submitted
-    return np.maximum(turnaround / np.maximum(run.ended - run.started, threshold), 1.0).mean()

@@ -12,11 +12,11 @@ from schedlab.studies.hetero.simulator.decisions import DecisionSystem, interval
 
 
 class DecisionScheduler(BatsimScheduler):
-    """Collects a message's events, gives them to the decision system, asks `decide` for actions where due."""
+    """Collects a message's events, gives them to the decision system, and has `act` make the decisions that are due."""
 
-    def __init__(self, system: DecisionSystem, decide: Callable[[DecisionSystem], int]) -> None:
+    def __init__(self, system: DecisionSystem, act: Callable[[DecisionSystem], None]) -> None:
         super().__init__({})
-        self.system, self._decide = system, decide
+        self.system, self._act = system, act
         self._heard: list[dict[str, Any]] = []
 
     def onSimulationBegins(self) -> None:
@@ -48,7 +48,7 @@ class DecisionScheduler(BatsimScheduler):
         self.system.take({"now": self.bs.time(), "events": self._heard})
         self._heard = []
         while self.system.due:
-            self.system.act(self._decide(self.system))
+            self._act(self.system)
         orders = self.system.orders()
         if orders.reject:
             self.bs.reject_jobs([self.bs.jobs[job] for job in orders.reject])

@@ -6,7 +6,7 @@ See docs/reference/hetero_model.md; each deviation of the original is in LegacyS
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +56,7 @@ class DecisionSystem:
 
     rejected  jobs that the empty platform cannot run        due      whether an action is asked for now
     reward    of the last action, complete once the next one is due or the run is over; None before the first action
+    random    generator that random policies draw from
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class DecisionSystem:
         self._rejects_infeasible, self._sends_first_states = not legacy.keep_infeasible, not legacy.silent_begin
         self._hosts_by_creation = legacy.hosts_by_creation
         self._objective = OBJECTIVES[settings.objective]
-        self._rng = random_policies(seed)
+        self.random = random_policies(seed)
         self._profiles: dict[str, Any] = {}
         self._host_of = self._core_of = np.empty(0, np.int64)
         self._static_over = self._changed = self._void_taken = False
@@ -128,10 +129,7 @@ class DecisionSystem:
         settings = self.settings
         if not 0 <= action < settings.actions:
             raise UserError(f"action {action}", where="decision", expected=f"one of 0 to {settings.actions - 1}")
-        self._note_reward()
-        self.history.times.append(self.model.now)
-        self.history.actions.append(action)
-        self.history.waiting.append(len(self.queue))
+        self._note_decision(action)
         void = action == len(self._pairs)
         if void and self._stuck() and self._voids >= settings.void_limit:
             action, void, self.replaced = 0, False, self.replaced + 1
@@ -148,6 +146,14 @@ class DecisionSystem:
         self._awaiting_reward = self._rewarded_late
         self.reward = 0.0 if settings.time_weighted or self._awaiting_reward else self._value
         self.due = bool(len(self.queue)) and self._ask_again()
+
+    def act_by(self, start_jobs: Callable[[DecisionSystem], None]) -> None:
+        """Let a policy start jobs itself (`start`), instead of an action; the history notes it as the action 0."""
+        self._note_decision(0)
+        start_jobs(self)
+        self.refresh()
+        self._changed = self._void_taken = self._awaiting_reward = False
+        self._voids, self.reward, self.due = 0, 0.0 if self.settings.time_weighted else self._value, False
 
     def orders(self) -> Orders:
         """Return what is to be done now, each thing once: pstates last and merged, only those that changed."""
@@ -190,26 +196,32 @@ class DecisionSystem:
     def _start_jobs(self, job_policy: str, choose: Choice) -> None:
         """Start jobs in the policy's order until one does not fit."""
         while len(self.queue):
-            job = self.queue.first(job_policy, self._rng)
+            job = self.queue.first(job_policy, self.random)
             lacking = self.model.lacks(job)
             if lacking:
                 getattr(self.model.overuse, lacking).append(self.model.now)
                 return
-            self.start(job, choose(self.model, job, self._rng))
+            self.start(job, choose(self.model, job, self.random))
 
     def _start_and_backfill(self, job_policy: str, choose: Choice) -> None:
         """Start jobs in the policy's order; those behind the first that does not fit only if they do not delay it."""
         reservation = None
-        for job in self.queue.in_order(job_policy, self._rng):
+        for job in self.queue.in_order(job_policy, self.random):
             lacking = self.model.lacks(job)
             if not lacking:
-                cores = choose(self.model, job, self._rng)
+                cores = choose(self.model, job, self.random)
                 if reservation is None or reservation.admits(self.model, job, cores):
                     self.start(job, cores)
             elif reservation is None:
                 getattr(self.model.overuse, lacking).append(self.model.now)
                 self.refresh()  # the speeds of the jobs just started
                 reservation = reserve(self.model, job)
+
+    def _note_decision(self, action: int) -> None:
+        self._note_reward()
+        self.history.times.append(self.model.now)
+        self.history.actions.append(action)
+        self.history.waiting.append(len(self.queue))
 
     def _note_reward(self) -> None:
         if self.reward is not None:

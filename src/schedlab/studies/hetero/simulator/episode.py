@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,7 +100,11 @@ class Episode:
 
     def decide(self, action: int) -> None:
         """Carry out an action; where another one is due at the same date, the simulator waits for it."""
-        self.system.act(action)
+        self.decide_by(lambda system: system.act(action))
+
+    def decide_by(self, act: Callable[[DecisionSystem], None]) -> None:
+        """Let a function make the decision that is due."""
+        act(self.system)
         if not self.system.due:
             self._answer()
 

@@ -1,0 +1,132 @@
+"""Trials of the options of a decision on copies of a run, compiled: each copy goes on to the end of the workload."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from schedlab.config.runtime.compiled import compiled
+from schedlab.studies.hetero.learners.choice_kernel import (
+    OWN,
+    SHARED,
+    WAIT,
+    KernelScorer,
+    Options,
+    carry_out,
+    choose,
+    find_options,
+    go_on,
+    no_options,
+    scores_of,
+)
+from schedlab.studies.hetero.learners.cluster_kernel import WAITING, KernelCluster, KernelJobs
+from schedlab.studies.hetero.learners.run_kernel import Run, copied, decide, new_run, slowdown, to_decision
+
+NO_PAIR = -1  # instead of the code of a job policy: copies go on by scores
+
+
+class Trials(NamedTuple):
+    """How options are tried.
+
+    scorer     which options there are, and their scores        threshold  of the bounded slowdown, s
+    pair       codes of the pair that continues copies, or NO_PAIR for the option with the highest score
+    most       number of options tried beside waiting, those with the highest scores
+    """
+
+    scorer: KernelScorer
+    pair: np.ndarray
+    threshold: float
+    most: int
+
+
+@compiled
+def try_options(
+    run: Run,
+    jobs: KernelJobs,
+    cluster: KernelCluster,
+    now: float,
+    trials: Trials,
+    options: Options,
+    values: np.ndarray,
+) -> int:
+    """Fill in the mean bounded slowdown that follows each option whose place in `values` (options,) is NaN; return the
+    decisions taken in the copies.
+    """
+    decisions, scorer = 0, trials.scorer
+    ahead, made = no_options(scorer), np.empty(len(options.own))
+    for number in range(len(values)):
+        if not np.isnan(values[number]):
+            continue
+        copy = copied(run)
+        job, code = options.chosen[number]
+        if job != WAIT:
+            carry_out(copy, jobs, cluster, now, scorer, job, code)
+        if trials.pair[0] != NO_PAIR:
+            decisions += go_on_by_pair(copy, jobs, cluster, now, trials, job != WAIT)
+        else:
+            if job != WAIT:
+                decisions += choose(copy, jobs, cluster, now, scorer, ahead, made)
+            decisions += go_on(copy, jobs, cluster, now, scorer)
+        values[number] = slowdown(copy, jobs, trials.threshold)
+    return decisions
+
+
+@compiled
+def go_on_by_pair(run: Run, jobs: KernelJobs, cluster: KernelCluster, now: float, trials: Trials, due: bool) -> int:
+    """Continue a run to its end with the pair, first at this date if it is due; return the number of decisions."""
+    decisions = 0
+    while True:
+        if due:
+            decide(run, jobs, cluster, now, trials.pair, trials.scorer.unused)
+            decisions += 1
+        due, now = to_decision(run, jobs, cluster, now)
+        if not due:
+            return decisions
+
+
+@compiled
+def play_with_trials(
+    jobs: KernelJobs, cluster: KernelCluster, trials: Trials, tried: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, int]:
+    """Play an episode and try the options of some of its decisions: the best is taken where copies go on by a pair,
+    otherwise the one with the highest score.
+
+    tried  (decisions,) whether options are tried, where there are several
+    Returns numbers (tried, options, SHARED + OWN), how many options (tried,), values (tried, options; infinite where
+    not tried), the mean bounded slowdown, and the number of decisions.
+    """
+    scorer, run, now = trials.scorer, new_run(cluster, len(jobs.time)), 0.0
+    options = no_options(scorer)
+    most, made = len(options.own), np.empty(len(options.own))
+    rows, counts = np.zeros((tried.sum(), most, SHARED + OWN), np.float32), np.zeros(tried.sum(), np.int64)
+    values = np.full((tried.sum(), most), np.inf)
+    decisions = kept = place = 0
+    while True:
+        due, now = to_decision(run, jobs, cluster, now)
+        if not due:
+            return rows[:kept], counts[:kept], values[:kept], slowdown(run, jobs, trials.threshold), decisions
+        while run.state.counts[WAITING]:
+            count = find_options(options, scorer, run.state, jobs, cluster, now)
+            if not count:
+                break
+            scores_of(options, count, scorer, made)
+            best = np.argmax(made[:count])
+            decisions += 1
+            if count > 1 and place < len(tried):
+                if tried[place]:
+                    rows[kept, :count, :SHARED] = options.shared
+                    rows[kept, :count, SHARED:] = options.own[:count]
+                    counts[kept] = count
+                    values[kept, np.argsort(-made[:count])[: trials.most]] = np.nan
+                    if options.chosen[0, 0] == WAIT:
+                        values[kept, 0] = np.nan
+                    decisions += try_options(run, jobs, cluster, now, trials, options, values[kept, :count])
+                    if trials.pair[0] != NO_PAIR:
+                        best = np.argmin(values[kept, :count])
+                    kept += 1
+                place += 1
+            job, code = options.chosen[best]
+            if job == WAIT:
+                break
+            carry_out(run, jobs, cluster, now, scorer, job, code)
