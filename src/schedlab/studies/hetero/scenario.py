@@ -96,6 +96,12 @@ class HeteroScale(Settings):
     episodes: int = setting(
         200, doc="training episodes of a policy, and episodes of the search for a fixed pair", ge=1, le=LONGEST
     )
+    imitation_episodes: int = setting(
+        120, doc="episodes in which a policy of the learner `trials` imitates look-ahead", ge=1, le=LONGEST
+    )
+    trial_episodes: int = setting(
+        120, doc="episodes of such a policy in which it continues the trials itself", ge=1, le=LONGEST
+    )
     seeds: Seeds = setting((0, 1, 2), doc="seeds of learned policies", min_length=1)
     other_seeds: Seeds = setting((0, 1, 2), doc="seeds of the other learners in that case of two jobs", min_length=1)
 
@@ -258,10 +264,10 @@ TERMS = {
     "best_fixed_pair": "search: plays, at every decision, the pair that is best on the validation workloads",
     "best_fixed_pair-equal": "search: the same with the pair that is best on the training workloads, found in as many "
     "episodes as a learner has",
-    "best_reserve": "search: smallest requested time x cores first; jobs above a requested time start only if a share of "
-    "the cores stays free; both values are the best on the validation workloads",
-    "look_ahead": "planner: at each decision, tries on a copy of the run to start one of ten jobs or to wait, and takes "
-    "the best; `look_ahead-arrivals`: with two draws of the jobs to come",
+    "best_reserve": "search: smallest requested time x cores first; jobs above a requested time start only if a share "
+    "of the cores stays free; both values are the best on the validation workloads",
+    "look_ahead": "planner: at each decision, tries on a copy of the run to start one of ten jobs or to wait, and "
+    "takes the best; `look_ahead-arrivals`: with two draws of the jobs to come",
     "easy-high_mem_bw": "rule: EASY backfilling on the cores of the processors with the most free memory bandwidth",
     "easy-sjf-high_mem_bw": "rule: the same, with the shortest requested time first",
     "fcfs": "rule: first come, first served; a job that does not fit blocks all jobs behind it",

@@ -36,6 +36,7 @@ from schedlab.studies.hetero.rules import (
 from schedlab.studies.hetero.scenario import RESULTS_VERSION, TERMS, HeteroScale, HeteroScenario, check_replicates
 
 OWN_ROOM, STOCK_ROOM = "schedlab.studies.hetero.learners.policy_gradient", "schedlab.learning.stock.learner"
+ROOMS = dict.fromkeys(STOCK, STOCK_ROOM) | {"trials": "schedlab.studies.hetero.learners.trial_learner"}
 ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
 
 
@@ -179,7 +180,7 @@ STUDY = Study(
         LOOK_AHEAD: "schedlab.studies.hetero.learners.look_ahead:look_ahead",
     },
     kinds={TRIED_PAIRS: "oracle", BEST_FIXED_PAIR: "search", BEST_RESERVE: "search", LOOK_AHEAD: "planner"},
-    learners={name: f"{STOCK_ROOM if name in STOCK else OWN_ROOM}:LEARNERS[{name}]" for name in LEARNER_SETTINGS},
+    learners={name: f"{ROOMS.get(name, OWN_ROOM)}:LEARNERS[{name}]" for name in LEARNER_SETTINGS},
     learner_settings=LEARNER_SETTINGS,
     figures={kind: f"schedlab.studies.hetero.figures.{file}:draw_{kind}" for kind, (file, _) in FIGURES.items()},
     parts=prepare.parts,

@@ -16,11 +16,11 @@ from schedlab.evaluation.job_metrics import bounded_slowdown
 from schedlab.platforms.hierarchy import Hierarchy
 from schedlab.studies.hetero.env.env import HeteroEnv, drawn_seed
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR, DecisionSettings, LegacySettings
-from schedlab.studies.hetero.learners import cluster_kernel as kernel
-from schedlab.studies.hetero.learners.backfill_kernel import PAIR_CODES
-from schedlab.studies.hetero.learners.episode_kernel import KernelNetwork, play_compiled
+from schedlab.studies.hetero.kernels import cluster_kernel as kernel
+from schedlab.studies.hetero.kernels.backfill_kernel import PAIR_CODES
+from schedlab.studies.hetero.kernels.episode_kernel import KernelNetwork, play_compiled
+from schedlab.studies.hetero.kernels.run_kernel import Run
 from schedlab.studies.hetero.learners.networks import AgentNetwork, EpisodeRecord
-from schedlab.studies.hetero.learners.run_kernel import Run
 from schedlab.studies.hetero.simulator.decisions import random_policies
 from schedlab.studies.hetero.simulator.episode import Jobs
 from schedlab.studies.hetero.simulator.resources import GIGA, KB_PER_GB, KB_PER_MB, OVERSUBSCRIBED, ResourceModel

@@ -15,11 +15,11 @@ from schedlab.batsim.schedulers.priorities import PRIORITIES
 from schedlab.config.contract import Unit
 from schedlab.config.seeds import derive_seed
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR
-from schedlab.studies.hetero.learners.backfill_kernel import PAIR_CODES
-from schedlab.studies.hetero.learners.cluster_kernel import CORE_CODES
+from schedlab.studies.hetero.kernels.backfill_kernel import PAIR_CODES
+from schedlab.studies.hetero.kernels.cluster_kernel import CORE_CODES
+from schedlab.studies.hetero.kernels.run_kernel import Run, run_pair
+from schedlab.studies.hetero.kernels.scheduler_kernel import run_easy, run_reserve
 from schedlab.studies.hetero.learners.compiled_episodes import CompiledJobs
-from schedlab.studies.hetero.learners.run_kernel import Run, run_pair
-from schedlab.studies.hetero.learners.scheduler_kernel import run_easy, run_reserve
 from schedlab.studies.hetero.rules import PairRule, ReserveRule, SchedulerRule
 from schedlab.studies.hetero.simulator.decisions import random_policies
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from schedlab.batsim.files.workload import parse_workload
 from schedlab.config.errors import UserError
-from schedlab.studies.hetero.learners.cluster_kernel import KernelCluster, KernelJobs
+from schedlab.studies.hetero.kernels.cluster_kernel import KernelCluster, KernelJobs
 from schedlab.studies.hetero.learners.compiled_episodes import CompiledJobs
 from schedlab.studies.hetero.simulator.episode import Jobs
 from schedlab.workloads.batsim_file import batsim_text

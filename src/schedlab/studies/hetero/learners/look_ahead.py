@@ -18,7 +18,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.runtime.compiled import compiled
 from schedlab.config.schema import validate
 from schedlab.config.seeds import derive_seed
-from schedlab.studies.hetero.learners.choice_kernel import (
+from schedlab.studies.hetero.kernels.choice_kernel import (
     WAIT,
     Options,
     carry_out,
@@ -26,11 +26,11 @@ from schedlab.studies.hetero.learners.choice_kernel import (
     find_options,
     no_options,
 )
-from schedlab.studies.hetero.learners.cluster_kernel import SUBMITTED, WAITING, KernelCluster, KernelJobs
+from schedlab.studies.hetero.kernels.cluster_kernel import SUBMITTED, WAITING, KernelCluster, KernelJobs
+from schedlab.studies.hetero.kernels.run_kernel import Run, new_run, to_decision
+from schedlab.studies.hetero.kernels.trial_kernel import Trials, try_options
 from schedlab.studies.hetero.learners.compiled_episodes import CompiledJobs, pair_codes
 from schedlab.studies.hetero.learners.drawn_workloads import DrawnWorkloads
-from schedlab.studies.hetero.learners.run_kernel import Run, new_run, to_decision
-from schedlab.studies.hetero.learners.trial_kernel import Trials, try_options
 from schedlab.studies.hetero.scenario import LookAheadSettings
 
 

@@ -42,6 +42,8 @@ from schedlab.learning.policy_gradient import (
 from schedlab.learning.seeding import use_one_thread
 from schedlab.studies.hetero.env.env import HeteroEnv
 from schedlab.studies.hetero.env.settings import DecisionSettings
+from schedlab.studies.hetero.kernels.episode_kernel import run_agent
+from schedlab.studies.hetero.kernels.run_kernel import Run
 from schedlab.studies.hetero.learners.compiled_episodes import (
     CompiledEpisodes,
     CompiledJobs,
@@ -49,7 +51,6 @@ from schedlab.studies.hetero.learners.compiled_episodes import (
     pair_codes,
     supported,
 )
-from schedlab.studies.hetero.learners.episode_kernel import run_agent
 from schedlab.studies.hetero.learners.networks import (
     AgentNetwork,
     EpisodeRecord,
@@ -59,7 +60,6 @@ from schedlab.studies.hetero.learners.networks import (
     draw,
     probabilities,
 )
-from schedlab.studies.hetero.learners.run_kernel import Run
 from schedlab.studies.hetero.learners.settings import ActorCriticSettings, PolicyGradientSettings
 from schedlab.studies.hetero.simulator.decisions import random_policies
 

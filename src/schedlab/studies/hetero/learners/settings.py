@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import field_validator
+
+from schedlab.config.errors import did_you_mean
 from schedlab.config.schema import Settings, setting
 from schedlab.learning.stock.settings import ALGORITHM_SETTINGS
+from schedlab.studies.hetero.rules import EVERY_PAIR
+from schedlab.studies.hetero.scenario import CHOICES_OF_CORES, DRAWN_NOWHERE
 
 
 class PolicyGradientSettings(Settings):
@@ -54,9 +59,46 @@ class ActorCriticSettings(PolicyGradientSettings):
     critic: bool = setting(True, doc="true: advantage actor-critic; false: REINFORCE")
 
 
+class TrialSettings(Settings):
+    """The learner `trials`: scores of options, from trials on copies of a run."""
+
+    window: int = setting(10, doc="number of waiting jobs, of the smallest area, that may be started", ge=1, le=1000)
+    cores: tuple[Literal[DRAWN_NOWHERE], ...] = setting(  # type: ignore[valid-type]
+        CHOICES_OF_CORES, doc="core policies that may place a job", min_length=1
+    )
+    hidden: int = setting(32, doc="units of each of the two hidden layers", ge=1)
+    continued_by: str = setting(
+        "",
+        doc="pair that continues copies to their end and whose best option is taken (imitation of look-ahead); empty: "
+        "the policy itself",
+    )
+    tried: float = setting(0.15, doc="share of the decisions whose options are tried", ge=0, le=1)
+    options: int = setting(
+        3, doc="options tried beside waiting, those with the highest scores; with `continued_by`: all", ge=1
+    )
+    episodes_per_update: int = setting(60, doc="episodes, each on a workload of its own, before each fit", ge=1)
+    keep_updates: int = setting(4, doc="updates whose trials are fitted together", ge=1)
+    passes: int = setting(8, doc="passes over the trials in a fit", ge=1)
+    minibatch: int = setting(256, doc="decisions of a gradient step", ge=1)
+    learning_rate: float = setting(0.003, doc="learning rate of Adam", gt=0)
+    average: float = setting(
+        0.5, doc="weight of the earlier parameters in their mean, which is validated and kept", ge=0, lt=1
+    )
+    save_every: int = setting(1, doc="updates between saved states from which an interrupted job resumes", ge=1)
+
+    @field_validator("continued_by")
+    @classmethod
+    def _is_a_pair(cls, pair: str) -> str:
+        if pair and pair not in EVERY_PAIR:
+            raise ValueError(f"no pair '{pair}'; {did_you_mean(pair, EVERY_PAIR)}")
+        return pair
+
+
+TRIAL_FIXED = frozenset({"window", "cores", "hidden"})  # decide what the network's scores are of
 STOCK = ("ppo", "maskable_ppo", "a2c", "dqn")  # from Stable-Baselines3 and sb3-contrib
 LEARNER_SETTINGS: dict[str, type[Settings]] = {
     "reinforce": PolicyGradientSettings,
     "actor_critic": ActorCriticSettings,
+    "trials": TrialSettings,
     **{name: ALGORITHM_SETTINGS[name] for name in STOCK},
 }

@@ -18,9 +18,9 @@ from schedlab.config.errors import UserError
 from schedlab.config.runtime.compiled import compiled
 from schedlab.config.schema import validate
 from schedlab.studies.hetero.env.settings import PAIR_SEPARATOR
-from schedlab.studies.hetero.learners.cluster_kernel import KernelCluster, KernelJobs
+from schedlab.studies.hetero.kernels.cluster_kernel import KernelCluster, KernelJobs
+from schedlab.studies.hetero.kernels.run_kernel import Run, copied, decide, new_run, slowdown, to_decision
 from schedlab.studies.hetero.learners.compiled_episodes import CompiledEpisodes, CompiledJobs
-from schedlab.studies.hetero.learners.run_kernel import Run, copied, decide, new_run, slowdown, to_decision
 from schedlab.studies.hetero.scenario import TriedPairsSettings
 
 BETTER = 1e-9  # of the mean bounded slowdown: less is rounding

@@ -54,6 +54,7 @@ class History:
 class DecisionSystem:
     """The state of one run.
 
+    arrived   jobs that were submitted and not rejected, in order
     rejected  jobs that the empty platform cannot run        due      whether an action is asked for now
     reward    of the last action, complete once the next one is due or the run is over; None before the first action
     random    generator that random policies draw from
@@ -70,7 +71,7 @@ class DecisionSystem:
         else:
             clipped = not legacy.unclipped_observation
             self.observer = Observer(self.model, settings.observation, limits, settings.queue_sensitivity, clipped)
-        self.queue, self.load = JobQueue(), Load()
+        self.queue, self.load, self.arrived = JobQueue(), Load(), list[JobRequest]()
         self.history = History()
         self.rejected = self.replaced = 0
         self.due = self.over = False
@@ -260,6 +261,7 @@ class DecisionSystem:
             self.rejected += 1
             return
         self.queue.add(job)
+        self.arrived.append(job)
         self.load.enter(job)
         self._changed = True
 

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
-from schedlab.studies.hetero.learners.cluster_kernel import (
+from schedlab.studies.hetero.env.options import LONG, SHORTEST_RUN
+from schedlab.studies.hetero.kernels.cluster_kernel import (
     CORE_CODES,
     JOB_CODES,
     RUNNING,
@@ -29,11 +30,10 @@ from schedlab.studies.hetero.learners.cluster_kernel import (
     start_job,
     take_cores,
 )
-from schedlab.studies.hetero.learners.run_kernel import Run, new_run, to_decision
+from schedlab.studies.hetero.kernels.run_kernel import Run, new_run, to_decision
 
 AREA = JOB_CODES["saf"]
 SHARED, OWN = 11, 16  # numbers that all options of a decision share, and those of one option
-LONG = 12.0  # log(1 + time in s) that counts as 1
 SLOPE = 0.01  # of the leaky rectifier below 0
 WAIT = -1  # instead of the number of a job
 
@@ -188,7 +188,7 @@ def fill_own(
     own[4] = log1p(time * cores) / (LONG + 4.0)
     own[5] = jobs.bandwidth[job] / max(cluster.bandwidth.max() / cluster.size.max(), 1.0)
     own[6] = log1p(waited) / LONG
-    own[7] = np.log((waited + max(run, 10.0)) / max(run, 10.0)) / 4.0
+    own[7] = np.log((waited + max(run, SHORTEST_RUN)) / max(run, SHORTEST_RUN)) / 4.0
     own[8] = log1p(run) / LONG
     own[9] = np.log(run / time) * 2.0
     own[10] = crowded / cores
@@ -219,6 +219,14 @@ def scores_of(options: Options, count: int, scorer: KernelScorer, made: np.ndarr
         made[number] = 0.0
         for unit in range(hidden):
             made[number] += scorer.last[unit] * max(second[unit], SLOPE * second[unit])
+
+
+def score_rows(rows: np.ndarray, scorer: KernelScorer) -> np.ndarray:
+    """Return the scores (options,) of options as rows (options, SHARED + OWN) in plain numbers."""
+    weights = np.concatenate([scorer.shared, scorer.own])
+    first = rows @ weights + scorer.first_bias
+    second = np.maximum(first, SLOPE * first) @ scorer.inner + scorer.inner_bias
+    return np.maximum(second, SLOPE * second) @ scorer.last
 
 
 @compiled

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
-from schedlab.studies.hetero.learners.cluster_kernel import (
+from schedlab.studies.hetero.kernels.cluster_kernel import (
     JOB_CODES,
     RANDOM,
     RUNNING,

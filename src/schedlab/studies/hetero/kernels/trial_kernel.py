@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
-from schedlab.studies.hetero.learners.choice_kernel import (
+from schedlab.studies.hetero.kernels.choice_kernel import (
     OWN,
     SHARED,
     WAIT,
@@ -20,8 +20,8 @@ from schedlab.studies.hetero.learners.choice_kernel import (
     no_options,
     scores_of,
 )
-from schedlab.studies.hetero.learners.cluster_kernel import WAITING, KernelCluster, KernelJobs
-from schedlab.studies.hetero.learners.run_kernel import Run, copied, decide, new_run, slowdown, to_decision
+from schedlab.studies.hetero.kernels.cluster_kernel import WAITING, KernelCluster, KernelJobs
+from schedlab.studies.hetero.kernels.run_kernel import Run, copied, decide, new_run, slowdown, to_decision
 
 NO_PAIR = -1  # instead of the code of a job policy: copies go on by scores
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
-from schedlab.studies.hetero.learners.cluster_kernel import (
+from schedlab.studies.hetero.kernels.cluster_kernel import (
     JOB_CODES,
     RUNNING,
     WAITING,
@@ -19,7 +19,7 @@ from schedlab.studies.hetero.learners.cluster_kernel import (
     start_job,
     take_cores,
 )
-from schedlab.studies.hetero.learners.run_kernel import Run, new_run, to_decision
+from schedlab.studies.hetero.kernels.run_kernel import Run, new_run, to_decision
 
 AREA = JOB_CODES["saf"]
 

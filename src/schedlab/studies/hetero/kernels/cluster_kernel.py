@@ -1,6 +1,6 @@
 """The cluster and its jobs on the compiled kernel: what is free, which jobs wait and run, and how time goes on.
 
-Its plain statement is `ResourceModel` with `DecisionSystem`, which the tests hold against it.
+`ResourceModel` and `DecisionSystem` state it in plain Python; the tests compare the two.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
-from schedlab.studies.hetero.learners.backfill_kernel import play_pair
-from schedlab.studies.hetero.learners.cluster_kernel import (
+from schedlab.studies.hetero.kernels.backfill_kernel import play_pair
+from schedlab.studies.hetero.kernels.cluster_kernel import (
     DONE,
     RUNNING,
     SUBMITTED,

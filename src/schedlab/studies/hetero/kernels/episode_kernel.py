@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
-from schedlab.studies.hetero.learners.backfill_kernel import play_pair
-from schedlab.studies.hetero.learners.cluster_kernel import (
+from schedlab.studies.hetero.kernels.backfill_kernel import play_pair
+from schedlab.studies.hetero.kernels.cluster_kernel import (
     JOB_CODES,
     RUNNING,
     SUBMITTED,
@@ -30,7 +30,7 @@ from schedlab.studies.hetero.learners.cluster_kernel import (
     set_speeds,
     submit_jobs,
 )
-from schedlab.studies.hetero.learners.run_kernel import Run, decide, new_run, to_decision
+from schedlab.studies.hetero.kernels.run_kernel import Run, decide, new_run, to_decision
 from schedlab.studies.hetero.simulator.resources import ORDERS
 
 SHORTEST = JOB_CODES["shortest"]
