@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = {
     "test_alone.py": "def test_passes(): pass\n\ndef test_fails(): assert 0\n",
     "test_asks.py": (
@@ -21,6 +23,7 @@ TESTS = {
 }
 
 
+@pytest.mark.slow
 def test_what_looked_at_data_or_started_a_process_runs_again(repository: Path, tmp_path: Path) -> None:
     for name, text in TESTS.items():
         (tmp_path / name).write_text(text)

@@ -132,6 +132,7 @@ def test_hdeeprm_launch_names_what_an_installation_without_extras_lacks(installe
     assert done.returncode == 2 and "torch" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_the_extra_hdeeprm_runs_the_options_of_its_versions_and_draws(
     wheel: Path, dependencies: dict[str, Distribution], project: dict[str, Any], tmp_path: Path
 ) -> None:

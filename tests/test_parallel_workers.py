@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 NOTING = """
 import os, pytest
 @pytest.fixture
@@ -24,6 +26,7 @@ def test_notes_its_worker({uses}, number):
 """
 
 
+@pytest.mark.slow
 def test_files_and_those_of_a_finished_run_stay_with_one_worker_each_and_the_longest_begin(
     repository: Path, tmp_path: Path
 ) -> None:

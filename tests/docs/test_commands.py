@@ -15,6 +15,7 @@ from schedlab.cli.main import main
 PAGES = ("reference/workloads", "reference/platforms", "reference/batch_model", "studies/batch", "reference/batsim")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_the_commands_of_a_page_work_as_printed(repository: Path, tmp_path: Path, monkeypatch, capsys, name):
     page = (repository / f"docs/{name}.md").read_text()

@@ -16,6 +16,7 @@ from schedlab.studies.ramp.graphs.files import read_graph, read_graphs
 from ramp_traced_graphs import line  # isort: skip  (page_parts adds its folder)
 
 
+@pytest.mark.slow
 def test_the_programs_of_the_page_run(repository: Path, monkeypatch, capsys) -> None:
     programs = blocks((repository / "docs/reference/ramp_model.md").read_text(), "python")
     monkeypatch.chdir(repository)

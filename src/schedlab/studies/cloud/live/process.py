@@ -134,9 +134,24 @@ def _watch(
             samples.append(Sample(seconds, cpu, memory, progress(), private))
             if limits.memory_bytes and memory > limits.memory_bytes:
                 return "memory"
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=min(SAMPLE_EVERY, limits.seconds))
+        if _has_ended(meter.process, min(SAMPLE_EVERY, limits.seconds)):
+            process.wait()
             return None
+
+
+def _has_ended(process: psutil.Process, seconds: float) -> bool:
+    """Wait until a child process has ended, at most some seconds.
+
+    Popen.wait holds a lock while it looks. SIGTERM raises an exception, which could leave that lock held; whoever
+    waited for the process after that would wait for ever.
+    """
+    until = time.monotonic() + seconds
+    with suppress(psutil.NoSuchProcess):
+        while process.status() != psutil.STATUS_ZOMBIE:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.02)
+    return True
 
 
 class _Meter:
