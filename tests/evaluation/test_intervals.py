@@ -37,6 +37,12 @@ def test_one_level_has_students_interval() -> None:
     assert intervals.spread([influences(scores.T)]) == found
 
 
+def test_degrees_of_freedom_are_satterthwaites() -> None:
+    parts = ((2.0, 4), (1.0, 9))
+    assert intervals.Spread(3.0, 1.0, parts).freedom == pytest.approx(3**2 / (2**2 / 4 + 1**2 / 9))
+    assert intervals.Spread(0.5, 1.0, parts).freedom == 4  # never below those of one part
+
+
 def test_two_samples_vary_as_their_draws_do() -> None:
     """Blocks are drawn jointly for both, seeds of each alone."""
     random = np.random.default_rng(2)
