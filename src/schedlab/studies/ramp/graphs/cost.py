@@ -19,7 +19,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.seeds import generator
 from schedlab.studies.ramp.graphs.graph import LARGEST, ForwardGraph
 
-SOURCE = "_SOURCE"  # the one node whose id, 0, is not written
+SOURCE = "_SOURCE"  # the only node written without an id; its id is 0
 _TOKEN = re.compile(
     r"""(?P<skip>[\s,;]+|\#[^\n]*)|(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
     r"""|(?P<word>[\w.+-]+)|(?P<mark>[{}<>:\[\]])""",
@@ -30,7 +30,7 @@ _CLOSING = {"{": "}", "<": ">"}
 
 @dataclass
 class _Message:
-    """A message of the file: its fields' values (texts or messages) in order, and the line on which each stands."""
+    """A message of the file: the values of its fields (text or messages) in order, each with its line number."""
 
     line: int
     fields: dict[str, list[tuple[Any, int]]] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class _Message:
         return list(self.fields.get(name, ()))
 
     def numbers(self, name: str, where: str, *, whole: bool = False) -> list[Any]:
-        """Return the numbers under a field; raises UserError for what is no number of 0 or more."""
+        """Return the numbers under a field; raises UserError for any other value than a number of 0 or more."""
         found = []
         for text, line in self.scalars(name, where):
             number = _number(text, whole)
@@ -68,7 +68,7 @@ class _Message:
 
 @dataclass
 class _Node:
-    """A node as it stands in the file."""
+    """A node as the file describes it."""
 
     name: str
     line: int
@@ -80,12 +80,12 @@ class _Node:
 
 
 def parse_cost_graph(text: str, name: str, where: str, *, backward_factor: float = 1.0) -> ForwardGraph:
-    """Return the graph in a CostGraphDef's text, a file called `where`. Raises UserError with line and field.
+    """Return the graph in a CostGraphDef's text, read from the file `where`. Raises UserError with line and field.
 
     A cost graph has a forward pass only: an op of the backward pass costs `backward_factor` times its mate. The format
-    allows any ids; ours rise along the edges, so that the pass ends at the highest one. An op's activation is all that
-    it puts out; its edges carry one output each, control edges nothing. Where no edge of the file names the output
-    (preceding_port), it is drawn, by the name of the graph.
+    allows any ids; here ops are renumbered so that ids rise along the edges. An op's activation is the sum of its
+    outputs; each edge carries one output, a control edge carries nothing. Where no edge of the file names the output
+    (preceding_port), it is drawn from a random stream that depends on the name of the graph.
     """
     nodes = _nodes(_message(text, where), where)
     if not nodes:
@@ -117,7 +117,7 @@ def _nodes(message: _Message, where: str) -> dict[int, _Node]:
             what = f"node '{_short(name)}' has no id"
             raise UserError(what, where=here, expected=f"an id for each node but {SOURCE}")
         if number in found:
-            what = f"id {number} stands in line {found[number].line} already"
+            what = f"id {number} is already used in line {found[number].line}"
             raise UserError(what, where=here, expected="each id once")
         inputs = [
             (
@@ -163,7 +163,7 @@ def _edges(nodes: dict[int, _Node], name: str, where: str) -> dict[tuple[int, in
 
 
 def _ranks(nodes: dict[int, _Node], edges: Iterable[tuple[int, int]], where: str) -> dict[int, int]:
-    """Node id -> 1..n, rising along every edge; of ops that could come next, the one that could first."""
+    """Return node id -> 1..n, rising along every edge (Kahn's algorithm with a first-in, first-out queue)."""
     children: dict[int, list[int]] = {op: [] for op in nodes}
     parents = dict.fromkeys(nodes, 0)
     for source, destination in edges:
@@ -177,13 +177,13 @@ def _ranks(nodes: dict[int, _Node], edges: Iterable[tuple[int, int]], where: str
                 order.append(child)
     if left := [op for op in nodes if parents[op]]:
         shown = ", ".join(map(str, left[:6])) + (", ..." if len(left) > 6 else "")
-        what = f"nodes on or behind a cycle: {shown}"
+        what = f"nodes that are on a cycle or depend on one: {shown}"
         raise UserError(what, where=f"{where}:{nodes[left[0]].line}", expected="a graph without cycles")
     return {op: rank for rank, op in enumerate(order, 1)}
 
 
 def _message(text: str, where: str) -> _Message:
-    """The whole file as one message. Open messages are kept on a list, so that no depth of nesting is too deep."""
+    """Return the whole file as one message; open messages are kept in a list, so nesting may have any depth."""
     top = _Message(1)
     opened: list[tuple[_Message, str]] = [(top, "")]
     tokens = _tokens(text, where)
@@ -228,7 +228,7 @@ def _list(tokens: Iterator[tuple[str, str, int]], where: str) -> list[tuple[str,
 
 
 def _tokens(text: str, where: str) -> Iterator[tuple[str, str, int]]:
-    """Yield (text, word or mark; the token, strings without their quotes; the line)."""
+    """Yield (kind: text, word or mark; the token, strings without their quotes; the line)."""
     place, line = 0, 1
     while place < len(text):
         match = _TOKEN.match(text, place)

@@ -114,7 +114,7 @@ def parse_pipedream(text: str, name: str, where: str) -> ForwardGraph:
 
 @dataclass
 class _Lines:
-    """What was read of a file so far, with the lines for messages."""
+    """The ops and edges read so far, with their line numbers for error messages."""
 
     where: str
     op_lines: dict[int, int] = field(default_factory=dict)  # op id -> line
@@ -132,12 +132,12 @@ class _Lines:
         if len(fields) == 2 or (len(fields) == 3 and fields[2].startswith("size=")):
             edge = (op, _node(fields[1], where, "field 2"))
             if (first := self.edge_lines.setdefault(edge, number)) != number:
-                what = f"edge {op} -> {edge[1]} stands in line {first} already"
+                what = f"edge {op} -> {edge[1]} is already given in line {first}"
                 raise UserError(what, where=where, expected="each edge once")
             self.sizes.append(_number(fields[2].removeprefix("size="), where, "size") if len(fields) == 3 else None)
             return
         if (first := self.op_lines.setdefault(op, number)) != number:
-            raise UserError(f"op {op} stands in line {first} already", where=where, expected="each op once")
+            raise UserError(f"op {op} is already given in line {first}", where=where, expected="each op once")
         self.kinds.append(fields[1].partition("(")[0].strip())
         self.costs.append(_costs(fields[2], where))
 
@@ -157,7 +157,7 @@ class _Lines:
         )
 
     def _check(self) -> None:
-        """The ops are 1..n, edges name them, and there is no cycle."""
+        """Require ids 1..n, edges between these ops, and no cycle; raises UserError."""
         count = len(self.op_lines)
         if not count:
             raise UserError("the file holds no op", where=self.where, expected=f"lines '{OP_LINE}'")
@@ -176,7 +176,7 @@ class _Lines:
             cycle = error.args[1]
             lines = [self.edge_lines.get((u, v)) or self.edge_lines[v, u] for u, v in itertools.pairwise(cycle)]
             path = ", ".join(map(str, sorted(set(cycle))[:6])) + (", ..." if len(set(cycle)) > 6 else "")
-            what = f"the edges lead in a circle through ops {path}"
+            what = f"the edges form a cycle through ops {path}"
             raise UserError(what, where=f"{self.where}:{max(lines)}", expected="no cycle") from None
 
 

@@ -1,8 +1,8 @@
 """Graphs drawn at random, for learning on graphs that are not those of the test.
 
-Each graph has a form and three scales of its own, for compute, activations and parameters, drawn evenly in their
-logarithm; its layers lie around these. So two jobs of one sequential time can differ much in how long they take when
-split. See docs/reference/ramp_graphs.md.
+For each graph a form and three scales (compute, activations, parameters) are drawn, the scales log-uniformly; the costs
+of its layers vary around these scales. Two jobs with the same sequential time can therefore take very different times
+when split. See docs/reference/ramp_graphs.md.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ MOST_BRANCHES = 4
 
 
 def generated_graphs(settings: GeneratorSettings, seed: int) -> tuple[ForwardGraph, ...]:
-    """Return the graphs number `first` to `first + count - 1` of a root seed, costs in milliseconds."""
+    """Return the graphs numbered `first` to `first + count - 1` of a root seed, costs in milliseconds."""
     return tuple(generated_graph(settings, seed, settings.first + number) for number in range(settings.count))
 
 
 def generated_graph(settings: GeneratorSettings, seed: int, number: int) -> ForwardGraph:
-    """Return one graph; its number and the root seed alone say which, given the settings."""
+    """Return one graph, which depends on the settings, the root seed and its number only."""
     rng = generator(seed, "ramp", "generated graph", number)
     form = settings.forms[int(rng.integers(len(settings.forms)))]
     blocks = int(rng.integers(settings.least_blocks, settings.most_blocks + 1))
@@ -46,7 +46,7 @@ def generated_graph(settings: GeneratorSettings, seed: int, number: int) -> Forw
 
 @dataclass
 class _Drawn:
-    """A graph that grows; ops are known by their ids, 1 upwards."""
+    """A graph under construction; ops have ids 1, 2, ..."""
 
     rng: np.random.Generator
     compute: float
@@ -83,7 +83,7 @@ class _Drawn:
         return self.add(kind, parents, work=work, activation=self.ops[parents[0] - 1][3])
 
     def block(self, form: str, here: int) -> int:
-        """Add a block behind an op and return its last op."""
+        """Add a block after an op and return the block's last op."""
         if form == "chain":
             return self.light("ReLU", self.layer("Conv2d", (here,)))
         if form == "residual":
@@ -95,7 +95,7 @@ class _Drawn:
         return self.add("Concat", tuple(ends), work=0.0, activation=total)
 
     def graph(self, name: str) -> ForwardGraph:
-        """Return what was drawn."""
+        """Return the finished graph."""
         kinds, forward, backward, activation, parameter = zip(*self.ops, strict=True)
         return ForwardGraph(
             name, range(1, len(self.ops) + 1), kinds, forward, backward, activation, parameter, self.edges

@@ -43,7 +43,7 @@ class ForwardGraph:
     edge_size: Array | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Bring everything to its type and refuse what cannot be simulated; raises UserError."""
+        """Convert all fields to read-only arrays of their types; raises UserError for invalid values."""
         for name in ("ids", "forward_cost", "backward_cost", "activation", "parameter"):
             kind = np.int64 if name == "ids" else np.float64
             object.__setattr__(self, name, _frozen(np.asarray(getattr(self, name), dtype=kind).reshape(-1)))
@@ -113,7 +113,7 @@ class TrainingGraph:
     memory      float64[2n] bytes, activation + parameter (both passes, so a layer counts twice)
     activation  float64[2n] bytes
     edges       int64[e, 2], (source, destination) as positions; forward, join, then backward by source in op order
-    dep_size    float64[e] bytes: the activation of the source, or what the forward graph says of the edge
+    dep_size    float64[e] bytes: `edge_size` of the forward graph where it is given, else the source's activation
     depth       int64[2n], ops on the shortest path from the first source (1 there, 0 where it does not lead)
     """
 
@@ -154,7 +154,7 @@ class TrainingGraph:
 
     @cached_property
     def digest(self) -> str:
-        """What the graph is, whatever its name: equal for equal ids, costs, memory, activations and edges."""
+        """Hash of the content without the name: equal for equal ids, costs, memory, activations and edges."""
         parts = (self.ids, self.cost, self.memory, self.activation, self.edges, self.dep_size)
         return hashlib.sha256(b"|".join(part.tobytes() for part in parts)).hexdigest()
 

@@ -88,7 +88,7 @@ def _dense(inputs: int, *, dropout_first: bool) -> nn.Sequential:
 
 
 class Residual(nn.Module):
-    """A block whose input is added to what its layers make of it; `shortcut` fits the input where sizes differ."""
+    """A residual block: input plus output of its layers; `shortcut` converts the input where the sizes differ."""
 
     def __init__(self, layers: list[nn.Module], shortcut: nn.Module | None) -> None:
         super().__init__()
@@ -259,7 +259,7 @@ class Transformer(nn.Module):
 
 @dataclass(frozen=True)
 class TracedModel:
-    """How a model is made, what it is fed with a batch of a size, and the size of PipeDream's batch."""
+    """The constructor of a model, of its inputs for a batch size, and the batch size that PipeDream used."""
 
     make: Callable[[], nn.Module]
     inputs: Callable[[int], tuple[Tensor, ...]]

@@ -52,7 +52,7 @@ def trace_graphs(part: Path, archive: Path, report: Path) -> None:
 
 
 def graph_part(settings: GraphSettings, files: tuple[str, ...] = ()) -> Part:
-    """Return what the prepare rule reads; scenarios of the same graphs share them.
+    """Return the parts that the prepare rule reads; scenarios of the same graphs share them.
 
     files  further files on whose content a scenario's results depend, such as users' classes
     """

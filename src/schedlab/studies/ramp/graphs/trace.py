@@ -5,7 +5,7 @@ bandwidth (the roofline of Williams, Waterman, Patterson 2009). Bytes are those 
 once; views are free. Operations are those of matrix products and convolutions, as torch counts them; everything else is
 bound by memory. The backward pass of an op with products or parameters does the work twice, for the gradients of inputs
 and of parameters (or of both factors); of other ops, once. Inputs take the time of reading a batch from storage, where
-its rate is given, in the forward pass alone.
+its rate is given, in the forward pass only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Work:
-    """What an op does: floating-point operations and bytes moved, and how many times that in the backward pass."""
+    """Floating-point operations and bytes moved of an op, and the factor on both in the backward pass."""
 
     flops: float = 0.0
     moved: float = 0.0
@@ -93,7 +93,7 @@ def graph_of(
 
 
 def traced_ops(model: nn.Module, inputs: tuple[Tensor, ...]) -> dict[fx.Node, TracedOp]:
-    """Return the ops of a model by its traced nodes, in the order of execution; the meta device will do."""
+    """Return the ops of a model by its traced nodes, in the order of execution; tensors may be on the meta device."""
     recorder = _Recorder(fx.symbolic_trace(model))
     with torch.no_grad():
         recorder.run(*inputs)
@@ -101,7 +101,7 @@ def traced_ops(model: nn.Module, inputs: tuple[Tensor, ...]) -> dict[fx.Node, Tr
 
 
 class _Recorder(fx.Interpreter):
-    """Runs a traced model and keeps what each op did."""
+    """Runs a traced model and records the work of each op."""
 
     def __init__(self, module: fx.GraphModule) -> None:
         super().__init__(module, garbage_collect_values=False)
@@ -122,7 +122,7 @@ class _Recorder(fx.Interpreter):
             work = Work()
         else:
             outputs = _bytes(_tensors(result))
-            # of a table only the rows that are asked for
+            # of an embedding table only the rows that are looked up
             read = outputs if isinstance(layer, nn.Embedding) else parameter
             moved = sum(_bytes(_tensors(self.env[parent])) for parent in parents) + read + outputs
             work = Work(flops, moved, 2.0 if flops or parameter else 1.0)
@@ -141,7 +141,7 @@ def _kind(node: fx.Node, layer: nn.Module | None) -> str:
 
 
 def _is_view(result: Any, inputs: Iterable[Any]) -> bool:
-    """Whether an op gives nothing but what one of its inputs holds already, in another shape, or no tensor at all."""
+    """Whether every tensor that an op returns shares the storage of an input; also true without any tensor."""
     known = [tensor.untyped_storage() for value in inputs for tensor in _tensors(value)]
     return all(any(tensor.untyped_storage() is storage for storage in known) for tensor in _tensors(result))
 

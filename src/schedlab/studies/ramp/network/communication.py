@@ -1,4 +1,4 @@
-"""How long each dep of a placed job takes: single messages, and collectives where shards exchange with each other.
+"""Times of the deps of a placed job: single messages, and collectives where shards exchange data with each other.
 
 See docs/reference/ramp_model.md.
 """
@@ -15,13 +15,13 @@ from schedlab.studies.ramp.network.topology import Spread, Topology
 from schedlab.studies.ramp.placement.partitioning import Bundle, Partition, sequential_sum
 from schedlab.studies.ramp.simulator.lru_cache import LruCache
 
-MOST_BYTES_KEPT = 32_000_000  # of spreads of sets of servers, and as much of those of their pairs
-KEY_BYTES = 200  # of a kept value and its key, about, besides what grows with the servers
+MOST_BYTES_KEPT = 32_000_000  # size of the cache of spreads of sets of servers; the cache of their pairs has the same
+KEY_BYTES = 200  # approximate size of a cached value and its key without the part that grows with the servers
 
 
 @dataclass(frozen=True)
 class Collective:
-    """Deps that are exchanged together; all take the same time. deps: their numbers; message in bytes, time in s."""
+    """Deps exchanged in one collective; all take its time. deps: their numbers; message in bytes, time in s."""
 
     deps: np.ndarray
     spread: Spread
@@ -31,10 +31,10 @@ class Collective:
 
 @dataclass(frozen=True, eq=False)
 class Traffic:
-    """What the deps of a placed job cost the network.
+    """Times and network links of the deps of a placed job.
 
     worker       int64[shards]; each shard's worker
-    time         float64[deps] s, as the cost model gives it (a collective's for its deps within a server too)
+    time         float64[deps] s by the cost model (a dep within a server that belongs to a collective has its time)
     remote       bool[deps], dep crosses the network: different servers and a size above 0
     collective   bool[deps], dep belongs to a collective
     """
@@ -52,19 +52,19 @@ class Traffic:
 
     @cached_property
     def num_channels(self) -> int:
-        """Channels with a flow, one of each directed link that is used."""
+        """Channels with a flow: one for each directed link that is used."""
         return len(np.unique(self.link[self.remote]))
 
 
 class CommunicationModel:
-    """Times of deps on one topology; spreads of sets of servers and of their pairs are kept, within bounds."""
+    """Times of deps on one topology; spreads of sets of servers and of their pairs are cached, within bounds."""
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
         self._spreads, self._pairs = LruCache(MOST_BYTES_KEPT), LruCache(MOST_BYTES_KEPT)
 
     def traffic(self, partition: Partition, worker: np.ndarray) -> Traffic:
-        """Return what a partition's deps cost with shard i on worker[i]."""
+        """Return the traffic of a partition's deps with shard i on worker[i] (int64[shards])."""
         return self._compute(partition, worker, None)
 
     def collectives(self, partition: Partition, worker: np.ndarray) -> list[Collective]:
@@ -97,7 +97,7 @@ class CommunicationModel:
     def _exchange(
         self, partition: Partition, server: np.ndarray, bundles: Sequence[Bundle], by_source: bool
     ) -> Collective | None:
-        """The collective that these deps are, or None: sent from as many places, and as often each, as received in."""
+        """Return the collective of these deps; None unless every server sends as many of them as it receives."""
         if not bundles:
             return None
         total = self.topology.num_servers
@@ -125,7 +125,7 @@ class CommunicationModel:
         collective: np.ndarray,
         found: list[Collective] | None,
     ) -> None:
-        """Each pair of a backward op's shards exchanges its gradients in a collective of two deps."""
+        """Let each pair of shards of a backward op exchange gradients in a collective of two deps."""
         bundle = next(bundle for bundle in partition.outgoing[mate] if bundle.destination == mate)
         deps, shards = partition.deps(bundle), int(partition.degrees[mate])
         codes, spreads = self._pair_spreads(tuple(server[list(partition.shards(mate))].tolist()))

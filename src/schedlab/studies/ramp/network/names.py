@@ -1,4 +1,4 @@
-"""From the names by which programs call workers and channels to their numbers."""
+"""Numbers of workers and channels by the names that programs use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from schedlab.studies.ramp.network.topology import Topology
 
-UNKNOWN = -2  # in place of a channel's code, where there is none of the name
+UNKNOWN = -2  # code for a name that no channel has
 
 
 class NetworkNames:
@@ -21,19 +21,19 @@ class NetworkNames:
         self.workers = {label: number for number, label in enumerate(topology.worker_labels)}
 
     def code(self, name: str) -> int:
-        """Return a channel's code, UNKNOWN where there is none of the name."""
+        """Return a channel's code; UNKNOWN where no channel has this name."""
         if name not in self._codes:
             self._codes[name] = self._find(name)
         return self._codes[name]
 
     def lowest(self, chosen: Sequence[Set[str] | None]) -> np.ndarray:
-        """Return int64[n]: the lowest code of each set of channels, -1 for none, UNKNOWN where one is not known."""
+        """Return int64[n]: the lowest code of each set of channels, -1 for no channel, UNKNOWN for an unknown name."""
         takes = np.fromiter(map(bool, chosen), dtype=bool, count=len(chosen))
         each = [name for names in chosen if names for name in names]
         for name in set(each):
             self.code(name)
         found = np.full(len(chosen), -1, dtype=np.int64)
-        if len(each) == np.count_nonzero(takes):  # one each
+        if len(each) == np.count_nonzero(takes):  # one channel in each set
             found[takes] = [self._codes[name] for name in each]
         else:
             found[takes] = [min(map(self.code, names)) for names in chosen if names]

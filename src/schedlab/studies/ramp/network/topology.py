@@ -1,7 +1,7 @@
-"""Optical clusters: which servers there are and how long a message takes between them.
+"""Optical clusters: their servers, and the time of messages between these.
 
-A topology knows nothing of jobs. Where it may place a job is said by rules of placement (placement/blocks.py); both are
-exchangeable.
+A topology is independent of jobs. Placement rules (placement/blocks.py) determine which servers a job may take; users'
+classes can replace both.
 Source: RAMP, arXiv 2211.15226; docs/reference/ramp_model.md.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from schedlab.config.errors import UserError
 
-# bytes/s of a device's memory and its peak, as the published cost model of reductions has them
+# memory bandwidth (bytes/s) and peak rate of a device in the published cost model of reductions
 MEMORY_FREQUENCY, PEAK_FLOPS = (2e12, 130e12)
 MOST_WORKERS = 65536
 
@@ -25,11 +25,11 @@ Spread = tuple[int, ...]
 
 
 class Topology(Protocol):
-    """What the simulator asks of a network. Servers are numbered from 0 on; worker w is of server w // workers."""
+    """Interface of a network. Servers are numbered from 0; worker w belongs to server w // workers."""
 
     @property
     def name(self) -> str:
-        """What scenarios call this kind of network."""
+        """Name of this kind of network in scenarios."""
 
     @property
     def channels(self) -> int:
@@ -37,7 +37,7 @@ class Topology(Protocol):
 
     @property
     def workers(self) -> int:
-        """Workers of each server, a device each; what they send each other within it takes no time."""
+        """Workers of each server, one device each; messages within a server take no time."""
 
     @property
     def num_servers(self) -> int:
@@ -57,13 +57,13 @@ class Topology(Protocol):
 
     @property
     def worker_labels(self) -> tuple[str, ...]:
-        """Name of each worker, in order; that of its server where a server has one."""
+        """Name of each worker, in order; the name of its server where each server has one worker."""
 
     def symmetry_key(self, worker: np.ndarray) -> bytes:
-        """Return the same for placements (int64[shards], worker of each) between which no time can differ."""
+        """Return a key of a placement (int64[shards], each shard's worker); placements of one key have equal times."""
 
     def spread(self, servers: Sequence[int]) -> Spread:
-        """Return all that the time of a collective among these servers depends on, its message apart."""
+        """Return the values on which the time of a collective among these servers depends, except its message size."""
 
     def collective_time(self, spread: Spread, message: float) -> float:
         """Return the seconds of an all-reduce of `message` bytes; raises UserError where the network cannot do it."""
@@ -76,7 +76,7 @@ class Topology(Protocol):
 
 
 def require_rates(topology: Topology, where: str) -> None:
-    """Refuse a bandwidth or latencies that cannot be. Raises UserError."""
+    """Raise UserError for an invalid bandwidth or latency."""
     for key in ("node_bandwidth", "propagation_latency", "io_latency"):
         value = getattr(topology, key)
         if not math.isfinite(value) or value < 0 or (key == "node_bandwidth" and value == 0):
@@ -89,8 +89,8 @@ class Ramp:
     """RAMP: communication groups x racks per group x servers per rack, each pair of servers one optical hop apart.
 
     Bandwidths in bytes/s, latencies in s; free_inside_racks and bandwidth_shared_twice as in LegacySettings.
-    contending_racks: racks that share the wavelengths of a collective's steps, one or those of a group that take part.
-    Raises UserError for sizes that are no RAMP.
+    contending_racks: racks that share the wavelengths of a collective's steps: one, or all participating racks of a
+    group. Raises UserError for sizes that do not form a RAMP network.
     """
 
     groups: int
@@ -107,7 +107,7 @@ class Ramp:
     name: str = field(default="ramp", init=False)
 
     def __post_init__(self) -> None:
-        """Refuse sizes and rates that cannot be."""
+        """Raise UserError for invalid sizes and rates."""
         where = f"topology ramp {self.groups} x {self.racks} x {self.servers}"
         for key in ("groups", "racks", "servers", "channels", "workers"):
             if getattr(self, key) < 1:
@@ -158,7 +158,7 @@ class Ramp:
 
     @property
     def message_latency(self) -> float:
-        """Seconds of a message of no size."""
+        """Time of a message of 0 bytes, s."""
         return self.propagation_latency + 2 * self.io_latency
 
     def channel_name(self, source: int, destination: int, channel: int) -> str:
@@ -171,21 +171,21 @@ class Ramp:
         return np.where((sources == destinations) | (sizes == 0), 0.0, times)
 
     def symmetry_key(self, worker: np.ndarray) -> bytes:
-        """Return a placement with the numbers on each axis, and of workers, in the order of their first appearance."""
+        """Return a placement with each axis and the workers renumbered in the order of their first appearance."""
         columns = [self.coordinates[worker // self.workers, axis] for axis in range(3)]
         if self.workers > 1:
             columns.append(worker)
         return np.array([_by_appearance(column) for column in columns], dtype=np.int32).tobytes()
 
     def spread(self, servers: Sequence[int]) -> Spread:
-        """Return how many servers, groups, racks and server numbers a set of servers touches."""
+        """Return the number of servers, groups, racks and server numbers in a set of servers."""
         places = [self.coordinates[server].tolist() for server in set(servers)]
         return (len(places), *(len({place[axis] for place in places}) for axis in range(3)))
 
     def collective_time(self, spread: Spread, message: float) -> float:
         """Return the seconds of a reduce-scatter and an all-gather over a spread's servers.
 
-        Infinity where there are more members than wavelengths, as in a rack of more servers than twice the groups.
+        The result is infinite where a step has too few wavelengths for its members.
         """
         servers, groups, racks, nodes = spread
         if servers <= 1:
@@ -206,9 +206,9 @@ class Ramp:
         return 2 * communication + computation
 
     def _step_bandwidth(self, members: int, contending: int) -> float:
-        """Bytes/s of one step among `members`, each talking to the others over the wavelengths left for it; 0: none.
+        """Return the bandwidth (bytes/s) of a member in one step over its share of the wavelengths; 0 without any.
 
-        contending  racks that share the wavelengths; the published counter always says one (errata, 38)
+        contending  racks that share the wavelengths; the published counter always returns 1 (errata, 38)
         """
         fair = self.groups // (members - 1)
         wavelengths = (1 + min(self.groups // contending, fair)) - 1
@@ -222,6 +222,6 @@ def _by_appearance(values: np.ndarray) -> np.ndarray:
 
 
 def reduction_time(members: int, part: float) -> float:
-    """Return the seconds of adding up `members` parts on a device, after the roofline of its memory and its peak."""
+    """Return the seconds of adding up `members` parts on a device, by a roofline model of its memory and peak rate."""
     levels = math.ceil(math.log2(members))
     return (levels * part / 2) / min(MEMORY_FREQUENCY * levels / (2 * (members + 1)), PEAK_FLOPS)

@@ -1,9 +1,9 @@
-"""A torus beside RAMP: servers on a grid whose edges meet, linked to their neighbours; jobs take boxes of the grid.
+"""A torus, an alternative to RAMP: servers on a grid with wrap-around links to their neighbours; jobs take boxes.
 
-A simple second pair of topology and rules of placement, which shows what the simulator asks of them. Messages go the
-shortest way at the bandwidth of a link; collectives go around a ring of the members (reduce-scatter, then all-gather;
-Patarasuk and Yuan 2009), whose steps are taken to be as long as the way between the two that lie farthest apart. Links
-that several jobs would share are left out: each pair of servers has its own channel, jobs do not slow each other.
+It is a simple second implementation of both interfaces, topology and placement rules. Messages take the shortest path at
+the bandwidth of a link. Collectives run around a ring of the members (reduce-scatter, then all-gather; Patarasuk and Yuan
+2009); each step is assumed to take as long as the path between the two members farthest apart. Sharing of links is not
+modelled: each pair of servers has a separate channel, so jobs do not slow each other.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Torus:
     """A torus of x * y * z servers, each with two links per axis longer than 1.
 
     node_bandwidth  bytes/s of a server, shared by its links; propagation_latency: s per hop, io_latency: s at each end
-    Raises UserError for sizes and rates that cannot be.
+    Raises UserError for invalid sizes and rates.
     """
 
     shape: Shape
@@ -38,10 +38,10 @@ class Torus:
     workers: int = field(default=1, init=False)
 
     def __post_init__(self) -> None:
-        """Refuse what is no torus."""
+        """Raise UserError for invalid sizes and rates."""
         where = "topology torus " + " x ".join(map(str, self.shape))
         if min(self.shape) < 1 or self.channels < 1 or self.num_servers > MOST_WORKERS:
-            what = "sizes that are no torus"
+            what = "the sizes do not form a torus"
             raise UserError(what, where=where, expected=f"three numbers from 1 on, at most {MOST_WORKERS} servers")
         require_rates(self, where)
 
@@ -81,12 +81,12 @@ class Torus:
         return np.minimum(apart, np.array(self.shape) - apart).sum(axis=-1)
 
     def symmetry_key(self, worker: np.ndarray) -> bytes:
-        """Return a placement moved so that its first shard stands at the origin."""
+        """Return a placement shifted so that its first shard is at the origin."""
         places = self.coordinates[worker]
         return ((places - places[0]) % np.array(self.shape)).astype(np.int32).tobytes()
 
     def spread(self, servers: Sequence[int]) -> Spread:
-        """Return the number of servers and the most hops between any two: no step of a ring takes more."""
+        """Return the number of servers and the maximum number of hops between two, an upper bound for a ring's step."""
         members = np.array(sorted(set(servers)))
         return len(members), int(self.hops(members[:, None], members[None, :]).max())
 
@@ -109,12 +109,12 @@ class Torus:
         return np.where((sources == destinations) | (sizes == 0), 0.0, times)
 
     def channel_name(self, source: int, destination: int, channel: int) -> str:
-        """Return `src_U_dst_V_channel_K`, for the way from U to V."""
+        """Return `src_U_dst_V_channel_K`, for the path from U to V."""
         return f"src_{self.labels[source]}_dst_{self.labels[destination]}_channel_{channel}"
 
 
 class TorusPlacement:
-    """Blocks of a torus: boxes, compact ones first, at every origin, over the edges too."""
+    """Blocks of a torus: boxes at every origin, wrapped around the edges; compact boxes come first."""
 
     def __init__(self, topology: Torus) -> None:
         self._shape = topology.shape
