@@ -10,7 +10,7 @@ from schedlab.config.schema import Settings, setting
 class LegacySettings(Settings):
     """Defects of the published simulator that change numbers; all off by default, all on in mode reference.
 
-    The unit of graph files and contention inside a job are the scenario's: neither value is a defect by itself.
+    The unit of graph files and contention inside a job are settings of the scenario, since no value is a defect.
     """
 
     sizes_from_memory: bool = setting(

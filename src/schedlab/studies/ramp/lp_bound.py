@@ -30,8 +30,8 @@ def least_servers(tables: Tables) -> np.ndarray:
 def most_accepted(tables: Tables, arrivals: Arrivals, stop: float) -> float:
     """Return the value of the programme: the most accepted jobs of an episode.
 
-    A share of each job goes to each action that meets its limit (and ends in time, where the end blocks what runs). The
-    shares of a job sum to at most 1, and at no arrival do the jobs that run hold more servers than there are.
+    Variables are the shares of each job given to actions that meet its limit (and end in time, where the end blocks
+    running jobs). A job's shares sum to at most 1, and at each arrival running jobs hold at most all servers.
     """
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
@@ -61,7 +61,7 @@ def most_accepted(tables: Tables, arrivals: Arrivals, stop: float) -> float:
 
 @dataclass(frozen=True)
 class LpBound:
-    """Stands among the rules as an oracle, but decides nothing: an episode has only its least blocking rate."""
+    """An oracle, listed among the rules, that takes no decisions: its only score is the lowest blocking rate."""
 
     problem: RampProblem
 
@@ -74,7 +74,7 @@ class LpBound:
 
 
 def make_bound(params: Mapping[str, Any], problem: RampProblem, seed: int) -> LpBound:
-    """Return the bound of a problem: the maker of the rule `lp_bound`, which has no settings and draws nothing."""
+    """Return the bound of a problem, the rule `lp_bound`, which has no settings and takes no random numbers."""
     del seed
     validate(NoSettings, params)
     return LpBound(problem)

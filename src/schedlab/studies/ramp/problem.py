@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class ClusterPolicy(Protocol):
-    """A policy that looks at the simulation itself instead of an observation.
+    """A policy that reads the simulation instead of an observation.
 
     It returns a degree (0 rejects), or a degree and one of `simulation.free_blocks(degree)`, else first fit chooses.
     """
@@ -66,7 +66,7 @@ class RampProblem:
         ]
 
     def env(self, unit: Unit, seed: int) -> gym.Env:
-        """Return an environment that repeats an episode, but in training draws another at every reset."""
+        """Return an environment that repeats an episode; for a training unit, every reset draws a new one."""
         simulation = self.simulation.twin()
         return RampEnv(simulation, seed=seed, fixed_episode=None if unit.split == "train" else unit.seed)
 
@@ -74,7 +74,7 @@ class RampProblem:
         """Run an episode under a policy and score it. A measure without a denominator is left out.
 
         A ClusterPolicy gets the simulation and the mask, another policy the observation (Simulation.observation) and
-        the mask. LpBound plays nothing and has a single score. Raises UserError for an action that is not valid.
+        the mask. LpBound is not simulated and has a single score. Raises UserError for an invalid action.
         """
         if isinstance(policy, LpBound):
             return Outcome(policy.scores(unit))

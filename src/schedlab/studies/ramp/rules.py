@@ -45,7 +45,7 @@ Rule = Callable[[Decision], int]
 
 
 def sequential(decision: Decision) -> int:
-    """Whole: one shard an op."""
+    """One shard per op."""
     return 1 if decision.mask[1] else 0
 
 
@@ -61,12 +61,12 @@ def para_max(decision: Decision) -> int:
 
 
 def at_random(decision: Decision) -> int:
-    """Any valid number of shards, all alike."""
+    """A valid number of shards, drawn uniformly."""
     return int(decision.random.choice(decision.valid)) if decision.valid else 0
 
 
 def capped(cap: int) -> Rule:
-    """Return the rule SiP-ML: as far as is valid, at most `cap`; a cap that is not valid itself rejects the job."""
+    """Return the rule SiP-ML: the largest valid degree, at most `cap`; an invalid cap rejects the job."""
 
     def rule(decision: Decision) -> int:
         degree = min(cap, para_max(decision))
@@ -85,7 +85,7 @@ def fixed(degree: int) -> Rule:
 
 
 def para_min(decision: Decision) -> int:
-    """As little as the job's limit asks for: the smallest valid degree of at least 1 / beta, else the largest."""
+    """The smallest valid degree of at least 1 / beta, which the job's limit requires; else the largest."""
     needed = math.ceil(decision.job.sequential_time / decision.job.time_limit)
     valid = decision.valid
     return min((action for action in valid if action >= needed), default=max(valid, default=0))
@@ -104,7 +104,7 @@ RULES: dict[str, Rule] = {
     **{f"fixed_{degree}": fixed(degree) for degree in (1, 2, 4, 6, 8, 16)},
 }
 PARAMETRIC: dict[str, Callable[[int], Rule]] = {"fixed": fixed, "sip_ml": capped}  # with a number behind their name
-CAPS = ("sip_ml",)  # of them, those whose number may lie beyond every degree: then it caps nothing
+CAPS = ("sip_ml",)  # those whose number may exceed every degree and then has no effect
 # how names of learned policies begin
 LEARNED = ("table", "rollouts", "linear", "network", "afterstate", "ppo", "a2c", "dqn", "apex")
 DEGREE = "(?=.{1,9}$)0*[1-9][0-9]*"  # above 0, at most nine digits
@@ -122,14 +122,14 @@ ALIASES = {  # names of the published system
 
 
 def takes_cap(name: str) -> bool:
-    """Return whether the agent of this name is the one that has a parameter, the largest number of shards."""
+    """Return whether the agent of this name has a parameter, the maximum number of shards."""
     return name.lower().replace("_", "").startswith("sipml")
 
 
 def is_possible(head: str, degree: int, degrees: Sequence[int]) -> bool:
-    """Return whether a parametric rule of a number is what its name says with blocks for `degrees` (rising).
+    """Return whether a parametric rule can use its number with blocks for `degrees` (ascending).
 
-    Another number would run as the next below (fixed) or reject every job (sip_ml).
+    Otherwise it would use the next smaller degree (fixed) or reject every job (sip_ml).
     """
     return degree in degrees or (head in CAPS and degree > degrees[-1])
 
@@ -146,7 +146,7 @@ def rule_named(name: str, where: str = "policy") -> Rule:
         what = f"'{name}' is a learned policy, no rule"
         remedy = "`snakemake --cores all ramp` learns and evaluates those of its scenarios"
         raise UserError(what, where=where, expected=f"one of {', '.join(RULES)}", remedy=remedy)
-    published = ALIASES if nearest(known, ALIASES) else ()  # they are not listed beside ours
+    published = ALIASES if nearest(known, ALIASES) else ()  # not listed unless the name resembles one
     raise UserError(f"there is no rule '{name}'", where=where, remedy=did_you_mean(known, [*RULES, *published]))
 
 
@@ -164,7 +164,7 @@ class FixedSettings(Settings):
 
 @dataclass
 class RulePolicy:
-    """A rule that reads the job and the mask; what it draws depends on its seed and the unit's."""
+    """A rule that reads the job and the mask; its random stream depends on its seed and the unit's."""
 
     rule: Rule
     seed: int
@@ -193,7 +193,7 @@ def _parametric(name: str, params: Mapping[str, Any], problem: RampProblem, seed
 def degree_mistake(
     name: str, params: Mapping[str, Any], degrees: Sequence[int], where: str = "params"
 ) -> UserError | None:
-    """Return what is wrong with a rule's number where an empty cluster has blocks for `degrees` (rising), else None."""
+    """Return the error for a rule's number if an empty cluster has blocks for `degrees` (ascending); None if valid."""
     key, number = _number(name, params)
     if is_possible(name, number, degrees):
         return None
@@ -202,7 +202,7 @@ def degree_mistake(
 
 
 def _number(name: str, params: Mapping[str, Any]) -> tuple[str, int]:
-    """The number of shards that a parametric rule goes by, with its key."""
+    """Return the key and value of a parametric rule's number of shards."""
     key = "cap" if name in CAPS else "degree"
     return key, getattr(validate(RULE_SETTINGS[name], params), key)
 

@@ -24,8 +24,8 @@ RESULTS_VERSION = 4  # raise it when the code of this study changes its results
 SECONDS = {"s": 1.0, "ms": 1e-3}
 LARGEST_DEGREE = 1024
 SHIPPED = "resources/graphs/a100"
-# What the published setting needs on the shipped graphs: traced ones have short ops, and no block takes the 10, 12 or
-# 14 shards that they would get.
+# Changes to the published setting for the shipped graphs: traced graphs have short ops, and there is no block for the
+# 10, 12 or 14 shards that they would get.
 ON_SHIPPED = {"management": {"illegal_degrees": "round_down"}}
 METRICS = (
     Metric("blocking_rate", "-", "lower", headline=True, label="blocking rate"),
@@ -80,7 +80,7 @@ class ClusterSettings(Settings):
 
 
 class JobSettings(Settings):
-    """What jobs arrive."""
+    """The jobs that arrive."""
 
     steps: int = setting(50, doc="training steps of a job", unit="steps", ge=1)
     time_unit: Literal["s", "ms"] = setting(
@@ -101,7 +101,7 @@ class JobSettings(Settings):
 
 
 class ManagementSettings(Settings):
-    """How a job is split and placed once a policy has said how far it may be split."""
+    """Partitioning and placement of a job, given the maximum number of shards that a policy chose."""
 
     most: int = setting(16, doc="maximum number of shards of an op, the largest action", ge=1, le=LARGEST_DEGREE)
     partitioner: Literal["quantum", "random"] | UserClass = setting(
@@ -141,7 +141,7 @@ class ManagementSettings(Settings):
 
 
 class EpisodeSettings(Settings):
-    """How long and how often is simulated."""
+    """Length and number of episodes."""
 
     end: float = setting(1e6, doc="end of an episode", unit="s", gt=0)
     queue_capacity: int = setting(10, doc="capacity of the queue, in jobs; further arrivals are blocked", ge=0)
@@ -224,7 +224,7 @@ def _skewed(skewness: float, *extremes: float) -> dict[str, Any]:
     }
 
 
-# The published sample is not known but by its mean and deviation; these extremes give both
+# Of the published sample only mean and deviation are known; these extremes reproduce both
 # (test_ramp_distributions.py).
 BETAS: dict[str, dict[str, Any]] = {
     "A": {"kind": "uniform", "low": 0.1, "high": 1.0, "decimals": 2},

@@ -1,4 +1,4 @@
-"""The door of the ramp study."""
+"""Registration of the ramp study: its settings, checks, rules and learners."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ PROBLEM = ("cluster", "jobs", "management", "episodes", "legacy")
 
 
 def parts(scenario: RampScenario) -> dict[str, Part]:
-    """Return what the prepare rule reads; scenarios of one set of graphs share it."""
+    """Return the parts that the prepare rule reads; scenarios of one set of graphs share them."""
     trace = trace_path(scenario.jobs.interarrival)
     arrivals = (str(find_trace(trace).absolute()),) if trace else ()
     return {PART: graph_part(scenario.graphs, arrivals + class_files(scenario.user_classes))}
 
 
 def requires(scenario: RampScenario) -> list[Requirement]:
-    """Return the files of graphs and arrivals that must be there."""
+    """Return the required files of graphs and arrivals."""
     return [*graph_requirements(scenario.graphs), *trace_requirements(scenario.jobs.interarrival)]
 
 
 def facts(scenario: RampScenario) -> dict[str, Scalar]:
-    """Return the network, its workers, the mean time between arrivals (s) where it is stated, and its law; of a user's
-    class its name.
+    """Return the network, its workers, the mean time between arrivals (s) where it is given, and its law. A user's
+    class is represented by its name.
     """
     gap, cluster = scenario.jobs.interarrival, scenario.cluster
     workers = cluster.groups * cluster.racks * cluster.servers * cluster.workers
@@ -66,7 +66,7 @@ def facts(scenario: RampScenario) -> dict[str, Scalar]:
 
 
 def check(scenario: RampScenario) -> Iterable[UserError]:
-    """Yield what types cannot see: a cluster that is no RAMP, shards that no cluster holds, betas outside (0, 1]."""
+    """Yield errors that types do not catch: an invalid cluster, impossible numbers of shards, betas outside (0, 1]."""
     try:
         topology, blocks = network(scenario)
     except UserError as error:
@@ -124,7 +124,7 @@ def check(scenario: RampScenario) -> Iterable[UserError]:
 
 
 def _class_mistakes(scenario: RampScenario) -> Iterable[UserError]:
-    """What is wrong with users' classes other than a topology."""
+    """Yield errors of users' classes other than a topology."""
     makers: list[Callable[[], object]] = [
         partial(user_object, given, INTERFACES[key])
         for key in INTERFACES
@@ -140,7 +140,7 @@ def _class_mistakes(scenario: RampScenario) -> Iterable[UserError]:
 
 
 def _rule_mistakes(scenario: RampScenario, degrees: list[int]) -> Iterable[UserError]:
-    """Degrees and caps of rules that no block of the cluster takes."""
+    """Yield errors for degrees and caps of rules for which the cluster has no block."""
     for place, rule in enumerate(scenario.rule_settings()):
         name = rule.target or rule.name
         if (
@@ -166,7 +166,7 @@ def _extremes(settings: DistributionSettings) -> list[float]:
 
 
 def problem_values(scenario: RampScenario) -> dict[str, Any]:
-    """Return what decides how policies are scored, given the graphs."""
+    """Return the settings that determine the scores of policies, given the graphs."""
     values = scenario.model_dump(mode="json")
     found = {key: values[key] for key in (*PROBLEM, "name", "seed", "graphs")}
     digest = trace_digest(scenario.jobs.interarrival)
@@ -181,7 +181,7 @@ def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Probl
 
 
 def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
-    """Yield phases that would change a policy itself."""
+    """Yield errors for phases that would change the policy's settings."""
     if isinstance(learner, RampStockSettings):
         yield from phase_mistakes(learner, policy.train_on)
     yield from prioritised_dqn_settings.phase_mistakes(learner, policy.train_on)

@@ -1,4 +1,4 @@
-"""A user's classes in a scenario: named by `_target_` beside their keyword arguments, found, checked and made.
+"""Users' classes in a scenario, named by `_target_` and keyword arguments: importing, checking, constructing.
 
 See docs/reference/ramp_extensions.md.
 """
@@ -26,7 +26,7 @@ class UserClass(Settings):
     """A user's class and its arguments. YAML writes `{_target_: ..., argument: value}`."""
 
     target: str = setting(doc=f"class, as {FORMS}, written as `_target_`", min_length=1)
-    params: dict[str, Any] = setting({}, doc="keyword arguments of the class, written beside `_target_`")
+    params: dict[str, Any] = setting({}, doc="keyword arguments of the class, written next to `_target_`")
 
     @model_validator(mode="before")
     @classmethod
@@ -59,7 +59,7 @@ def spread_target(values: Any) -> Any:
 
 @dataclass(frozen=True)
 class Interface:
-    """What a class must have. kind: what it is, for messages; where: its key in a scenario."""
+    """Requirements on a class. kind: its name in messages; where: its key in a scenario."""
 
     kind: str
     where: str
@@ -86,7 +86,7 @@ class UserObject:
         return callable(getattr(self.made, "reset", None))
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Return what a method returns. An exception in the user's file becomes a UserError that names its line."""
+        """Call a method and return its result; an exception in the user's file becomes a UserError with its line."""
         with told_with_place(_file_form(self.given.target), f"{self.interface.kind} '{self.given.name}'"):
             return getattr(self.made, method)(*arguments)
 
@@ -94,13 +94,13 @@ class UserObject:
 def user_object(given: UserClass, interface: Interface, **keywords: Any) -> UserObject:
     """Return an instance of a user's class, made with its `params` and further keyword arguments.
 
-    Raises UserError for a module or class that is not there, a class that lacks a method or an attribute of its
-    interface, and arguments that it does not take.
+    Raises UserError for a module or class that does not exist, a class that lacks a method or an attribute of its
+    interface, and arguments that it does not accept.
     """
     kind, where, name = interface.kind, interface.where, given.name
     found, form = find_class(given.target, interface), _file_form(given.target)
     if twice := sorted(keywords.keys() & given.params.keys()):
-        what = f"'{twice[0]}' is given beside {TARGET}"
+        what = f"'{twice[0]}' is given next to {TARGET}"
         raise UserError(what, where=where, remedy=f"{kind} '{name}' gets it from the scenario's own key")
     with told_with_place(form, f"{kind} '{name}'"):
         try:
@@ -109,7 +109,7 @@ def user_object(given: UserClass, interface: Interface, **keywords: Any) -> User
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                 raise
             what = f"{kind} '{name}' cannot be made: {error}"
-            remedy = f"write its arguments beside {TARGET}; null removes an inherited one"
+            remedy = f"write its arguments next to {TARGET}; null removes an inherited one"
             raise UserError(what, where=where, remedy=remedy) from None
     if missing := [key for key in interface.attributes if not hasattr(made, key)]:
         raise _lacks(given, interface, missing)

@@ -1,4 +1,4 @@
-"""Observations in the forms that settings name: spaces for Gymnasium, and arrays of what waits in a simulation now.
+"""Observations in the forms that settings name: Gymnasium spaces, and arrays for the waiting job of a simulation.
 
 See docs/reference/ramp_model.md.
 """
@@ -19,7 +19,7 @@ from schedlab.studies.ramp.simulator.simulation import Simulation
 
 
 class GraphNumber(gym.spaces.Box):
-    """The number of a graph, with the graphs themselves, so that readers of observations find what it stands for."""
+    """Space of a graph's number; it holds the graphs, so that readers of observations can look the number up."""
 
     def __init__(self, graphs: tuple[GraphFeatures, ...]) -> None:
         super().__init__(0, len(graphs) - 1, (1,), np.int64)
@@ -27,9 +27,9 @@ class GraphNumber(gym.spaces.Box):
 
 
 class ObservationEncoder:
-    """What settings show of a simulation; `graphs`: features of the graphs of its pool. It leaves the simulation reset.
+    """Encodes observations of a simulation, which its construction resets; `graphs`: features of the pool's graphs.
 
-    tables  durations of the pool's jobs, needed for the form `durations`; None: they are made where needed
+    tables  durations of the pool's jobs for the form `durations`; None: they are computed if needed
     """
 
     def __init__(self, simulation: Simulation, settings: EnvironmentSettings, tables: Tables | None = None) -> None:
@@ -49,7 +49,7 @@ class ObservationEncoder:
         return self.simulation.mask(blocks=self.settings.mask == "blocks")
 
     def features(self, mask: np.ndarray) -> np.ndarray:
-        """Return float32: the vector of the waiting job, graph, cluster and mask; in the form `durations` times too."""
+        """Return float32: features of the waiting job, graph, cluster and mask; in the form `durations` also times."""
         seen = self.simulation.features(mask, self._absolute, self.settings.partitions)
         if self._speedups is None:
             return seen
@@ -63,7 +63,7 @@ class ObservationEncoder:
         return self.simulation.pool.place(self.simulation.cluster.queue[0].graph)
 
     def observation(self, features: np.ndarray, mask: np.ndarray, number: int) -> Any:
-        """Return what the settings show, from `features()`, `mask()` and `number()`."""
+        """Return the observation made of `features()`, `mask()` and `number()`."""
         if self.settings.observation in ("vector", "durations"):
             return features.copy()
         if self.settings.observation == "graph_id":
@@ -127,7 +127,7 @@ class ObservationEncoder:
 
 
 def _speedups(tables: Tables, most: int) -> np.ndarray:
-    """Speed-up of each graph split 1 to `most` ways on an empty cluster, float64[graphs, most]; 0: no place."""
+    """Speed-up of each graph split 1 to `most` ways on an empty cluster, float64[graphs, most]; 0: no placement."""
     found = np.zeros((len(tables.sequential), most))
     found[:, tables.actions - 1] = tables.sequential[:, None] / tables.durations
     return found

@@ -39,14 +39,14 @@ class RampEnv(gym.Env[Any, int]):
 
     Observation: float32 vector of 17 features and the mask, or a dictionary (`EnvironmentSettings.observation`):
     `features`, that vector; `graph`, a number into `graphs`; or, as published, the padded graph itself (encoder.py).
-    Terminated when no job waits and none will come; then the last observation stands for the end. `info` has the time
+    Terminated when no job waits and none will come; the last observation is then repeated. `info` has the time
     (s), the job's index and whether it was `accepted`: placed, within its limit, and not cut off by the end before the
     next decision where that blocks it (`legacy.running_jobs_blocked`).
 
-    fixed_episode  seed of the only episode; None: every reset draws another
+    fixed_episode  seed of the only episode; None: every reset draws a new one
     tables         durations for the observation `durations`, as in ObservationEncoder
     blocks         action k is `actions[k]`, a degree and the place of a legal block (`Simulation.act`), not a degree
-    Raises UserError for an invalid action, where settings say so, wrong settings, and a begin without a waiting job.
+    Raises UserError for wrong settings, an episode that starts without a waiting job, and, if set, an invalid action.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)
@@ -125,14 +125,14 @@ class RampEnv(gym.Env[Any, int]):
 
     def _look(self) -> None:
         if self.simulation.waiting is None:
-            what = "no job waits when the episode begins, so that there is nothing to decide"
+            what = "no job waits when the episode begins, so there is no decision to take"
             raise UserError(what, where="episodes.queue_capacity", expected="at least 1")
         self._degrees = self.encoder.mask()
         self._mask = self._of_blocks(self._degrees) if self._blocks else self._degrees
         self._features, self._graph = self.encoder.features(self._degrees), self.encoder.number()
 
     def _of_blocks(self, degrees: np.ndarray) -> np.ndarray:
-        """int16[actions]: 1 for rejecting, and for the free blocks of valid degrees (int16[most + 1])."""
+        """Return int16[actions]: 1 for rejecting and for free blocks of valid degrees (`degrees`: int16[most + 1])."""
         valid = (np.flatnonzero(degrees[1:]) + 1).tolist()
         free = {degree: set(self.simulation.free_blocks(degree)) for degree in valid}
         chosen = [degree == 0 or (degree in free and block in free[degree]) for degree, block in self.actions]
@@ -146,7 +146,7 @@ class RampEnv(gym.Env[Any, int]):
 
 
 class Rewards:
-    """The reward that settings name, in the jobs and on the cluster of a simulation."""
+    """The reward that the settings name, for the jobs and the cluster of a simulation."""
 
     def __init__(self, settings: EnvironmentSettings, simulation: Simulation) -> None:
         self.settings = settings

@@ -1,7 +1,7 @@
-"""What a partitioning policy sees of a waiting job and of the cluster, and which actions are valid.
+"""Observation of the waiting job and of the cluster, and the mask of valid actions.
 
-See docs/reference/ramp_model.md. All features float32; scaled by the pool of jobs they lie in [0,
-1], as published. On an absolute scale they are logarithms of s and bytes, which mean the same in all pools.
+See docs/reference/ramp_model.md. All features are float32. Relative to the pool of jobs they lie in [0, 1],
+as in the published code; absolute ones are logarithms of s and bytes and therefore comparable between pools.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KNOWN: WeakKeyDictionary[TrainingGraph, dict[tuple[bool, bool], GraphFeatures]]
 
 @dataclass(frozen=True, eq=False)
 class GraphFeatures:
-    """What does not change of a graph: stored once, referred to by observations.
+    """The constant features of a graph, stored once and referred to by observations.
 
     nodes    float32[ops, 5]: cost and memory over their maxima, whether each is the maximum, depth over the largest
     edges    float32[deps, 2]: size over the maximum, whether it is the maximum

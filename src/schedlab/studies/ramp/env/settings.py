@@ -1,4 +1,4 @@
-"""Typed settings of the environment: what is seen, and what a decision is rewarded with."""
+"""Typed settings of the environment: observation, actions and reward."""
 
 from __future__ import annotations
 

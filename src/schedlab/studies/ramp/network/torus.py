@@ -1,9 +1,9 @@
 """A torus, an alternative to RAMP: servers on a grid with wrap-around links to their neighbours; jobs take boxes.
 
-It is a simple second implementation of both interfaces, topology and placement rules. Messages take the shortest path at
-the bandwidth of a link. Collectives run around a ring of the members (reduce-scatter, then all-gather; Patarasuk and Yuan
-2009); each step is assumed to take as long as the path between the two members farthest apart. Sharing of links is not
-modelled: each pair of servers has a separate channel, so jobs do not slow each other.
+It is a simple second implementation of both interfaces, topology and placement rules. Messages take the shortest path
+at the bandwidth of a link. Collectives run around a ring of the members (reduce-scatter, then all-gather; Patarasuk and
+Yuan 2009); each step is assumed to take as long as the path between the two members farthest apart. Links are not
+shared: each pair of servers has a separate channel, so jobs do not slow each other.
 """
 
 from __future__ import annotations

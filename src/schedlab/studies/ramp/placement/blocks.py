@@ -1,7 +1,7 @@
-"""Which sets of servers a job split k ways may take, in the order in which they are tried.
+"""Sets of servers that a job split k ways may take, in the order in which they are tried.
 
-See docs/reference/ramp_model.md. A server is a worker here: where servers have several, a
-rack has so many times more places. Sets are Python integers, bit s for worker s.
+See docs/reference/ramp_model.md. In this module a server is a worker: where servers have w workers,
+a rack has w times as many places. Sets are Python integers, bit s for worker s.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from schedlab.studies.ramp.network.topology import Ramp
 
 Shape = tuple[int, int, int]
 DIAGONAL = -1
-# servers named in kept lists of blocks, over all degrees (150 MB); 4,096 servers need 1.4 million
+# servers named in cached lists of blocks, over all degrees (150 MB); 4,096 servers need 1.4 million
 MOST_BLOCKS_KEPT = 2_000_000
 
 
@@ -28,7 +28,7 @@ class Block:
 
 
 class PlacementRules(Protocol):
-    """What placers and masks ask: whether a degree can be placed at all, and which blocks it may take."""
+    """Interface for placers and masks: whether a degree can be placed at all, and which blocks it may take."""
 
     def is_legal(self, degree: int) -> bool:
         """Return whether an empty cluster has a regular block for this degree."""
@@ -38,12 +38,12 @@ class PlacementRules(Protocol):
 
 
 def make_block(servers: tuple[int, ...]) -> Block:
-    """Return the block of these servers; one may stand there twice."""
+    """Return the block of these servers, which may contain duplicates."""
     return Block(servers, sum(1 << server for server in set(servers)))
 
 
 def block_shapes(degree: int, shape: Shape) -> list[Shape]:
-    """Return the regular shapes (groups, racks, servers) of a degree in a cluster's shape; some stand there twice."""
+    """Return the regular shapes (groups, racks, servers) of a degree in a cluster's shape, some of them repeated."""
     groups, racks, servers = shape
     found: list[Shape] = []
     for deep in range(1, min(degree, servers) + 1):
@@ -59,9 +59,9 @@ def block_shapes(degree: int, shape: Shape) -> list[Shape]:
 
 
 class BlockCache:
-    """Blocks by degree as a function finds them.
+    """Cache of blocks by degree.
 
-    Where a new degree would exceed MOST_BLOCKS_KEPT named servers, those kept before are dropped.
+    Where a new degree would exceed MOST_BLOCKS_KEPT named servers, the cache is emptied first.
     """
 
     def __init__(self, find: Callable[[int], tuple[Block, ...]]) -> None:
@@ -82,15 +82,15 @@ class BlockCache:
 
 
 class InnerBlocks:
-    """Where the ops of a job that have fewer shards than its largest degree go, so that it holds no more servers."""
+    """Blocks for ops with fewer shards than the job's largest degree, within the block of that degree."""
 
     def __init__(self, rules: PlacementRules) -> None:
         self._rules = rules
         self._by_first: dict[int, dict[int, list[tuple[int, Block]]]] = {}
 
     def within(self, degree: int, outer: Block) -> tuple[Block, ...]:
-        """Return the legal blocks of a degree within another block, as first fit tries them; without one its first
-        servers.
+        """Return the legal blocks of a degree within the block `outer`, in the order of first fit. If there is none,
+        return one block of the first `degree` servers of `outer`.
         """
         if degree not in self._by_first:
             index = self._by_first.setdefault(degree, {})

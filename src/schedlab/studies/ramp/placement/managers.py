@@ -1,4 +1,4 @@
-"""From a job and a number of shards to a plan: partitioner and placer together.
+"""Partitioner and placer together: they make a plan from a job and a number of shards.
 
 See docs/reference/ramp_model.md.
 """
@@ -28,13 +28,13 @@ class Manager:
     """A partitioner and a placer.
 
     partitioner  quantum, or random: a degree drawn for each forward op
-    quantum  s, aimed run time of a forward shard
+    quantum  s, target run time of a forward shard
     placer   first_fit or random; shaper: a block for the largest degree is chosen first, and the job stays in it
-    random   for what draws
-    legal    degrees to which the quantum's are rounded down, None to keep them
+    random   generator for random partitioners and placers
+    legal    degrees to which the degrees of the quantum rule are rounded down; None: no rounding
     forward_memory_only  first fit reserves memory as LegacySettings.memory_of_forward_only says
     inner  first fit puts ops of fewer shards than the largest degree inside its block
-    user   users' classes that decide some parts instead
+    user   users' classes that replace some of these parts
     """
 
     quantum: float = 0.01
@@ -49,11 +49,11 @@ class Manager:
 
     @property
     def draws(self) -> bool:
-        """Whether anything is drawn."""
+        """Whether a part takes random numbers."""
         return "random" in (self.partitioner, self.placer, self.shaper) or self.user.draw
 
     def twin(self) -> Manager:
-        """Return a manager that draws the same next."""
+        """Return a copy whose next random numbers are the same."""
         return replace(self, random=deepcopy(self.random), user=self.user.twin())
 
     def plan(self, cluster: Cluster, job: Job, most: int, block: int | None = None) -> JobPlan | str:
@@ -61,7 +61,7 @@ class Manager:
 
         block  of the legal blocks of its largest degree the one that it takes (first fit); None: the first free one
 
-        Raises UserError for a `most` below 0, or odd and not 1: no action is such a number.
+        Raises UserError for a `most` below 0, or odd and not 1, which is no valid action.
         """
         if most < 0 or (most > 1 and most % 2):
             what = f"{most} shards of an op"
@@ -79,7 +79,7 @@ class Manager:
         return replace(plan, placement=self.user.scheduled(cluster, job, split, plan.placement))
 
     def partition(self, cluster: Cluster, job: Job, most: int) -> Partition:
-        """Return how a job is split at most `most` ways. Raises UserError for what a user's class may not return."""
+        """Return how a job is split at most `most` ways. Raises UserError for an invalid result of a user's class."""
         if self.user.partitioner is None and self.partitioner == "quantum":
             return cluster.times.split_by_quantum(job.graph, most, self.quantum, self.legal)
         if self.user.partitioner is None:
@@ -111,7 +111,7 @@ class Manager:
         return self._linked(cluster, plan) if self.placer == "random" else plan
 
     def _linked(self, cluster: Cluster, plan: JobPlan) -> JobPlan | str:
-        """A plan whose placer did not ask for channels, if each of its links has a free one."""
+        """Return a plan made without regard to channels if each of its links has a free one, else NO_CHANNEL."""
         return NO_CHANNEL if cluster.free_channels(plan, cluster.held) is None else plan
 
     def _place(self, cluster: Cluster, split: Partition, room: Room) -> Placement | None:

@@ -1,4 +1,4 @@
-"""Splitting a job's ops into shards: degrees from a quantum, shards with their deps, sizes of what they send.
+"""Splitting a job's ops into shards: degrees from a quantum, shards with their deps, sizes of the deps.
 
 See docs/reference/ramp_model.md. A partition is independent of servers.
 """
@@ -33,7 +33,7 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 def quantum_degrees(graph: TrainingGraph, most: int, quantum: float, legal: Sequence[int] | None = None) -> np.ndarray:
     """Return int64[2n]: shards of each op, at most `most`, so that a forward shard takes about `quantum` s.
 
-    legal  degrees to which the others are rounded down (1 among them), None to keep those that have no block
+    legal  degrees to which the others are rounded down (must contain 1); None: no rounding, even without a block
     """
     if quantum <= 0:
         raise UserError(f"the quantum is {quantum} s", where="partitioning", expected="a number above 0")
@@ -46,7 +46,7 @@ def quantum_degrees(graph: TrainingGraph, most: int, quantum: float, legal: Sequ
 
 
 def check_degrees(graph: TrainingGraph, degrees: Sequence[int] | np.ndarray) -> None:
-    """Refuse degrees that are not 1 or even, or differ between an op and its mate. Raises UserError naming the op."""
+    """Raise UserError for a degree that is not 1 or even, or differs between an op and its mate; it names the op."""
     values = [int(degree) for degree in degrees]
     if len(values) != graph.num_ops:
         what = f"{len(values)} degrees for {graph.num_ops} ops"
@@ -76,7 +76,7 @@ def degrees_of(graph: TrainingGraph, named: Mapping[int, int]) -> np.ndarray:
 
 
 def shard_suffix(number: int, letters_run_on: bool = False) -> str:
-    """Return what stands behind an op's id for its shard 0, 1, ...: a..z, aa, ... (as published: what follows z)."""
+    """Return the suffix of shard 0, 1, ... of an op: a..z, aa, ...; letters_run_on: the characters after z (legacy)."""
     if letters_run_on:
         return chr(ord("a") + number)
     text = ""
@@ -91,7 +91,7 @@ def shard_suffix(number: int, letters_run_on: bool = False) -> str:
 class Bundle:
     """All deps between the shards of two ops, or the weight synchronisation among those of one (source == destination).
 
-    first, source_stride  where its deps lie: dep of source shard i and column j is first + i x source_stride + j
+    first, source_stride  positions of its deps: that of source shard i and column j is first + i x source_stride + j
     width                 columns: shards of the destination, one less in a synchronisation
     size                  bytes of each dep
     """
@@ -141,7 +141,7 @@ class Partition:
 
     @cached_property
     def key(self) -> tuple[str, bytes]:
-        """What distinguishes partitions: the graph and the degrees."""
+        """Key of the partition: the graph and the degrees."""
         return self.graph.digest, self.degrees.tobytes()
 
     @cached_property
@@ -161,7 +161,7 @@ class Partition:
 
     @cached_property
     def sending_degrees(self) -> frozenset[tuple[int, int]]:
-        """Pairs of degrees (source's, destination's) of ops of which the one sends to the other."""
+        """Pairs of degrees (source's, destination's) of ops that are joined by an edge."""
         sent = [bundle for bundles in self.outgoing for bundle in bundles if bundle.size > 0]
         return frozenset((self.degree_list[bundle.source], self.degree_list[bundle.destination]) for bundle in sent)
 
@@ -230,7 +230,7 @@ def sequential_sum(values: np.ndarray) -> float:
 
 
 def partition(graph: TrainingGraph, degrees: np.ndarray, sizes_from_memory: bool = False) -> Partition:
-    """Split a training step into shards (docs/reference/ramp_model.md). Raises UserError for degrees that cannot be.
+    """Split a training step into shards (docs/reference/ramp_model.md). Raises UserError for invalid degrees.
 
     sizes_from_memory  as published: deps carry memory instead of activations, the child's where it was split first
     """
@@ -331,7 +331,7 @@ def _activation_sizes(graph: TrainingGraph, degrees: np.ndarray) -> dict[tuple[i
 
 
 def _published_sizes(graph: TrainingGraph, degrees: np.ndarray, split_order: list[int]) -> dict[tuple[int, int], float]:
-    """The same as published: memory, and of the op that was split first where both are (divided in that order)."""
+    """The same by the published code: memory instead of activations; if both ops are split, of the one split first."""
     rank = {op: at for at, op in enumerate(split_order)}
     sizes = {}
     for source, destination in graph.edges.tolist():

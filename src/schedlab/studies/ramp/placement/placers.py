@@ -1,4 +1,4 @@
-"""Which servers a partitioned job takes: first fit over legal blocks, or at random; the links that it may use.
+"""Placement of partitioned jobs on servers: first fit over legal blocks, or at random; the links that jobs may use.
 
 See docs/reference/ramp_model.md. Sets of servers are Python integers, bit s for server s.
 """
@@ -26,7 +26,7 @@ Channel = tuple[int, int]  # link (source server x servers + destination), and a
 
 @dataclass(frozen=True)
 class OpenLinks:
-    """Workers that each worker may send to (bits): on its own server, or behind a link with a free channel."""
+    """Workers that each worker may send to (bits): on the same server, or over a link with a free channel."""
 
     reach: tuple[int, ...]
 
@@ -36,7 +36,7 @@ class OpenLinks:
 
 
 def open_links(topology: Topology, held: Iterable[Channel]) -> OpenLinks | None:
-    """Return the links of which some channel is not held; None where that is every link."""
+    """Return the links with a free channel; None where every link has one."""
     taken = Counter(link for link, _ in held)
     full = [divmod(link, topology.num_servers) for link, channels in taken.items() if channels >= topology.channels]
     if not full:
@@ -52,13 +52,12 @@ def open_links(topology: Topology, held: Iterable[Channel]) -> OpenLinks | None:
 class Placement:
     """Servers of each op (positions, both passes): shard j of op i runs on blocks[i].servers[j]; mask: bits of all.
 
-    key    what distinguishes placements of one partition: the servers of each degree, where that says all, else a hash
-    of
-           those of each op, of `order` and of `ranks`
-    order  the shards as they were placed, where not as in `placement_order`: ties of their scheduling follow it
-    ranks  rank of each shard on its server where scheduling is given, the highest first; else the shortest first
-    dep_ranks, dep_channels  of each dep its rank on its channel, the highest first, and the channel's number on its
-           link: how messages wait for each other in contention; else the shortest first, and channel 0
+    key    identifies a placement of one partition: the servers of each degree where these determine the placement, else
+           a hash of the servers of each op and of all values below
+    order  the shards in the order of placement, which breaks ties in scheduling; None: `placement_order`
+    ranks  rank of each shard on its server, the highest first; None: the shortest first
+    dep_ranks, dep_channels  rank of each dep on its channel, the highest first, and the number of the channel on its
+           link, by which messages wait for each other in contention; None: the shortest first, and channel 0
     """
 
     blocks: tuple[Block, ...] = field(repr=False)
@@ -91,11 +90,11 @@ def blocks_on(partition: Partition, worker: np.ndarray) -> list[Block]:
 
 @dataclass(frozen=True)
 class Room:
-    """What a placer may use: servers that others took (bits), bytes of memory of each server (float64[servers]).
+    """State of the cluster for a placer: servers taken by other jobs (bits), bytes of memory (float64[servers]).
 
-    allowed  the only servers that it may use (bits), or None for all
-    links    those with a free channel, which first fit and shapers keep to; None for all
-    block    the only one that ops of the job's largest degree may take (first fit); None for any
+    allowed  servers to which the job is restricted (bits); None: all
+    links    links with a free channel, to which first fit and shapers are restricted; None: all
+    block    the block that ops of the job's largest degree must take (first fit); None: any
     """
 
     taken: int
@@ -163,12 +162,12 @@ def first_fit(
     forward_only: bool = False,
     inner: InnerBlocks | None = None,
 ) -> Placement | None:
-    """Place each op on its parent's servers where as many, else on the first free legal block; None without one.
+    """Place each op on its parent's servers if both have equally many shards, else on the first free legal block.
 
     Where jobs hold channels of links (`room.links`), it takes the first blocks between which channels are free.
     forward_only  as published: no memory for the backward pass; servers are reused if their memory's sum suffices
-    inner         ops of fewer shards than the largest degree go inside its block; None: each degree looks for one
-    Where `room.block` names the block of the largest degree, it takes that one or none.
+    inner         places ops with fewer shards than the largest degree inside its block; None: each degree has its block
+    The largest degree takes `room.block` where it is given. Returns None where an op has no block.
     """
     if partition.most_memory_of_a_server <= float(room.memory.min()):
         return _first_fit_by_degree(partition, rules, room, inner)
@@ -199,7 +198,7 @@ def _first_fit_by_degree(
 def _free_blocks(
     partition: Partition, rules: PlacementRules, room: Room, inner: InnerBlocks | None
 ) -> dict[int, Block] | None:
-    """The first free block of each degree, or the first within the block of the largest."""
+    """Return the first free block of each degree, or the first within the block of the largest."""
     closed, largest = room.closed, partition.max_degree
     found: dict[int, Block] = {}
     for degree in partition.distinct_degrees if inner is None else sorted(partition.distinct_degrees, reverse=True):
@@ -258,7 +257,7 @@ def _candidates(
 def _first_fit_with_memory(
     partition: Partition, rules: PlacementRules, room: Room, forward_only: bool, inner: InnerBlocks | None = None
 ) -> Placement | None:
-    """First fit op by op; with `inner` those of the most shards first, so that the others find servers of theirs."""
+    """First fit op by op; with `inner`, ops with the most shards come first, and the others go inside their blocks."""
     graph, count = partition.graph, partition.graph.num_forward
     order = visit_order(graph)
     free = room.memory.copy()
@@ -295,7 +294,7 @@ def _first_fit_with_memory(
 def _reaches(
     partition: Partition, blocks: Sequence[Block | None], op: int, block: Block, links: OpenLinks | None
 ) -> bool:
-    """Whether a forward op and its mate on a block have a channel for all that they exchange with placed ops."""
+    """Whether a forward op and its mate on a block have channels for all messages exchanged with placed ops."""
     if links is None:
         return True
     both = (op, op + partition.graph.num_forward)
@@ -329,7 +328,7 @@ def fits(partition: Partition, placement: Placement, memory: np.ndarray) -> bool
 
 
 def place_at_random(partition: Partition, room: Room, random: np.random.Generator) -> Placement | None:
-    """Place each shard, as they are visited, on any free server with enough memory left; None where there is none."""
+    """Place each shard, in visiting order, on a random free server with enough memory left; None if there is none."""
     count, free = partition.graph.num_forward, room.memory.copy()
     closed = room.closed
     open_servers = np.array([server for server in range(len(free)) if not closed >> server & 1], dtype=np.int64)
@@ -349,6 +348,6 @@ def place_at_random(partition: Partition, room: Room, random: np.random.Generato
 
 
 def free_masks(blocks: Sequence[Block], room: Room) -> list[int]:
-    """Return the masks of the free ones of some blocks, in their order: what a placement shaper chooses from."""
+    """Return the masks of the free blocks, in the order given; a placement shaper chooses from them."""
     free = [block for block in blocks if not block.mask & room.closed]
     return [block.mask for block in free if room.links is None or room.links.joins(block, block)]

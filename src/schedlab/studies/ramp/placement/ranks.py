@@ -1,4 +1,4 @@
-"""In which order shards run on a worker and deps go over a channel: shortest remaining processing time.
+"""Order of shards on a worker and of deps on a channel: shortest remaining processing time (SRPT).
 
 See docs/reference/ramp_model.md.
 """
@@ -35,7 +35,7 @@ def ranks_of(priorities: np.ndarray, by_name: np.ndarray) -> np.ndarray:
 def srpt_dep_ranks(time: np.ndarray) -> np.ndarray:
     """Return int64[deps]: the deps of a job ranked by run time descending; the highest rank, the shortest, goes first.
 
-    Among equals the first dep goes first (published: by hashes). What decides when ticks end: srpt_dep_classes.
+    Among equals the first dep goes first (published: by hashes). The end of ticks depends on srpt_dep_classes instead.
     """
     ranks = np.empty(len(time), dtype=np.int64)
     ranks[np.argsort(time, kind="stable")[::-1]] = np.arange(len(time))
@@ -43,11 +43,11 @@ def srpt_dep_ranks(time: np.ndarray) -> np.ndarray:
 
 
 def srpt_dep_classes(time: np.ndarray) -> np.ndarray:
-    """Return int64[deps]: the same ranks, but equals share one: the one that started first decides when a tick ends.
+    """Return int64[deps]: the same ranks, but equals share one: the dep that started first decides when a tick ends.
 
-    The published order of equals followed the hashes of a set, another in every process. Of 634 random jobs, each under
-    6 random orders of equals, this rule has the job completion time and overheads (1e-12) of 3,800 of 3,804; the first
-    dep of the graph before others has those of 3,782; ticks that end with the shortest flow of all, whatever its rank
-    (docs/reference/ramp_model.md), of 3,710. Of the recorded runs all three have every time; ticks alone differ by one.
+    The published order of equals follows the hashes of a set and differs in every process. For 634 random jobs, each
+    with 6 random orders of equals (3,804 cases), this rule reproduces job completion time and overheads (to 1e-12) in
+    3,800; taking the first dep of the graph first does so in 3,782; ending ticks with the shortest flow of any rank
+    (docs/reference/ramp_model.md) in 3,710. For recorded runs all three reproduce every time; ticks differ by one.
     """
     return np.unique(-time, return_inverse=True)[1].reshape(-1).astype(np.int64)

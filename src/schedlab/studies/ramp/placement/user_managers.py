@@ -1,4 +1,4 @@
-"""Users' partitioners, placers and schedulers: what each is asked, and the checks of what it answers.
+"""Users' partitioners, placers and schedulers: calls of their methods, and checks of the results.
 
 See docs/reference/ramp_extensions.md.
 """
@@ -32,7 +32,7 @@ INTERFACES = {
 
 @dataclass(frozen=True)
 class UserManagers:
-    """The users' classes that decide in place of the package's, None for each part that the package decides."""
+    """Users' classes that replace parts of the package; None for each part that is not replaced."""
 
     partitioner: UserObject | None = None
     placer: UserObject | None = None
@@ -45,7 +45,7 @@ class UserManagers:
         return any(user.draws for user in self._all())
 
     def twin(self) -> UserManagers:
-        """Return managers that draw the same next."""
+        """Return a copy whose next random numbers are the same."""
         return replace(self, **{key: replace(user, made=deepcopy(user.made)) for key, user in self._named().items()})
 
     def reset(self, seed: int) -> None:
@@ -55,7 +55,7 @@ class UserManagers:
                 user.call("reset", generator(seed, "ramp", key))
 
     def degrees(self, cluster: Cluster, job: Job, most: int) -> np.ndarray:
-        """Return int64[2n], the shards of each op. Raises UserError for numbers that cannot be, or exceed `most`."""
+        """Return int64[2n], the shards of each op. Raises UserError for invalid degrees or more than `most`."""
         user = _required(self.partitioner)
         found = user.call("split", cluster, job, most)
         if isinstance(found, Mapping):
@@ -68,8 +68,8 @@ class UserManagers:
         return degrees
 
     def workers(self, cluster: Cluster, job: Job, split: Partition) -> np.ndarray | None:
-        """Return int64[shards], the worker of each, or None for no placement. Raises UserError for workers that there
-        are not or that another job holds.
+        """Return int64[shards], the worker of each, or None for no placement. Raises UserError for workers that do
+        not exist or that another job holds.
         """
         user = _required(self.placer)
         found = user.call("place", cluster, job, split)
@@ -129,7 +129,7 @@ def _required(user: UserObject | None) -> UserObject:
 
 
 def _numbers(user: UserObject, method: str, found: Any, count: int, kind: type) -> np.ndarray:
-    """What a method returned as an array of a kind. Raises UserError for another length or what is no number."""
+    """Return the result of a method as an array of a kind. Raises UserError for a wrong length or a non-number."""
     try:
         values = np.asarray(found, dtype=np.float64)
     except (TypeError, ValueError):
