@@ -1,6 +1,6 @@
-"""Jobs drawn from a pool: every graph so many times, each time with a beta of its own.
+"""Jobs drawn from a pool that holds every graph `replication` times, each copy with a separately drawn beta.
 
-See docs/reference/ramp_model.md. All draws of an episode depend on one seed, by name.
+See docs/reference/ramp_model.md. All random streams of an episode are derived from one seed and their names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from schedlab.studies.ramp.simulator.jobs import Job, PoolRanges, pool_ranges
 
 
 class JobPool:
-    """What episodes draw from: graphs in seconds, and distributions whose shape the scenario's seed decides.
+    """The pool for all episodes: graphs in seconds, and distributions whose shape depends on the scenario's seed.
 
     Raises UserError for an empty pool and for betas outside (0, 1].
     """
@@ -47,12 +47,12 @@ class JobPool:
 
     @property
     def most_sequential_time(self) -> float:
-        """Of all graphs, s."""
+        """Largest sequential time over all graphs, s."""
         return max(graph.step_time for graph in self.graphs) * self.settings.steps
 
     @property
     def least_sequential_time(self) -> float:
-        """Of all graphs, s."""
+        """Smallest sequential time over all graphs, s."""
         return min(graph.step_time for graph in self.graphs) * self.settings.steps
 
     @property
@@ -109,7 +109,7 @@ class DrawnJobs:
         return Job(index, job_id, self._graphs[self.members[number]], self._settings.steps, float(self.betas[number]))
 
     def next_arrival(self, now: float) -> float:
-        """Return a gap after now, s; infinity where the pool is empty for good."""
+        """Return the time from now to the next arrival, s; infinity where the pool stays empty."""
         if not self._left and self._settings.sampling == "remove":
             return math.inf
         return now + self._gap_after(now)

@@ -1,6 +1,6 @@
 """The cluster: jobs arrive one by one, are mounted or blocked, and run for exactly their look-ahead duration.
 
-Jobs share no worker and no channel, so that a mounted job's end is known at once and time goes from event to event.
+Jobs share no worker and no channel. Therefore the end of a mounted job is known at once and time advances by events.
 See docs/reference/ramp_model.md.
 """
 
@@ -29,14 +29,14 @@ from schedlab.studies.ramp.simulator.statistics import (
 )
 from schedlab.studies.ramp.simulator.timing import JobTimes, Timing
 
-DUE = 1e-7  # s; what is nearer than this has happened
+DUE = 1e-7  # s; an event that is nearer than this counts as reached
 
 
 @dataclass(frozen=True, eq=False)
 class JobPlan:
-    """How a job is to run: its shards and their servers, the order of shards on a server (`placement.ranks`).
+    """Plan of a job: its shards, their servers, and the order of shards on a server (`placement.ranks`).
 
-    channels  those that it takes; None: of each link the first that is free, where jobs may share servers and so links
+    channels  channels that it takes; None: the first free one of each link, where jobs may share servers
     """
 
     split: Partition
@@ -49,7 +49,7 @@ class RunningJob:
     """A mounted job.
 
     started, duration, communication, computation  s, of all training steps; utilisation: share of workers' time
-    channels  those that it holds, where its plan names them or jobs may share servers
+    channels  channels that it holds, where its plan names them or jobs may share servers
     """
 
     job: Job
@@ -67,13 +67,13 @@ class RunningJob:
 
 @dataclass(frozen=True)
 class ClusterLimits:
-    """How many jobs may wait, and when the simulation ends (s)."""
+    """Capacity of the queue (jobs) and end of the simulation (s)."""
 
     queue_capacity: int = 10
     end: float = math.inf
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Raise UserError for invalid limits."""
         if self.queue_capacity < 0:
             raise UserError(f"a queue of {self.queue_capacity} jobs", where="queue_capacity", expected="at least 0")
         if not self.end > 0:
@@ -82,7 +82,7 @@ class ClusterLimits:
 
 
 class Cluster:
-    """A simulation that a manager or an environment steps: decide on the jobs in `queue`, call `step`, until `done`.
+    """The simulated cluster. The caller decides on the jobs in `queue` and calls `step`, until `done`.
 
     memory  float64[workers], bytes of each worker
     blocks_running: whether jobs that run at the end count as blocked
@@ -109,7 +109,7 @@ class Cluster:
         self.reset(source)
 
     def reset(self, source: JobSource) -> None:
-        """Empty the cluster and let the first job of a source arrive at time 0. Raises UserError without one."""
+        """Empty the cluster and let the first job of a source arrive at time 0. Raises UserError without a job."""
         self._source = source
         self.time = 0.0
         self.queue: list[Job] = []
@@ -118,7 +118,7 @@ class Cluster:
         self.held: set[Channel] = set()  # channels that jobs hold
         self.mounted_before = 0  # workers that were mounted in the last tick
         self.record = EpisodeRecord()
-        self.outcome: RunningJob | BlockedJob | None = None  # of the job that was decided on last
+        self.outcome: RunningJob | BlockedJob | None = None  # of the most recent decision
         self._left: list[float] = []
         self._arrive()
 
@@ -133,11 +133,11 @@ class Cluster:
 
     @property
     def done(self) -> bool:
-        """Whether the time is over, or nothing waits, runs or will arrive."""
+        """Whether the end is reached, or no job waits, runs or will arrive."""
         return self.time >= self.limits.end or not (self.queue or self.running or math.isfinite(self.next_arrival))
 
     def room(self) -> Room:
-        """Return what a placer may use now."""
+        """Return the free servers and their memory for a placer."""
         return Room(self.taken, self.memory, links=open_links(self.times.topology, self.held))
 
     def statistics(self) -> dict[str, Any]:
@@ -145,12 +145,12 @@ class Cluster:
         return episode_statistics(self.record, self.time)
 
     def step(self, decisions: Mapping[int, JobPlan | str]) -> dict[str, Any]:
-        """Block or mount the waiting jobs, go on to the next event or the end; return the step's statistics.
+        """Block or mount the waiting jobs, advance to the next event or the end; return the step's statistics.
 
         decisions  by job index: a plan, or the cause for which the job is blocked; a waiting job that is not named is
                    rejected
-        Raises UserError for a job that does not wait, and for a plan that takes workers or channels of others, or more
-        memory than there is; then nothing has changed.
+        Raises UserError for a job that does not wait, and for a plan that takes workers or channels of others or
+        exceeds memory; the cluster is then unchanged.
         """
         blocked_before, arrived_before = len(self.record.blocked), self.record.arrived
         completed_before = len(self.record.completed)
@@ -177,8 +177,8 @@ class Cluster:
     def free_channels(self, plan: JobPlan, held: Set[Channel]) -> frozenset[Channel] | None:
         """Return the first free channel of each link that a plan sends over (first fit); None where a link has none.
 
-        Where a server has one worker no pair of servers is shared, and no channel is excluded: each pair has its own
-        (in RAMP; on a torus by assumption, see torus.py).
+        Where a server has one worker, jobs share no pair of servers and no channel is excluded, because each pair has
+        separate channels (in RAMP; on a torus by assumption, see torus.py).
         """
         if self.times.topology.workers == 1:
             return frozenset()
@@ -189,7 +189,7 @@ class Cluster:
         return free if len(free) == len(links) else None
 
     def _outcomes(self, decisions: Mapping[int, JobPlan | str]) -> list[RunningJob | BlockedJob]:
-        """What becomes of each waiting job. It changes nothing, so that a plan that is refused loses no job."""
+        """Return the outcome of each waiting job without changing the cluster, so that an invalid plan loses no job."""
         taken, held, found = self.taken, set(self.held), []
         for job in self.queue:
             outcome = self._outcome(job, decisions.get(job.index, REJECTED), taken, held)
@@ -254,7 +254,7 @@ class Cluster:
         )
 
     def _next_event(self) -> float:
-        """Seconds to the next event or the end; 0 where nothing will ever happen (as published: infinity)."""
+        """Return the seconds to the next event or the end; 0 where no event will come (published code: infinity)."""
         tick = min([self.next_arrival - self.time, self.limits.end - self.time, *self._left])
         if math.isinf(tick) and not self._endless_last_step:
             return 0.0

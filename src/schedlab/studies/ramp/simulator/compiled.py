@@ -1,4 +1,4 @@
-"""Tables and episodes of the compiled cluster, made from the exact one: learning plays the same, much faster.
+"""Tables and episodes for the compiled cluster, made from the exact one, with which learning is much faster.
 
 See docs/reference/ramp_model.md.
 """
@@ -20,13 +20,13 @@ MOST_SERVERS = 64
 
 
 def compiled_tables(simulation: Simulation) -> Tables:
-    """Return the tables of a scenario. It leaves the simulation reset: give it one of its own.
+    """Return the tables of a scenario. It resets the simulation, so pass one that is not in use.
 
-    Durations are those on an empty cluster: where other jobs run, the first free block may have another shape, and the
-    exact cluster's differ by some hundredths of a percent (published setting) to half a percent (traced graphs;
-    test_ramp_compiled.py). Raises UserError for a scenario that the compiled cluster cannot play: another network,
-    several workers a server, more than 64 servers, unlike ones, partitions or placements that are drawn, memory that
-    decides.
+    Durations are those on an empty cluster. Where other jobs run, the first free block may have another shape, and
+    durations of the exact cluster differ by some hundredths of a percent (published setting) to half a percent (traced
+    graphs; test_ramp_compiled.py). Raises UserError for a scenario that the compiled cluster does not support: another
+    network, several workers per server, more than 64 servers, unequal servers, random partitions or placements, and
+    limits of memory that change placements.
     """
     scenario, rules = simulation.scenario, simulation.rules
     _require_playable(simulation)
@@ -73,7 +73,7 @@ def compiled_tables(simulation: Simulation) -> Tables:
 
 
 def _require_playable(simulation: Simulation) -> None:
-    """Raise UserError for what tables cannot say, but for memory that decides."""
+    """Raise UserError for a scenario that tables cannot represent; limits of memory are checked elsewhere."""
     cluster, management = simulation.scenario.cluster, simulation.scenario.management
     first_fit = management.placer == "first_fit" and management.shaper == "none"
     _require(first_fit, "management.placer", "first fit")
@@ -115,14 +115,14 @@ def episode_arrivals(simulation: Simulation, tables: Tables, seed: int) -> Arriv
 
 
 def draw_futures(simulation: Simulation, tables: Tables, random: np.random.Generator, count: int) -> Futures:
-    """Return jobs that rollouts are played on."""
+    """Return `count` drawn jobs on which rollouts are simulated."""
     graphs, betas, gaps = simulation.pool.draw(random, count)
     return Futures(gaps, graphs, meeting(tables, graphs, betas))
 
 
 def fixed_table(tables: Tables, degree: int) -> np.ndarray:
-    """Return the table that asks for one degree, or what is below it: int64[graphs, A + 1] of actions."""
+    """Return the table of one degree, or the next lower one: int64[graphs, A + 1] of actions."""
     action = int(np.searchsorted(tables.actions, degree, side="right")) - 1
     choice = np.full((len(tables.sequential), len(tables.actions) + 1), action, dtype=np.int64)
-    choice[:, action + 1 :] = REJECT  # what needs more is not accepted
+    choice[:, action + 1 :] = REJECT  # jobs that need a higher degree are rejected
     return choice

@@ -1,9 +1,9 @@
-"""The cluster as learning plays it, compiled: sets of servers as 64-bit masks, one decision an arrival.
+"""The compiled cluster for learning: sets of servers are 64-bit masks, and each arrival is one decision.
 
-Where memory and contention never decide, a job takes the union of the first fits of its distinct degrees, and its
-servers are free again
-when its duration is over: all of a cluster's state is the time at which each server becomes free. `cluster.py` states
-the same rules in plain Python and is the oracle of the tests. See docs/reference/ramp_model.md.
+Where memory and contention have no effect, a job takes the union of the first fits of its distinct degrees, and its
+servers become free when its duration is over. The state of the cluster is therefore the time at which each server
+becomes free. `cluster.py` implements the same rules in plain Python and is the oracle of the tests.
+See docs/reference/ramp_model.md.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 
 from schedlab.config.runtime.compiled import compiled
 
-DUE = 1e-7  # s; what is nearer than this has happened
+DUE = 1e-7  # s; an event that is nearer than this counts as reached
 REJECT = -1
 
 
 class Tables(NamedTuple):
-    """What is known of jobs and blocks of servers. Actions and degrees are named by their places.
+    """Tables of jobs and of blocks of servers. Actions and degrees are referred to by their index.
 
     actions    int64[A], shards, rising; durations: float64[graphs, A], s; sequential: float64[graphs], s
     parts      int64[graphs, A, P], the distinct degrees of a graph under an action, then -1; degree: int64[A], its own
@@ -75,7 +75,7 @@ class Situation(NamedTuple):
 
 
 class Rollouts(NamedTuple):
-    """How actions are played on, for so many jobs of the futures.
+    """How a simulation continues after an action, for `jobs` jobs of the futures.
 
     choice, weights  a table (int64[graphs, A + 1]), and linear values (float64[F]) that decide in its place, if any
     """
@@ -98,7 +98,7 @@ def taken_at(ends: np.ndarray, time: float) -> np.uint64:
 
 @compiled
 def first_free(tables: Tables, degree: int, taken: np.uint64, start: int) -> int:
-    """The place of the first free block of a degree from `start` on, or where its blocks end."""
+    """Return the index of the first free block of a degree from `start` on, or the end of its blocks."""
     place, end = start, tables.first[degree + 1]
     while place < end and tables.masks[place] & taken:
         place += 1
@@ -132,7 +132,7 @@ def servers_for(tables: Tables, graph: int, action: int, taken: np.uint64) -> np
 
 @compiled
 def occupy(ends: np.ndarray, mask: np.uint64, until: float) -> None:
-    """Let servers be free at a time and not before."""
+    """Mark the servers of a mask as taken until a time (s)."""
     server = 0
     while mask:
         if mask & np.uint64(1):
@@ -143,7 +143,7 @@ def occupy(ends: np.ndarray, mask: np.uint64, until: float) -> None:
 
 @compiled
 def counts(tables: Tables, until: float, stop: float) -> float:
-    """What a mounted job adds to the accepted ones: nothing where the end cuts it off and that blocks it."""
+    """Return what a mounted job adds to the accepted jobs: 0 if it is cut off by the end and therefore blocked."""
     return 0.0 if tables.cut_off and until > stop + DUE else 1.0
 
 
@@ -167,7 +167,7 @@ def play_actions(tables: Tables, arrivals: Arrivals, stop: float, actions: np.nd
 
 @compiled
 def needed(meets: int, count: int) -> int:
-    """The place of the smallest action that meets a limit; `count` where none does."""
+    """Return the index of the smallest action that meets a limit; `count` where none does."""
     for action in range(count):
         if meets >> action & 1:
             return action

@@ -1,4 +1,4 @@
-"""Distributions of what is drawn for each job: the share of its time that it accepts (beta), and arrival gaps.
+"""Distributions of beta (the acceptable completion time over the sequential time) and of gaps between arrivals.
 
 All of them are discrete: values with probabilities. See docs/reference/ramp_graphs.md.
 """
@@ -19,7 +19,7 @@ from schedlab.config.seeds import generator
 
 LEAST_DRAWS, DRAWS_PER_STEP = 50_000, 10  # of the skew normal, and for each step of its grid
 BINS = 1000
-MOST_VALUES = 100_000  # of a grid; more is a slip of the hand
+MOST_VALUES = 100_000  # of a grid; more values indicate a typing error
 TOLERANCE = 1e-9  # of the sum of probabilities
 
 T = TypeVar("T")
@@ -131,7 +131,7 @@ class Distribution:
         return float(found) if size is None else found
 
     def begin(self, rng: np.random.Generator) -> Callable[[float], float]:
-        """Return what draws a value after each time: the gaps of an episode (gaps.py)."""
+        """Return a function that draws a value, whatever its argument: the gaps of an episode (gaps.py)."""
         return lambda _: float(self.sample(rng))
 
     @property
@@ -146,9 +146,9 @@ class Distribution:
 
 
 def alternatives(settings: DistributionSettings, rng: np.random.Generator) -> tuple[Distribution, ...]:
-    """Return the distributions that episodes choose from: one, but for `one_of`.
+    """Return the distributions from which episodes choose: several for `one_of`, else one.
 
-    Only the skew normal of the shape `drawn` draws here: one stream for all episodes of a scenario.
+    Only a skew normal of shape `drawn` uses the generator here, once for all episodes of a scenario.
     """
     if settings.kind == "one_of":
         return tuple(_distribution(choice, rng) for choice in settings.choices)
@@ -156,17 +156,17 @@ def alternatives(settings: DistributionSettings, rng: np.random.Generator) -> tu
 
 
 def of_scenario(settings: DistributionSettings, seed: int, what: str) -> tuple[Distribution, ...]:
-    """Return the alternatives of a scenario's `what` (beta, gap), whose shapes its root seed decides."""
+    """Return the alternatives of a scenario's `what` (beta, gap); drawn shapes depend on its root seed."""
     return alternatives(settings, generator(seed, "ramp", what, "shape"))
 
 
 def choose(found: tuple[T, ...], rng: np.random.Generator) -> T:
-    """Return the distribution of an episode; draws only where there are several."""
+    """Return the distribution of an episode; random numbers are used only where there are several."""
     return found[0] if len(found) == 1 else found[int(rng.integers(len(found)))]
 
 
 def require_shares(found: tuple[Distribution, ...], where: str) -> None:
-    """Refuse distributions of beta, a share of the sequential time, with values outside (0, 1]. Raises UserError."""
+    """Raise UserError for distributions of beta, a share of the sequential time, with values outside (0, 1]."""
     values = np.concatenate([distribution.values[distribution.probabilities > 0] for distribution in found])
     wrong = values[(values <= 0) | (values > 1)]
     if wrong.size:
@@ -192,9 +192,9 @@ def _distribution(settings: DistributionSettings, rng: np.random.Generator) -> D
 
 
 def expected_shares(settings: DistributionSettings, draws: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return what `scaled_skew_normal` gives on average: shares float64[bins], edges float64[bins + 1] of bins.
+    """Return the expected histogram of `scaled_skew_normal`: shares float64[bins], edges float64[bins + 1].
 
-    The extremes of a sample are given, or those quantiles of the law that leave half a draw outside.
+    The extremes are those of the settings, or the quantiles beyond which half a draw is expected.
     """
     low, high, skewness = settings.skew_normal
     grid = np.linspace(-12.0, 12.0, 240_001)

@@ -1,5 +1,5 @@
-"""Times between arrivals: discrete values, continuous laws, a trace of timestamps, rates that follow the day, and
-laws of users' classes.
+"""Times between arrivals: discrete values, continuous distributions, traces of timestamps, rates that depend on the
+hour of the day, and users' classes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HOURS = 24
 WHERE = "jobs.interarrival"
 Kind = Literal["fixed", "uniform", "pmf", "skew_normal", "one_of", "exponential", "gamma", "trace", "day"]
 Next = Callable[[float], float]  # from the time of an arrival (s) to the gap after it (s)
-KEYS = {  # of the kinds that only gaps have: what they need, and what they may have
+KEYS = {  # required and optional keys of the kinds that only gaps have
     "exponential": ({"mean"}, {"mean"}),
     "gamma": ({"mean", "variation"}, {"mean", "variation"}),
     "trace": ({"path"}, {"path", "mean"}),
@@ -38,7 +38,7 @@ ARRIVALS = Interface("law of arrivals", WHERE, ("sample", "begin"), ("mean",))
 
 
 class GapSettings(DistributionSettings):
-    """Times between arrivals: a distribution of values, or a law of its own with a mean."""
+    """Times between arrivals: a distribution of values, or one of the laws that only gaps have."""
 
     kind: Kind = setting(  # type: ignore[assignment]  # more kinds than its parent has
         doc="fixed, uniform, pmf, skew_normal, one_of: as for other distributions; exponential: Poisson "
@@ -75,22 +75,22 @@ class GapSettings(DistributionSettings):
 
 
 class Gaps(Protocol):
-    """What a pool of jobs asks of the times between arrivals."""
+    """Interface of the times between arrivals of a pool of jobs."""
 
     @property
     def mean(self) -> float:
         """Expected gap, s."""
 
     def sample(self, rng: np.random.Generator, size: int) -> Any:
-        """Return float64[size] gaps in s, one after the other from any time on: what rollouts look ahead with."""
+        """Return float64[size] consecutive gaps in s from an arbitrary time, for rollouts."""
 
     def begin(self, rng: np.random.Generator) -> Next:
-        """Return what gives the gap after each arrival of an episode that begins at time 0."""
+        """Return a function that gives the gap after each arrival of an episode, which begins at time 0."""
 
 
 @dataclass(frozen=True)
 class GammaGaps:
-    """Independent gaps of a mean (s) and a standard deviation of so many means: 1 is exponential."""
+    """Independent gamma gaps; mean in s, variation: standard deviation over mean, where 1 is exponential."""
 
     mean: float
     variation: float = 1.0
@@ -102,13 +102,13 @@ class GammaGaps:
         return rng.gamma(self.variation**-2, self.mean * self.variation**2, size)
 
     def begin(self, rng: np.random.Generator) -> Next:
-        """Return what draws the gap after each arrival."""
+        """Return a function that draws the gap after each arrival."""
         return lambda _: float(self.sample(rng))
 
 
 @dataclass(frozen=True)
 class TraceGaps:
-    """Gaps of a trace, float64[n] s, in their order; after the last one the first."""
+    """Gaps of a trace, float64[n] s, in their order; the first follows the last."""
 
     gaps: np.ndarray
 
@@ -118,18 +118,18 @@ class TraceGaps:
         return float(self.gaps.mean())
 
     def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        """Return float64[size] consecutive gaps from any one on."""
+        """Return float64[size] consecutive gaps from an arbitrary one on."""
         return self.gaps[(rng.integers(len(self.gaps)) + np.arange(size)) % len(self.gaps)]
 
     def begin(self, rng: np.random.Generator) -> Next:
-        """Return what gives the gaps of an episode in order, from a drawn one on."""
+        """Return a function that gives the gaps of an episode in order from a random one on."""
         places = count(int(rng.integers(len(self.gaps))))
         return lambda _: float(self.gaps[next(places) % len(self.gaps)])
 
 
 @dataclass(frozen=True)
 class DayGaps:
-    """Poisson arrivals of a mean gap (s) whose rate in each hour of a day (of `length` s) is as `rates` say."""
+    """Poisson arrivals with a mean gap (s) whose rate in each hour of a day (`length` s) is proportional to `rates`."""
 
     mean: float
     rates: tuple[float, ...]
@@ -137,29 +137,29 @@ class DayGaps:
 
     @cached_property
     def _expected(self) -> np.ndarray:
-        """float64[25]: arrivals that are expected from the beginning of a day to each full hour."""
+        """float64[25]: expected number of arrivals from the beginning of a day to each full hour."""
         share = np.array(self.rates) / sum(self.rates)
         return np.concatenate([[0.0], np.cumsum(share)]) * self.length / self.mean
 
     def _expected_by(self, time: float) -> float:
-        """Arrivals that are expected from time 0 on."""
+        """Return the expected number of arrivals from time 0 to a time (s)."""
         days, rest = divmod(time, self.length)
         return float(
             days * self._expected[-1] + np.interp(rest / self.length * HOURS, range(HOURS + 1), self._expected)
         )
 
     def _time_of(self, expected: Any) -> Any:
-        """When so many arrivals are expected, s."""
+        """Return the time (s) by which a number of arrivals is expected."""
         days, rest = np.divmod(expected, self._expected[-1])
         return (days + np.interp(rest, self._expected, range(HOURS + 1)) / HOURS) * self.length
 
     def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        """Return float64[size] consecutive gaps from any arrival on."""
+        """Return float64[size] consecutive gaps from an arbitrary arrival on."""
         steps = np.concatenate([[rng.random() * self._expected[-1]], rng.exponential(1.0, size)])
         return np.diff(self._time_of(np.cumsum(steps)))
 
     def begin(self, rng: np.random.Generator) -> Next:
-        """Return what draws the gap after each arrival; time 0 is midnight."""
+        """Return a function that draws the gap after each arrival; time 0 is midnight."""
         return lambda now: max(float(self._time_of(self._expected_by(now) + rng.exponential()) - now), 0.0)
 
 
@@ -175,14 +175,14 @@ class UserGaps:
         return self._checked([self.law.made.mean])[0]
 
     def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        """Return float64[size] consecutive gaps from any one on."""
+        """Return float64[size] consecutive gaps from an arbitrary one on."""
         found = np.array(self._checked(self.law.call("sample", rng, size)))
         if found.shape != (size,):
             raise UserError(f"sample returned {found.size} gaps", where=self.law.where, expected=f"{size} gaps")
         return found
 
     def begin(self, rng: np.random.Generator) -> Next:
-        """Return what draws the gap after each arrival."""
+        """Return a function that draws the gap after each arrival."""
         after = self.law.call("begin", rng)
         if not callable(after):
             what, expected = f"begin returned {after!r}", "a function from the time of an arrival to the gap after it"
@@ -201,7 +201,7 @@ class UserGaps:
 
 
 def gaps_of(settings: GapSettings | UserClass, seed: int) -> tuple[Gaps, ...]:
-    """Return the laws that episodes choose from; `seed` decides the shape of drawn ones. Raises UserError."""
+    """Return the laws from which episodes choose; the shape of drawn ones depends on `seed`. Raises UserError."""
     if isinstance(settings, UserClass):
         return (UserGaps(user_object(settings, ARRIVALS)),)
     if settings.is_discrete:
@@ -246,7 +246,7 @@ def read_gaps(path: str) -> np.ndarray:
 
 
 def find_trace(path: str) -> Path:
-    """Return where a file of timestamps lies: of the checkout or installation (resources/...), or of data."""
+    """Return the path of a file of timestamps in the checkout or installation (resources/...) or the data folder."""
     found = find_resource(path)
     return found if found.exists() else find_data(path)
 
@@ -257,13 +257,13 @@ def trace_path(settings: GapSettings | UserClass) -> str:
 
 
 def trace_digest(settings: GapSettings | UserClass) -> str:
-    """Return a hash of the trace's bytes, by which results know it; empty without a trace, or where it is missing."""
+    """Return a hash of the trace's bytes, stored with results; empty without a trace, or where it is missing."""
     path = trace_path(settings)
     file = find_trace(path) if path else None
     return hashlib.sha256(file.read_bytes()).hexdigest() if file is not None and file.is_file() else ""
 
 
 def trace_requirements(settings: GapSettings | UserClass) -> list[Requirement]:
-    """Return the file of timestamps that must be there."""
+    """Return the required file of timestamps, if any."""
     path = trace_path(settings)
     return [Requirement("the arrivals", Path(path), "a file of timestamps in s")] if path else []

@@ -23,7 +23,7 @@ TOPOLOGY = Interface(
 
 
 def legal_degrees(rules: PlacementRules, most: int) -> list[int]:
-    """Return the numbers of shards up to `most` that an empty cluster has a block for; 1 is always among them."""
+    """Return the numbers of shards up to `most` for which an empty cluster has a block; 1 is always among them."""
     return [degree for degree in range(1, most + 1) if rules.is_legal(degree)]
 
 
@@ -33,7 +33,7 @@ def speeds_of(cluster: ClusterSettings, workers: int) -> np.ndarray | None:
 
 
 def memory_of(cluster: ClusterSettings, workers: int) -> np.ndarray:
-    """Return float64[workers], the memory of each in bytes. Raises UserError for memories that cannot be."""
+    """Return float64[workers], the memory of each in bytes. Raises UserError for invalid sizes."""
     return _by_worker(cluster.memories or (cluster.memory,), workers, "memory", "cluster.memories")
 
 
@@ -69,7 +69,7 @@ def network(scenario: RampScenario) -> tuple[Topology, PlacementRules]:
 
 
 def _user_network(given: UserClass, values: Mapping[str, Any]) -> tuple[Topology, PlacementRules]:
-    """A user's topology with its rules of placement: its own, or those of the class from which it is derived."""
+    """Return a user's topology with its placement rules, which it may inherit from its base class."""
     user = user_object(given, TOPOLOGY, **values)
     topology = user.made
     if callable(getattr(topology, "blocks", None)) and callable(getattr(topology, "is_legal", None)):

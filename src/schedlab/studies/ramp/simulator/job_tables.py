@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def job_table(cluster: Cluster, decided: Mapping[int, tuple[int, int]]) -> pd.DataFrame:
-    """Return a row for each job that ended: what it was, what became of it (cause empty: completed), and how it ran.
+    """Return a row for each job that ended: the job, the cause of blocking (empty: completed), and its run.
 
     decided  job index -> degree that was chosen, and number of valid degrees to choose from (0: it could only be
              rejected)
     Columns: job, model, beta, cause, time (s, of the end), ops, deps, memory, dep_size (bytes), sequential_jct (s),
-    action, choices. For jobs that were placed, those that would have taken too long among them, duration,
-    communication, computation (s, of all steps), degree, workers; for completed ones jct (s), speedup. Else missing.
+    action, choices. For placed jobs, including those that would have exceeded their limit, also duration,
+    communication, computation (s, of all steps), degree, workers; for completed jobs also jct (s), speedup.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Training jobs and where they come from."""
+"""Training jobs and their sources."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Job:
     beta: float
 
     def __post_init__(self) -> None:
-        """Refuse limits and lengths that cannot be."""
+        """Raise UserError for invalid limits and lengths."""
         where = f"job {self.index} ({self.graph.name})"
         if not 0 < self.beta <= 1:
             raise UserError(f"beta is {self.beta}", where=where, expected="above 0 and at most 1")
@@ -51,7 +51,7 @@ class Job:
 
 
 class JobSource(Protocol):
-    """What the cluster asks for jobs; the first arrives at time 0."""
+    """Interface of a source of jobs for the cluster; the first job arrives at time 0."""
 
     def draw(self, index: int) -> Job:
         """Return the job that arrives now as number `index` of the simulation."""
@@ -96,7 +96,7 @@ def pool_ranges(graphs: Sequence[TrainingGraph], members: np.ndarray, betas: np.
 
 
 class ListedJobs:
-    """Jobs at given times, as a recorded run has them.
+    """Jobs at given times, as in a recorded run.
 
     later  when the job after the last listed one would have arrived, s; infinity where the pool is empty by then
     """
@@ -109,7 +109,7 @@ class ListedJobs:
         self._drawn = 0
 
     def draw(self, index: int) -> Job:
-        """Return the next listed job. Raises UserError behind the last."""
+        """Return the next listed job. Raises UserError after the last."""
         if index >= len(self._jobs):
             raise UserError(f"job {index} is not listed", where="arrivals", expected=f"at least {index + 1} jobs")
         self._drawn = index + 1
@@ -122,7 +122,7 @@ class ListedJobs:
 
 REJECTED = "rejected_by_agent"
 NO_PARTITION, NO_PLACEMENT, NO_CHANNEL = "op_partition", "op_placement", "dep_placement"
-# of an action, the first that leaves a job out
+# parts of an action; the first part that does not handle a job is the cause of its rejection
 PARTS = (NO_PARTITION, NO_PLACEMENT, "op_schedule", NO_CHANNEL, "dep_schedule")
 TOO_SLOW = "max_acceptable_jct_exceeded"
 QUEUE_FULL = "queue_full"

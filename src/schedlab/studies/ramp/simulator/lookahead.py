@@ -1,6 +1,6 @@
-"""How long one training step of a placed job takes: an event loop over shards and deps, compiled.
+"""Duration of one training step of a placed job: a compiled event loop over shards and deps.
 
-See docs/reference/ramp_model.md. tests/oracles/ramp_lookahead.py states
+See docs/reference/ramp_model.md. tests/oracles/ramp_lookahead.py implements
 the same rules in plain Python.
 """
 
@@ -20,14 +20,14 @@ from schedlab.studies.ramp.simulator.lookahead_kernel import Step, run_step
 
 @dataclass(frozen=True)
 class FlowRules:
-    """How the flows of one job meet.
+    """Rules for the flows of one job.
 
     mutual_deps_count  as published: weight synchronisations count among an op's inputs
     ticks_by_priority  as published: a tick ends with the first flow of some link, so that others may end late; among
                        equally long flows of a link the one that started first is the first
                        (ranks.srpt_dep_classes)
-    contention         single messages on one channel go one by one, as the placement ranks them, else the shortest
-                       first (collectives have their time)
+    contention         single messages on one channel are sent one after the other, in the order of the placement's
+                       ranks, else the shortest first (collectives do not wait)
     """
 
     mutual_deps_count: bool = False
@@ -65,7 +65,7 @@ def look_ahead(
 
     ranks  int64[shards], distinct on a worker; the highest ready one runs
     cost   float64[shards] s on its device (default: the partition's)
-    placement  where it ranks deps or names channels, these count in contention
+    placement  its ranks of deps and channels, if any, are used in contention
     Raises UserError where some shard can never start.
     """
     rules = rules or FlowRules()
@@ -87,14 +87,14 @@ def look_ahead(
     )
     complete, sums, active, ticks = run_step(step, cost.astype(np.float64), traffic.time.astype(np.float64))
     if not complete:
-        what = "some shards wait for ever"
+        what = "some shards wait forever for their inputs"
         raise UserError(what, where=f"graph '{partition.graph.name}'", expected="a graph that can be executed")
     time, communication, computation, busy = sums.tolist()
     return Lookahead(time, communication, computation, active, ticks, busy)
 
 
 def _dep_ranks(traffic: Traffic, rules: FlowRules, placement: Placement | None) -> np.ndarray:
-    """int64[deps]: the ranks of deps, of which the highest goes first where they have to do with each other."""
+    """Return int64[deps]: the ranks of deps; among deps on the same link the highest goes first."""
     if not rules.contention:
         return srpt_dep_classes(traffic.time)
     if placement is None or placement.dep_ranks is None:
@@ -103,7 +103,7 @@ def _dep_ranks(traffic: Traffic, rules: FlowRules, placement: Placement | None) 
 
 
 def _links(partition: Partition, traffic: Traffic, rules: FlowRules, placement: Placement | None) -> np.ndarray:
-    """int64[deps]: the link, in contention the channel, of each flow that has to do with others on it, else -1."""
+    """Return int64[deps]: the link (in contention the channel) of each flow that interacts with others, else -1."""
     links = np.full(partition.num_deps, -1, dtype=np.int64)
     if rules.contention:
         together = traffic.remote & ~traffic.collective

@@ -1,4 +1,4 @@
-"""The compiled event loop of one training step; tests/oracles/ramp_lookahead.py states it in plain Python.
+"""The compiled event loop of one training step; tests/oracles/ramp_lookahead.py implements it in plain Python.
 
 All loops keep the published order of arithmetic, tick by tick, so that rounding leaves the same residues.
 """
@@ -16,16 +16,16 @@ FIRST_TICKS = 256
 
 
 class Step(NamedTuple):
-    """What does not change while a step runs.
+    """Constants of a step.
 
-    worker, rank, needed  int64[shards]: where it runs, who goes first there (highest), inputs that it waits for
+    worker, rank, needed  int64[shards]: its worker, its rank there (the highest runs first), its number of inputs
     first_out, out_deps   int64[shards + 1], int64[deps]: the deps that leave a shard
     destination           int64[deps], shards
     local                 bool[deps], takes no time
     counts                bool[deps], is an input of its destination
     link, dep_rank        int64[deps]: the flow of highest rank, of equals that with least left, goes first on a link;
                           link -1: a dep that waits for no other
-    one_by_one            whether the others on a link wait, or advance too and only the first ends ticks
+    one_by_one            true: other flows on a link wait; false: they advance too, and only the first ends ticks
     """
 
     worker: np.ndarray
@@ -42,7 +42,7 @@ class Step(NamedTuple):
 
 
 class State(NamedTuple):
-    """What changes: time left of shards and deps (s), inputs that arrived, what is ready (first `number` each)."""
+    """State of a step: time left of shards and deps (s), inputs that arrived, ready ones (`number`: how many)."""
 
     left: np.ndarray
     dep_left: np.ndarray
@@ -111,7 +111,7 @@ def _start(step: Step, cost: np.ndarray, dep_time: np.ndarray) -> State:
 
 @compiled(inline="always")
 def _choose_shards(step: Step, state: State) -> tuple[int, float]:
-    """On each worker the ready shard of highest rank; how many, and the shortest time that is left of one."""
+    """Choose the ready shard of highest rank on each worker; return their number and the shortest time left (s)."""
     state.chosen[:] = -1
     for at in range(state.number[READY]):
         shard = state.ready[at]
@@ -128,7 +128,7 @@ def _choose_shards(step: Step, state: State) -> tuple[int, float]:
 
 @compiled(inline="always")
 def _shortest_flow(step: Step, state: State) -> float:
-    """The shortest time that is left of a flow: of all ready ones, or of the first on each link."""
+    """Return the shortest time left (s) of the ready flows, or of the first flow on each link."""
     state.head[:] = -1
     for at in range(state.number[FLOWS]):
         dep = state.flows[at]
@@ -183,7 +183,7 @@ def _complete_locals(step: Step, state: State, arrivals: int) -> None:
 
 @compiled(inline="always")
 def _advance_flows(step: Step, state: State, tick: float, flows: int) -> None:
-    """Advance the first `flows` flows, in contention the first of each link, and complete those that are through."""
+    """Advance the first `flows` flows (in contention the first of each link) and complete those without time left."""
     kept = 0
     for at in range(state.number[FLOWS]):
         dep = state.flows[at]
@@ -199,7 +199,7 @@ def _advance_flows(step: Step, state: State, tick: float, flows: int) -> None:
 
 @compiled(inline="always")
 def _complete(step: Step, state: State, dep: int) -> None:
-    """Complete a dep; its destination is ready when as many inputs have arrived as it waits for."""
+    """Complete a dep; its destination becomes ready when all its inputs have arrived."""
     state.number[DONE_DEPS] += 1
     if step.counts[dep]:
         shard = step.destination[dep]

@@ -1,4 +1,4 @@
-"""What was computed and is kept within bounds."""
+"""A cache of computed values with a bounded total weight."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 class LruCache:
-    """Values by key, the least recently used dropped first when their weights exceed `most`; the last one stays."""
+    """Values by key; while the total weight exceeds `most`, the least recently used is dropped, never the last one."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -18,11 +18,11 @@ class LruCache:
         self._values: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
 
     def __len__(self) -> int:
-        """Number of kept values."""
+        """Number of cached values."""
         return len(self._values)
 
     def get(self, key: Hashable, make: Callable[[], Value], weight: Callable[[Value], int] = lambda _: 1) -> Value:
-        """Return the value of a key, made where it is not kept."""
+        """Return the value of a key; `make` computes it where it is not cached."""
         if key in self._values:
             self._values.move_to_end(key)
             return self._values[key][0]

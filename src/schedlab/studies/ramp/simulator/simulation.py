@@ -25,7 +25,7 @@ from schedlab.studies.ramp.simulator.timing import JobTimes
 
 
 class Simulation:
-    """One scenario; its episodes share what was computed of durations. Raises UserError for a wrong scenario."""
+    """Simulation of one scenario; its episodes share computed durations. Raises UserError for an invalid scenario."""
 
     def __init__(self, scenario: RampScenario, graphs: Sequence[ForwardGraph]) -> None:
         self.scenario = scenario
@@ -42,7 +42,7 @@ class Simulation:
         self._limits = ClusterLimits(scenario.episodes.queue_capacity, scenario.episodes.end)
 
     def twin(self) -> Simulation:
-        """Return a simulation for other episodes side by side, which shares durations. Reset it first."""
+        """Return a second simulation that shares durations, for other episodes at the same time. Reset it first."""
         return copy(self)
 
     def reset(self, seed: int) -> None:
@@ -70,12 +70,12 @@ class Simulation:
 
     @property
     def degrees(self) -> list[int]:
-        """Numbers of shards that an empty cluster has a block for."""
+        """Numbers of shards for which an empty cluster has a block."""
         return legal_degrees(self.rules, self.scenario.management.most)
 
     @property
     def waiting(self) -> Job | None:
-        """The job to decide on; None at the end of the episode."""
+        """The job that awaits a decision; None at the end of the episode."""
         return self.cluster.queue[0] if self.cluster.queue and not self.cluster.done else None
 
     def mask(self, blocks: bool = False) -> np.ndarray:
@@ -88,12 +88,12 @@ class Simulation:
         return mask
 
     def _has_block(self, degree: int) -> bool:
-        """Whether the waiting job could be placed at a degree now, with what the manager would draw for it."""
+        """Whether the waiting job could be placed at a degree now, with the manager's next random numbers."""
         manager = self.manager.twin() if self.manager.draws else self.manager
         return isinstance(manager.plan(self.cluster, self.cluster.queue[0], degree), JobPlan)
 
     def observation(self) -> dict[str, np.ndarray]:
-        """Return what is seen of the waiting job, not padded: keys as published, shapes as in GraphFeatures."""
+        """Return the observation of the waiting job without padding: published keys, shapes as in GraphFeatures."""
         job, mounted = self.cluster.queue[0], self.observer.mounted(self.cluster)
         graph, mask = self.observer.graph(job.graph), self.mask()
         return {
@@ -106,7 +106,7 @@ class Simulation:
         }
 
     def features(self, mask: np.ndarray, absolute: bool = False, partitions: int = 1) -> np.ndarray:
-        """Return float32[17 + most + 1]: what is seen of the waiting job, the cluster, and a mask (int16[most + 1])."""
+        """Return float32[17 + most + 1]: features of the waiting job and the cluster, and a mask (int16[most + 1])."""
         job, mounted = self.cluster.queue[0], self.observer.mounted(self.cluster)
         return self.observer.features(job, mask, mounted, len(self.cluster.running), absolute, partitions)
 
@@ -115,9 +115,9 @@ class Simulation:
         return self.manager.plan(self.cluster, self.cluster.queue[0], degree, block)
 
     def free_blocks(self, degree: int) -> list[int]:
-        """Return the places of the free ones among the legal blocks that the waiting job may take at a degree (`act`).
+        """Return the indices of the free blocks among the legal blocks of the waiting job at a degree (see `act`).
 
-        They are those of its largest degree, which may be below. Raises UserError where partitions are drawn.
+        The blocks are those of its largest degree, which may be lower. Raises UserError for random partitions.
         """
         if self.manager.user.placer is not None:
             what, expected = "a user's class chooses the servers", "first_fit, where blocks are chosen"

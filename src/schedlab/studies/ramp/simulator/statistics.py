@@ -1,6 +1,6 @@
-"""What is counted of a cluster step and of an episode, by the names under which the published system logs it.
+"""Statistics of a cluster step and of an episode, under the names in the logs of the published system.
 
-See docs/reference/ramp_model.md. Bytes, seconds, bytes/s.
+See docs/reference/ramp_model.md. Units are bytes, seconds and bytes/s.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EPISODE_MEANS = (
 
 
 class Rates(NamedTuple):
-    """What a running job adds to a step: information per second, in the order of INFO; and its constants."""
+    """Contribution of a running job to a step: information per second (order of INFO), and its constants."""
 
     information: tuple[float, ...]
     computation: float
@@ -39,7 +39,7 @@ class Rates(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockedJob:
-    """A job that did not complete: when it was blocked (s), why, and how it would have run where that was found out."""
+    """A job that was blocked: time (s), cause, and how it would have run where that was computed."""
 
     job: Job
     cause: str
@@ -49,7 +49,7 @@ class BlockedJob:
 
 @dataclass(frozen=True)
 class CompletedJob:
-    """A job that completed, and when (s)."""
+    """A completed job with its time of completion (s)."""
 
     running: RunningJob
     time: float
@@ -62,9 +62,9 @@ class CompletedJob:
 
 @dataclass
 class EpisodeRecord:
-    """What happened since the last reset, in the order in which it happened.
+    """Events since the last reset, in order.
 
-    load_rates  bytes/s of each arrival: what it asks for over the gap to the next
+    load_rates  bytes/s of each arrival: its demand over the gap to the next arrival
     """
 
     steps: list[dict[str, Any]] = field(default_factory=list)
@@ -79,7 +79,7 @@ class EpisodeRecord:
 
 
 def step_statistics(running: Sequence[RunningJob], num_workers: int, start: float, tick: float) -> dict[str, Any]:
-    """Return what a tick of `tick` s does with the running jobs; counts of arrivals and the like are the cluster's."""
+    """Return the statistics of the running jobs over a tick of `tick` s; the cluster adds counts such as arrivals."""
     info: tuple[float, ...] = (0,) * len(INFO)
     sums: tuple[float, ...] = (0,) * 5
     if running:
@@ -111,7 +111,7 @@ def _rate(amount: float, time: float) -> float:
 
 
 def episode_statistics(record: EpisodeRecord, end: float) -> dict[str, Any]:
-    """Return the statistics of all steps so far; `end`: the time by now, s."""
+    """Return the statistics of all steps so far; `end`: the current time, s."""
     arrived = record.arrived
     found: dict[str, Any] = {
         "num_jobs_arrived": arrived,

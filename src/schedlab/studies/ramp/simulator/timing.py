@@ -1,7 +1,7 @@
-"""Durations of placed jobs, computed once for each distinct job and kept.
+"""Durations of placed jobs, computed once for each distinct job and cached.
 
-A duration depends on the graph, the degrees, the placement up to the symmetry of the topology, the devices, and on the
-parameters of topology and cost model; the last belong to one `JobTimes`. What is kept is bounded.
+A duration depends on the graph, the degrees, the placement up to the symmetry of the topology, the devices, and the
+parameters of topology and cost model, which are constant within one `JobTimes`. All caches are bounded.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from schedlab.studies.ramp.placement.ranks import srpt_ranks
 from schedlab.studies.ramp.simulator.lookahead import FlowRules, Lookahead, look_ahead
 from schedlab.studies.ramp.simulator.lru_cache import LruCache
 
-MOST_TICKS_KEPT = 2_000_000  # of kept timings, 16 bytes each; keys are short
+MOST_TICKS_KEPT = 2_000_000  # in cached timings, 16 bytes each; keys are short
 MOST_RULES_KEPT = 8192  # degrees by the quantum rule
-MOST_DEPS_KEPT = 4_000_000  # deps of kept partitions, some 35 bytes each
-# of a job that waits for a collective
+MOST_DEPS_KEPT = 4_000_000  # deps of cached partitions, some 35 bytes each
+# of a job that never ends because of a collective
 ENDLESS = Lookahead(math.inf, math.inf, math.inf, np.zeros(0, dtype=np.int64), np.zeros(0), 0.0)
 
 
@@ -48,9 +48,9 @@ class Timing:
 class JobTimes:
     """Partitions and durations on one topology under one set of rules.
 
-    legacy  defects of the original; a cluster on these times has those of its own, too
+    legacy  defects of the original; a cluster that uses these times has the same
     speed   float64[workers], how much faster a worker computes than the device of the graph's costs (default: all 1)
-    reuse   whether the published memo by degree is in use, where `legacy` has it
+    reuse   whether the published memo by degree is used, where `legacy` has it
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class JobTimes:
         return NetworkNames(self.topology)
 
     def for_episode(self) -> JobTimes:
-        """Return times that share what is kept, but for the published memo: episodes must not depend on each other."""
+        """Return times that share all caches except the published memo, so that episodes are independent."""
         own = copy.copy(self)
         own._by_degree = {}
         return own
@@ -118,14 +118,14 @@ class JobTimes:
         return self._memo and (split.graph.name, split.max_degree) in self._by_degree
 
     def lookahead(self, split: Partition, placement: Placement) -> tuple[Timing, Lookahead]:
-        """Return a placed job's timing and the look-ahead of its duration: its own, or as published the memo's."""
+        """Return a placed job's timing and the look-ahead that gives its duration: the same, or the memo's (legacy)."""
         timing = self.timing(split, placement)
         if not self._memo:
             return timing, timing.lookahead
         return timing, self._by_degree.setdefault((split.graph.name, split.max_degree), timing.lookahead)
 
     def traffic(self, split: Partition, placement: Placement) -> Traffic:
-        """Return what a placed job's deps cost the network."""
+        """Return the network traffic of a placed job's deps."""
         return self.communication.traffic(split, self.workers(split, placement))
 
     def _timing(self, split: Partition, placement: Placement) -> Timing:
