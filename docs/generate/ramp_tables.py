@@ -2,14 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
 from scipy import stats
 from table_parts import REPOSITORY, one, page, seeds_of, share
 
+from schedlab.config.composition import Composer, option_names
+from schedlab.config.settings import SCALES
 from schedlab.evaluation.claims import read_claims
+
+SCENARIOS = {  # file of conf/scenario/ramp -> its content
+    "uniform": "beta uniform between 0.1 and 1 (A), shipped graphs",
+    "tight": "the same with B: beta mostly between 0.15 and 0.4",
+    "medium": "the same with C: beta around 0.5",
+    "loose": "the same with D: beta mostly between 0.6 and 0.85",
+    "free_blocks": "`uniform`; only degrees with a free block are valid",
+    "torus": "`uniform` on a torus of 32 servers instead of RAMP",
+    "quantum": "`uniform` with other quanta, and with degrees that have no block kept or rounded down",
+    "servers": "`uniform` on 8 to 512 servers, with the same load per server",
+    "interarrival": "`uniform` with an arrival every 50 to 12,000 s",
+    "uniform_gaps": "`uniform` with random gaps: exponential, gamma (in bursts), or a rate that depends on the hour",
+    "unlimited": "beta 1, an arrival every 200 to 3000 s",
+    "network": "six traced models in ms, each alone on 8 to 128 servers and split over all of them",
+    "published": "the published experiment with its defects; beta from A to D",
+    "published_repaired": "`published_*` without the defects",
+    "published_blocks": "`published_*`; only degrees with a free block are valid",
+    "published_inside": "`published_blocks_*`; a job stays on the servers of its largest degree",
+    "published_interarrival": "`published_a` with an arrival every 50 to 12,000 s",
+    "published_exponential": "`published_*` with exponential gaps",
+    "published_ms": "the published graphs in ms, without the defects; beta from A to D",
+    "published_ms_exponential": "`published_ms_*` with exponential gaps",
+    "defect": "`published_a` with one defect at a time, with none, and with all",
+    "defect_ms": "the same with the graphs in ms",
+    "graphs_seen": "random graphs in ms, on which policies learn ([notebook](../notebook/ramp_graph_policy.md))",
+    "graphs_unseen": "further random graphs of the same generator",
+    "graphs_traced": "the shipped (traced) graphs in ms",
+    "graphs_profiles": "the published graphs in ms",
+}
+
+
+def ramp_scenarios(_results: Path) -> str:
+    """A row for each file of scenarios: names, content, and the scales at which they run."""
+    composer, rows = Composer(REPOSITORY / "conf", "full"), []
+    if missing := {*option_names(REPOSITORY / "conf/scenario/ramp")} ^ SCENARIOS.keys():
+        raise KeyError(f"SCENARIOS and conf/scenario/ramp differ in {', '.join(sorted(missing))}")
+    for file, content in SCENARIOS.items():
+        scales: dict[str, list[str]] = {}
+        members = dict(composer.members("scenario/ramp", file))
+        for name, composed in members.items():
+            scales.setdefault(_scales(composed.values.get("scales", SCALES)), []).append(name)
+        most = max(scales, key=lambda shown: len(scales[shown]))
+        others = [f"{', '.join(f'`{name}`' for name in scales[shown])}: {shown}" for shown in scales if shown != most]
+        first, *_, last = [*members, *members]
+        named = f"`{first}` to `{last}` ({len(members)})" if len(members) > 1 else f"`{first}`"
+        rows.append([named, content, "; ".join([most, *others])])
+    return page(["scenarios", "content", "scales"], rows)
+
+
+def _scales(scales: Sequence[str]) -> str:
+    return "all" if {*scales} == {*SCALES} else ", ".join(f"`{scale}`" for scale in scales)
 
 
 def ramp_learning(results: Path) -> str:
@@ -250,6 +303,7 @@ def ramp_defects(results: Path) -> str:
 
 
 TABLES = (
+    ramp_scenarios,
     ramp_learning,
     ramp_graph_policy,
     ramp_graph_differences,
