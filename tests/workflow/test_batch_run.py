@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from checkouts import Checkout, copy_repository
 
+from schedlab.studies.batch.backfilling import BACKFILLING_POLICIES
+
 RULES = {
     "fcfs",
     "sjf",
@@ -21,6 +23,8 @@ RULES = {
     "f4",
     "wfp3",
     "unicep",
+    "lxf",
+    "slurm",
     "planner",
     "shortest_predicted",
     "f1_predicted",
@@ -29,6 +33,7 @@ RULES = {
     "smallest_area_true_times",
     "planner_true_times",
 }
+EASY = {*BACKFILLING_POLICIES}  # rivals of EASY alone
 POLICIES = {
     "evolution-lublin",
     "rollout-lublin",
@@ -60,12 +65,13 @@ def test_a_smoke_run_scores_every_rule_and_an_edit_makes_again_what_reads_it(che
     checkout.run("all", "--config", "scale=smoke")
     scores = pd.read_parquet(checkout.folder / "results/smoke/batch/scores.parquet")
     assert set(scores["scenario"]) == {"lublin", "lublin_easy"}
-    assert set(scores["policy"]) == RULES | POLICIES
+    assert set(scores["policy"]) == RULES | EASY | POLICIES
+    assert set(scores.loc[scores["scenario"] == "lublin", "policy"]).isdisjoint(EASY)
     assert {"validation", "test"} >= set(scores["split"]) >= {"test"}
     jobs = pd.read_parquet(checkout.folder / "results/smoke/batch/details/jobs.parquet")
     assert (jobs["wait"] >= 0).all()
     assert len(list((checkout.folder / "results/smoke/batch/inputs").glob("make_trace-*/trace.swf.gz"))) == 1
-    checkout.edit("conf/scenario/batch/lublin_easy.yaml", "backfill: easy", "backfill: legacy")
+    checkout.edit("conf/scenario/batch/lublin_easy.yaml", "scales:", "kill: true\nscales:")
     again = checkout.jobs("all", "--config", "scale=smoke")
     assert {job for job in again if job.startswith(("make_trace", "evaluate"))} == {
         "evaluate lublin_easy/rules",

@@ -28,6 +28,7 @@ FORMULAS = {
     "f4": lambda s, r, n, t: r * sqrt(n) + 530000 * (log10(s) if s > 0 else -inf),
     "wfp3": lambda s, r, n, t: -(((t - s) / r) ** 3) * n,
     "unicep": lambda s, r, n, t: -(t - s) / (log2(max(n, 2)) * r),
+    "lxf": lambda s, r, n, t: -((t - s + r) / r - 1),
     "wfp3_legacy": lambda s, r, n, t: -(((-1 - s) / r) ** 3) * n,
     "unicep_legacy": lambda s, r, n, t: -((-1 - s) + 1e-15) / (log2(n + 1e-15) * r),
 }

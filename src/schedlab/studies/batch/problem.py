@@ -13,13 +13,15 @@ import numpy as np
 from schedlab.config.contract import Outcome, Policy, RuleMaker, Split, Unit
 from schedlab.config.errors import UserError
 from schedlab.config.schema import NoSettings, validate
+from schedlab.studies.batch.backfilling import BACKFILLING_POLICIES, OwnBackfilling
 from schedlab.studies.batch.env.env import BatchEnv
 from schedlab.studies.batch.env.layouts import Layout, Scales, layout_of
 from schedlab.studies.batch.env.settings import ROWS, EnvironmentSettings
 from schedlab.studies.batch.jobs import Prefill, jobs_of, machine_of, prefill, recorded_ends, window
 from schedlab.studies.batch.metrics import METRICS, job_table, measures
-from schedlab.studies.batch.rules import ORACLES, PREDICTED, RULES
+from schedlab.studies.batch.rules import ORACLES, PREDICTED, RULES, SlurmSettings
 from schedlab.studies.batch.scenario import BatchScenario
+from schedlab.studies.batch.simulator.fair_share import SlurmPriority
 from schedlab.studies.batch.simulator.predictions import Past
 from schedlab.studies.batch.simulator.rollouts import RolloutPolicy, untrained_base
 from schedlab.studies.batch.simulator.simulate import Priorities, Schedule, simulate
@@ -36,10 +38,12 @@ class RulePolicy:
     `act`.
 
     true_times: it reads the true run times wherever requests are read, by backfilling too: an oracle
+    own: the backfilling that replaces the scenario's, of a policy that has its own
     """
 
     rule: Priorities
     true_times: bool = False
+    own: OwnBackfilling | None = None
 
     def reset(self, unit: Unit) -> None:
         """Nothing to do: nothing is stored from one window to the next."""
@@ -85,6 +89,12 @@ def predicted_maker(name: str) -> RuleMaker:
     return make
 
 
+def slurm_maker(params: Mapping[str, Any], problem: Any, seed: int) -> Any:
+    """Return Slurm's multifactor priority (SlurmSettings)."""
+    del problem, seed
+    return RulePolicy(SlurmPriority(validate(SlurmSettings, params)))
+
+
 def _row(action: Any) -> int:
     """Return an action as the number of a row. Raises UserError for what is none."""
     try:
@@ -101,6 +111,8 @@ RULE_MAKERS = {name: rule_maker(RulePolicy(name)) for name in (*RULES, "planner"
     f"{name}_predicted": predicted_maker(name) for name in PREDICTED
 }
 RULE_MAKERS |= {f"{name}_true_times": rule_maker(RulePolicy(name, true_times=True)) for name in ORACLES}
+RULE_MAKERS |= {name: rule_maker(RulePolicy(own.rule, own=own)) for name, own in BACKFILLING_POLICIES.items()}
+RULE_MAKERS["slurm"] = slurm_maker
 
 
 class BatchProblem:
@@ -179,16 +191,25 @@ class BatchProblem:
         """Return the schedule of a window under a policy, as in `rollout`."""
         policy.reset(unit)
         if isinstance(policy, RulePolicy):
-            return self.schedule(policy.rule, first_job(unit), unit.seed, true_times=policy.true_times)
+            return self.schedule(policy.rule, first_job(unit), unit.seed, true_times=policy.true_times, own=policy.own)
         if isinstance(policy, WindowPolicy):
             return policy.schedule_window(self._opened(policy.environment, unit))
         return self._stepped_schedule(policy, unit)
 
-    def schedule(self, rule: Priorities, start: int, seed: int, *, true_times: bool = False) -> Schedule:
+    def schedule(
+        self,
+        rule: Priorities,
+        start: int,
+        seed: int,
+        *,
+        true_times: bool = False,
+        own: OwnBackfilling | None = None,
+    ) -> Schedule:
         """Return the schedule of the window from job `start` on; the seed draws the running jobs of a warm
         start.
 
         true_times: requests are the true run times (of jobs that are killed: until then)
+        own: the backfilling in place of the scenario's
         """
         scenario = self.scenario
         chosen = window(self.jobs, self.machine, start, scenario.windows.length)
@@ -198,14 +219,12 @@ class BatchProblem:
         before = None
         if scenario.warm_start:
             before = prefill(self.jobs, self.machine, start, len(chosen), np.random.default_rng(seed))
-        order = scenario.backfill_order
-        rule = rule.at(self.past, start, len(chosen)) if isinstance(rule, RolloutPolicy) else rule
-        if scenario.backfill == "easy_predicted":
+        backfill, order = (own.backfill, own.order) if own else (scenario.backfill, scenario.backfill_order)
+        rule = rule.at(self.past, start, len(chosen)) if isinstance(rule, RolloutPolicy | SlurmPriority) else rule
+        if backfill == "easy_predicted":
             before = before or Prefill(chosen.take(slice(0, 0)), np.empty(0))
             before = replace(before, known=self.past.last_runs(start, len(chosen)))
-        return simulate(
-            chosen, self.machine, rule, scenario.backfill, backfill_order=order, kill=scenario.kill, prefill=before
-        )
+        return simulate(chosen, self.machine, rule, backfill, backfill_order=order, kill=scenario.kill, prefill=before)
 
     def _stepped_schedule(self, policy: Policy, unit: Unit) -> Schedule:
         stepper = self._opened(getattr(policy, "environment", self.scenario.environment), unit)

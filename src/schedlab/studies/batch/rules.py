@@ -2,7 +2,8 @@
 
 Sources: Carastan-Santos and de Camargo, "Obtaining dynamic scheduling policies with simulation and machine learning",
 SC17 (F1 to F4); Tang et al., "Fault-aware, utility-based job scheduling on Blue Gene/P systems", CLUSTER 2009 (WFP3,
-UNICEP).
+UNICEP); Srinivasan, Kettimuthu, Subramani, Sadayappan, "Characterization of backfilling strategies for parallel job
+scheduling", ICPP Workshops 2002 (LXF: the largest expansion factor first).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from schedlab.batsim.schedulers.priorities import PRIORITIES
 from schedlab.config.errors import UserError, did_you_mean
+from schedlab.config.schema import Settings, setting
 from schedlab.studies.batch.jobs import Jobs
 from schedlab.studies.batch.legacy import LEGACY_RULES
 
@@ -108,6 +110,11 @@ def _unicep(jobs: Jobs) -> Priority:
     return Priority(jobs.submit, None, np.log2(np.maximum(jobs.procs, 2)) * positive(jobs.requested), _ones(jobs), 1)
 
 
+def _lxf(jobs: Jobs) -> Priority:
+    """The expansion factor is (wait + request) / request; leaving out its constant 1 changes no order."""
+    return Priority(jobs.submit, None, positive(jobs.requested), _ones(jobs), 1)
+
+
 RULES: dict[str, Callable[[Jobs], Priority]] = {
     "fcfs": _fixed(lambda jobs: jobs.submit),
     "sjf": _fixed(lambda jobs: jobs.requested),
@@ -121,8 +128,20 @@ RULES: dict[str, Callable[[Jobs], Priority]] = {
     "f4": _fixed(lambda jobs: _request(jobs) * np.sqrt(jobs.procs) + 530000.0 * _log_submit(jobs)),
     "wfp3": _wfp3,
     "unicep": _unicep,
+    "lxf": _lxf,
     **{name: _fixed(score) for name, score in LEGACY_RULES.items()},
 }
+
+
+class SlurmSettings(Settings):
+    """The rule `slurm`: Slurm's multifactor priority from age, size and fair share (simulator/fair_share.py)."""
+
+    age_weight: float = setting(1000.0, doc="PriorityWeightAge", ge=0)
+    size_weight: float = setting(1000.0, doc="PriorityWeightJobSize", ge=0)
+    share_weight: float = setting(10_000.0, doc="PriorityWeightFairshare", ge=0)
+    max_age: float = setting(14.0, doc="PriorityMaxAge: wait at which the age factor is 1", unit="days", gt=0)
+    half_life: float = setting(14.0, doc="PriorityDecayHalfLife: usage so long ago counts half", unit="days", gt=0)
+    favor_small: bool = setting(False, doc="PriorityFavorSmall: small jobs get a large size factor")
 
 
 FEATURES = {

@@ -19,6 +19,11 @@ BACKFILLS: tuple[Backfill, ...] = get_args(Backfill)  # in the order of their nu
 STEPPED = BACKFILLS[:4]  # for policies that decide job by job
 BACKFILL_ORDERS: tuple[BackfillOrder, ...] = get_args(BackfillOrder)
 
+BACKFILL_TERMS = {
+    "fcfs": "in order of submission",
+    "sjf": "by requested time, the shortest first",
+    "area": "by requested time times nodes, the smallest first",
+}
 
 # Modes with an order of backfilling, as commands name them.
 NAMED_BACKFILLS: dict[str, tuple[Backfill, BackfillOrder]] = {
@@ -28,7 +33,7 @@ NAMED_BACKFILLS: dict[str, tuple[Backfill, BackfillOrder]] = {
 
 Start = Annotated[int, Field(ge=0)]
 Weight = Annotated[float, Field(gt=0)]
-RESULTS_VERSION = 5  # raise it when the code of this study changes its results
+RESULTS_VERSION = 6  # raise it when the code of this study changes its results
 
 
 class WindowSettings(Settings):
@@ -140,6 +145,8 @@ TERMS = {
     "f4": "requested time * sqrt(processors) + 530000 * log10(submit time), lowest first",
     "wfp3": "(wait / requested time)^3 * processors, highest first",
     "unicep": "wait / (log2(processors) * requested time), highest first",
+    "lxf": "wait / requested time, highest first (the largest expansion factor)",
+    "slurm": "Slurm's multifactor priority, from the age of the job, its size and the fair share of its user",
     "planner": "simulates the waiting jobs with requested times, each candidate first once, and starts the best "
     "candidate; learns nothing",
     **{

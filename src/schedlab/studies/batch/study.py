@@ -14,6 +14,12 @@ from schedlab.config.runtime.parts import read_part
 from schedlab.config.schema import Settings, validate
 from schedlab.config.settings import Kind, PolicySettings
 from schedlab.learning.stock.settings import phase_mistakes
+from schedlab.studies.batch.backfilling import (
+    BACKFILLING_POLICIES,
+    PREDICTING,
+    require_backfilling,
+)
+from schedlab.studies.batch.backfilling import TERMS as BACKFILLING_TERMS
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.studies.batch.figures.settings import FIGURES, figure_files
 from schedlab.studies.batch.learners.search_settings import EvolutionSettings, RolloutSettings
@@ -25,7 +31,7 @@ from schedlab.studies.batch.learners.stock_settings import (
 )
 from schedlab.studies.batch.legacy import WAITING_RULES
 from schedlab.studies.batch.metrics import METRICS
-from schedlab.studies.batch.rules import ORACLES, PREDICTED, RULES
+from schedlab.studies.batch.rules import ORACLES, PREDICTED, RULES, SlurmSettings
 from schedlab.studies.batch.scenario import RESULTS_VERSION, TERMS, BatchScale, BatchScenario, require_order
 from schedlab.workloads.prepare import write_trace
 from schedlab.workloads.settings import WorkloadSettings
@@ -33,12 +39,15 @@ from schedlab.workloads.swf import read_swf
 
 RULE_NAMES = (
     *RULES,
+    "slurm",
     "planner",
     *(f"{name}_predicted" for name in PREDICTED),
     *(f"{name}_true_times" for name in ORACLES),
+    *BACKFILLING_POLICIES,
 )
 KINDS: dict[str, Kind] = {"planner": "planner", "evolution": "search"}
 KINDS |= {f"{name}_predicted": "planner" for name in PREDICTED}
+KINDS |= dict.fromkeys(PREDICTING, "planner")
 KINDS |= {f"{name}_true_times": "oracle" for name in ORACLES}
 ARCHIVE = "the Parallel Workloads Archive, https://www.cs.huji.ac.il/labs/parallel/workload/"
 PROBLEM = ("workload", "windows", "backfill", "backfill_order", "kill", "warm_start", "environment")
@@ -74,6 +83,11 @@ def check(scenario: BatchScenario) -> Iterable[UserError]:
         require_order(scenario.backfill, scenario.backfill_order)
     except UserError as error:
         yield error
+    for number, rule in enumerate(scenario.rule_settings()):
+        try:
+            require_backfilling(rule.target or rule.name, scenario.backfill, f"rules.{number}")
+        except UserError as error:
+            yield error
     workload = scenario.workload
     drawn = workload.lublin.estimates if workload.source == "lublin" else None
     asked, key = (
@@ -155,6 +169,7 @@ STUDY = Study(
     scale=BatchScale,
     metrics=METRICS,
     rules={name: f"schedlab.studies.batch.problem:RULE_MAKERS[{name}]" for name in RULE_NAMES} | WAITING_RULES,
+    rule_settings={"slurm": SlurmSettings},
     learners={
         "evolution": "schedlab.studies.batch.learners.search:EvolutionLearner",
         "rollout": "schedlab.studies.batch.learners.rollout:RolloutLearner",
@@ -174,7 +189,7 @@ STUDY = Study(
     details={"jobs": "when each job started, how long it waited, and its slowdown"},
     kinds=KINDS,
     facts=facts,
-    terms=TERMS,
+    terms=TERMS | BACKFILLING_TERMS,
     figure_settings={kind: values for kind, (_, values) in FIGURES.items()},
     figure_files=figure_files,
     check=check,

@@ -112,6 +112,12 @@ def test_every_policy_without_learning_and_every_mode_runs(capsys, tmp_path):
         "costly_per_area_predicted",
         "smallest_area_true_times",
         "fcfs_waiting",
+        "lxf",
+        "slurm",
+        "fcfs_backfill_sjf",
+        "smallest_backfill_area",
+        "easy_plus_plus",
+        "conservative",
     ]
     window = ("--trace", trace, "--start", 100, "--policy")
     found = evaluate(capsys, *window, *policies, "--backfill", "easy")
@@ -119,6 +125,10 @@ def test_every_policy_without_learning_and_every_mode_runs(capsys, tmp_path):
     modes = ("none", "easy", "easy_sjf", "easy_area", "easy_predicted", "conservative", "legacy")
     slowdown = {mode: evaluate(capsys, *window, "fcfs", "--backfill", mode)["avg_bsld"] for mode in modes}
     assert slowdown["easy"] < slowdown["none"] and slowdown["easy_predicted"] != slowdown["easy"]
+    own = evaluate(capsys, *window, "fcfs_backfill_sjf", "fcfs_backfill_area", "easy_plus_plus", "--backfill", "easy")
+    modes = ("easy_sjf", "easy_area", "easy_predicted")
+    assert [row["avg_bsld"] for row in own["policies"]] == [slowdown[mode] for mode in modes]
+    assert "--policy" in refused(capsys, *window, "easy_plus_plus")
     assert "contradicts" in refused(capsys, *window, "fcfs", "--backfill", "easy_sjf", "--backfill-order", "area")
 
 

@@ -9,11 +9,13 @@ from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.plugins import load_object
 from schedlab.learning.checkpoints import read_checkpoint
 from schedlab.learning.stock.learner import KIND as NETWORK
+from schedlab.studies.batch.backfilling import BACKFILLING_POLICIES, require_backfilling
 from schedlab.studies.batch.learners.policy_files import KIND, load_priority
 from schedlab.studies.batch.learners.stock import BatchStockLearner
 from schedlab.studies.batch.legacy import WAITING_RULES
 from schedlab.studies.batch.problem import AnyPolicy, RulePolicy
-from schedlab.studies.batch.rules import ORACLES, PREDICTED, RULES
+from schedlab.studies.batch.rules import ORACLES, PREDICTED, RULES, SlurmSettings
+from schedlab.studies.batch.simulator.fair_share import SlurmPriority
 from schedlab.studies.batch.simulator.rollouts import untrained_base
 
 if TYPE_CHECKING:
@@ -47,9 +49,21 @@ def _unlearned(name: str, problem: BatchProblem) -> AnyPolicy:
         starts = problem.scenario.windows.starts
         before = problem.jobs.take(slice(0, min(starts) if starts else problem.part("train")[1]))
         return RulePolicy(untrained_base(name.removesuffix("_predicted"), before))
+    if name in BACKFILLING_POLICIES:
+        require_backfilling(name, problem.scenario.backfill, "--policy")
+        return RulePolicy(BACKFILLING_POLICIES[name].rule, own=BACKFILLING_POLICIES[name])
+    if name == "slurm":
+        return RulePolicy(SlurmPriority(SlurmSettings()))
     if name in (*RULES, "planner"):
         return RulePolicy(name)
-    names = [*RULES, "planner", *(f"{each}_predicted" for each in PREDICTED), *WAITING_RULES]
+    names = [
+        *RULES,
+        "planner",
+        "slurm",
+        *(f"{each}_predicted" for each in PREDICTED),
+        *WAITING_RULES,
+        *BACKFILLING_POLICIES,
+    ]
     names += [f"{each}_true_times" for each in ORACLES]
     raise UserError(
         f"there is no policy '{name}'",

@@ -23,6 +23,7 @@ from schedlab.figures.order import FITTED, kinds_of, ranked, trained
 from schedlab.figures.panels.axes import key, legend_outside, log_ticks, name_rows
 from schedlab.figures.selection import select
 from schedlab.figures.theme import INK, MUTED, Style
+from schedlab.studies.batch.backfilling import EASY_SJBF, ORDERED
 from schedlab.studies.batch.figures.settings import WindowsSettings
 from schedlab.studies.batch.metrics import METRICS
 
@@ -42,13 +43,15 @@ BACKFILLING = {
     "easy": "with EASY backfilling",
     "conservative": "with conservative backfilling",
 }
+METRIC = "avg_bsld"  # by which policies are chosen
 BY_NAME = {metric.name: metric for metric in METRICS}
 CAPTION = (
     "[{coloured}Grey: rules and planners. Coloured: learned and searched policies.] "
     "{scenarios:{title}, {backfilling}, {windows:window|windows}: [{alike}all policies alike, ]"
     "best mean {best} ({mean}[, {share:.0%} of it from {heavy:window|windows}]), worst {worst} ({worst_mean}), "
     "best median {best_median} ({median})}. "
-    "[Without a row of its own: {same:in {scenario} {policy}, which acts as {rule}}.]"
+    "[Without a row of its own: {same:in {scenario} {policy}, which acts as {rule}}.] "
+    "[Not drawn: {folded} rules with another order of backfilling than EASY-SJBF and the best on validation.]"
 )
 
 
@@ -64,8 +67,9 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
     if unknown := sorted({*settings.titles, *settings.learned} - set(names)):
         what, where = f"{', '.join(unknown)}: not in this figure", f"figure {spec.name}: params"
         raise UserError(what, where=where, expected=", ".join(names))
-    found, same = {}, []
+    found, same, hidden = {}, [], set[str]()
     for name in names:
+        hidden |= set() if spec.policies else folded(tables.scores, name)
         table = window_means(tables.scores, name, metric.name, spec.policies)
         chosen = same_as_rules(table, trained(tables.scores))
         same += [{"scenario": name, "policy": policy, "rule": rule} for policy, rule in chosen.items()]
@@ -93,7 +97,9 @@ def draw_windows(tables: StudyTables, spec: FigureSpec) -> Drawing:
         head = {"title": settings.titles.get(name, name), "backfilling": backfilling, "windows": len(table)}
         scenarios.append({**head, **_ends(table, metric, scale, kinds)})
     coloured = any(kinds[policy] in FITTED for table in found.values() for policy in table)
-    return Drawing(figure, CAPTION, {"coloured": coloured, "scenarios": scenarios, "same": same})
+    return Drawing(
+        figure, CAPTION, {"coloured": coloured, "scenarios": scenarios, "same": same, "folded": len(hidden) or None}
+    )
 
 
 def row_styles(scores: pd.DataFrame) -> dict[str, Style]:
@@ -107,12 +113,22 @@ def row_styles(scores: pd.DataFrame) -> dict[str, Style]:
 
 def window_means(scores: pd.DataFrame, scenario: str, metric: str, policies: tuple[str, ...] = ()) -> pd.DataFrame:
     """Return a metric on test windows, as the mean over seeds: a row for each window, a column for each policy, the
-    best mean first.
+    best mean first. Without `policies`, those of `folded` are left out.
     """
     rows = select(scores, scenario=scenario, metric=metric, split="test")
-    rows = select(rows, policy=policies) if policies else rows
+    rows = select(rows, policy=policies) if policies else rows[~rows["policy"].isin(folded(scores, scenario))]
     table = rows.pivot_table(index="unit", columns="policy", values="value", aggfunc="mean")
     return table[ranked(table.mean().to_dict(), BY_NAME[metric].better)]
+
+
+def folded(scores: pd.DataFrame, scenario: str) -> set[str]:
+    """Return the rules with another order of backfilling that have no row of their own, for there are dozens: all but
+    EASY-SJBF and the one of the best mean on validation.
+    """
+    here = select(scores, scenario=scenario, metric=METRIC, policy=ORDERED)
+    means = select(here, split="validation").groupby("policy")["value"].mean()
+    shown = {EASY_SJBF} if means.empty else {EASY_SJBF, ranked(means.to_dict(), "lower")[0]}
+    return set(here["policy"]) - shown
 
 
 def same_as_rules(table: pd.DataFrame, trained: Collection[str]) -> dict[str, str]:

@@ -29,8 +29,10 @@ def save_priority(path: Path, policy: Priorities, **about: Any) -> None:
         write_checkpoint(path, {"kind": KIND, "rule": policy, "about": about})
     elif isinstance(policy, RolloutPolicy):
         write_checkpoint(path, {"kind": KIND, "samples": policy.samples, "about": about}, policy.arrays())
-    else:
+    elif isinstance(policy, LinearPriority):
         write_checkpoint(path, {"kind": KIND, "features": list(NAMES), "about": about}, {"weights": policy.weights})
+    else:
+        raise TypeError(f"a {type(policy).__name__} is not learned and has no file")
 
 
 def load_priority(path: Path | str) -> Priorities:

@@ -44,6 +44,13 @@ class Scan(NamedTuple):
     linear: Any
 
 
+class Keys(NamedTuple):
+    """The order of backfilling alone, as in Scan: a kernel that is called often gets no more arrays than it reads."""
+
+    by: int
+    keys: np.ndarray
+
+
 WRITTEN = -1  # the power of an order whose scores stand in `weight`, written anew at each decision
 FCFS, BY_KEY, BY_RULE = 0, 1, 2
 

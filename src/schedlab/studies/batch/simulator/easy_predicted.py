@@ -17,15 +17,14 @@ from schedlab.studies.batch.simulator.cluster import (
     FREE,
     Array,
     Columns,
+    Keys,
     Order,
     Running,
-    Scan,
     insert,
     release,
     remove,
     uncounted,
 )
-from schedlab.studies.batch.simulator.scores import NO_LINEAR
 from schedlab.studies.batch.simulator.textbook import scored_easy_pass, smallest_waiting
 
 MINUTE = 60.0
@@ -38,14 +37,11 @@ def predicted_starts(columns: Columns, order: Order, running: Running, user: np.
     """Fill running.start with the start time of each job, given the earlier run times of users (jobs.LastRuns)."""
     requested = np.where(columns.requested > 0, columns.requested, np.inf)
     predicted = columns._replace(requested=columns.requested.copy())
-    scan = Scan(BY_KEY, predicted.requested, NO_LINEAR)
-    _follow(predicted, order, scan, running, requested, user, runs.copy())
+    _follow(predicted, order, running, requested, user, runs.copy())
 
 
 @compiled(error_model="numpy")
-def _follow(
-    columns: Columns, order: Order, scan: Scan, running: Running, limit: Array, user: Array, runs: Array
-) -> None:
+def _follow(columns: Columns, order: Order, running: Running, limit: Array, user: Array, runs: Array) -> None:
     """Make a pass at each time at which jobs end or arrive. columns.requested: predictions, written as jobs arrive;
     limit (n + k,) s: the requested times.
     """
@@ -70,7 +66,9 @@ def _follow(
         if smallest_waiting(queue, waiting, columns) > running.size[FREE]:
             continue
         _correct(running, limit, times, clock)
-        waiting = scored_easy_pass(queue, waiting, columns, order, scan, running, clock, scores)
+        waiting = scored_easy_pass(
+            queue, waiting, columns, order, Keys(BY_KEY, columns.requested), running, clock, scores
+        )
 
 
 @uncounted

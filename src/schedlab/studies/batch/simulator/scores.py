@@ -11,6 +11,7 @@ from schedlab.config.runtime.compiled import compiled
 from schedlab.studies.batch.jobs import SHORT, Jobs, Machine
 from schedlab.studies.batch.rules import DAY, FIXED, MOST_DAYS, PLAN, LinearPriority, area, positive_request, priority
 from schedlab.studies.batch.simulator.cluster import COUNT, FREE, Array, Columns, Running, counted
+from schedlab.studies.batch.simulator.fair_share import NO_SHARES, Shares, SlurmPriority, shares_of, slurm_scores
 from schedlab.studies.batch.simulator.rollout_kernel import rollout_scores
 from schedlab.studies.batch.simulator.rollouts import NO_ROLLOUT, Rollout, RolloutPolicy, rollout_of
 
@@ -111,6 +112,7 @@ class Linear(NamedTuple):
     orders  (rules, n): the jobs in the order of each rule that plans begin with, where the policy plans
     excess  (n,): room for the plan features; scores (n,): what was found at the last decision, lowest first
     rollout what writes the scores instead, where it holds bases; easy: whether it plays EASY
+    shares  what writes the scores instead, where it holds terms: Slurm's priority
     """
 
     weights: np.ndarray
@@ -121,6 +123,7 @@ class Linear(NamedTuple):
     scores: np.ndarray
     rollout: Rollout = NO_ROLLOUT
     easy: bool = False
+    shares: Shares = NO_SHARES
 
 
 _NONE = np.empty(0)
@@ -138,6 +141,11 @@ def linear_of(policy: LinearPriority, jobs: Jobs, machine: Machine) -> Linear:
 def scores_of_rollouts(policy: RolloutPolicy, jobs: Jobs, machine: Machine, *, easy: bool) -> Linear:
     """Return the arrays of a policy that rolls out."""
     return NO_LINEAR._replace(scores=np.empty(len(jobs)), rollout=rollout_of(policy, jobs, machine), easy=easy)
+
+
+def scores_of_slurm(policy: SlurmPriority, jobs: Jobs, machine: Machine) -> Linear:
+    """Return the arrays of Slurm's priority."""
+    return NO_LINEAR._replace(scores=np.empty(len(jobs)), shares=shares_of(policy, jobs, machine))
 
 
 @compiled(error_model="numpy")
@@ -158,6 +166,9 @@ def write_scores(columns: Columns, linear: Linear, running: Running, jobs: Array
     """Write linear.scores of the waiting `jobs` at a time."""
     if len(linear.rollout.bases):
         rollout_scores(columns, linear.rollout, linear.easy, running, jobs, clock, linear.scores)
+        return
+    if len(linear.shares.terms):
+        slurm_scores(columns, linear.shares, running, jobs, clock, linear.scores)
         return
     weights = linear.weights
     plans = len(linear.orders) > 0

@@ -24,11 +24,12 @@ from schedlab.studies.batch.simulator.cluster import (
     running_of,
 )
 from schedlab.studies.batch.simulator.easy_predicted import predicted_starts
+from schedlab.studies.batch.simulator.fair_share import SlurmPriority
 from schedlab.studies.batch.simulator.rollouts import RolloutPolicy
-from schedlab.studies.batch.simulator.scores import NO_LINEAR, Linear, linear_of, scores_of_rollouts
+from schedlab.studies.batch.simulator.scores import NO_LINEAR, Linear, linear_of, scores_of_rollouts, scores_of_slurm
 from schedlab.studies.batch.simulator.textbook import textbook_starts
 
-Priorities = str | LinearPriority | RolloutPolicy
+Priorities = str | LinearPriority | RolloutPolicy | SlurmPriority
 _SCANS = {"fcfs": FCFS, "sjf": BY_KEY, "area": BY_KEY, "rule": BY_RULE}
 
 
@@ -63,7 +64,7 @@ def simulate(
     prefill: Prefill | None = None,
     track_nodes: bool = False,
 ) -> Schedule:
-    """Return the schedule of jobs under a rule, `planner`, a linear priority or rollouts.
+    """Return the schedule of jobs under a rule, `planner`, a linear priority, rollouts or Slurm's priority.
 
     backfill     none: the chosen job blocks everything; legacy: the published simulator's; easy, conservative;
                  easy_predicted: EASY++ of Tsafrir et al. (easy_predicted.py), for rules by name
@@ -115,8 +116,12 @@ def _require_rule(order: Order) -> None:
         raise UserError(what, where="backfill", expected="easy, or a rule as the policy")
 
 
-def _written_scores(policy: LinearPriority | RolloutPolicy, jobs: Jobs, machine: Machine, *, easy: bool) -> Linear:
+def _written_scores(
+    policy: LinearPriority | RolloutPolicy | SlurmPriority, jobs: Jobs, machine: Machine, *, easy: bool
+) -> Linear:
     """What writes the scores at each decision."""
+    if isinstance(policy, SlurmPriority):
+        return scores_of_slurm(policy, jobs, machine)
     if isinstance(policy, RolloutPolicy):
         return scores_of_rollouts(policy, jobs, machine, easy=easy)
     return linear_of(policy, jobs, machine)

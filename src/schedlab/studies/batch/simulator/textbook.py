@@ -13,6 +13,7 @@ from schedlab.studies.batch.simulator.cluster import (
     WRITTEN,
     Array,
     Columns,
+    Keys,
     Order,
     Running,
     Scan,
@@ -77,7 +78,7 @@ def _follow(
             if scored:
                 _resort(queue, waiting)
         elif scored:
-            waiting = scored_easy_pass(queue, waiting, columns, order, scan, running, clock, scores)
+            waiting = scored_easy_pass(queue, waiting, columns, order, Keys(scan.by, scan.keys), running, clock, scores)
         else:
             waiting = _easy_pass(queue, waiting, columns, running, clock)
 
@@ -150,7 +151,14 @@ def _easy_pass(queue: Array, size: int, columns: Columns, running: Running, cloc
 
 @counted
 def scored_easy_pass(
-    queue: Array, size: int, columns: Columns, order: Order, scan: Scan, running: Running, clock: float, scores: Array
+    queue: Array,
+    size: int,
+    columns: Columns,
+    order: Order,
+    backfilled: Keys,
+    running: Running,
+    clock: float,
+    scores: Array,
 ) -> int:
     """The same from a queue in order of submission; a full sort of a deep queue would take most of the time."""
     for place in range(size):
@@ -178,10 +186,11 @@ def scored_easy_pass(
         if may_backfill(columns.nodes[job], columns.requested[job], clock, running.size[FREE], shadow, extra):
             places[found] = place
             found += 1
-    if scan.by == BY_RULE:
+    if backfilled.by == BY_RULE:
         keys = scores[places[:found]]
     else:
-        keys = scan.keys[queue[places[:found]]] if scan.by == BY_KEY else places[:found].astype(np.float64)
+        chosen = queue[places[:found]]
+        keys = backfilled.keys[chosen] if backfilled.by == BY_KEY else places[:found].astype(np.float64)
     for index in np.argsort(keys, kind="mergesort"):
         place = places[index]
         job = queue[place]
