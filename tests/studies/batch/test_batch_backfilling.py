@@ -39,6 +39,7 @@ def starts(problem: BatchProblem, name: str) -> list[float]:
         ("f1_backfill_area", "f1", {"backfill": "easy", "backfill_order": "area"}),
         ("lxf_backfill_fcfs", "lxf", {"backfill": "easy", "backfill_order": "fcfs"}),
         ("easy_plus_plus", "fcfs", {"backfill": "easy_predicted"}),
+        ("easy_learned", "fcfs", {"backfill": "easy_learned"}),
         ("conservative", "fcfs", {"backfill": "conservative"}),
     ],
 )

@@ -3,8 +3,9 @@ conservative.
 
 They are rivals in one pool in scenarios whose backfilling is one of the textbook's. Sources: Lifka, "The ANL/IBM SP
 scheduling system", JSSPP 1995 (EASY); Tsafrir, Etsion, Feitelson, "Backfilling using system-generated predictions
-rather than user runtime estimates", IEEE TPDS 18(6), 2007 (EASY-SJBF, EASY++); Mu'alem and Feitelson, IEEE TPDS 12(6),
-2001 (conservative).
+rather than user runtime estimates", IEEE TPDS 18(6), 2007 (EASY-SJBF, EASY++); Gaussier,
+Glesser, Reis, Trystram, "Improving backfilling by using machine learning to predict running times", SC15
+(easy_learned); Mu'alem and Feitelson, IEEE TPDS 12(6), 2001 (conservative).
 """
 
 from __future__ import annotations
@@ -38,11 +39,12 @@ BACKFILLING_POLICIES: dict[str, OwnBackfilling] = {
 }
 BACKFILLING_POLICIES |= {
     "easy_plus_plus": OwnBackfilling("fcfs", "easy_predicted"),
+    "easy_learned": OwnBackfilling("fcfs", "easy_learned"),
     "conservative": OwnBackfilling("fcfs", "conservative"),
 }
 EASY_SJBF = "fcfs_backfill_sjf"  # as Tsafrir et al. call it
 ORDERED = tuple(name for name, own in BACKFILLING_POLICIES.items() if own.order != "default")
-PREDICTING = ("easy_plus_plus",)  # those that predict run times
+PREDICTING = ("easy_plus_plus", "easy_learned")  # those that predict run times
 
 
 def require_backfilling(name: str, backfill: Backfill, where: str) -> None:
@@ -60,5 +62,6 @@ TERMS = {
 TERMS |= {
     "easy_plus_plus": "EASY++: EASY with run times predicted from the user's last two jobs, the shortest backfilled "
     "first",
+    "easy_learned": "EASY++ with run times predicted by a regression that is renewed when jobs end (Gaussier et al.)",
     "conservative": "conservative backfilling in order of submission: every waiting job has a reservation",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -171,11 +171,13 @@ class Prefill:
     """Jobs that already run when a window begins, and the start of each (k,) s.
 
     known: what users ran before, for predictions of the window's jobs; None: nothing is known
+    model: a regression of run times (simulator/run_time_regression.py); None: one that has learned nothing
     """
 
     jobs: Jobs
     start: np.ndarray
     known: LastRuns | None = None
+    model: Any = None
 
 
 def prefill(jobs: Jobs, machine: Machine, start: int, count: int, rng: np.random.Generator) -> Prefill:

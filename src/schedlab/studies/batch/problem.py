@@ -24,6 +24,7 @@ from schedlab.studies.batch.scenario import BatchScenario
 from schedlab.studies.batch.simulator.fair_share import SlurmPriority
 from schedlab.studies.batch.simulator.predictions import Past
 from schedlab.studies.batch.simulator.rollouts import RolloutPolicy, untrained_base
+from schedlab.studies.batch.simulator.run_time_regression import regression_before
 from schedlab.studies.batch.simulator.simulate import Priorities, Schedule, simulate
 from schedlab.studies.batch.simulator.stepper import Drawn, Stepper, Task
 from schedlab.studies.batch.windows import first_job, part_of, require_test_windows, weight_of, window_units
@@ -224,6 +225,10 @@ class BatchProblem:
         if backfill == "easy_predicted":
             before = before or Prefill(chosen.take(slice(0, 0)), np.empty(0))
             before = replace(before, known=self.past.last_runs(start, len(chosen)))
+        elif backfill == "easy_learned":
+            before = before or Prefill(chosen.take(slice(0, 0)), np.empty(0))
+            trained = min(start, self.part("train")[1])
+            before = replace(before, model=regression_before(self.past, start, len(chosen), trained))
         return simulate(chosen, self.machine, rule, backfill, backfill_order=order, kill=scenario.kill, prefill=before)
 
     def _stepped_schedule(self, policy: Policy, unit: Unit) -> Schedule:

@@ -12,9 +12,10 @@ from schedlab.config.settings import MOST, ScenarioSettings, Seeds
 from schedlab.studies.batch.env.settings import EnvironmentSettings
 from schedlab.workloads.settings import WorkloadSettings
 
-Backfill = Literal["none", "legacy", "easy", "conservative", "easy_predicted"]
+Backfill = Literal["none", "legacy", "easy", "conservative", "easy_predicted", "easy_learned"]
 BackfillOrder = Literal["default", "fcfs", "sjf", "area", "rule"]
-TEXTBOOK: tuple[Backfill, ...] = ("easy", "conservative", "easy_predicted")
+PREDICTING_BACKFILLS: tuple[Backfill, ...] = ("easy_predicted", "easy_learned")
+TEXTBOOK: tuple[Backfill, ...] = ("easy", "conservative", *PREDICTING_BACKFILLS)
 BACKFILLS: tuple[Backfill, ...] = get_args(Backfill)  # in the order of their numbers in compiled code
 STEPPED = BACKFILLS[:4]  # for policies that decide job by job
 BACKFILL_ORDERS: tuple[BackfillOrder, ...] = get_args(BackfillOrder)
@@ -78,7 +79,8 @@ class BatchScenario(ScenarioSettings):
         "none",
         doc="backfilling; `none`: the chosen job blocks all others; `legacy`: as in the published simulator; "
         "`easy`, `conservative`: as in the literature; `easy_predicted`: EASY++, with run times "
-        "predicted from the user's last two jobs; only rules can be scored with it",
+        "predicted from the user's last two jobs; `easy_learned`: the same, predicted by a regression that is "
+        "renewed when jobs end; only rules can be scored with these two",
     )
     backfill_order: BackfillOrder = setting(
         "default",

@@ -117,6 +117,7 @@ def test_every_policy_without_learning_and_every_mode_runs(capsys, tmp_path):
         "fcfs_backfill_sjf",
         "smallest_backfill_area",
         "easy_plus_plus",
+        "easy_learned",
         "conservative",
     ]
     window = ("--trace", trace, "--start", 100, "--policy")

@@ -10,73 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_jobs import jobs_from, windows
 
+from oracles.batch_easy_predicted import PlainRegression, plain_starts
 from schedlab.config.errors import UserError
 from schedlab.studies.batch.jobs import Jobs, LastRuns, Machine, Prefill
-from schedlab.studies.batch.rules import priority
 from schedlab.studies.batch.simulator.predictions import Past
+from schedlab.studies.batch.simulator.run_time_regression import regression_before
 from schedlab.studies.batch.simulator.simulate import simulate
-
-INCREMENTS = [60.0 * minutes for minutes in (1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000)]
-
-
-def plain_starts(jobs: Jobs, machine: Machine, rule: str) -> list[float]:
-    """The start times of EASY++, by lists and sorting."""
-    order = priority(rule, jobs)
-    limit = [float(value) if value > 0 else np.inf for value in jobs.requested]
-    start: dict[int, float] = {}
-    expected: dict[int, float] = {}
-    raised = dict.fromkeys(range(len(jobs)), 0)
-    last: dict[int, list[float]] = {}
-    predicted: dict[int, float] = {}
-    running: list[int] = []
-    waiting: list[int] = []
-    coming = list(range(len(jobs)))
-    while waiting or coming:
-        ends = [start[job] + jobs.run[job] for job in running]
-        now = min([*ends, *(jobs.submit[job] for job in coming[:1])])
-        for job in sorted(running, key=lambda job: (start[job] + jobs.run[job], running.index(job))):
-            if start[job] + jobs.run[job] <= now:
-                running.remove(job)
-                if jobs.user[job] >= 0:
-                    last[jobs.user[job]] = [jobs.run[job], *last.get(jobs.user[job], [])][:2]
-        while coming and jobs.submit[coming[0]] <= now:
-            job = coming.pop(0)
-            known = last.get(jobs.user[job])
-            predicted[job] = max(1.0, min(np.mean(known), limit[job])) if known else limit[job]
-            if predicted[job] == np.inf:
-                predicted[job] = 1.0
-            waiting.append(job)
-        for job in running:
-            while expected[job] <= now < start[job] + limit[job]:
-                expected[job] = min(start[job] + limit[job], expected[job] + INCREMENTS[min(raised[job], 10)])
-                raised[job] += 1
-
-        def begin(job: int, now: float = now) -> None:
-            waiting.remove(job)
-            running.append(job)
-            start[job], expected[job] = now, now + predicted[job]
-
-        free = machine.nodes - sum(jobs.nodes[job] for job in running)
-        ranked = sorted(waiting, key=lambda job: (order.at(job, now), jobs.submit[job], job))
-        while ranked and jobs.nodes[ranked[0]] <= free:
-            free -= jobs.nodes[ranked[0]]
-            begin(ranked.pop(0))
-        if not ranked:
-            continue
-        head, room, shadow = ranked[0], free, now
-        for job in sorted(running, key=lambda job: (max(expected[job], now + 1.0), expected[job])):
-            if room >= jobs.nodes[head] and max(expected[job], now + 1.0) > shadow:
-                break
-            shadow = max(expected[job], now + 1.0)
-            room += jobs.nodes[job]
-        extra = room - jobs.nodes[head]
-        for job in sorted(ranked[1:], key=lambda job: (predicted[job], job)):
-            short = now + predicted[job] <= shadow
-            if jobs.nodes[job] <= free and (short or jobs.nodes[job] <= extra):
-                free -= jobs.nodes[job]
-                extra -= 0 if short else jobs.nodes[job]
-                begin(job)
-    return [start[job] for job in range(len(jobs))]
 
 
 @settings(deadline=None)
@@ -86,6 +25,51 @@ def test_it_starts_jobs_when_the_plain_statement_does(window, rule, scale):
     jobs = replace(jobs, submit=jobs.submit * scale, run=jobs.run * scale, requested=jobs.requested * scale)
     found = simulate(jobs, machine, rule, "easy_predicted").start.tolist()
     assert found == plain_starts(jobs, machine, rule)
+
+
+def drawn(seed: int, count: int = 80) -> Jobs:
+    """Jobs of three users, whose run times are of the order of minutes to hours."""
+    rng = np.random.default_rng(seed)
+    user = rng.integers(-1, 3, count)
+    run = np.round(rng.exponential(600.0 * (2.0 + user))) + 1.0
+    rows = zip(
+        np.cumsum(rng.integers(0, 900, count)), run, run * rng.integers(1, 9, count), rng.integers(1, 9, count),
+        strict=True,
+    )  # fmt: skip
+    return replace(jobs_from(list(rows), Machine(8, 8)), user=user)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_learned_predictions_start_jobs_when_the_plain_statement_does(seed):
+    jobs, machine = drawn(seed), Machine(8, 8)
+    found = simulate(jobs, machine, "fcfs", "easy_learned").start.tolist()
+    assert found == plain_starts(jobs, machine, "fcfs", PlainRegression(jobs))
+    assert found != simulate(jobs, machine, "fcfs", "easy_predicted").start.tolist()
+
+
+def test_the_log_before_the_window_is_learned_as_it_ran():
+    """Jobs that run at once, and end in the log when they do in a simulation, teach the same either way."""
+    jobs, machine = drawn(1), Machine(1000, 1000)
+    start = jobs.submit.copy()
+    plain = PlainRegression(jobs)
+    assert plain_starts(jobs, machine, "fcfs", plain) == start.tolist()
+    model = regression_before(Past(jobs, start + jobs.run), 60, 20, 0)
+    half = PlainRegression(jobs)
+    early = jobs.take(slice(0, 60))
+    ended = [job for job in range(60) if start[job] + early.run[job] <= start[60]]
+    events = sorted(
+        [(start[job] + early.run[job], 0, job) for job in ended] + [(start[job], 1, job) for job in range(60)]
+    )
+    for when, kind, job in events:
+        running = [other for other in range(job) if start[other] + jobs.run[other] > when]
+        if kind:
+            half.predicted(job, float(when), running, dict(enumerate(start.tolist())))
+        else:
+            half.ended(job, float(when))
+    np.testing.assert_allclose(model.weights, half.weights, rtol=1e-9)
+    assert len(ended) > 30 and model.counts[0] == len(ended) + 1
+    alone = regression_before(Past(jobs, np.full(len(jobs), np.nan)), 60, 20, 60)
+    np.testing.assert_allclose(alone.weights, model.weights, rtol=1e-9)
 
 
 def of_one_user(rows) -> Jobs:

@@ -54,7 +54,7 @@ def add_window_arguments(parser: argparse.ArgumentParser) -> None:
     what = (
         "none (default): the chosen job blocks; easy_sjf, easy_area: EASY, the shortest or smallest backfilled first; "
     )
-    what += "easy_predicted: EASY++, with predicted run times"
+    what += "easy_predicted: EASY++, with predicted run times; easy_learned: the same, predicted by regression"
     parser.add_argument("--backfill", default="none", choices=(*BACKFILLS, *NAMED_BACKFILLS), help=what)
     parser.add_argument(
         "--backfill-order",

@@ -10,7 +10,7 @@ from schedlab.config.errors import UserError
 from schedlab.studies.batch.jobs import Jobs, LastRuns, Machine, Prefill, require_runnable, require_submission_order
 from schedlab.studies.batch.legacy import nan_schedule
 from schedlab.studies.batch.rules import PLANNER, LinearPriority, backfill_keys, priority
-from schedlab.studies.batch.scenario import TEXTBOOK, Backfill, BackfillOrder, require_order
+from schedlab.studies.batch.scenario import PREDICTING_BACKFILLS, TEXTBOOK, Backfill, BackfillOrder, require_order
 from schedlab.studies.batch.simulator.blocking import NO_KEYS, blocking_starts, policy_blocking_starts, queue_of
 from schedlab.studies.batch.simulator.cluster import (
     BY_KEY,
@@ -26,6 +26,7 @@ from schedlab.studies.batch.simulator.cluster import (
 from schedlab.studies.batch.simulator.easy_predicted import predicted_starts
 from schedlab.studies.batch.simulator.fair_share import SlurmPriority
 from schedlab.studies.batch.simulator.rollouts import RolloutPolicy
+from schedlab.studies.batch.simulator.run_time_regression import regression_of
 from schedlab.studies.batch.simulator.scores import NO_LINEAR, Linear, linear_of, scores_of_rollouts, scores_of_slurm
 from schedlab.studies.batch.simulator.textbook import textbook_starts
 
@@ -67,7 +68,8 @@ def simulate(
     """Return the schedule of jobs under a rule, `planner`, a linear priority, rollouts or Slurm's priority.
 
     backfill     none: the chosen job blocks everything; legacy: the published simulator's; easy, conservative;
-                 easy_predicted: EASY++ of Tsafrir et al. (easy_predicted.py), for rules by name
+                 easy_predicted, easy_learned: EASY++ of Tsafrir et al., and with the regression of Gaussier et al.
+                 (easy_predicted.py), for rules by name
     backfill_order  which jobs are looked at first when they are backfilled (legacy, easy): by submission, by requested
                  time, that times nodes, or by the policy; default: by submission (legacy), by the policy (easy)
     kill         end jobs at their requested time
@@ -94,9 +96,10 @@ def simulate(
     columns = columns_of(jobs, prefill)
     scan = Scan(by, backfill_keys(backfill_order, jobs), linear)
     running = running_of(columns, prefill, machine, track=track_nodes)
-    if backfill == "easy_predicted":
+    if backfill in PREDICTING_BACKFILLS:
         _require_rule(order)
-        predicted_starts(columns, order, running, *(prefill.known or LastRuns.unknown(jobs)))
+        known, model = prefill.known or LastRuns.unknown(jobs), prefill.model or regression_of(jobs)
+        predicted_starts(columns, order, running, known, model, learned=backfill == "easy_learned")
     elif backfill in TEXTBOOK:
         textbook_starts(columns, order, scan, running, backfill == "conservative")
     elif order.power == WRITTEN or (reserves and by == BY_RULE):
