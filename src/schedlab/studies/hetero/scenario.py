@@ -184,9 +184,11 @@ class BestReserveSettings(Settings):
     """The rule `best_reserve`: the rule `reserve` with the values that were best on other workloads."""
 
     longest: tuple[float, ...] = setting(
-        (300.0, 1000.0, 3000.0, 10000.0), doc="values of `longest` that are tried", unit="s", min_length=1
+        (300.0, 1000.0, 3000.0, 10000.0, 30000.0), doc="values of `longest` that are tried", unit="s", min_length=1
     )
-    free: tuple[float, ...] = setting((0.25, 0.5, 0.67, 0.83), doc="values of `free` that are tried", min_length=1)
+    free: tuple[float, ...] = setting(
+        (0.25, 0.33, 0.42, 0.5, 0.58, 0.67, 0.83), doc="values of `free` that are tried", min_length=1
+    )
     cores: tuple[Literal[tuple(ALL_CORE_POLICIES)], ...] = setting(  # type: ignore[valid-type]
         ("high_gflops", "high_mem_bw", "low_power"), doc="core policies that are tried", min_length=1
     )

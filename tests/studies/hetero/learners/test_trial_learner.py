@@ -11,11 +11,12 @@ from schedlab.config.contract import LearnPaths, Phase, PolicySpec
 from schedlab.config.errors import UserError
 from schedlab.studies.hetero.env.options import plain_options
 from schedlab.studies.hetero.kernels.choice_kernel import OWN, SHARED, score_rows
-from schedlab.studies.hetero.kernels.trial_kernel import NO_PAIR, Trials, play_with_trials
+from schedlab.studies.hetero.kernels.cluster_kernel import CORE_CODES
+from schedlab.studies.hetero.kernels.trial_kernel import NO_PAIR, RESERVE, Trials, play_with_trials
 from schedlab.studies.hetero.learners.choice_network import ChoiceNetwork, TriedOptions, kernel_scorer
 from schedlab.studies.hetero.learners.compiled_runs import CompiledRuns
-from schedlab.studies.hetero.learners.trial_learner import ChoicePolicy, TrialLearner
-from schedlab.studies.hetero.rules import PairRule
+from schedlab.studies.hetero.learners.trial_learner import ChoicePolicy, TrialLearner, _Drawn
+from schedlab.studies.hetero.rules import PairRule, ReserveRule
 
 METRIC, CORES = "mean_bounded_slowdown", ("low_power", "high_mem_bw", "high_gflops")
 REPLICATES = {"validation": 3, "test": 3}
@@ -45,7 +46,7 @@ class Interrupted(Exception):
 
 def learn(made, folder, seed=0, stop_after=None):
     """Learn and return the file of the policy, the curve and the budget."""
-    params = {"episodes_per_update": 6, "tried": 0.3, "hidden": 8, "minibatch": 32}
+    params = {"episodes_per_update": 6, "tried": 0.3, "hidden": 8, "minibatch": 32, "validation": 1}
     spec = PolicySpec("small", "learned", "trials", params, train_on=PHASES)
     points = []
 
@@ -98,7 +99,7 @@ def test_the_value_of_a_trial_is_the_slowdown_of_the_run_that_takes_its_option(t
     made, scorer = problem(tmp_path), policy(2).scorer
     for unit in made.units("test"):
         compiled = CompiledRuns(made).jobs(unit)
-        trials = Trials(scorer, np.array([NO_PAIR, NO_PAIR]), 10.0, 99)
+        trials = Trials(scorer, np.array([NO_PAIR, NO_PAIR]), 10.0, 99, 0.0, 0)
         found = play_with_trials(compiled.jobs, compiled.cluster, trials, np.ones(500, bool))
         rows, counts, values, reached, _ = found
         assert reached == pytest.approx(made.rollout(policy(2), unit).scores[METRIC])
@@ -106,12 +107,25 @@ def test_the_value_of_a_trial_is_the_slowdown_of_the_run_that_takes_its_option(t
             assert own[np.argmax(score_rows(row[:count].astype(float), scorer))] == pytest.approx(reached, rel=1e-6)
 
 
-def test_advantages_are_those_among_the_options_tried():
+def test_an_option_that_was_not_tried_counts_as_the_worst_that_was():
     numbers, values = np.zeros((3, 4, 2), np.float32), np.full((3, 4), np.inf)
     values[0, :3], values[1, :2], values[2, 1:3] = (1.0, 2.0, 6.0), (5.0, 5.0), (2.0, 4.0)
     tried = TriedOptions.of_episode(numbers, np.array([3, 2, 4]), values, 2.0)
-    assert tried.counts.tolist() == [3, 2] and len(tried.numbers) == 5  # without the decision whose options are alike
-    assert tried.advantages == pytest.approx([1.0, 0.5, -1.5, 0.5, -0.5])
+    assert tried.counts.tolist() == [3, 4] and len(tried.numbers) == 7  # without the decision whose options are alike
+    assert tried.advantages == pytest.approx([1.0, 0.5, -1.5, -0.5, 0.5, -0.5, -0.5])
+
+
+def test_copies_go_on_by_the_rule_with_a_reserve(tmp_path):
+    """The best option of a decision is no worse than the rule, where the run so far is the rule's: at the start."""
+    made, scorer, rule = problem(tmp_path), policy(2).scorer, ReserveRule(1000.0, 0.5)
+    for unit in made.units("test"):
+        compiled = CompiledRuns(made).jobs(unit)
+        cores = rule.reserved(compiled.cluster.size.sum())
+        trials = Trials(scorer, np.array([RESERVE, CORE_CODES[rule.cores]]), 10.0, 99, rule.longest, cores)
+        _, counts, values, _, _ = play_with_trials(compiled.jobs, compiled.cluster, trials, np.ones(500, bool))
+        scored = made.rollout(rule, unit).scores[METRIC]
+        assert values[0, : counts[0]].min() <= scored * (1 + 1e-9)
+        assert np.abs(values[:, :3] - scored).min() < 1e-9  # some option is what the rule does
 
 
 def test_learning_is_better_than_its_start_and_than_the_pair_that_it_imitates(tmp_path):
@@ -138,12 +152,19 @@ def test_an_interrupted_job_ends_with_the_same_bytes(tmp_path):
     assert learn(made, tmp_path / "other", seed=1)[0].read_bytes() != whole.read_bytes()
 
 
-@pytest.mark.parametrize("changes", [{"replicates": {"test": 1}}, {"platform": "learning", "workload": "learning"}])
-def test_scenarios_without_validation_or_drawn_workloads_are_refused(tmp_path, changes):
-    files = {key: part(f"{key}/{name}.yaml") for key, name in changes.items() if key != "replicates"}
-    if "platform" in files:
-        files["platform"]["pstates"] = {"managed": True}
-    made = problem(tmp_path, **{**changes, **files})
+def test_scenarios_whose_workloads_cannot_be_drawn_are_refused(tmp_path):
+    files = {key: part(f"{key}/learning.yaml") for key in ("platform", "workload")}
+    files["platform"]["pstates"] = {"managed": True}
+    made = problem(tmp_path, **files)
     with pytest.raises(UserError) as caught:
         learn(made, tmp_path / "none")
     assert "scenario small" in caught.value.where
+
+
+def test_more_workloads_of_validation_are_drawn_where_there_are_too_few(tmp_path):
+    made = problem(tmp_path)
+    drawn = _Drawn(made, 5)
+    units = [CompiledRuns(made).jobs(unit).jobs for unit in made.units("validation")]
+    assert len(drawn.validation) == 5 and len(units) == 3
+    assert all(np.array_equal(one.time, other.time) for one, other in zip(drawn.validation, units, strict=False))
+    assert len({tuple(jobs.time) for jobs in drawn.validation}) == 5

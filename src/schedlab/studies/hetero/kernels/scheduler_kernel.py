@@ -96,17 +96,32 @@ def run_reserve(
     only where `reserve` cores stay free, or where no job runs. Jobs that do not start block none.
     """
     run, now = new_run(cluster, len(jobs.time)), 0.0
-    state = run.state
     while True:
         due, now = to_decision(run, jobs, cluster, now)
         if not due:
             return run
-        waiting = state.queue[: state.counts[WAITING]].copy()
-        for job in waiting[np.argsort(jobs.keys[AREA][waiting], kind="mergesort")]:
-            left = state.cores.sum() - jobs.cores[job]
-            allowed = jobs.time[job] <= longest or left >= reserve or not state.counts[RUNNING]
-            if allowed and fits(state, cluster, jobs.cores[job], jobs.memory[job]):
-                take_cores(state, jobs, cluster, core_policy, job, rng)
-                start_job(state, jobs, cluster, job)
-                run.started[job] = now
-        set_speeds(state, cluster)
+        start_with_reserve(run, jobs, cluster, now, longest, reserve, core_policy, rng)
+
+
+@compiled
+def start_with_reserve(
+    run: Run,
+    jobs: KernelJobs,
+    cluster: KernelCluster,
+    now: float,
+    longest: float,
+    reserve: int,
+    core_policy: int,
+    rng: np.random.Generator,
+) -> None:
+    """Start what the rule with a reserve starts at one date."""
+    state = run.state
+    waiting = state.queue[: state.counts[WAITING]].copy()
+    for job in waiting[np.argsort(jobs.keys[AREA][waiting], kind="mergesort")]:
+        left = state.cores.sum() - jobs.cores[job]
+        allowed = jobs.time[job] <= longest or left >= reserve or not state.counts[RUNNING]
+        if allowed and fits(state, cluster, jobs.cores[job], jobs.memory[job]):
+            take_cores(state, jobs, cluster, core_policy, job, rng)
+            start_job(state, jobs, cluster, job)
+            run.started[job] = now
+    set_speeds(state, cluster)

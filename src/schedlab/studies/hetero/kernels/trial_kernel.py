@@ -22,15 +22,17 @@ from schedlab.studies.hetero.kernels.choice_kernel import (
 )
 from schedlab.studies.hetero.kernels.cluster_kernel import WAITING, KernelCluster, KernelJobs
 from schedlab.studies.hetero.kernels.run_kernel import Run, copied, decide, new_run, slowdown, to_decision
+from schedlab.studies.hetero.kernels.scheduler_kernel import start_with_reserve
 
-NO_PAIR = -1  # instead of the code of a job policy: copies go on by scores
+NO_PAIR, RESERVE = -1, -2  # instead of the code of a job policy: copies go on by scores, or by the rule with a reserve
 
 
 class Trials(NamedTuple):
     """How options are tried.
 
     scorer     which options there are, and their scores        threshold  of the bounded slowdown, s
-    pair       codes of the pair that continues copies, or NO_PAIR for the option with the highest score
+    pair       codes of the pair that continues copies; NO_PAIR for the option with the highest score; RESERVE for the
+               rule with a reserve of so many cores for jobs of at most `longest` s, and the code of its core policy
     most       number of options tried beside waiting, those with the highest scores
     """
 
@@ -38,6 +40,8 @@ class Trials(NamedTuple):
     pair: np.ndarray
     threshold: float
     most: int
+    longest: float
+    reserve: int
 
 
 @compiled
@@ -63,7 +67,7 @@ def try_options(
         if job != WAIT:
             carry_out(copy, jobs, cluster, now, scorer, job, code)
         if trials.pair[0] != NO_PAIR:
-            decisions += go_on_by_pair(copy, jobs, cluster, now, trials, job != WAIT)
+            decisions += go_on_by_rule(copy, jobs, cluster, now, trials, job != WAIT)
         else:
             if job != WAIT:
                 decisions += choose(copy, jobs, cluster, now, scorer, ahead, made)
@@ -73,12 +77,18 @@ def try_options(
 
 
 @compiled
-def go_on_by_pair(run: Run, jobs: KernelJobs, cluster: KernelCluster, now: float, trials: Trials, due: bool) -> int:
-    """Continue a run to its end with the pair, first at this date if it is due; return the number of decisions."""
+def go_on_by_rule(run: Run, jobs: KernelJobs, cluster: KernelCluster, now: float, trials: Trials, due: bool) -> int:
+    """Continue a run to its end with the pair or the rule with a reserve, at this date too if that is due; return the
+    number of decisions.
+    """
     decisions = 0
     while True:
         if due:
-            decide(run, jobs, cluster, now, trials.pair, trials.scorer.unused)
+            if trials.pair[0] == RESERVE:
+                longest, reserve, code = trials.longest, trials.reserve, trials.pair[1]
+                start_with_reserve(run, jobs, cluster, now, longest, reserve, code, trials.scorer.unused)
+            else:
+                decide(run, jobs, cluster, now, trials.pair, trials.scorer.unused)
             decisions += 1
         due, now = to_decision(run, jobs, cluster, now)
         if not due:

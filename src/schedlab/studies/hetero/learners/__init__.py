@@ -1,1 +1,1 @@
-"""Policy-gradient learners, their networks, and the compiled episodes on which they learn."""
+"""Learners with their networks, rules that try options, and runs on the compiled kernels."""

@@ -43,8 +43,8 @@ def kernel_scorer(network: ChoiceNetwork, window: int, cores: Sequence[str]) -> 
 
 @dataclass
 class TriedOptions:
-    """Options that were tried: numbers (options, SHARED + OWN) of all decisions in a row, options of each decision
-    (decisions,), and advantages (options,): how much better an option is than the mean of its decision.
+    """Options of decisions where some were tried: numbers (options, SHARED + OWN) of all decisions in a row, options of
+    each decision (decisions,), and advantages (options,): how much better an option is than the mean of those tried.
     """
 
     numbers: np.ndarray
@@ -54,14 +54,16 @@ class TriedOptions:
     @classmethod
     def of_episode(cls, numbers: np.ndarray, counts: np.ndarray, values: np.ndarray, scale: float) -> TriedOptions:
         """Return what `play_with_trials` found, without decisions whose options are all alike; advantages are divided
-        by `scale`.
+        by `scale`. An option that was not tried counts as the worst that was.
         """
-        tried = np.isfinite(values) & (np.arange(values.shape[1]) < counts[:, None])
+        offered = np.arange(values.shape[1]) < counts[:, None]
+        tried = offered & np.isfinite(values)
         low, high = np.where(tried, values, np.inf).min(1), np.where(tried, values, -np.inf).max(1)
-        tried[high - low <= ALIKE] = False
-        known, count = np.where(tried, values, 0.0), tried.sum(1)
-        means = known.sum(1) / np.maximum(count, 1)
-        return cls(numbers[tried], count[count > 0], ((means[:, None] - known) / scale)[tried])
+        offered[high - low <= ALIKE] = False
+        known = np.where(tried, values, high[:, None])
+        means = np.where(tried, values, 0.0).sum(1) / np.maximum(tried.sum(1), 1)
+        count = offered.sum(1)
+        return cls(numbers[offered], count[count > 0], ((means[:, None] - known) / scale)[offered])
 
     @classmethod
     def joined(cls, parts: Sequence[TriedOptions]) -> TriedOptions:
@@ -73,9 +75,9 @@ class TriedOptions:
 def fit(network: ChoiceNetwork, optimizer: Adam, tried: TriedOptions, passes: int, minibatch: int) -> float:
     """Raise the probability of options by their advantages, and return the mean advantage expected in the last pass.
 
-    The loss is minus the sum over tried options of probability x advantage, where probabilities are the softmax of the
-    scores among them: the policy gradient, with the sum over actions instead of a drawn one. Advantages are divided by
-    their mean size. torch's global random stream shuffles.
+    The loss is minus the sum over options of probability x advantage, where probabilities are the softmax of the
+    scores: the policy gradient, with the sum over actions instead of a drawn one. Advantages are divided by their mean
+    size. torch's global random stream shuffles.
     """
     if not len(tried.counts):
         return 0.0

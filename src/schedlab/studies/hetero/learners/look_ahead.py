@@ -62,7 +62,7 @@ class LookAhead:
             empty_scorer(settings.window, settings.cores),
             self.problem.scenario.bounded_slowdown_threshold,
         )
-        trials = Trials(scorer, pair_codes((settings.base,))[0], threshold, len(scorer.cores) * scorer.window)
+        trials = Trials(scorer, pair_codes((settings.base,))[0], threshold, len(scorer.cores) * scorer.window, 0.0, 0)
         return run_look_ahead(jobs.jobs, jobs.cluster, trials, pool, self._drawn is None)
 
 

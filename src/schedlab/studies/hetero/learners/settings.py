@@ -9,7 +9,7 @@ from pydantic import field_validator
 from schedlab.config.errors import did_you_mean
 from schedlab.config.schema import Settings, setting
 from schedlab.learning.stock.settings import ALGORITHM_SETTINGS
-from schedlab.studies.hetero.rules import EVERY_PAIR
+from schedlab.studies.hetero.rules import EVERY_PAIR, RESERVE
 from schedlab.studies.hetero.scenario import CHOICES_OF_CORES, DRAWN_NOWHERE
 
 
@@ -69,8 +69,12 @@ class TrialSettings(Settings):
     hidden: int = setting(32, doc="units of each of the two hidden layers", ge=1)
     continued_by: str = setting(
         "",
-        doc="pair that continues copies to their end and whose best option is taken (imitation of look-ahead); empty: "
-        "the policy itself",
+        doc="what continues copies to their end (imitation of look-ahead, whose best option is taken): `reserve`, the "
+        "rule with `longest` and `free`; or a pair; empty: the policy itself",
+    )
+    longest: float = setting(10000.0, doc="with `reserve`: requested time of jobs that start anyway", unit="s", ge=0)
+    free: float = setting(
+        0.5, doc="with `reserve`: share of the cores that stay free when a longer job starts", ge=0, le=1
     )
     tried: float = setting(0.15, doc="share of the decisions whose options are tried", ge=0, le=1)
     options: int = setting(
@@ -84,17 +88,24 @@ class TrialSettings(Settings):
     average: float = setting(
         0.5, doc="weight of the earlier parameters in their mean, which is validated and kept", ge=0, lt=1
     )
+    validation: int = setting(
+        100,
+        doc="least number of workloads on which parameters are chosen: where the scenario has fewer for validation, "
+        "others are drawn beside them",
+        ge=1,
+    )
     save_every: int = setting(1, doc="updates between saved states from which an interrupted job resumes", ge=1)
 
     @field_validator("continued_by")
     @classmethod
     def _is_a_pair(cls, pair: str) -> str:
-        if pair and pair not in EVERY_PAIR:
-            raise ValueError(f"no pair '{pair}'; {did_you_mean(pair, EVERY_PAIR)}")
+        known = (RESERVE, *EVERY_PAIR)
+        if pair and pair not in known:
+            raise ValueError(f"no rule or pair '{pair}'; {did_you_mean(pair, known)}")
         return pair
 
 
-TRIAL_FIXED = frozenset({"window", "cores", "hidden"})  # decide what the network's scores are of
+TRIAL_FIXED = frozenset({"window", "cores", "hidden", "validation"})  # decide what is scored, and on what
 STOCK = ("ppo", "maskable_ppo", "a2c", "dqn")  # from Stable-Baselines3 and sb3-contrib
 LEARNER_SETTINGS: dict[str, type[Settings]] = {
     "reinforce": PolicyGradientSettings,

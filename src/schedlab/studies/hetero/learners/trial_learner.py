@@ -3,8 +3,8 @@
 A phase tries options of some decisions: each copy continues to the end of the workload, with a pair (imitation of
 one-step look-ahead that knows the workload, as all workloads are drawn anew) or with the policy itself (policy
 gradient). What is fitted sees requested times and arrivals so far alone, so that it learns what is better on average
-over run times and arrivals to come. Parameters are averaged over updates; those with the best score on the validation
-units are kept.
+over run times and arrivals to come. Parameters are averaged over updates; those with the best score on validation
+workloads are kept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from schedlab.config.contract import Budget, Curve, LearnPaths, PolicySpec, Problem, Unit
-from schedlab.config.errors import UserError
 from schedlab.config.seeds import derive_seed, generator
 from schedlab.learning.adam import Adam
 from schedlab.learning.checkpoints import (
@@ -34,13 +33,16 @@ from schedlab.learning.seeding import torch_stream, use_one_thread
 from schedlab.learning.settings import fixed_mistakes, phase_settings
 from schedlab.studies.hetero.env.options import plain_options
 from schedlab.studies.hetero.kernels.choice_kernel import KernelScorer, run_scorer, score_rows
+from schedlab.studies.hetero.kernels.cluster_kernel import CORE_CODES
 from schedlab.studies.hetero.kernels.run_kernel import Run, slowdown
-from schedlab.studies.hetero.kernels.trial_kernel import NO_PAIR, Trials, play_with_trials
+from schedlab.studies.hetero.kernels.trial_kernel import NO_PAIR, RESERVE, Trials, play_with_trials
 from schedlab.studies.hetero.learners.choice_network import ChoiceNetwork, TriedOptions, fit, kernel_scorer
 from schedlab.studies.hetero.learners.compiled_episodes import CompiledJobs, pair_codes
 from schedlab.studies.hetero.learners.compiled_runs import CompiledRuns
 from schedlab.studies.hetero.learners.drawn_workloads import DrawnWorkloads
 from schedlab.studies.hetero.learners.settings import TRIAL_FIXED, TrialSettings
+from schedlab.studies.hetero.rules import RESERVE as RESERVE_RULE
+from schedlab.studies.hetero.rules import ReserveRule
 from schedlab.studies.hetero.simulator.core_policies import ALL_CORE_POLICIES
 from schedlab.studies.hetero.simulator.decisions import DecisionSystem
 
@@ -82,7 +84,7 @@ class TrialLearner:
     ) -> Budget:
         """Learn phase after phase and write the parameters with the best validation score.
 
-        Raises UserError for scenarios whose workloads are not drawn from a model, or without validation units.
+        Raises UserError for scenarios whose workloads are not drawn from a model.
         """
         use_one_thread()
         phases = phase_settings(TrialSettings, spec, lambda _, given: fixed_mistakes(TRIAL_FIXED, given))
@@ -92,7 +94,8 @@ class TrialLearner:
             network = ChoiceNetwork(phases[0].hidden)
         if parent := job.parent():
             load_module(network, parent.group("network"), parent.path)
-        learning = _Learning(job, network, phases, {name: _Drawn(name, problem) for name, problem in problems.items()})
+        drawn = {name: _Drawn(problem, phases[0].validation) for name, problem in problems.items()}
+        learning = _Learning(job, network, phases, drawn)
         job.run(learning)
         load_module(network, learning.best or module_arrays(network), "the best parameters")
         meta = {"kind": _KIND, "hidden": phases[0].hidden, "window": phases[0].window, "cores": list(phases[0].cores)}
@@ -110,16 +113,16 @@ class TrialLearner:
 
 
 class _Drawn:
-    """A scenario that is learned on: workloads drawn by seeds, and those of validation."""
+    """A scenario that is learned on: workloads drawn by seeds, and at least so many of validation."""
 
-    def __init__(self, name: str, problem: Any) -> None:
+    def __init__(self, problem: Any, validation: int) -> None:
         self.workloads = DrawnWorkloads(problem, "learner")
         self.cluster, self.threshold = self.workloads.cluster(), problem.scenario.bounded_slowdown_threshold
         runs = CompiledRuns(problem)
         self.validation = [runs.jobs(unit).jobs for unit in problem.units("validation")]
-        if not self.validation:
-            expected = "replicates.validation: 1 or more"
-            raise UserError("no workload to choose parameters on", where=f"scenario {name}", expected=expected)
+        root = problem.scenario.workload.seed
+        for number in range(len(self.validation), validation):
+            self.validation.append(self.workloads.jobs(derive_seed(root, "hetero", "more validation", number)))
 
 
 @dataclass
@@ -136,10 +139,10 @@ class _Learning:
     memory: list[TriedOptions] = field(default_factory=list)
 
     def begin(self, phase: int) -> Pace:
-        """Begin with a fresh optimiser and without what was tried before."""
+        """Begin with a fresh optimiser and a fresh mean; what was tried lately is fitted further."""
         settings, steps = self.phases[phase], self.job.spec.train_on[phase].steps
         self.optimizer = Adam(self.network.parameters(), settings.learning_rate)
-        self.memory, self.mean = [], {}
+        self.mean = {}
         return Pace(-(-steps // settings.episodes_per_update), settings.save_every)
 
     def step(self, phase: int, update: int) -> None:
@@ -156,9 +159,9 @@ class _Learning:
         now, kept = module_arrays(self.network), settings.average if self.mean else 0.0
         self.mean = {name: kept * self.mean.get(name, 0.0) + (1.0 - kept) * array for name, array in now.items()}
         self.job.budget.episodes += len(numbers)
-        place: Any = {"step": numbers[-1] + 1, "episode": numbers[-1] + 1, "update": update + 1}
+        place: Any = {"step": numbers[-1] + 1, "episode": self.job.budget.episodes, "update": update + 1}
         score = float(np.mean([value for _, value in found]))
-        self.job.record({"return": -score, "gain": gain}, **place, scenario=of_phase.scenarios[0])
+        self.job.record({"return": -score, "loss": -gain}, **place, scenario=of_phase.scenarios[0])
         self._validate(settings, of_phase.scenarios, place)
 
     def end(self, phase: int) -> None:
@@ -187,12 +190,17 @@ class _Learning:
         drawn = self.drawn[scenarios[number % len(scenarios)]]
         jobs = drawn.workloads.jobs(derive_seed(self.job.seed, "hetero", "drawn", phase, number))
         scorer = kernel_scorer(self.network, settings.window, settings.cores)
-        pair = pair_codes((settings.continued_by,))[0] if settings.continued_by else np.array([NO_PAIR, NO_PAIR])
+        pair = np.array([NO_PAIR, NO_PAIR])
+        if settings.continued_by == RESERVE_RULE:
+            pair = np.array([RESERVE, CORE_CODES[ReserveRule.cores]])
+        elif settings.continued_by:
+            (pair,) = pair_codes((settings.continued_by,))
+        reserve = round(settings.free * drawn.cluster.size.sum())
         most = settings.options if not settings.continued_by else len(settings.cores) * settings.window
         rng = generator(self.job.seed, "hetero", "tried", phase, number)
         tried = rng.random(DECISIONS * len(jobs.time)) < settings.tried
         rows, counts, values, score, decisions = play_with_trials(
-            jobs, drawn.cluster, Trials(scorer, pair, drawn.threshold, most), tried
+            jobs, drawn.cluster, Trials(scorer, pair, drawn.threshold, most, settings.longest, reserve), tried
         )
         self.job.budget.decisions += decisions
         return TriedOptions.of_episode(rows, counts, values, math.sqrt(score)), score
