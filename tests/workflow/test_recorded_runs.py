@@ -167,11 +167,11 @@ def test_what_may_not_be_recorded_is_refused_and_nothing_overwritten(record, spo
     assert not list(PLACE.parent.glob(".*"))
 
 
-def test_only_a_part_edited_by_hand_is_to_be_deleted(record) -> None:
+@pytest.mark.parametrize(("spoil", "deleted"), [(edit_part, True), (other_version, False)])
+def test_only_a_part_edited_by_hand_is_to_be_deleted(record, spoil, deleted) -> None:
     """A part of another version goes when the run is made again; deleting it alone would not help."""
-    for spoil, deleted in ((edit_part, True), (other_version, False)):
-        spoil()
-        assert ("delete" in record()[1]) == deleted
+    spoil()
+    assert ("delete" in record()[1]) == deleted
 
 
 def test_a_run_without_the_headline_of_its_study_is_refused_with_all_that_is_recorded_with_it(record) -> None:
