@@ -15,6 +15,7 @@ from schedlab.config.errors import UserError
 from schedlab.config.files import write_json
 from schedlab.config.runtime import provenance
 from schedlab.config.runtime.freeze import parts_of_tables
+from schedlab.config.runtime.parts import dump, read_part
 from schedlab.evaluation.recorded import StudyRecord, outdated, read_records, read_study_record
 from schedlab.evaluation.recording import Recording, planned_made, thinned, write_study_records
 from schedlab.stages.studies import find_study
@@ -122,7 +123,7 @@ def without(key: str):
 
 
 def other_version() -> str:
-    PART.write_text(PART.read_text().replace("results_version: 1", "results_version: 0"))
+    PART.write_text(dump(read_part(PART) | {"results_version": 0}))
     place = RESULTS / "far/evaluation/hill.provenance.json"
     write_json(place, json.loads(place.read_text()) | {"config_hash": "0" * 16})
     return str(PART)
