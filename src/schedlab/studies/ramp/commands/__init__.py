@@ -1,1 +1,1 @@
-"""The sub-commands replay, episode and graphs: their arguments, and what they print."""
+"""The sub-commands replay, episode and graphs: their arguments and output."""

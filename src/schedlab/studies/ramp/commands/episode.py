@@ -26,7 +26,7 @@ log = logging.getLogger("schedlab.ramp")
 
 
 def print_episode(arguments: argparse.Namespace) -> int:
-    """Print the document of an episode, a line for each key."""
+    """Print the document of an episode, one key per line."""
     document = plain(episode(arguments))
     if arguments.summary:
         document = {key: value for key, value in document.items() if not key.startswith(("job_", "jobs_"))}
@@ -64,7 +64,7 @@ def episode(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _require_degree(policy: str, degrees: list[int]) -> None:
-    """Raise UserError for fixed_<degree> and sip_ml_<cap> where no block takes so many shards."""
+    """Raise UserError for fixed_<degree> and sip_ml_<cap> where no block has this size."""
     head, _, degree = policy.lower().rpartition("_")
     if head not in PARAMETRIC or is_possible(head, int(degree), degrees):
         return

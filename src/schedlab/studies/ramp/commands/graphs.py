@@ -27,7 +27,7 @@ GROUP = "graph"
 
 
 def print_graphs(arguments: argparse.Namespace) -> int:
-    """Print the numbers of a set of graphs, and write what is asked for. Raises UserError."""
+    """Print the statistics of a set of graphs, and write the requested files. Raises UserError."""
     if not 1 <= arguments.steps < 2**31:
         raise UserError(f"{arguments.steps} training steps", where="--steps", expected="a number from 1 on")
     graphs = _graphs(arguments.set, arguments.conf)
@@ -44,7 +44,7 @@ def print_graphs(arguments: argparse.Namespace) -> int:
 
 
 def graph_settings(name: str, folder: str) -> GraphSettings:
-    """Return conf/graph/<name>.yaml with all it builds on, typed. Raises UserErrors."""
+    """Return the typed settings of conf/graph/<name>.yaml, composed with its defaults. Raises UserErrors."""
     known = option_names(Path(folder) / GROUP)
     if name not in known:
         remedy = did_you_mean(name, known)

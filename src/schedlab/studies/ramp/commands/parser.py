@@ -1,4 +1,4 @@
-"""The arguments of the sub-commands; what they run is imported once it is run."""
+"""The arguments of the sub-commands, whose functions are imported only when they run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from schedlab.studies.ramp.scenario import BETAS
 
 ROOM = "schedlab.studies.ramp.commands"
 DESCRIPTION = """Read, trace or draw a set of graphs and print their numbers as one JSON document: times in the unit
-of the files (ms where we make them), sizes in bytes. Files that are no graphs are told with their line and field."""
+of the files (ms for traced and drawn graphs), sizes in bytes. Errors in files are reported with line and field."""
 
 
 def add_commands(commands: Subcommands) -> None:
@@ -32,14 +32,14 @@ def add_commands(commands: Subcommands) -> None:
     what = "time between arrivals, s (default: 1000)"
     add("--interarrival", type=float, default=1000.0, metavar="S", help=what)
     add("--end", type=float, default=1e6, metavar="S", help="length of the episode, s (default: 1e6)")
-    what = "what a 1 in a graph's times is (default, as published: s)"
+    what = "unit of the times in graph files (default, as published: s)"
     add("--time-unit", choices=("s", "ms"), default="s", help=what)
     what = "valid actions: degrees with a legal block and enough free workers (default), or those with a free block"
     add("--mask", choices=("degrees", "blocks"), default="degrees", help=what)
     add("--compat", action="store_true", help="mode reference: as published, defects included")
     add("--summary", action="store_true", help="leave out the lists of completed and blocked jobs")
     add("--steps", type=Path, metavar="OUT.parquet", help="write the statistics of each cluster step")
-    add("--jobs", type=Path, metavar="OUT.parquet", help="write what became of each job")
+    add("--jobs", type=Path, metavar="OUT.parquet", help="write the outcome of each job")
     about = "graphs of training jobs in numbers, as files, as a picture"
     add = _command(commands, "graphs", about, f"{ROOM}.graphs:print_graphs", DESCRIPTION)
     add("set", metavar="SET", help="a file of conf/graph/, or a folder, archive or file of graphs")
@@ -51,7 +51,7 @@ def add_commands(commands: Subcommands) -> None:
 
 
 def _command(commands: Subcommands, name: str, about: str, run: str, description: str = "") -> Callable[..., object]:
-    """Add a command that `run` names the function of; returns what adds its arguments."""
+    """Add a command that runs the function named `run`; returns the method that adds its arguments."""
     parser = commands.add_parser(name, help=about, description=description or about)
     parser.set_defaults(run=run)
     return parser.add_argument

@@ -1,6 +1,6 @@
-"""What a program of one's own hands to the cluster: five actions by name, checked and made into plans.
+"""The five actions that a user's program passes to the cluster, by name; they are checked and converted into plans.
 
-Ops are called by their id, shards and servers by their labels, channels by their names, deps by their two shards.
+Ops are referred to by id, shards and servers by label, channels by name, deps by their two shards.
 See docs/reference/ramp_model.md.
 """
 
@@ -69,7 +69,7 @@ class OpSchedule:
 
 @dataclass(frozen=True)
 class DepPlacement:
-    """job -> dep -> names of the channels that it takes, None where it takes none (same server, or nothing to send)."""
+    """job -> dep -> names of its channels; None for a dep that needs no channel (same server or size 0)."""
 
     channels: Mapping[int, Mapping[Dep, Channels]] = field(default_factory=dict)
 
@@ -83,9 +83,9 @@ class DepPlacement:
 class DepSchedule:
     """name of a channel that the dep takes, or None -> job -> dep -> priority: the highest ready one goes first.
 
-    Under None stand deps that take no channel, and those whose channel does not matter to the schedule. Every dep has a
-    priority. Durations depend on them where `management.contention` lets messages on a channel wait for each other;
-    else all ready messages advance together.
+    The key None holds deps without a channel and those whose channel does not matter to the schedule. Every dep has a
+    priority. Priorities change durations only with `management.contention`, where messages on a channel wait for each
+    other; else all ready messages advance together.
     """
 
     priorities: Mapping[str | None, Mapping[int, Mapping[Dep, int]]] = field(default_factory=dict)
@@ -111,11 +111,11 @@ class JointAction:
         return next((part for part in PARTS if job not in getattr(self, part).jobs), None)
 
     def decisions(self, cluster: Cluster) -> dict[int, JobPlan | str]:
-        """Return what `Cluster.step` takes, for every waiting job: its plan, or the cause of its rejection.
+        """Return the argument of `Cluster.step`: for every waiting job its plan, or the cause of its rejection.
 
-        Raises UserError for a job that does not wait, a shard without a server or unknown, a server that holds another
-        job or is unknown, memory that is exceeded, an unknown dep, a channel that does not join the servers of its dep
-        or that another job holds, and priorities that leave a shard or dep out or stand where it is not.
+        Raises UserError for a job that does not wait, a shard that is unknown or has no server, a server that is
+        unknown or holds another job, exceeded memory, an unknown dep, a channel that does not join the servers of its
+        dep or that another job holds, and priorities that omit a shard or dep or are given for the wrong server.
         """
         waiting = {job.index: job for job in cluster.queue}
         if unknown := set().union(*(getattr(self, part).jobs for part in PARTS)) - waiting.keys():
@@ -180,8 +180,8 @@ class JointAction:
         return tuple(ranks.tolist())
 
     def _channels(self, cluster: Cluster, split: Partition, server: np.ndarray, job: int) -> np.ndarray:
-        """int64[deps]: link x channels + number of the first channel that each dep takes, -1 for none; checked against
-        the servers of its deps.
+        """Return int64[deps]: link x channels + number of the first channel of each dep, -1 for none. Raises UserError
+        for a channel that does not join the servers of its dep.
         """
         topology, given = cluster.times.topology, self.dep_placement.channels[job]
         where, names = f"action: job {job}, dep_placement", cluster.times.names
@@ -199,7 +199,7 @@ class JointAction:
         return codes
 
     def _taken(self, cluster: Cluster, split: Partition, codes: np.ndarray, job: int) -> frozenset[Channel]:
-        """The channels that a job takes: those of its deps that send something."""
+        """Return the channels that a job takes: those of deps that send data."""
         topology, given = cluster.times.topology, self.dep_placement.channels[job]
         names, sends = cluster.times.names, (split.dep_size > 0) & (codes >= 0)
         found = set(np.unique(codes[sends]).tolist())
@@ -208,8 +208,8 @@ class JointAction:
         return frozenset(divmod(code, topology.channels) for code in found)
 
     def _dep_ranks(self, cluster: Cluster, split: Partition, codes: np.ndarray, job: int) -> list[int]:
-        """The priorities of the deps; refuses a schedule that leaves deps out, has unknown ones, or names another
-        channel than the dep's.
+        """Return the priorities of the deps. Raises UserError for a schedule that omits deps, has unknown ones, or
+        names another channel than the dep's.
         """
         where, names = f"action: job {job}, dep_schedule", cluster.times.names
         ranks, known = np.zeros(split.num_deps, dtype=np.int64), np.zeros(split.num_deps, dtype=bool)
@@ -232,7 +232,7 @@ NO_SUCH = -1  # in place of the number of an unknown worker
 
 
 def _numbers(given: Mapping[Any, Any], known: Mapping[Any, int], what: str, where: str) -> np.ndarray:
-    """int64[n]: the numbers of shards or deps that are named. Raises UserError for an unknown one."""
+    """Return int64[n]: the numbers of the named shards or deps. Raises UserError for an unknown name."""
     found = list(map(known.get, given))
     if None in found:
         name = min((name for name in given if name not in known), key=str)
@@ -248,7 +248,7 @@ def _require_all(deps: np.ndarray, split: Partition, where: str) -> None:
 
 
 def _by_shard(split: Partition) -> np.ndarray:
-    """int64[shards]: where each shard stands among the shards of all ops, op by op."""
+    """Return int64[shards]: the position of each shard among the shards of all ops, op by op."""
     places = np.empty(split.num_shards, dtype=np.int64)
     places[np.concatenate([split.shards(op) for op in range(split.graph.num_ops)])] = np.arange(split.num_shards)
     return places
@@ -276,7 +276,7 @@ def _blocks(cluster: Cluster, split: Partition, servers: Mapping[str, str], wher
 def action_of(cluster: Cluster, plans: Mapping[int, JobPlan]) -> JointAction:
     """Return the five actions that are equal to plans, with the shortest-first schedules of the package's managers.
 
-    A dep takes the first free channel of its link; a job for which a link has none is left out of dep_placement.
+    A dep takes the first free channel of its link; a job that needs a link without one is omitted from dep_placement.
     """
     partitions, placements = {}, {}
     schedules, deps, dep_schedules = dict[Any, Any](), dict[Any, Any](), dict[Any, Any]()

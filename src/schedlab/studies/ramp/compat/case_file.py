@@ -1,6 +1,6 @@
 """Recorded runs of the published system (schema ramp-truth/1): reading their inputs.
 
-The inputs hold all realised random draws: which job arrived when, and what was decided. Raises UserError.
+The inputs contain all random draws as they were realised: the arrivals of jobs and the decisions. Raises UserError.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from schedlab.studies.ramp.simulator.jobs import Job, ListedJobs, PoolRanges, po
 
 SCHEMA = "ramp-truth/1"
 LONGEST_NUMBER = 18  # digits
-LARGEST_ID = 2**31 - 1  # what a table of ids holds; whether there is such an op is asked later
+LARGEST_ID = 2**31 - 1  # limit of tables of ids; a later check finds ids without an op
 WHAT = f"a recorded run (schema {SCHEMA})"
 
 Id = Annotated[int, Field(ge=-LARGEST_ID, le=LARGEST_ID)]
@@ -37,7 +37,7 @@ Operation = tuple[Id, Any, Number, Number, Number | tuple[Number, ...], Number]
 
 
 class _Section(Settings):
-    """Keys that nothing here reads may stand beside those that are read."""
+    """A section that may have further keys, which are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
 
@@ -105,7 +105,7 @@ class _Inputs(_Section):
 
     @property
     def end(self) -> float:
-        """When the simulation ends, s."""
+        """End of the simulation, s."""
         return float(self.max_simulation_time)
 
 
@@ -123,10 +123,10 @@ class _Expected(_Section):
 class Case:
     """A recorded run without its results. memory: bytes of a device; actions: by job index, those that were recorded.
 
-    rule   what the agent does where no action was recorded; None where no agent is named
-    drawn  random degrees and placements of `expected`, by job index (draws that the inputs do not hold)
-    strict    whether an action that is not valid is an error
-    last_gap  s from the last recorded arrival to the one that the record does not hold; infinity without one
+    rule   rule of the agent where no action was recorded; None where no agent is named
+    drawn  random degrees and placements from `expected`, by job index (the inputs do not contain these draws)
+    strict    whether an invalid action is an error
+    last_gap  s from the last recorded arrival to the next one, which is not recorded; infinity without one
     """
 
     topology: Ramp
@@ -200,7 +200,7 @@ def read_case(path: Path | str, legacy: LegacySettings) -> Case:
 
 
 def _section(kind: type[S], values: Any, where: str) -> S:
-    """The typed values of an object; null stands for a key that is not there."""
+    """Return the typed values of an object; null means that a key is absent."""
     if not isinstance(values, dict):
         raise UserError("there is no object", where=where, expected="an object")
     return validate(kind, _without_null(values), lambda path: ".".join(map(str, (where, *path))))
@@ -225,12 +225,12 @@ def _rule(inputs: _Inputs, where: str) -> Rule | None:
         raise UserError(f"is {cap!r:.40}", where=key, expected="a whole number from 1 on")
     if not name or cap is not None:
         return None if cap is None else capped(cap)
-    # a name of others will do where each action is recorded
+    # an unknown name is allowed where each action is recorded
     return lambda decision: rule_named(name, f"{where}.agent")(decision)
 
 
 def _drawn(expected: Any, where: str) -> dict[int, dict[str, Any]]:
-    """Degrees and placements of the recorded jobs, where the file still holds results."""
+    """Return degrees and placements of the recorded jobs if the file contains results."""
     jobs = _section(_Expected, expected, where).jobs
     for number, job in jobs.items():
         if not is_number(number):
@@ -285,7 +285,7 @@ def _jobs(inputs: _Inputs, graphs: Mapping[str, TrainingGraph], where: str) -> t
 
 
 def _last_gap(inputs: _Inputs, graphs: Mapping[str, TrainingGraph], jobs: tuple[Job, ...], times: list[float]) -> float:
-    """Seconds from the last recorded arrival to the next: infinity where the pool is empty, or draws are not known."""
+    """Return the seconds from the last recorded arrival to the next; infinity if the pool is empty or draws unknown."""
     pool = len(graphs) * inputs.replication
     if inputs.sampling == "remove" and len(times) >= pool:
         return math.inf
@@ -299,12 +299,12 @@ def _last_gap(inputs: _Inputs, graphs: Mapping[str, TrainingGraph], jobs: tuple[
 
 
 def _later(inputs: _Inputs, times: list[float], last_gap: float) -> float:
-    """When the job after the last recorded one would have come: recorded runs may end before their pool is empty."""
+    """Return the time of the arrival after the last recorded one: recorded runs may end before their pool is empty."""
     later = times[-1] + last_gap
     if later >= inputs.end:
         return later
     beyond = inputs.sampling == "remove_and_repeat" and not isinstance(inputs.interarrival, int | float)
-    return inputs.end + 1.0 if beyond else math.inf  # a known arrival would stand in the record
+    return inputs.end + 1.0 if beyond else math.inf  # an earlier arrival would be in the record
 
 
 def _ranges(inputs: _Inputs, graphs: Mapping[str, TrainingGraph], jobs: tuple[Job, ...]) -> PoolRanges:

@@ -1,7 +1,7 @@
-"""Draws of recorded runs that their inputs do not hold: both of Python's and numpy's global generators were seeded.
+"""Random draws that the inputs of recorded runs lack; the global generators of Python and numpy were both seeded.
 
-Order of numpy's draws: the beta of each job of the pool, where betas are drawn; then at each arrival its place in the
-pool, and the gap to the next. Python's `random` draws channels alone: of each flow the order in which they are tried.
+Order of numpy's draws: the beta of each job of the pool, if random; then for each arrival its place in the pool and the
+gap to the next one. Python's `random` draws only, for each flow, the order in which channels are tried.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ UNIFORM = re.compile(r"uniform\.Uniform'> \| min_val: (\S+) \| max_val: (\S+) \|
 class DrawnArrivals:
     """The arrivals that a seed draws from a pool of so many jobs.
 
-    betas, gaps  as inputs have them: words that describe a distribution, or numbers, which draw nothing
+    betas, gaps  as in the inputs: words that describe a distribution, or numbers, which need no draws
     repeats      whether an empty pool is filled again, with ids raised by its size
     """
 
@@ -29,7 +29,7 @@ class DrawnArrivals:
         self._betas, self._gaps = _values(betas), _values(gaps)
 
     def gap_after(self, ids: Sequence[int], times: Sequence[float]) -> float:
-        """Return the seconds between the last of these arrivals and the next; infinity where they were not so drawn."""
+        """Return the seconds from the last of these arrivals to the next; infinity if the draws do not match them."""
         if self._gaps is None:
             return math.inf
         if self._betas is not None:
@@ -49,7 +49,7 @@ class DrawnArrivals:
 
 
 def _values(words: object) -> np.ndarray | None:
-    """The values of a uniform distribution, each as likely; None for what draws nothing or is not known."""
+    """Return the equally likely values of a uniform distribution; None for constants and unknown words."""
     found = UNIFORM.search(words) if isinstance(words, str) else None
     if found is None:
         return None
@@ -59,7 +59,7 @@ def _values(words: object) -> np.ndarray | None:
 
 
 class DrawnChannels:
-    """Which channel each flow of a run takes: all are free, for jobs share no servers, so the first that is tried."""
+    """Channel of each flow of a run: the first one tried, since jobs share no servers and all channels are free."""
 
     def __init__(self, seed: int, channels: int) -> None:
         self._random, self._channels = random.Random(seed), channels

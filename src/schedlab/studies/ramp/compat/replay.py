@@ -1,4 +1,4 @@
-"""A recorded run of the published system, simulated again: the same document under the recorded names.
+"""Replay of a recorded run of the published system; the result is a document with the recorded names.
 
 See docs/reference/ramp_model.md.
 """
@@ -43,7 +43,7 @@ def print_replay(arguments: argparse.Namespace) -> int:
     print(json.dumps(document, allow_nan=False))
     if document["error"] is None:
         return 0
-    # the document has what came before
+    # the document contains the results up to the error
     print(f"error: {arguments.case}: {document['error']['message']}", file=sys.stderr)
     return 2
 
@@ -56,7 +56,7 @@ def replay(path: Path | str, compat: bool) -> dict[str, Any]:
 
 
 class _Replay:
-    """One run: the cluster, and what is written down of decisions and jobs."""
+    """One run: the cluster, and the records of decisions and jobs."""
 
     def __init__(self, case: Case, legacy: LegacySettings) -> None:
         self.case, self.legacy = case, legacy
@@ -116,7 +116,7 @@ class _Replay:
             decision["reward"] = 1.0 if isinstance(outcome, RunningJob) and not self._blocked(job) else -1.0
 
     def _decide(self, job: Job) -> tuple[dict[str, Any], int | None]:
-        """What is seen of the job, and the action: the recorded one or the agent's by its rule; 0 where not valid."""
+        """Return the job's observation and the action: the recorded one, or that of the agent's rule; 0 if invalid."""
         cluster, observer = self.cluster, self.observer
         seen: dict[str, Any] = {
             "decision": len(self.decisions),
@@ -153,7 +153,7 @@ class _Replay:
         return seen, action if mask[action] else 0
 
     def _with_channels(self, plan: JobPlan | str) -> tuple[JobPlan | str, np.ndarray]:
-        """A plan with the channels that were drawn for its flows, and int64[deps] their numbers."""
+        """Return a plan with the channels drawn for its flows, and int64[deps] their numbers."""
         if isinstance(plan, str):
             return plan, np.zeros(0, dtype=np.int64)
         traffic = self.cluster.times.traffic(plan.split, plan.placement)
@@ -181,13 +181,13 @@ class _Replay:
         return plan
 
     def _was_not_placed(self, job: Job) -> bool:
-        """Whether the record has lost a job's random degrees with its placement: it keeps the largest alone, then."""
+        """Whether the record lacks a job's random degrees and placement; it then has only the largest degree."""
         drawn = self.case.drawn.get(job.index, {})
         lost = not drawn.get("partition_degrees") and bool(drawn.get("max_partition_degree"))
         return lost and "random" in self.case.partitioner
 
     def _split(self, job: Job, action: int | None) -> Partition | None:
-        """The job in shards: by its action, with the recorded degrees, or by the partitioner."""
+        """Return the job's partition by its action, by the recorded degrees, or by the partitioner."""
         times, case = self.cluster.times, self.case
         if action is not None:
             return times.split_by_quantum(job.graph, action, case.quantum)
@@ -205,7 +205,7 @@ class _Replay:
         return times.split_by_quantum(job.graph, drawn.get("max_partition_degree") or case.most, case.quantum)
 
     def _recorded_placement(self, job: Job, split: Partition) -> JobPlan | str:
-        """The servers that a random placer took, where they are recorded; else a placement of our own draws."""
+        """Return the recorded servers of a random placer; without a record, a newly drawn placement."""
         if not self.case.drawn:
             return Manager(self.case.quantum, placer="random", random=self.random).place(self.cluster, split)
         named = self.case.drawn.get(job.index, {}).get("placement")
@@ -229,13 +229,13 @@ class _Replay:
         return any(blocked.job is job for blocked in self.cluster.record.blocked)
 
     def _count_last_load(self) -> None:
-        """Give the last arrival the load of a gap that lies beyond the record."""
+        """Compute the load of the last arrival with the gap that is not recorded."""
         rates, jobs = self.cluster.record.load_rates, self.case.jobs
         if len(rates) == len(jobs) and math.isfinite(self.case.last_gap):
             rates[-1] = jobs[-1].demand / self.case.last_gap
 
     def _finish(self) -> None:
-        """Write down how each job ended."""
+        """Record the outcome of each job."""
         for blocked in self.cluster.record.blocked:
             cause = NO_PARTITION if blocked.cause == REJECTED else blocked.cause
             shown = UNHANDLED + cause if cause in PARTS else cause

@@ -1,4 +1,4 @@
-"""What a recorded run says of one placed job: shards, deps, priorities, collectives, look-ahead."""
+"""Description of a placed job in a recorded run: shards, deps, priorities, collectives, look-ahead."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schedlab.studies.ramp.simulator.jobs import Job
 from schedlab.studies.ramp.simulator.lookahead import Lookahead
 from schedlab.studies.ramp.simulator.timing import Timing
 
-UNSENT = "None"  # the channel of a dep that crosses none
+UNSENT = "None"  # name of the channel of a dep without a channel
 
 
 def describe_job(

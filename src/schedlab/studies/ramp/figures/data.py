@@ -1,4 +1,4 @@
-"""What the figures of this study share: rows of test episodes, looks of lines, panels of measures."""
+"""Functions shared by the figures of this study: rows of test episodes, styles of lines, panels of measures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHORT = {"jct": "completion time", "speedup": "speed-up"}  # of completed jobs; 
 
 
 def tested(rows: pd.DataFrame, tables: StudyTables) -> pd.DataFrame:
-    """Return the rows of test episodes, with policies of the row's scenario called by their recipe."""
+    """Return the rows of test episodes; policies learned on the row's scenario are named by their recipe."""
     return by_recipe(select(rows, split="test"), tables.scores)
 
 
@@ -32,7 +32,7 @@ def looks(names: Iterable[str]) -> dict[str, Style]:
 
 
 def panel(summary: pd.DataFrame, metric: Metric) -> tuple[str, pd.DataFrame]:
-    """Return the title of a measure's panel, and its rows of a summary in the unit that the title has."""
+    """Return the title of a measure's panel, and its rows of a summary in the unit of the title."""
     rows = select(summary, metric=metric.name)
     unit = scaled(replace(metric, label=SHORT.get(metric.name, metric.label)), float(rows["value"].max()))
     return unit.label, divided(rows, unit.size)

@@ -1,4 +1,4 @@
-"""Figures of what jobs are made of: graphs, histograms of their ops, a table, and the densities of beta."""
+"""Figures of jobs: graphs, histograms of their ops, a table, and the densities of beta."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from schedlab.studies.ramp.simulator.distributions import DistributionSettings, 
 GRAPHS = "graphs"  # name of the input that holds them
 BACKWARD, LANE = -1.0, 0.42  # height of the backward pass below the forward one, and of ops side by side
 SMALLEST_DOT, LARGEST_DOT = 3.0, 120.0  # points squared; the largest for the op that takes most time
-WIDTH = 430.0  # points that a drawing is wide
+WIDTH = 430.0  # width of a drawing, points
 SHARES = (0.01, 0.1, 1.0)  # of the slowest op's time, whose dots the key shows
 MOST = 8  # graphs shown
-KINDS = 6  # that have a colour of their own
+KINDS = 6  # number of kinds of ops with a separate colour
 BINS = 32
 DOT: dict[str, Any] = {"linestyle": "none", "marker": "o"}
 SLOWEST = "Share of a step's time that the slowest op takes: {slowest:{kind} {op} of {name} {share:.0%}}."
@@ -43,14 +43,14 @@ COLUMNS = ("run time of an op", "memory of an op", "size of a dep")
 
 
 def draw_graphs(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a graph: ops in layers, the forward pass above its mirror; dots as large as the op's share of time."""
+    """One panel per graph: ops in layers, forward above backward pass; dot sizes show the share of time."""
     return drawing_of(graphs_shown(tables, spec), left_out=after_the_first(spec))
 
 
 def drawing_of(
     graphs: Sequence[TrainingGraph], caption: str = "", left_out: Mapping[str, str] | None = None
 ) -> Drawing:
-    """Return the drawing of graphs inside an applied theme; caption: what stands first; left_out: as in Drawing."""
+    """Return the drawing of graphs inside an applied theme; caption: its beginning; left_out: as in Drawing."""
     figure, panels = theme.new_figure(len(graphs), 1, height_mm=12 + 26 * len(graphs), squeeze=False)
     colours = kind_colours(graphs)
     places = [layers(graph) for graph in graphs]
@@ -65,7 +65,7 @@ def drawing_of(
 
 
 def draw_op_histograms(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A row a graph, a column each for run times, memory and dep sizes: how many ops have how much, logarithmic."""
+    """Histograms: one row per graph; columns for run times, memory and dep sizes on logarithmic axes."""
     graphs, units = graphs_shown(tables, spec), (_unit(tables, spec)["unit"], "bytes", "bytes")
     values = [[graph.cost, graph.memory, graph.dep_size] for graph in graphs]
     bins = [_log_bins([row[column] for row in values]) for column in range(len(COLUMNS))]
@@ -91,7 +91,7 @@ def draw_op_histograms(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_graph_table(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A row a graph: ops, deps, sequential time, largest op, memory, depth."""
+    """One row per graph: ops, deps, sequential time, largest op, memory, depth."""
     settings = settings_of(spec, GraphTableSettings)
     table, unit = statistics_table(graphs_shown(tables, spec), settings.training_steps), _unit(tables, spec)["unit"]
     columns = {
@@ -109,7 +109,7 @@ def draw_graph_table(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_betas(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A line a scenario: the density of the share of its time that a job accepts. Settings: BetasSettings."""
+    """One line per scenario: the density of beta. Settings: BetasSettings."""
     settings = settings_of(spec, BetasSettings)
     names = spec.scenarios or tuple(sorted(tables.scenarios))
     figure, axes = theme.new_figure(width=0.62, height_mm=58)
@@ -140,13 +140,13 @@ def graphs_shown(tables: StudyTables, spec: FigureSpec) -> list[TrainingGraph]:
 
 
 def _unit(tables: StudyTables, spec: FigureSpec) -> dict[str, str]:
-    """The values of UNIT: the scenario whose graphs are shown, and what a 1 in the graphs' times is to it."""
+    """Return the values of UNIT: the scenario whose graphs are shown, and the unit of the graphs' times in it."""
     scenario = (spec.scenarios or sorted(tables.scenarios))[0]
     return {"scenario": scenario, "unit": str(tables.scenarios[scenario].get("jobs", {}).get("time_unit", "s"))}
 
 
 def layers(graph: TrainingGraph) -> np.ndarray:
-    """Return float64[n, 2], where forward ops are drawn: the longest path to each, and a height within its layer."""
+    """Return float64[n, 2], the positions of forward ops: longest path to each, and height within its layer."""
     count = graph.num_forward
     parents: list[list[int]] = [[] for _ in range(count)]
     for source, destination in graph.edges.tolist():
@@ -179,7 +179,7 @@ def kind_colours(graphs: Sequence[TrainingGraph]) -> dict[str, str]:
 def dot_sizes(shares: np.ndarray, largest: float) -> np.ndarray:
     """Return the areas of dots (points squared) of ops by their share of the time of the graph's slowest op.
 
-    They follow its root: the slowest op takes a thousand times as long as most, which would be dots of one size.
+    Areas grow with the square root of the share, because the slowest op takes a thousand times as long as most others.
     """
     return SMALLEST_DOT + largest * np.sqrt(shares)
 
@@ -193,7 +193,7 @@ def _draw_graph(
     curves = []
     for source, destination in graph.edges.tolist():
         (x0, y0), (x1, y1) = where[source], where[destination]
-        if abs(x1 - x0) > 1:  # a shortcut bows out, so that it does not run through the ops between
+        if abs(x1 - x0) > 1:  # a shortcut is curved, so that it does not cross the ops in between
             bow = np.sign(y0) * (LANE * 0.35 + 0.02 * min(abs(x1 - x0), 12))
             curves.append(Curve([(x0, y0), (x0, y0 + bow), (x1, y1 + bow), (x1, y1)], [1, 4, 4, 4]))
         else:
@@ -221,7 +221,7 @@ def _size_keys(largest: float) -> list[Any]:
 
 
 def _slowest(graph: TrainingGraph) -> dict[str, Any]:
-    """The kind and number of the op that takes most time, and its share of the time of a step."""
+    """Return the kind and number of the op that takes most time, and its share of the time of a step."""
     slowest = int(graph.cost.argmax())
     share = graph.cost[slowest] / graph.step_time if graph.step_time else 0.0
     return {"kind": graph.kinds[slowest], "op": int(graph.ids[slowest]), "share": float(share)}
@@ -254,7 +254,7 @@ def _betas(scenarios: Mapping[str, Mapping[str, Any]], name: str, spec: FigureSp
 
 
 def _edges(values: np.ndarray) -> np.ndarray:
-    """Borders of bars around values: halfway to the next; the outermost as wide as their neighbours."""
+    """Return the edges of bars around values: halfway between neighbours; outermost bars are as wide as the next."""
     if len(values) == 1:
         return values[0] + np.array([-0.01, 0.01])
     inner = (values[1:] + values[:-1]) / 2

@@ -32,7 +32,7 @@ from schedlab.studies.ramp.simulator.jobs import (
 
 FORCED = "forced"
 UNPLACED = "no free block, or no memory"
-CAUSES = {  # cause -> what it is called in figures, in the order of the bars
+CAUSES = {  # cause -> its name in figures, in the order of the bars
     FORCED: "too few free workers for any degree",
     NO_PLACEMENT: UNPLACED,
     TOO_SLOW: "would exceed its limit",
@@ -56,7 +56,7 @@ CAUSES_SHOWN = (
 
 
 def draw_causes(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scenario, a row a policy: its blocking rate on test episodes, by cause. Settings: CausesSettings."""
+    """One panel per scenario, one row per policy: blocking rate on test episodes by cause. Settings: CausesSettings."""
     settings = settings_of(spec, CausesSettings)
     shares = {name: found for name in spec.scenarios if (found := _shares(tables, name, settings.policies))}
     if not shares:
@@ -91,7 +91,7 @@ def draw_causes(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_characteristics(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """Distributions over the completed and the blocked jobs of each policy: required speed-up, and that of the run."""
+    """Distributions over completed and blocked jobs of each policy: required speed-up, and speed-up of the run."""
     settings = settings_of(spec, JobsSettings)
     jobs = _jobs(tables, spec.scenarios[:1], settings.policies)
     if jobs.empty:
@@ -120,8 +120,8 @@ def draw_characteristics(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_attributes(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """The share of jobs that was blocked, by graph and by beta: a point a policy, a line from its least episode to its
-    largest one.
+    """Share of blocked jobs by graph and by beta: one point per policy, with a line from the lowest to the highest
+    episode.
     """
     settings = settings_of(spec, JobsSettings)
     jobs = _jobs(tables, spec.scenarios[:1], settings.policies)
@@ -155,7 +155,7 @@ def draw_attributes(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def _binned(values: pd.Series) -> pd.Series:
-    """The value itself where there are few, else the mean of its bin; bins are of one width."""
+    """Return each value where there are few different ones, else the mean of its bin; bins have equal widths."""
     if values.nunique() <= BINS:
         return values
     return values.groupby(pd.cut(values, BINS, labels=False)).transform("mean")

@@ -1,4 +1,4 @@
-"""Figures of policies: a search for values against the rules, scores with their uncertainty, rates beside published."""
+"""Figures of policies: a search for values against the rules, scores with uncertainty, rates next to published ones."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ VALIDATION = (
 
 
 def draw_validation(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scenario: blocking on validation while values were searched, a star at each seed's least one, and lines
-    at the means of rules on the validation episodes. Settings: ValidationSettings.
+    """One panel per scenario: blocking on validation during the search for values, a star at each seed's minimum, and
+    lines at the means of rules on the validation episodes. Settings: ValidationSettings.
     """
     settings = settings_of(spec, ValidationSettings)
     points = select(tables.curves, metric=data.BLOCKING, split="validation")
@@ -69,7 +69,7 @@ def draw_validation(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A row of panels a measure, a column a scenario, a point with its uncertainty a policy (ScoresSettings)."""
+    """One row of panels per measure, one column per scenario; a point with uncertainty per policy (ScoresSettings)."""
     settings = settings_of(spec, ScoresSettings)
     rows = data.tested(select(tables.summary, scenario=spec.scenarios), tables)
     rows, kinds = select(rows, policy=settings.policies, metric=settings.metrics), kinds_of(rows)
@@ -103,7 +103,7 @@ def draw_scores(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def draw_pairs(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a scenario, a row a policy: blocking rate, the published one as a ring. Settings: PairsSettings."""
+    """One panel per scenario, one row per policy: blocking rate, and the published rate as a ring (PairsSettings)."""
     settings = settings_of(spec, PairsSettings)
     rows = data.tested(select(tables.summary, scenario=spec.scenarios, metric=data.BLOCKING), tables)
     found = {name: dict(zip(own["policy"], own["value"], strict=True)) for name, own in rows.groupby("scenario")}

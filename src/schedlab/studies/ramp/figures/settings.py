@@ -98,5 +98,5 @@ FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that dr
 
 
 def figure_files(settings: Settings) -> list[str]:
-    """Return the files that a drawing reads beside the tables."""
+    """Return the files that a drawing reads in addition to the tables."""
     return [settings.record] if isinstance(settings, TuningSettings) else []

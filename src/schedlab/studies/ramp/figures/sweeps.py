@@ -35,7 +35,7 @@ SWEEP = (
 
 
 def places_of(tables: StudyTables, spec: FigureSpec, x: str) -> dict[str, float]:
-    """Return where the figure's scenarios that have scores lie on an axis of AXES. Raises UserError."""
+    """Return the positions of the figure's scenarios that have scores on an axis of AXES. Raises UserError."""
     rows = select(tables.scores, scenario=spec.scenarios)
     found = rows.groupby("scenario")["workers" if x == "workers" else "interarrival"].first().astype(float)
     if found.isna().any():
@@ -45,7 +45,7 @@ def places_of(tables: StudyTables, spec: FigureSpec, x: str) -> dict[str, float]
 
 
 def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a measure, a line a policy: its mean on test episodes by the value in which the scenarios differ."""
+    """One panel per measure, one line per policy: mean on test episodes against the value that scenarios vary."""
     settings = settings_of(spec, SweepSettings)
     places = places_of(tables, spec, settings.x)
     if len(set(places.values())) < 2:
@@ -69,7 +69,7 @@ def draw_sweep(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def _lengths(scenarios: Mapping[str, Mapping[str, Any]], places: Mapping[str, float]) -> list[dict[str, Any]]:
-    """How long the episodes are, where the scenarios differ in that."""
+    """Return the lengths of episodes where the scenarios have different ones."""
     ends = {place: scenarios[name].get("episodes", {}).get("end") for name, place in sorted(places.items())}
     times = sorted(set(ends.values())) if len(set(ends.values())) > 1 else []
     at = {end: [f"{x:g}" for x in sorted(ends) if ends[x] == end] for end in times}
@@ -77,7 +77,7 @@ def _lengths(scenarios: Mapping[str, Mapping[str, Any]], places: Mapping[str, fl
 
 
 def _lacking(rows: pd.DataFrame, settings: SweepSettings) -> list[dict[str, str]]:
-    """Which points there are none of: a measure of completed jobs of a policy that completed none."""
+    """Return the missing points: measures of completed jobs where a policy completed none."""
     found = []
     for metric in settings.metrics:
         for name, own in rows.groupby("policy"):
@@ -88,7 +88,7 @@ def _lacking(rows: pd.DataFrame, settings: SweepSettings) -> list[dict[str, str]
 
 
 def draw_overheads(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A line a graph over the scenarios' numbers of workers: share of the time in which flows advance, and speed-up."""
+    """One line per graph against the number of workers: share of time in which flows advance, and speed-up."""
     settings = settings_of(spec, OverheadsSettings)
     places = places_of(tables, spec, "workers")
     jobs = select(tables.details["jobs"], scenario=places, policy=settings.policy)

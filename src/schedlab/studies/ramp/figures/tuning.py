@@ -1,4 +1,4 @@
-"""The figure of a recorded search for a learner's values: how often each configuration blocked, from rung to rung."""
+"""The figure of a recorded search for a learner's settings: blocking rate of each configuration at each rung."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLUMNS = ["configuration", "rung", "step", "blocked"]
 
 
 def draw_tuning(tables: StudyTables, spec: FigureSpec) -> Drawing:
-    """A panel a rung, a line a configuration: share of validation decisions that block. Settings: TuningSettings.
+    """One panel per rung, one line per configuration: share of blocked validation decisions. Settings: TuningSettings.
 
     Raises UserError where the record has other columns.
     """
@@ -61,6 +61,6 @@ def draw_tuning(tables: StudyTables, spec: FigureSpec) -> Drawing:
 
 
 def _from_least(rows: pd.DataFrame) -> list[str]:
-    """Configurations by the least that they blocked."""
+    """Return the configurations in ascending order of their lowest blocking rate."""
     least = rows.groupby("configuration")["blocked"].min().reset_index()
     return least.sort_values(["blocked", "configuration"])["configuration"].tolist()

@@ -1,6 +1,6 @@
-"""First parameters that decide as an expert does (behaviour cloning); it may know durations that others do not.
+"""Initial parameters that imitate an expert (behaviour cloning), which may know durations that the policy does not.
 
-A reward for accepted jobs alone needs such a start (docs/notebook/ramp.md).
+A reward for accepted jobs only needs such a start (docs/notebook/ramp.md).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def cloned_parameters(
     settings: RampMaskablePPOSettings,
     job: LearningJob,
 ) -> dict[str, np.ndarray]:
-    """Return the parameters of a policy that was shown an expert's decisions and what they returned, by name."""
+    """Return the parameters, by name, of a policy trained on an expert's decisions and their returns."""
     observations, masks, actions, returns = decisions(seen, settings, job)
     with torch_stream(job.seed, "ramp", "clone"):
         policy = fresh_policy(parts, spaces)
@@ -65,7 +65,7 @@ def decisions(
 ) -> tuple[Any, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return observations, masks (n, actions), an expert's actions (n,) and discounted returns (n,) of episodes.
 
-    What the expert itself uses to learn, and its episodes here, count in the job's budget.
+    The budget of the job includes the expert's training and its episodes here.
     """
     problem = seen.problem
     training = Training(problem, settings.expert, derive_seed(job.seed, "ramp", "expert"), _unrecorded, job.budget)
@@ -93,7 +93,7 @@ def decisions(
 
 
 def _unrecorded(metric: str, value: float, **place: Any) -> None:
-    """The curves of a policy do not hold those of its expert."""
+    """Ignore a value: the learning curves of a policy do not contain those of its expert."""
 
 
 def _stacked(observations: tuple[Any, ...]) -> Any:

@@ -23,12 +23,12 @@ class RampDQNLearner(RampLearner, PrioritisedDQNLearner):
         super().__init__(RampDQNSettings, _reader)
 
     def acting(self, policy: QPolicy, settings: Any, problem: Any) -> Any:
-        """Return the learned policy, with what it wants to see."""
+        """Return the learned policy with its observation."""
         return super().acting(RejectingPolicy(policy), settings, problem)
 
 
 class RejectingPolicy:
-    """A network whose choice rejects the job where it is not valid."""
+    """A policy that rejects the job where the network chooses an invalid action."""
 
     def __init__(self, policy: QPolicy) -> None:
         self._policy = policy

@@ -1,13 +1,13 @@
-"""The graph policy's network in torch: message passing over ops and deps, beside the vector of job and cluster.
+"""The graph policy's network in torch: message passing over ops and deps, and a module for the vector of features.
 
-Source: PAC-ML, arXiv 2301.13799; messages go through torch-geometric.
+Source: PAC-ML, arXiv 2301.13799; messages are passed by torch-geometric.
 
 A round gives every op v, from ops u with a dep (u, v) of features e,
     message(u, v) = reduce([node(h_u), edge(e)])        own(v) = reduce([node(h_v), 0])
     h_v' = mean of own(v) and all message(u, v)
-with node, edge and reduce each a normalisation, a linear map and an activation. The layer norm of an edge's two
-features leaves hardly more than which of them is larger, so that the published network cannot read the sizes of deps;
-`norm: ops` and `norm: none` let it.
+where node, edge and reduce are each a normalisation, a linear map and an activation. The layer norm of an edge's two
+features keeps little more than their order, so the published network cannot read the sizes of deps; it can do so with
+`norm: ops` and `norm: none`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Round(MessagePassing):
         return torch.where(received[:, None], found, found.new_zeros(())) if self._zero_sources else found
 
     def message(self, x_j: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
-        """Return what each edge carries, an op's edge to itself included."""
+        """Return the message of each edge, including an op's edge to itself."""
         return self.reduce(torch.cat([x_j, edges], dim=1))
 
 
@@ -84,9 +84,9 @@ class GraphEmbedding(nn.Module):
 
 
 class GraphReader(BaseFeaturesExtractor):
-    """Reads a graph by number (`graph_id`) or padded (`published`): the graph's embedding beside the vector's.
+    """Embeds a graph, given by number (`graph_id`) or padded (`published`), and the vector, and concatenates both.
 
-    Each distinct graph of a minibatch is embedded once; where nothing is learned, once until the parameters change.
+    Each distinct graph of a minibatch is embedded once; without gradients, once until the parameters change.
     """
 
     def __init__(self, observation_space: gym.spaces.Dict, settings: GraphNetworkSettings) -> None:
@@ -116,13 +116,13 @@ class GraphReader(BaseFeaturesExtractor):
         if parameters.device != self._known_for.device or not torch.equal(parameters, self._known_for):
             self._known, self._known_for = {}, parameters
         for number in numbers:
-            if number not in self._known:  # apart, so that no sum depends on which graphs were asked for before
+            if number not in self._known:  # one by one, so that sums do not depend on the graphs of earlier calls
                 self._known[number] = self.embedding([self._graphs[number]])[0]
         return torch.stack([self._known[number] for number in numbers])
 
 
 def data(graph: GraphFeatures) -> Data:
-    """Return a graph's features as torch-geometric has them."""
+    """Return a graph's features in the form of torch-geometric."""
     ends = torch.stack([torch.from_numpy(graph.sources), torch.from_numpy(graph.destinations)]).long()
     return Data(x=torch.from_numpy(graph.nodes), edge_index=ends, edge_attr=torch.from_numpy(graph.edges))
 

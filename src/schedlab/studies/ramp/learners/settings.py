@@ -1,4 +1,4 @@
-"""Typed settings of the learners of the ramp study; no torch, so that a configuration is checked without it."""
+"""Typed settings of the learners of the ramp study; they do not import torch, so checks work without it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Candidate = Literal["fixed", "table", "rollouts", "linear", "linear_rollouts", "
 class AfterstateSettings(Settings):
     """The learner `afterstate`, whose policy takes the action that leads to the state of the highest value.
 
-    A phase's steps are episodes decided by rollouts. Rollouts continue with a base policy: the fixed degree or table
+    The steps of a phase are episodes decided by rollouts, which continue with a base policy: the fixed degree or table
     that blocks the fewest jobs. Values are fitted to the returns of rollouts.
     """
 
@@ -151,7 +151,7 @@ class SeenSettings(Settings):
 
 
 class RampStockSettings(StockSettings, SeenSettings):
-    """A stock learner of this study; a phase's steps are decisions."""
+    """A stock learner of this study; the steps of a phase are decisions."""
 
 
 class RampMaskablePPOSettings(RampStockSettings, MaskablePPOSettings):
@@ -180,7 +180,7 @@ class RampA2CSettings(RampStockSettings, A2CSettings):
 
 
 class RampDQNSettings(PrioritisedDQNSettings, SeenSettings):
-    """The paper's learner; a phase's steps are decisions."""
+    """The learner of PAC-ML; the steps of a phase are decisions."""
 
     @model_validator(mode="after")
     def _one_meaning(self) -> RampDQNSettings:

@@ -1,4 +1,4 @@
-"""The stock learners of the ramp study: own observations, masks and rewards, and new episodes in each round."""
+"""The stock learners of the ramp study, with its observations, masks and rewards, and a new episode at every reset."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 class RampLearner(EnvironmentLearner):
-    """What learners of networks on the ramp study's scenarios share."""
+    """Base of the learners of networks on the ramp study's scenarios."""
 
     def check(self, problems: Mapping[str, Any], spec: PolicySpec) -> None:
-        """Raise UserError where graphs or an expert would have to be those of several scenarios."""
+        """Raise UserError where a policy needs the graphs or the expert of several scenarios."""
         settings: Any = validate(self.settings, spec.params)
         needed = ["graphs"] if settings.network == "graph" else []
         needed += ["an expert"] if getattr(settings, "clone_episodes", 0) else []
@@ -45,11 +45,11 @@ class RampLearner(EnvironmentLearner):
             raise UserError(what, where=where, expected="one scenario in all phases")
 
     def seen(self, problem: Any, settings: Any) -> Any:
-        """Return the problem as these settings have it."""
+        """Return the problem with the observation and reward of these settings."""
         return SeenProblem(problem, settings.environment)
 
     def acting(self, policy: Any, settings: Any, problem: Any) -> Any:
-        """Return the learned policy, with what it wants to see."""
+        """Return the learned policy with its observation."""
         return NetworkPolicy(policy, settings.environment, problem)
 
 
@@ -62,7 +62,7 @@ class RampStockLearner(RampLearner, StableBaselinesLearner):
     def first_parameters(
         self, problems: Mapping[str, Any], spaces: tuple[gym.Space, gym.Space], settings: Any, job: LearningJob
     ) -> Mapping[str, np.ndarray]:
-        """Return parameters that repeat an expert's decisions, where the settings ask for them."""
+        """Return parameters that imitate an expert where the settings ask for it."""
         if not getattr(settings, "clone_episodes", 0):
             return {}
         parts = policy_parts(self.algorithm, self.make_policy, settings, spaces)
@@ -70,13 +70,13 @@ class RampStockLearner(RampLearner, StableBaselinesLearner):
 
 
 class SeenProblem:
-    """A problem that shows and rewards as settings say; a training unit draws another episode at every reset."""
+    """A problem with the observation and reward of the settings; a training unit draws a new episode at every reset."""
 
     def __init__(self, problem: RampProblem, settings: EnvironmentSettings) -> None:
         self.problem, self.settings = problem, settings
 
     def units(self, split: Split) -> Sequence[Unit]:
-        """Return the episodes of a split; one is all of training, since each reset draws another."""
+        """Return the episodes of a split; training has a single unit, since every reset draws a new episode."""
         if split == "train":
             return [
                 Unit("train", "episode", "train", "train", derive_seed(self.problem.scenario.seed, "ramp", "train"))
@@ -100,7 +100,7 @@ class SeenProblem:
 
 
 class NetworkPolicy:
-    """A learned network; it sees what its settings show of the problem's simulation."""
+    """A learned network with the observation of its settings."""
 
     def __init__(self, policy: Policy, settings: EnvironmentSettings, problem: RampProblem) -> None:
         self._policy, self._encoder = (
@@ -122,7 +122,7 @@ class NetworkPolicy:
 
 
 def known_tables(problem: RampProblem, settings: EnvironmentSettings) -> Tables | None:
-    """Return the durations of a problem's jobs where the settings show them."""
+    """Return the durations of a problem's jobs if the observation has them, else None."""
     return problem.compiled[0] if settings.observation == "durations" else None
 
 

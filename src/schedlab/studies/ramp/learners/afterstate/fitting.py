@@ -1,4 +1,4 @@
-"""Networks fitted to what rollouts say of the value of a cluster.
+"""Networks fitted to the values of clusters that rollouts estimate.
 
 See docs/notebook/ramp.md.
 """
@@ -23,11 +23,11 @@ WARM = 0.3  # of the gradient steps, on squared errors alone
 
 @dataclass(frozen=True)
 class Fit:
-    """How a network is fitted.
+    """Settings of the fit of a network.
 
-    regret       weight of the loss's second part: how much less than the best action the softmax choice of the scores
-                 returns; squared errors have the rest. The softmax begins after WARM of the gradient steps.
-    temperature  of that choice, in accepted jobs
+    regret       weight in the loss of the expected regret of the softmax policy over the scores, used after the share
+                 WARM of the gradient steps; squared errors have the weight 1 - regret
+    temperature  of that policy, in accepted jobs
     """
 
     hidden: int
@@ -41,8 +41,8 @@ class Fit:
 def fit_network(found: Returns, how: Fit, seed: int) -> Network:
     """Return a network fitted to the centred values of decisions.
 
-    It is fitted on features of mean 0 and deviation 1, which then go into the first layer: as they are, waits of
-    servers are so small that the network hardly reads them (blocking on A .204 against .183 of the same decisions).
+    Features are standardised to mean 0 and deviation 1, and the scaling is then moved into the first layer. Without it
+    the waits of servers are so small that they have little effect (blocking on A .204 against .183, same decisions).
     """
     use_one_thread()
     open_ = np.isfinite(found.returns)

@@ -1,4 +1,4 @@
-"""The study's measures of compiled episodes, as evaluations have them: blocking, throughput, time and speed-up.
+"""The study's measures for compiled episodes, as in evaluations: blocking, throughput, time and speed-up.
 
 See docs/notebook/ramp.md.
 """
@@ -42,7 +42,7 @@ def measures(
 ) -> dict[str, float]:
     """Return the measures (names of METRICS) of an episode under these actions; without a denominator: left out.
 
-    demand: float64[graphs], bytes of memory and deps of an unsplit job; jobs count the share that they get done.
+    demand: float64[graphs], bytes of memory and deps of an unsplit job; a job counts by the share that is completed.
     """
     masks = np.zeros(len(actions), dtype=np.uint64)
     accepted = play_actions(tables, arrivals, stop, actions, masks)

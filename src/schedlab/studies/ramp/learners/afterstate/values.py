@@ -1,4 +1,4 @@
-"""What the value of a cluster looks at, what rollouts say of it, and linear weights fitted to that.
+"""Features of the value of a cluster, returns of rollouts, and linear weights fitted to these.
 
 See docs/notebook/ramp.md.
 """
@@ -17,13 +17,13 @@ from schedlab.studies.ramp.learners.afterstate.rollout_kernel import best_return
 from schedlab.studies.ramp.simulator.compiled_kernel import REJECT, Arrivals, Rollouts, Situation, Tables, occupy
 
 PERIODS = (1, 2, 3, 4, 5, 7, 9, 12, 15, 19, 23, 28)  # arrivals ahead at which free servers are counted
-QUARTERS_AT = (0, 1, 3, 5)  # of them, where whole quarters of the cluster are
+QUARTERS_AT = (0, 1, 3, 5)  # indices of those at which free quarters of the cluster are counted
 HORIZON = 48  # arrivals
 RIDGE = 1e-3
 
 
 def make_outlook(tables: Tables, period: float) -> Outlook:
-    """Return what V looks at on a cluster to which a job comes every `period` s on average."""
+    """Return the outlook (features of V) on a cluster where a job arrives every `period` s on average."""
     quarter = int(np.searchsorted(tables.actions, max(tables.servers // 4, 1), side="right")) - 1
     degree = tables.degree[quarter]
     quarters, taken = [], 0
@@ -42,7 +42,7 @@ def make_outlook(tables: Tables, period: float) -> Outlook:
 
 
 class Arrays(NamedTuple):
-    """What a compiled episode writes into: rows, own and returns of every decision, as in Returns."""
+    """Output arrays of a compiled episode: rows, own and returns of every decision, as in Returns."""
 
     rows: np.ndarray
     own: np.ndarray
@@ -51,10 +51,10 @@ class Arrays(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Returns:
-    """Decisions and what rollouts say of them.
+    """Decisions and the returns that rollouts estimate.
 
     rows     float32[n, A + 1, F], features of the cluster after each action, the last one rejecting
-    own      float64[n, A + 1], what the action itself counts, NaN where it is impossible
+    own      float64[n, A + 1], accepted jobs (0 or 1) of the action itself, NaN where it is impossible
     returns  float64[n, A + 1], mean accepted jobs from the action on, NaN likewise
     """
 
@@ -82,10 +82,10 @@ def collect(
     random: np.random.Generator,
     samples: int,
 ) -> tuple[Returns, float, int]:
-    """Play an episode, each decision by rollouts.
+    """Simulate an episode in which rollouts take each decision.
 
-    Returns its decisions with a choice, the accepted jobs, and the decisions taken in rollouts: one for each drawn job
-    that arrives before the episode's end.
+    Returns the decisions that have a choice, the number of accepted jobs, and the number of decisions in rollouts: one
+    for each drawn job that arrives before the episode's end.
     """
     starts = draw_starts(random, rollouts, len(arrivals.times), samples)
     count, size = len(tables.actions), summary_size(outlook) + tables.servers
@@ -128,7 +128,7 @@ def _collect(
 
 
 def centred(found: Returns, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return features float64[m, size] and values float64[m] of V, each less its decision's mean."""
+    """Return features float64[m, size] and values float64[m] of V, with the mean of each decision subtracted."""
     valid = np.isfinite(found.returns)
     values = np.where(valid, found.returns - np.nan_to_num(found.own), 0.0)
     rows = np.where(valid[:, :, None], found.rows[:, :, :size], 0.0)
