@@ -122,7 +122,7 @@ class _Learning(PreferenceLearning):
         return {}, grouped({name: agent.arrays() for name, agent in self.agents.items()})
 
     def load(self, kept: Checkpoint) -> None:
-        """Put back what `state` returned."""
+        """Restore the values that `state` returned."""
         for name, agent in self.agents.items():
             agent.load(kept.group(name), str(kept.path))
 

@@ -5,11 +5,11 @@ kept, the mean return of the episodes side by side from the same interval on is 
 masked. A share of the episodes explores, and the best episodes seen are imitated (see `exploration`).
 Source: R. Williams 1992; docs/reference/cloud_model.md.
 
-For points of a front that no weighted sum of time and cost reaches, the larger of two weighted distances is learned
-(`scalarisation: chebyshev`): in time from the fastest policy and in cost from the cheapest one, each as a share of what
-lies between these two, which are learned first: no model and no front is asked. A small share of both distances' sum is
-added, so that of equally far plans the better one is found. Sources: Steuer and Choo 1983 (augmented weighted
-Chebyshev); Van Moffaert, Drugan and Nowe 2013 (in reinforcement learning).
+For points of a front that no weighted sum of time and cost reaches, the larger of two weighted distances is minimised
+(`scalarisation: chebyshev`): in time from the fastest policy and in cost from the cheapest one, each relative to the
+range between these two policies, which are learned first; neither a model nor a front is needed. A small share of the
+sum of both distances is added to break ties in favour of the better plan. Sources: Steuer and Choo 1983 (augmented
+weighted Chebyshev); Van Moffaert, Drugan and Nowe 2013 (in reinforcement learning).
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class _Learning(PreferenceLearning):
             self._step(number, update, scenarios[update % len(scenarios)], preference)
 
     def end(self, phase: int) -> None:
-        """Imitate each preference's best episode alone: of several at once, networks learn a mixture."""
+        """Imitate only the best episode of each preference, since with several episodes networks learn a mixture."""
         number, preferences = self.legs[phase]
         for preference in preferences:
             network = self.networks[preference]
@@ -210,7 +210,7 @@ class _Learning(PreferenceLearning):
         return {"best": list(kept), "needed": self.needed.first}, grouped(groups)
 
     def load(self, kept: Checkpoint) -> None:
-        """Put back what `state` returned."""
+        """Restore the values that `state` returned."""
         for name, network in self.networks.items():
             load_module(network, kept.group(name), kept.path)
             self.optimizers[name].load(kept.group(f"optimizer {name}"))
@@ -287,7 +287,7 @@ class _Learning(PreferenceLearning):
         return partial(self.distances[scenario].of, preference)
 
     def _warm(self, guided: Episodes, network: nn.Sequential, optimizer: Adam) -> None:
-        """Imitate the first committed episode, which goes to where the initialisation points."""
+        """Imitate the first committed episode, which goes to the allocation that the initialisation recommends."""
         for _ in range(self.settings.warm_start):
             descend(optimizer, -_logs(network, guided).mean())
 

@@ -1,7 +1,7 @@
 """Search for the best constant allocation by whole trainings of the job, as a tuner without a model does.
 
-Each training goes straight to an allocation and stays there; what it reached is its objective. The next allocation is a
-drawn one, or that of the largest expected improvement by a Gaussian process (Jones, Schonlau and Welch 1998). In the
+Each training goes straight to an allocation, stays there and returns its objective. The next allocation is drawn at
+random, or has the largest expected improvement by a Gaussian process (Jones, Schonlau and Welch 1998). In the
 end the job goes to the best allocation that was tried. A training is an episode of a learner, so that both can be
 compared at equal budget.
 """

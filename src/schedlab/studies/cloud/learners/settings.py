@@ -1,4 +1,4 @@
-"""Typed settings of the learners; no torch, so that a configuration is checked without it."""
+"""Typed settings of the learners; they do not import torch, so checks work without it."""
 
 from __future__ import annotations
 

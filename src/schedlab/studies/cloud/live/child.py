@@ -91,7 +91,7 @@ def _all_settings(tree: ast.Module) -> Iterator[tuple[Setting, bool]]:
 
 
 def _reads_itself(setting: Setting) -> bool:
-    """Whether the value of a setting is worked out from what it was before."""
+    """Whether the value of a setting is computed from its previous value."""
     parts = list(ast.walk(setting.value)) if setting.value is not None else []
     if setting.in_config:
         of_config = (part for part in parts if isinstance(part, ast.Subscript) and _is_config(part.value))

@@ -187,7 +187,7 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
             gpu_util=self.gpu_util,
             command=job.command,
         )
-        self._runs += 1  # also where the script fails: the next try has a folder of its own
+        self._runs += 1  # also where the script fails: the next try has a separate folder
         return run_script(request, self.folder / f"{self._episode:03d}-{self._runs - 1:03d}")
 
     def _account(self, run: LiveRun, changed: bool) -> tuple[dict[str, Any], float, float]:

@@ -95,7 +95,7 @@ class LiveRun:
 
 
 def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
-    """Return a script's environment: what Python needs of ours, and its allocation. HOME is the script's folder."""
+    """Return a script's environment: our variables that Python needs, and its allocation. HOME is its folder."""
     gpus, cpus, memory = request.allocation
     workers = min(8 if request.gpu_util is not None and request.gpu_util < IDLE_GPU else 4, cpus)
     prices = request.prices
@@ -257,7 +257,7 @@ def run_script(request: LiveRequest, folder: Path) -> LiveRun:
 
 
 def _checked(request: LiveRequest) -> LiveRequest:
-    """The request with the script's full path. Raises UserError for what cannot be run."""
+    """The request with the script's full path. Raises UserError for a request that cannot run."""
     script = request.script if request.command else request.script.resolve()
     if not request.command and not script.is_file():
         raise UserError("there is no such file", where=str(request.script), expected="a training script in Python")

@@ -1,4 +1,4 @@
-"""What can be read from the text of a training script without running it (docs/guide/cloud_live.md)."""
+"""Facts read from the text of a training script without running it (docs/guide/cloud_live.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNKNOWN = "unknown"
 class ScriptFacts:
     """Facts in a script's text: whether it uses GPUs, and the names of its model and data.
 
-    function: what is called after it is loaded; None where it trains by itself.
+    function: the function called after it is loaded; None where it trains without a call.
     """
 
     gpu_support: bool

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Grid:
-    """What to measure: every combination of GPUs, cores, memory (GB) and batch sizes (None: the script's own)."""
+    """Points to measure: every combination of GPUs, cores, memory (GB) and batch sizes (None: the script's own)."""
 
     gpus: Sequence[int]
     cores: Sequence[int]

@@ -22,7 +22,7 @@ KEEP = 13  # the action that changes nothing
 PAPER_ACTIONS = tuple(range(1, ACTIONS, 3))  # the 9 actions of the paper's text: the memory stays
 WORDS = ("GPUs by {}", "CPUs by {}", "memory by {} GB")
 UNCHANGED = ("GPUs", "CPUs", "memory")
-# $/h: what clouds ask for a T4, a core and a gigabyte
+# $/h: prices of clouds for a T4, a core and a gigabyte
 PRICES = {"cost_per_gpu_hour": 2.5, "cost_per_cpu_hour": 0.1, "cost_per_gb_hour": 0.02}
 
 
@@ -35,7 +35,7 @@ class Allocation(NamedTuple):
 
 
 class ResourceConfig(Settings):
-    """What can be allocated, and what it costs."""
+    """Limits of allocations, and prices."""
 
     gpu_count_max: int = setting(8, doc="maximum number of GPUs", unit="GPUs", ge=0, le=4096)
     gpu_count_min: int = setting(1, doc="minimum number of GPUs", unit="GPUs", ge=0)
@@ -65,7 +65,7 @@ class ResourceConfig(Settings):
         return Allocation(self.gpu_count_max, self.cpu_count_max, whole(self.memory_max))
 
     def hourly_price(self, gpu_count: Any, cpu_count: Any, memory_gb: Any) -> Any:
-        """Return what an allocation costs, $/h: a number, or an array where amounts are arrays."""
+        """Return the price of an allocation, $/h: a number, or an array where amounts are arrays."""
         return (
             gpu_count * self.cost_per_gpu_hour + cpu_count * self.cost_per_cpu_hour + memory_gb * self.cost_per_gb_hour
         )

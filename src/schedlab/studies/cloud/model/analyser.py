@@ -1,4 +1,4 @@
-"""The offline analyser: what earlier logs say about a job that is similar to one of theirs.
+"""The offline analyser: predictions for a job from earlier logs of similar jobs.
 
 See docs/reference/cloud_model.md.
 """
@@ -33,7 +33,7 @@ SHARES = (0.5, 0.3, 0.2)  # of parameters, layers, data size in the similarity
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What a log's first row says of its model and data."""
+    """Facts about model and data in the first row of a log."""
 
     model_params: float
     model_layers: float
@@ -68,7 +68,7 @@ def read_store(path: Path) -> list[dict[str, Any]]:
 
 
 def require_query(query: Mapping[str, Any], where: str) -> dict[str, float]:
-    """Return what is known of a job (QUERY). Raises UserError for what is no number of 0 or more."""
+    """Return the known facts of a job (QUERY). Raises UserError for a value that is not a number of 0 or more."""
     found = {key: query[key] for key in QUERY if is_given(query.get(key))}
     for key, value in found.items():
         if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
@@ -127,9 +127,9 @@ class OfflineDataAnalyzer:
             self.tables[place], self.types[place] = self.tables.pop(), self.types.pop()
 
     def update_with_result(self, table: pd.DataFrame, name: str, gpu_type: str | None = None) -> bool:
-        """Take the log of a finished run, and keep it in the store; False where its content is there already, which
-        changes nothing. What `predict` and `performance` say takes it into account from now on. gpu_type: gpu or cpu
-        (None: as its rows have GPUs or not). Raises UserErrors for what is wrong in it, before anything is kept.
+        """Add the log of a finished run to the tables, which `predict` and `performance` use, and to the store. Returns
+        False, without a change, where its content is already known. gpu_type: gpu or cpu (None: whether its rows have
+        GPUs). Raises UserErrors for mistakes in the log, before anything is stored.
         """
         import pandas as pd
 
@@ -152,8 +152,8 @@ class OfflineDataAnalyzer:
         self, model: str, gpus_per_node: int = 4, dataset: str | None = None, gpu_type: str | None = None
     ) -> CoreFit:
         """Return the performance model fitted to all rows of a model's logs, or those of a dataset and of one type,
-        `gpu` or `cpu`. Each log is a run of its own, or several, as its column `sample` says; epochs that two logs
-        have in common are two measurements. Raises UserErrors where there is none of them, and for unfit rows.
+        `gpu` or `cpu`. Each log is a separate run, or several where its column `sample` has several values; epochs that
+        two logs have in common are two measurements. Raises UserErrors where there is none of them, and for unfit rows.
         """
         import pandas as pd
 
@@ -272,7 +272,7 @@ def _of_sample(table: pd.DataFrame, number: int) -> pd.DataFrame:
 
 
 def _type_of(table: pd.DataFrame) -> str:
-    """What a log was made on: gpu or cpu."""
+    """Kind of device of a log: gpu or cpu."""
     return "gpu" if "gpu_count" in table.columns and (table["gpu_count"] > 0).any() else "cpu"
 
 
@@ -285,7 +285,7 @@ def _run_numbers(table: pd.DataFrame) -> pd.Series:
 
 
 def default_prediction(query: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the prediction for a job that no log is like; what its query lacks, or is None, counts 0."""
+    """Return the prediction for a job without a similar log; a missing value or None in its query counts as 0."""
     query = {key: value for key, value in query.items() if is_given(value)}
     params, size = query.get("model_params", 0), query.get("data_size_mb", 0)
     gpus, cores, memory = (1, 4, 8) if params < 10_000_000 else (2, 8, 16) if params < 50_000_000 else (4, 16, 32)

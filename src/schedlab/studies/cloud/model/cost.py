@@ -39,7 +39,7 @@ class ResourceCostCalculator:
         self.prices = validate(ResourceConfig, prices)
 
     def hourly_cost(self, allocation: Mapping[str, float]) -> float:
-        """Return what an allocation {gpu_count, cpu_count, memory_gb} costs, $/h."""
+        """Return the price of an allocation {gpu_count, cpu_count, memory_gb}, $/h."""
         return self.prices.hourly_price(*allocation_from(allocation, "allocation"))
 
     def compare(

@@ -63,7 +63,7 @@ class MeasuredSteps:
         """Return s of a pass and of an iteration on the GPUs, of an array of placements without accumulation.
 
         A measured placement: linear in the batch; another one: linear in nodes, GPUs and batch between measured ones.
-        `slowdown` changes nothing. Raises UserError for a placement beyond what was measured.
+        `slowdown` changes nothing. Raises UserError for a placement outside the measured range.
         """
         del slowdown
         wanted = np.stack([np.asarray(values, float) for values in (at.nodes, at.gpus, at.batch)], axis=-1)

@@ -23,7 +23,7 @@ PINNED = 1e-8  # of a regime that was not observed
 FARTHER = 1.1  # between nodes at least this factor of within a node, where only the latter was measured
 SMOOTH = 1e-3  # relative error below which the loss is quadratic instead of linear
 SMOOTH_ALONE = 0.03  # the same, of the absolute error
-# median relative error beyond which the part in synchronisation is not believed: what the fit is meant to reach
+# median relative error, the target of the fit, beyond which the time in synchronisation is ignored
 CONTRADICTED = 0.08
 OVERLAP_PENALTY, GROWTH_PENALTY = 1e-3, 1e-2  # on (y - 1)^2 and on (b_n/a_n)^2 + (b_r/a_r)^2, as Pollux has them
 STARTS = ((1.0, 1.0), (0.3, 2.0), (3.0, 4.0))  # factor on the synchronisation of the first guess, and y
@@ -122,7 +122,7 @@ class _Data:
         self.between, self.within = self.nodes > 1, (self.nodes == 1) & (self.gpus > 1)
 
     def bounds(self) -> list[tuple[float, float]]:
-        """Limits of the parameters; what nothing was measured of is pinned."""
+        """Limits of the parameters; parameters without measurements are pinned."""
         pinned, free = (PINNED, PINNED * 1.001), (LEAST, MOST)
         of = dict.fromkeys(NAMES, free) | {"y": (1.0, 10.0)}
         if not self.between.any():

@@ -151,8 +151,8 @@ def core_report(rows: pd.DataFrame) -> dict[str, object]:
 
 
 def cores_beside(rows: pd.DataFrame, step: StepParameters) -> dict[str, object] | None:
-    """Return the work of a core on a sample beside a known step of the GPUs, with the errors of the time, from core
-    times. None where no two rows differ in their cores alone: the logs then do not show it.
+    """Return the core time per sample for a known step of the GPUs, with the errors of the time, from core times. None
+    where no two rows differ only in their cores: the logs then do not determine it.
     """
     rows = rows[rows["gpus"] > 0]
     if not (rows.groupby(["nodes", "gpus", "batch"])["cores"].nunique() > 1).any():

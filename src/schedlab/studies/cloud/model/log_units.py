@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GPU_USE = "gpu_utilization_"  # column of a GPU's utilisation, before its number
-MOST_USE = 100.5  # percent; what is beyond 100 to there is rounding
+MOST_USE = 100.5  # percent; values between 100 and this are rounding errors
 STATED = re.compile(r"(?P<name>\S+)\s*\[(?P<unit>[^\[\]]*)\]")
-# Unit -> what a value in it is multiplied by; the first is that of a column which states none. 1 GB is 2^30 bytes.
+# Unit -> factor on a value in this unit; the first unit is the default of a column. 1 GB is 2^30 bytes.
 TIME = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0}
 RATE = {"samples/s": 1.0, "samples/min": 1 / 60, "samples/h": 1 / 3600}
 MEMORY = {"GB": 1.0, "MB": 2.0**-10, "kB": 2.0**-20, "B": 2.0**-30}

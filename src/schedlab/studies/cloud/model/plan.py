@@ -39,7 +39,7 @@ class Job:
 
     epochs, samples   of the whole training, of an epoch       start    s of a start beyond its warm epochs
     batch             samples, in total or (per_gpu) of a GPU  memory   largest use, GB; None: the logs have none
-    cores_per_gpu     where the logs vary cores with the GPUs alone, so that nothing says what cores do; else None
+    cores_per_gpu     where the logs vary cores only with GPUs, so that the effect of cores is unknown; else None
     """
 
     model: str
@@ -88,7 +88,7 @@ class Forecast:
 
 
 def read_job(logs: Sequence[Path], gpus_per_node: int, epochs: int | None = None, batch: int | None = None) -> Measured:
-    """Return what training logs of one model say of its job. epochs: of the training (None: `total_epochs` of the logs,
+    """Return the job in the training logs of one model. epochs: of the training (None: `total_epochs` of the logs,
     else their longest run). batch: in total, the same on any GPUs (None: as in the logs). Raises UserErrors.
     """
     import pandas as pd
@@ -106,7 +106,7 @@ def read_job(logs: Sequence[Path], gpus_per_node: int, epochs: int | None = None
 def job_of(
     table: pd.DataFrame, where: str, gpus_per_node: int, epochs: int | None = None, batch: int | None = None
 ) -> Measured:
-    """Return what a checked training log says of its job, as `read_job`; where: for errors."""
+    """Return the job that a checked training log describes, as `read_job`; where: for errors."""
     names = sorted({str(name) for name in table["model_name"].dropna()}) if "model_name" in table.columns else []
     if len(names) > 1:
         raise UserError(
@@ -166,7 +166,7 @@ def _cores_per_gpu(settings: pd.DataFrame) -> float | None:
 
 @dataclass(frozen=True)
 class _Model:
-    """Fitted parameters; core_seconds is 0 where nothing says what cores do."""
+    """Fitted parameters; core_seconds is 0 where the effect of cores is unknown."""
 
     step: StepParameters
     core_seconds: float

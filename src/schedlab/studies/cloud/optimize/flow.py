@@ -96,7 +96,7 @@ class Optimization:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """What is known of a job before anything is learned: measured, fitted, and its limits frozen."""
+    """The job before learning: its measurements, its fitted model, and its frozen limits."""
 
     request: LiveRequest
     samples: list[LiveRun]
@@ -179,7 +179,7 @@ def _decider(replay: Replay, settings: OptimizeSettings, folder: Path) -> Learne
 
 
 def _warnings(outcome: Optimization) -> list[str]:
-    """What a reader of the report should know of a run."""
+    """Warnings about a run for readers of the report."""
     fit = fit_warnings({"median_relative_error": outcome.fit.median_error})
     found = [*short_warnings(outcome.baseline, outcome.job.overhead), *fit]
     staying = stay(outcome.replay, outcome.settings.preference, outcome.settings.seed).objective
@@ -288,7 +288,7 @@ def _prepare(
 
 
 def _prediction(table: pd.DataFrame, analyser: OfflineDataAnalyzer, key: Key) -> dict[str, Any] | None:
-    """What earlier logs say of a job like this one; None where there is none like it."""
+    """Return the prediction of earlier logs for a similar job; None where no log is similar."""
     first = table.iloc[0]
     facts = {
         key: float(first[key]) for key in ("model_params", "model_layers", "data_size_mb") if is_given(first.get(key))
@@ -325,7 +325,7 @@ def spending(runs: Sequence[LiveRun]) -> dict[str, float]:
 def bill_of(
     baseline: Mapping[str, Any], measuring: Mapping[str, float], run: Mapping[str, float], restarts: float
 ) -> dict[str, Any]:
-    """Return what was spent, and after how many trainings like this one it is saved. restarts: s of the run."""
+    """Return the expenses, and the number of such trainings after which they are saved. restarts: s of the run."""
     saved = baseline["cost"] - run["cost"]
     return {
         "baseline": {"seconds": baseline["time"], "cost": baseline["cost"]},
@@ -437,7 +437,7 @@ def _of_training(table: pd.DataFrame, env: CloudLiveEnv) -> pd.DataFrame:
 
 
 def optimized_values(outcome: Optimization) -> dict[str, Any]:
-    """Return what the run came to, under the names of the baseline; the allocation is the last one."""
+    """Return the results of the run under the names of the baseline; the allocation is the last one."""
     import pandas as pd
 
     last = outcome.live[-1].record
@@ -474,7 +474,7 @@ def short_warnings(base: Mapping[str, Any], start_up: float) -> list[str]:
 
 
 def run_warnings(base: dict[str, Any], new: dict[str, Any], preference: str) -> list[str]:
-    """Return what is worse in a run than in its baseline by more than the monitor's tolerance."""
+    """Return warnings where a run is worse than its baseline by more than the monitor's tolerance."""
     time, cost, throughput = (percent_change(new[name], base[name]) or 0.0 for name in ("time", "cost", "throughput"))
     found = []
     if cost > 5 and time > 5:

@@ -92,7 +92,7 @@ def _bill(found: Plan, number: int) -> float:
 
 
 def warnings(found: Plan) -> list[str]:
-    """Return what a reader of the plan should know of its forecasts."""
+    """Return warnings about the forecasts for readers of the plan."""
     job, notes = found.forecast.job, []
     if not found.forecast.determined:
         notes.append(

@@ -50,7 +50,7 @@ class Aim:
 
 @dataclass(frozen=True)
 class Measurements:
-    """What was measured of a job until now: a log of all runs, and the seconds of their starts.
+    """Measurements of a job so far: a log of all runs, and the seconds of their starts.
 
     where   the log's file, for errors      per_gpu, gpus_per_node   as of the fit
     """

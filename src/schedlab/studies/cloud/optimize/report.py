@@ -108,7 +108,7 @@ def report_values(found: Optimization) -> dict[str, Any]:
 
 
 def _run_values(found: Optimization) -> dict[str, Any]:
-    """What was run, and how."""
+    """The run and its settings."""
     return {
         "training_file": found.script.name,
         "preference": found.settings.preference,
@@ -186,7 +186,7 @@ def _met(found: Mapping[str, Verdict]) -> int:
 def _service(
     item: str, base: Mapping[str, Any], new: Mapping[str, Any], before: dict[str, Verdict], after: dict[str, Verdict]
 ) -> Any:
-    """What became of one service level; None where it does not apply."""
+    """The result of one service level; None where it does not apply."""
     if item not in before:
         return None
     key = "gpu_utilization" if item == "gpu_util" else VALUE_OF[item]

@@ -116,7 +116,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
 
     @property
     def allocation(self) -> Allocation:
-        """What the job holds."""
+        """The current allocation of the job."""
         return Allocation(*self._tables.allocations[self.here])
 
     def reset(
@@ -245,7 +245,7 @@ class CloudReplayEnv(gym.Env[np.ndarray, Any]):
         return self.replay.objective(self.weights, self.time, self.cost, self.waste)
 
     def scores(self) -> dict[str, float]:
-        """Return what the episode is scored by so far."""
+        """Return the scores of the episode so far."""
         return scores_of(self, self.met)
 
     def action_masks(self) -> np.ndarray:

@@ -97,7 +97,7 @@ def step_values(
         "gpu_util": sum(used) / len(used) if used else float("nan"),
         "cpu_util": float(record.get("cpu_percent", float("nan"))),
         "memory_util": float(record.get("memory_used_gb", float("nan"))) / float(record["memory_gb"]),
-        "uncertainty": float("nan"),  # unless somebody tells it
+        "uncertainty": float("nan"),  # unless the policy reports it
         "critic_reset": False,
     }
 

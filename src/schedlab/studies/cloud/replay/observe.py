@@ -56,7 +56,7 @@ class Tables:
         self.first = first_state(replay).vector()
 
     def measured(self, number: int, fits: bool) -> dict[str, float]:
-        """Return what a log says of an interval on an allocation, whenever it was."""
+        """Return the log values of an interval on an allocation, which do not depend on its time."""
         gpus, cores, memory = self.allocations[number]
         return {
             "gpu_count": gpus,

@@ -1,4 +1,4 @@
-"""A training job on every allocation it can reach: what an interval of training takes, costs and uses there.
+"""A training job on every allocation it can reach: time, cost and use of an interval of training there.
 
 All numbers that an episode needs are laid out before it begins, so that a step looks up one row. The objective of an
 episode is additive over its intervals, which is what the oracle rests on (docs/reference/cloud_model.md).
@@ -106,7 +106,7 @@ class Replay:
         return sum(weight * of[name] for name, weight in weights.items())
 
     def rate(self, weights: Mapping[str, float]) -> np.ndarray:
-        """Return what the objective grows by in a second on each allocation, waste aside, (n,)."""
+        """Return the increase of the objective per second on each allocation, without waste, (n,)."""
         return weights["time"] / self.time_ref + weights["cost"] * (self.price / SECONDS) / self.cost_ref
 
     def step_costs(self, weights: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray]:
@@ -146,7 +146,7 @@ def make_replay(scenario: CloudScenario, model: StepModel) -> Replay:
         allowed = allowed & np.isin(np.arange(ACTIONS), PAPER_ACTIONS)
     time = seconds.sum(axis=0)
     time_ref = float(time[found.fits].min())
-    # what is free weighs nothing, whatever it is divided by
+    # a job that is free adds no cost to the objective, whatever the reference
     cost_ref = float((time * price / SECONDS)[found.fits].min()) or 1.0
     busy = (found.gpu_util + found.cpu_util) / 2.0
     sla = _limits(scenario, grid.start, found, float(time[grid.start]), float(price[grid.start]))

@@ -1,4 +1,4 @@
-"""Rewards: the published scalar, and weights that follow the severity of what is violated.
+"""Rewards: the published scalar, and weights that follow the severity of violations.
 
 See docs/reference/cloud_model.md.
 """
@@ -50,7 +50,7 @@ def require_preference(name: str, where: str) -> str:
 
 @dataclass(frozen=True)
 class ReferenceReward:
-    """The published reward and what it is made of."""
+    """The published reward and its components."""
 
     cost: float
     performance: float
@@ -61,7 +61,7 @@ class ReferenceReward:
 
 @dataclass(frozen=True)
 class Transition:
-    """What the published reward looks at.
+    """Inputs of the published reward.
 
     price_before, price_after  of the allocation, $/h        throughputs  of the last two records, samples/s (fewer: no
                                change)
@@ -99,7 +99,7 @@ def reference_reward(preference: str, step: Transition) -> ReferenceReward:
 def adapted_weights(
     preference: Mapping[str, float], severities: Mapping[str, float], strength: float = 2.0
 ) -> dict[str, float]:
-    """Return weights that lean towards what is violated: w_i ~ w0_i exp(strength * severity_i), with a sum of 1.
+    """Return weights shifted towards violated items: w_i ~ w0_i exp(strength * severity_i), with a sum of 1.
 
     The keys of both are the same (cost, time, resource).
     """

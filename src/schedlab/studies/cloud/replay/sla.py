@@ -131,7 +131,7 @@ def forecast(history: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class TableVerdict:
-    """What a log says of one item: value, verdict, share of rows in violation; None without its column."""
+    """Result of one item in a log: value, verdict, share of rows in violation; None without its column."""
 
     value: float
     verdict: Verdict

@@ -27,7 +27,7 @@ CHANGE = 0.1  # by how much one of them has to move
 
 
 class CloudEnvironmentState:
-    """What is known of a job, taken from its records.
+    """The state of a job, derived from its records.
 
     Utilisations are fractions, times s, money $, throughput samples/s. Before the first record every item is met. An
     item whose metric is not reported keeps its verdict; the GPUs' utilisation is judged with every record, as 0 where

@@ -163,7 +163,7 @@ class CloudReplayVectorEnv(VectorEnv):
         return self._allowed[self.here]
 
     def scores(self, place: int) -> dict[str, float]:
-        """Return what the episode of one place is scored by so far, as CloudReplayEnv.scores does."""
+        """Return the scores so far of the episode at one place, as CloudReplayEnv.scores does."""
         total = {name: float(values[place]) for name, values in self._totals.items()}
         return {
             "objective": self.replay.objective(self.weights, total["time"], total["cost"], total["waste"]),
@@ -183,7 +183,7 @@ class CloudReplayVectorEnv(VectorEnv):
         return {name: value / whole for name, value in raw.items()}
 
     def _leaning(self) -> dict[str, np.ndarray]:
-        """Weights that lean towards what is violated in each place, before they are divided by their sum."""
+        """Weights shifted towards violated service levels in each place, before normalisation by their sum."""
         late, dear, _, _, idle_gpus, idle_cores = self._observed[:, SEVERITY].astype(float).T
         severities = {"time": late, "cost": dear, "resource": (idle_gpus + idle_cores) / 2.0}
         return {

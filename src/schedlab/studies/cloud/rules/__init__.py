@@ -1,1 +1,1 @@
-"""Whatever decides without learning: rules, planners, oracles, Bayesian search, Pareto fronts."""
+"""Decisions without learning: rules, planners, oracles, Bayesian search, Pareto fronts."""

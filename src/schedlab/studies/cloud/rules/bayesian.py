@@ -1,8 +1,8 @@
 """The rule `bayesian`: Bayesian optimisation over allocations, measured while the job runs.
 
-In the manner of Alipourfard et al., "CherryPick", NSDI 2017: a Gaussian process with a Matern 5/2 kernel, expected
-improvement, and an end once that is a small share of the best seen. There each probe is a run of its own; here it is an
-interval of the job, with the intervals on the way to it, which are measured as well. It knows prices and limits, not
+After Alipourfard et al., "CherryPick", NSDI 2017: a Gaussian process with a Matern 5/2 kernel and expected improvement;
+the search ends when that is a small share of the best objective. In CherryPick each probe is a separate run; here it is
+an interval of the job, and the intervals on the way to it are measured too. The rule knows prices and limits, but not
 the performance model.
 """
 
@@ -72,7 +72,7 @@ class BayesianRule:
         self.budget = max(1, int(settings.share * problem.replay.intervals))
 
     def reset(self, unit: Unit) -> None:
-        """Forget the unit before."""
+        """Forget the previous unit."""
         self.measured: dict[int, float] = {}
         self.tried = 0
         self.target: int | None = None
@@ -91,9 +91,9 @@ class BayesianRule:
         return KEEP if env.here == self.target else int(towards(env.replay, np.int64(env.here), np.int64(self.target)))
 
     def _measure(self, env: CloudReplayEnv) -> None:
-        """Keep what an interval of training adds to the objective here, without the restart, whose price is known.
+        """Store the increase of the objective per interval here, without the restart, whose price is known.
 
-        Where decisions come by time, the last one trained more of an interval, or less, the faster the allocation is.
+        Decisions at equal distances of time train more or less than an interval, so progress divides the increase.
         """
         if self.before is None:
             return
@@ -122,9 +122,9 @@ class BayesianRule:
         self.target = min(self.measured, key=lambda number: (self.measured[number], number))
 
     def _reachable(self, env: CloudReplayEnv) -> np.ndarray:
-        """The allocations not yet measured that what is left of the budget leads to; an action moves each resource by
-        one step. A decision is taken to train as much as those before did in the mean: an interval, unless decisions
-        come by time.
+        """Return the unmeasured allocations within reach of the remaining budget; an action moves each resource by one
+        step. A decision is assumed to train as much as the mean of those before: an interval, unless decisions are at
+        equal distances of time.
         """
         away = np.abs(self.ranks - self.ranks[env.here]).max(axis=1)
         near = env.replay.fits & (away * env.progress / env.decisions <= self.budget - env.progress)

@@ -1,8 +1,8 @@
-"""The allocation that a few measurements of a job point at: logs of earlier runs, or short probes.
+"""Allocations recommended by a few measurements of a job: logs of earlier runs, or short probes.
 
-They give a performance model (goodput fit and work of a core on a sample), and the model an allocation for each
-preference. The rule `fitted_constant` goes there; a learner sends half of its committed episodes there and imitates
-what they reach, so that it corrects a wrong model by the rewards that it sees. Source: SLA-MORL's abstract.
+The measurements give a performance model (goodput fit and core time per sample), and the model an allocation for each
+preference. The rule `fitted_constant` goes to it. A learner commits half of its committed episodes to it and imitates
+the results, so that observed rewards correct a wrong model. Source: SLA-MORL's abstract.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Guides:
 
 @lru_cache(maxsize=8)
 def guides(problem: CloudProblem, source: Source) -> Guides:
-    """Return what the measurements of a source point at.
+    """Return the allocations that the measurements of a source recommend.
 
     historical: from logs of earlier runs of this job, on its start allocation and on the largest and the smallest that
-    hold it; these cost this run nothing. similar: from the same logs, what the published predictor says of a job that
-    is like one of them, whatever the preference. baseline: from an interval on each of PROBES, whose gradient noise is
-    that of the training's begin.
+    hold it; these cost this run nothing. similar: the prediction of the published predictor from the same logs, for all
+    preferences. baseline: from an interval on each of PROBES, whose gradient noise is that of the beginning of the
+    training.
     """
     replay = problem.replay
     if source == "similar":
@@ -118,13 +118,13 @@ def _measured(replay: Replay, numbers: list[int]) -> tuple[StepParameters, float
         rows.append({"nodes": nodes, "gpus": int(gpus), "batch": float(on_gpu), "step_time": iteration})
         rows[-1]["sync_time"] = iteration * (1.0 - at.gpu_util[number])
     cores, used = replay.lattice.allocations[numbers, 1], at.cpu_util[numbers]
-    # seconds of a core on a sample, as its utilisation tells
+    # core seconds per sample, derived from utilisation
     work = float(np.median(used * cores / at.throughput[numbers]))
     bound = [
         n
         for n, row in enumerate(rows)
         if row["step_time"] < 1.5 * rows[n]["batch"] * row["gpus"] * work / cores[n] ** CORE_EXPONENT
     ]
-    # where the cores were short, the step tells nothing of the GPUs
+    # where cores were the bottleneck, the step time gives no information about the GPUs
     kept = [row for n, row in enumerate(rows) if n not in bound] or rows
     return fit(pd.DataFrame(kept)).parameters, work

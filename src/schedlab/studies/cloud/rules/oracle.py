@@ -19,7 +19,7 @@ from schedlab.studies.cloud.replay.replay import Replay, towards
 
 CELLS = 200  # of the grid per decision of the slowest allocation; rounding costs at most one cell per decision
 MOST_DECISIONS = 100  # of the slowest allocation; the plan's effort grows with it
-NEAR = 1e-9  # of a cell: what is nearer to a point of the grid is on it
+NEAR = 1e-9  # of a cell: progress nearer than this to a grid point counts as on it
 
 
 @dataclass(frozen=True)

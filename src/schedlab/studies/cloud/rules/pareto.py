@@ -1,9 +1,9 @@
-"""Plans that no other beats in both time and cost, and how near a set of policies is to them.
+"""The Pareto front of plans in time and cost, and the distance of a set of policies from it.
 
-The front is that of all plans from the start on, up to a share EPSILON of its range in each objective: the
-non-dominated union of constant allocations, of the best plans for many weights of time and cost, and of what lies
-between these (a multi-objective dynamic programme, whose partial plans are ended as each of the best plans would, and
-dropped where bounds tell that the points known by then cover whatever they lead to).
+The front covers all plans from the start on, up to a share EPSILON of its range in each objective. It is the
+non-dominated union of constant allocations, of the best plans for many weights of time and cost, and of plans between
+these (a multi-objective dynamic programme: partial plans are completed like each of the best plans, and dropped where
+bounds show that known points cover all its completions).
 Sources: Ehrgott and Gandibleux 2007 (bound sets); docs/reference/cloud_model.md. Measures: moocore.
 """
 
@@ -167,9 +167,9 @@ def measures(points: np.ndarray, of: np.ndarray) -> dict[str, float]:
 
 
 def attainment_surface(sets: Sequence[np.ndarray], share: float) -> np.ndarray:
-    """Return the corners (k, 2), by rising time, of what at least a share of the sets of points (n, 2) attains: 0.5 the
-    median, 1 all. That is the empirical attainment function (Grunert da Fonseca, Fonseca and Hall 2001): a set attains
-    whatever one of its points beats.
+    """Return the corners (k, 2), by rising time, of the region attained by at least a share of the sets of points
+    (n, 2): 0.5 the median, 1 all. This is the empirical attainment function (Grunert da Fonseca, Fonseca and Hall
+    2001): a set attains every point that one of its points dominates.
     """
     numbers = np.repeat(np.arange(len(sets)), [len(points) for points in sets])
     found = moocore.eaf(np.concatenate(sets), sets=numbers, percentiles=[100.0 * share])

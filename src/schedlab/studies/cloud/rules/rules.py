@@ -77,7 +77,7 @@ class CloudRule:
     memory: dict[str, Any] = field(default_factory=dict)
 
     def reset(self, unit: Unit) -> None:
-        """Forget the unit before."""
+        """Forget the previous unit."""
         self.memory = {"unit": unit}
 
     def choose(self, env: CloudReplayEnv) -> int:
@@ -85,7 +85,7 @@ class CloudRule:
         return self.decide(self, env)
 
     def remembered(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return what was made in this unit under a name, made where it was not."""
+        """Return the value stored in this unit under a name; `make` computes it at first use."""
         if name not in self.memory:
             self.memory[name] = make()
         return self.memory[name]
@@ -106,7 +106,7 @@ def _stay(find: Callable[[CloudRule], Allocation]) -> Callable[[CloudRule, Cloud
 
 
 def _predicted(rule: CloudRule) -> Allocation:
-    """What the published predictor says of a job that no log is like."""
+    """Return the published predictor's allocation for a job without a similar log."""
     job = rule.problem.scenario.job
     found = default_prediction({"model_params": job.parameters, "data_size_mb": job.pipeline.dataset_gb * 1000.0})
     return Allocation(found["gpu_count"], found["cpu_count"], found["memory_gb"])
@@ -161,7 +161,7 @@ def _gpus(rule: CloudRule, env: CloudReplayEnv, step: int) -> int:
 def _greedy(rule: CloudRule, env: CloudReplayEnv) -> int:
     """Go to the neighbour of the best objective if it were kept to the end, as the model predicts.
 
-    A restart counts; what the next change would bring does not (goodput-greedy).
+    The cost of a restart counts, later changes do not (goodput-greedy).
     """
     costs, restarts = rule.remembered("costs", lambda: rule.problem.step_costs(env.preference))
     there = env.replay.cut_to_slots(env.interval, env.replay.lattice.following[env.here])
@@ -193,7 +193,7 @@ def _oracle_dynamic(rule: CloudRule, env: CloudReplayEnv) -> int:
     return rule.remembered("plan", lambda: best_plan(env.replay, env.weights)).action(env.here, env.progress)
 
 
-# name -> settings, and what the rule does
+# name -> settings, and the rule's function
 _DECISIONS: dict[str, tuple[type[Settings], Callable[[CloudRule, CloudReplayEnv], int]]] = {
     "static_start": (NoSettings, _stay(lambda rule: Allocation(*rule.problem.scenario.start.model_dump().values()))),
     "static_max": (NoSettings, _stay(lambda rule: rule.problem.scenario.resource.most)),

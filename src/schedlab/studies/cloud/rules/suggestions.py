@@ -33,7 +33,7 @@ BATCH, LEAST_BATCH, KEPT_SHARE, IDLE = 128, 32, 0.75, 15.0
 
 @dataclass(frozen=True)
 class Option:
-    """A suggested allocation with its hourly price ($/h), and what it promises (see MARKS; None for balanced)."""
+    """A suggested allocation with its hourly price ($/h) and its expected benefit (see MARKS; None for balanced)."""
 
     priority: str
     allocation: Allocation
@@ -42,7 +42,7 @@ class Option:
 
     @property
     def description(self) -> str:
-        """What the option is for, in words."""
+        """Purpose of the option, in words."""
         return DESCRIPTIONS[self.priority]
 
     def values(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _for_resource(utilisation: float, now: Allocation, limits: ResourceConfig) -
 
 @dataclass(frozen=True)
 class Estimate:
-    """What an option would come to: time (s), cost ($), throughput (samples/s)."""
+    """Estimates for an option: time (s), cost ($), throughput (samples/s)."""
 
     priority: str
     time: float
@@ -128,7 +128,7 @@ def estimate(option: Option, baseline: Mapping[str, Any]) -> Estimate:
 
 
 def _size(gpus: int, cores: int, option: Option) -> tuple[float, float]:
-    """What throughput goes by: GPUs, or cores where one of both sides has none."""
+    """Return the two amounts by which throughput is scaled: GPUs, or cores where one of both sides has no GPUs."""
     if gpus and option.allocation.gpu_count:
         return gpus, option.allocation.gpu_count
     return cores, option.allocation.cpu_count

@@ -149,7 +149,7 @@ class ResourceAction:
 
 
 class ResourceManager:
-    """What a job holds now, and every change of it."""
+    """The current allocation of a job, and all its changes."""
 
     def __init__(self, limits: ResourceConfig | None = None, start: Allocation | None = None) -> None:
         self.limits = limits or machine_resources()
@@ -171,7 +171,7 @@ class ResourceManager:
 
     @property
     def hourly_cost(self) -> float:
-        """Price of what is held, $/h."""
+        """Price of the current allocation, $/h."""
         return self.limits.hourly_price(*self.allocation)
 
 
@@ -353,7 +353,7 @@ class CloudResourceOptimizer:
     def optimize(self, script: Path | str, dataset: Path | str | None = None) -> dict[str, Any]:
         """Optimise a script's training; return the report, written with tables to `output_dir`. Raises ScriptFailed."""
         length_of(self.settings)
-        runs_so_far(self.output_dir)  # a damaged one is told before anything runs
+        runs_so_far(self.output_dir)  # reports a damaged file before anything runs
         path, data = Path(script), Path(dataset) if dataset is not None else None
         self.found = optimize(path, self.settings, data, self.analyser, new_folder(self.output_dir / "work"))
         write_all(self.found, self.output_dir, self.output_dir / "logs", self.analyser)

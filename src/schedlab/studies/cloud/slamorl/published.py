@@ -26,7 +26,7 @@ MOST_SEVERE = 3  # severe violations that end an episode
 
 @dataclass(frozen=True)
 class Step:
-    """What an action led to: allocation, reward and its parts, end of the episode, next state (float32, 26)."""
+    """Result of an action: allocation, reward and its parts, end of the episode, next state (float32, 26)."""
 
     allocation: Allocation
     changed: bool
