@@ -135,11 +135,12 @@ SETTINGS = {
 
 
 def batch_settings(results: Path) -> str:
-    """All rules but the longest and the largest job first, planner and rollouts learned at load 0.9, where one thing
-    is changed.
+    """All recorded rules but the longest and the largest job first, planner and rollouts learned at load 0.9, where
+    one thing is changed.
     """
     found = pd.read_csv(results / "batch_settings.csv", dtype={"by_seed": str})
-    shown = [rule for rule in CORRECT_RULES if rule not in ("ljf", "largest")]
+    recorded = set(found.loc[found["against"] == "rule", "rule"])
+    shown = [rule for rule in CORRECT_RULES if rule in recorded - {"ljf", "largest"}]
     rows = []
     for scenario, name in SETTINGS.items():
         own = found[found["trace"] == scenario]
