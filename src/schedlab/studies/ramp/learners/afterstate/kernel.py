@@ -28,11 +28,11 @@ from schedlab.studies.ramp.simulator.compiled_kernel import (
     taken_at,
 )
 
-LOOKS = 4  # offsets at which single degrees are looked at
+LOOKS = 4  # number of offsets with features of single degrees
 
 
 class Outlook(NamedTuple):
-    """What V looks at. Offsets count from now, in s.
+    """Settings of the features of V. Offsets count from now, in s.
 
     offsets   float64[O], rising: when free servers are counted; at the first LOOKS also free blocks of each degree
     degrees   int64[B], places of those degrees
@@ -60,7 +60,7 @@ class Network(NamedTuple):
 
 @compiled
 def count_bits(mask: np.uint64) -> int:
-    """The number of bits that are set."""
+    """Return the number of set bits."""
     mask -= (mask >> np.uint64(1)) & np.uint64(0x5555555555555555)
     mask = (mask & np.uint64(0x3333333333333333)) + ((mask >> np.uint64(2)) & np.uint64(0x3333333333333333))
     mask = (mask + (mask >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -71,7 +71,7 @@ def count_bits(mask: np.uint64) -> int:
 def look(
     tables: Tables, outlook: Outlook, ends: np.ndarray, time: float, taken: np.ndarray, places: np.ndarray
 ) -> None:
-    """Write what all afterstates share: bits taken at each offset (uint64[O]), first free blocks (int64[LOOKS, B])."""
+    """Write the shared features: bits taken at each offset (uint64[O]), first free blocks (int64[LOOKS, B])."""
     for number in range(len(outlook.offsets)):
         taken[number] = taken_at(ends, time + outlook.offsets[number])
     for number in range(LOOKS):
@@ -82,7 +82,7 @@ def look(
 
 @compiled
 def summary_size(outlook: Outlook) -> int:
-    """How many features are without single servers."""
+    """Return the number of features that do not describe single servers."""
     return len(outlook.offsets) + LOOKS * len(outlook.degrees) + len(outlook.at) + 1
 
 
@@ -131,7 +131,7 @@ def summarise(
 def wait_for_servers(
     outlook: Outlook, ends: np.ndarray, time: float, mask: np.uint64, until: float, found: np.ndarray
 ) -> None:
-    """Write for each server how long it is held yet, over the horizon, at most 1."""
+    """Write for each server the time until it is free, as a share of the horizon, at most 1."""
     for server in range(len(ends)):
         end = until if mask >> np.uint64(server) & np.uint64(1) else ends[server]
         found[server] = min(max(end - time, 0.0), outlook.horizon) / outlook.horizon
@@ -207,7 +207,7 @@ def best_by_network(network: Network, rows: np.ndarray, own: np.ndarray) -> int:
 
 @compiled
 def free_block(first: np.ndarray, masks: np.ndarray, degree: int, taken: np.uint64) -> int:
-    """The place of the first free block of a degree, -1 for none; arrays as in Tables."""
+    """Return the index of the first free block of a degree, -1 for none; arrays as in Tables."""
     for block in range(first[degree], first[degree + 1]):
         if not masks[block] & taken:
             return block

@@ -1,4 +1,4 @@
-"""Learning what the cluster is worth after a decision: rollouts, regression, evolution; validation chooses.
+"""Learning the value of the cluster after a decision: rollouts, regression, evolution; validation chooses.
 
 See docs/notebook/ramp.md.
 """
@@ -109,7 +109,7 @@ class Training:
         return [self._episode(derive_seed(self.seed, "ramp", what, first + number)) for number in range(count)]
 
     def run(self, episodes: int) -> tuple[Candidate, float]:
-        """Return what blocks least on validation, the first of equals, and its blocking rate."""
+        """Return the candidate with the lowest blocking rate on validation (ties: the first), and this rate."""
         found = self.candidates(episodes)
         rates = [self._number(f"validation-{place}", partial(self.validated, kept)) for place, kept in enumerate(found)]
         best = int(np.argmin(rates))
@@ -162,7 +162,7 @@ class Training:
         return returns, accepted
 
     def _trial(self, base: np.ndarray) -> float:
-        """How often a base's rollouts block."""
+        """Return the blocking rate of a base's rollouts."""
         episodes = self._training("trial", self.settings.trial_episodes)
         return self._blocking(
             lambda arrivals: self._collect(Candidate("table", base), arrivals, self.settings.trial_samples)[1], episodes

@@ -45,7 +45,7 @@ FUTURES = 200_000  # jobs that rollouts draw from
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """What decides: a table int64[graphs, A + 1], weights float64[F], rollouts of either, or a network."""
+    """A way to decide: a table int64[graphs, A + 1], weights float64[F], rollouts of either, or a network."""
 
     form: Literal["table", "rollouts", "linear", "network"]
     choice: np.ndarray
@@ -87,8 +87,8 @@ def save(path: Path, kept: Candidate, actions: np.ndarray, learned: Mapping[str,
 def load(path: Path, tables: Tables, outlook: Outlook, here: Mapping[str, Any]) -> Candidate:
     """Return what decides. Raises UserError where it was learned for another cluster or other graphs than `here`.
 
-    A checkpoint that does not say what it was learned for (those written before it was stored) is held against the
-    numbers of graphs, degrees and features alone.
+    An older checkpoint, which does not store the cluster and graphs of its training, is only checked for the numbers of
+    graphs, degrees and features.
     """
     checkpoint = read_checkpoint(path, KIND)
     meta, arrays = checkpoint.meta, checkpoint.arrays
