@@ -67,7 +67,7 @@ def bench_stage_import(measure, stage):
 
 @pytest.mark.parametrize("study", ["adaptation", "batch", "cloud", "hetero", "ramp"])
 def bench_study_import(measure, study):
-    """The door of a study, with its rules."""
+    """Import of a study's `study.py`, with its rules."""
     measure(started("-c", f"import schedlab.studies.{study}.study"), "s", rounds=3)
 
 

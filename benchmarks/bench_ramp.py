@@ -28,7 +28,7 @@ def simulation():
 
 
 def bench_lookahead_cold(measure):
-    """A job of 174 ops split 16 ways (2,424 shards, 51,152 deps), mirrored, placed and timed for the first time."""
+    """A job of 174 ops, split 16 ways (2,424 shards, 51,152 edges), placed and simulated for the first time."""
     rules = RampPlacement(TOPOLOGY)
 
     def place(times: JobTimes) -> int:

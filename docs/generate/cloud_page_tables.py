@@ -95,7 +95,7 @@ def cloud_saved(results: Path) -> str:
     for name in ("reinforce", "multi-policy", "goodput_greedy", "fitted_logs", "random-search", "oracle_dynamic"):
         numbers = [means.get((name, metric)) for metric in ("time_saved", "cost_saved", "levels_gained")]
         rows.append([f"`{name}`", *("" if number is None else f"{number:.1f}" for number in numbers)])
-    header = ["less time, preference time, %", "less cost, preference cost, %", "more service levels met, balanced, %"]
+    header = ["time saved (`time`), %", "cost saved (`cost`), %", "change of service levels met (`balanced`), %"]
     return page(["", *header], rows, "lrrr")
 
 
@@ -148,10 +148,10 @@ def cloud_trainings(results: Path) -> str:
 def cloud_beginnings(results: Path) -> str:
     """What REINFORCE reaches from each beginning, and with adapted weights, on limits of which one is always broken."""
     variants = {
-        "fixed weights, cold": "reinforce-fixed",
-        "fixed weights, historical": "reinforce-historical",
-        "fixed weights, short baseline": "reinforce-baseline",
-        "adapted weights, cold": "reinforce-adapted",
+        "fixed weights, `cold`": "reinforce-fixed",
+        "fixed weights, `historical`": "reinforce-historical",
+        "fixed weights, `baseline`": "reinforce-baseline",
+        "adapted weights, `cold`": "reinforce-adapted",
     }
     columns: dict[str, tuple[Mapping[str, str], Form]] = {
         "regret": ({"metric": "regret"}, _regret),

@@ -277,7 +277,7 @@ def ramp_dqn(results: Path) -> str:
     }
     rows = []
     for row in found[found["policy"] == "dqn"].itertuples():
-        said = f"as para_max ({rates['para_max']})" if row.split == "test" else "best point"
+        said = f"where para_max has {rates['para_max']}" if row.split == "test" else "best point of the curve"
         blocked = ", ".join(map(share, seeds_of(row.by_seed)))
         spent = [f"{row.decisions:,.0f}", f"{row.cpu_s:.0f}"]
         rows.append(

@@ -114,11 +114,11 @@ def scale_slurm(results: Path) -> str:
         "a learning job",
         "learning jobs in a Slurm job",
         "Slurm jobs",
-        "start of each",
-        "work alone",
-        "in all",
+        "two starts of Snakemake",
+        "work / 100 GPUs",
+        "whole run",
     ]
-    return page([*names, "GPUs at work", "what to mend first", "in all without it"], rows, "rrrrrrrrlr")
+    return page([*names, "GPUs at work", "what to mend first", "whole run without it"], rows, "rrrrrrrrlr")
 
 
 def at(one: dict[str, Any], size: float, key: str) -> float:
@@ -152,7 +152,7 @@ def _grown(results: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     points = [
         {**point, "size": 7 * point["size"]} for point in dry_runs["points"]
     ]  # five jobs of learning and two of scoring
-    dry_run = {"label": "jobs of the workflow", "what": "dry run of all with its cache", "points": points}
+    dry_run = {"label": "jobs of the workflow", "what": "dry run of the whole workflow, warm cache", "points": points}
     return {**record["growth"], "dry_run": dry_run}, record["files"]
 
 

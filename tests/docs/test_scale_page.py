@@ -29,7 +29,7 @@ def test_each_limit_stands_on_what_a_small_run_of_its_own_kind_takes(tmp_path):
     ]
     assert [(part, limit, small) for part, limit, _, small in limits] == [
         ("dry run of one job", "1.5 GB", "170 MB"),
-        ("dry run of all with its cache", "4 GB", "170 MB"),
+        ("dry run of the whole workflow, warm cache", "4 GB", "170 MB"),
         ("read, cleaned, described, written", "1.5 GB", "1049 MB"),
         ("EASY", "1.5 GB", "315 MB"),
     ]
