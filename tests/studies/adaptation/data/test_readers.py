@@ -45,6 +45,12 @@ def test_idx_reads_back_plain_and_gzip(tmp_path, wrap):
     assert samples.labels.tolist() == [9, 0] and samples.labels.dtype == np.int64
 
 
+@pytest.mark.parametrize("axes", [1, 2, 3, 4])
+def test_idx_of_any_number_of_axes(tmp_path, axes):
+    values = np.arange(2**axes, dtype=np.uint8).reshape((2,) * axes)
+    assert np.array_equal(readers.read_idx(_write(tmp_path, _idx(values)), axes), values)
+
+
 DAMAGES = [
     lambda _: b"",
     lambda data: b"\x00\x00\x08\x01" + data[4:],
