@@ -194,6 +194,8 @@ def is_caught(fault: Fault, checkout: Path) -> tuple[bool, str]:
         return True, "a test that never ended"
     finally:
         file.write_text(sound, encoding="utf-8")
+    if "file or directory not found" in done.stderr:  # the checkout changed meanwhile: nothing was tested
+        raise FileNotFoundError(done.stderr.strip())
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return done.returncode not in (0, NO_TESTS), failed[0] if failed else f"status {done.returncode}"
 
