@@ -1,1 +1,1 @@
-"""The environments: observation layouts, rewards, single, vectorised and weight-choosing variants."""
+"""The environments: observation layouts and rewards; for one or several windows; weights as actions."""

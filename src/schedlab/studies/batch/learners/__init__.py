@@ -1,1 +1,1 @@
-"""Stock learners with their networks, imitation, search over weights, and rollouts."""
+"""Stock learners with their networks, imitation, a search over the weights of a linear priority, and rollouts."""

@@ -1,1 +1,1 @@
-"""SLA-MORL's names, case files and published settings."""
+"""SLA-MORL's class names, its files of recorded cases (`schedlab cloud replay`) and its published settings."""
