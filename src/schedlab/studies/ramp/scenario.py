@@ -113,8 +113,10 @@ class ManagementSettings(Settings):
         doc="degrees that follow from the quantum but have no block of that size: `keep` them (the job "
         "cannot be placed), or use the next smaller legal degree",
     )
-    placer: Literal["first_fit", "random"] | UserClass = setting(
-        "first_fit", doc="placement: blocks in order, or random free servers"
+    placer: Literal["first_fit", "any_servers", "random"] | UserClass = setting(
+        "first_fit",
+        doc="placement: `first_fit`: blocks in order; `any_servers`: the first free servers, whether or not they are a "
+        "block, all ops on the job's own; `random`: random free servers",
     )
     whole_ops: Literal["first_free", "inside"] = setting(
         "first_free",

@@ -82,7 +82,7 @@ def check(scenario: RampScenario) -> Iterable[UserError]:
     strict = scenario.mode == "reference" and scenario.legacy.model_dump() != REFERENCE
     shards = f"{most} shards of an op"
     management = scenario.management
-    unfit = management.placer != "first_fit" and management.whole_ops == "inside"
+    unfit = management.placer not in ("first_fit", "any_servers") and management.whole_ops == "inside"
     shaped = isinstance(management.placer, UserClass) and management.shaper != "none"
     for wrong, what, where, expected in (
         (most > workers, f"{shards} on {workers} workers", "management.most", f"at most {workers}"),

@@ -14,8 +14,8 @@ from schedlab.studies.ramp.graphs.prepare import find_graphs
 from schedlab.studies.ramp.learners.afterstate.kernel import Network, summary_size
 from schedlab.studies.ramp.learners.afterstate.measures import linear_actions, measures
 from schedlab.studies.ramp.learners.afterstate.policy import AfterstatePolicy, Candidate, play
-from schedlab.studies.ramp.learners.afterstate.rollout_kernel import rollout_returns
-from schedlab.studies.ramp.learners.afterstate.values import make_outlook
+from schedlab.studies.ramp.learners.afterstate.rollout_kernel import block_returns, play_block_rollouts, rollout_returns
+from schedlab.studies.ramp.learners.afterstate.values import draw_starts, make_outlook
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.scenario import BETAS, RampScenario, published_scenario
 from schedlab.studies.ramp.simulator.cluster import RunningJob
@@ -29,6 +29,7 @@ from schedlab.studies.ramp.simulator.compiled_kernel import (
     play_actions,
     play_table,
     servers_for,
+    servers_on,
     table_action,
     taken_at,
 )
@@ -276,6 +277,82 @@ def test_rollouts_play_as_the_table_decides_and_mounts(simulation, tables, outlo
                 total += mount(tables, after, clock, graph, chosen) if chosen != REJECT else 0.0
         assert found[action] == pytest.approx(total / len(starts))
     assert len(set(found[np.isfinite(found)].tolist())) > 1
+
+
+def test_any_servers_are_the_first_free_ones_of_both_clusters():
+    simulation = simulation_of(management={"placer": "any_servers", "illegal_degrees": "round_down"})
+    tables = compiled_tables(simulation.twin())
+    arrivals = episode_arrivals(simulation, tables, 4)
+    actions = generator(5, "actions").integers(0, len(tables.actions), size=len(arrivals.times))
+    masks = np.zeros(len(actions), dtype=np.uint64)
+    play_actions(tables, arrivals, END, actions, masks)
+    jobs = exact_jobs(simulation, tables, 4, actions)
+    assert [job.plan.placement.mask if job else 0 for job in jobs] == masks.tolist()
+    sizes = [tables.actions[action] for action, job in zip(actions, jobs, strict=True) if job]
+    held = [job.plan.placement.mask.bit_count() for job in jobs if job]
+    assert all(count <= size for count, size in zip(held, sizes, strict=True)) and max(held) == 16
+    blocks = {block.mask for degree in simulation.degrees for block in simulation.rules.blocks(degree)}
+    assert any(job.plan.placement.mask not in blocks for job in jobs if job)
+    for degree in (4, 8):
+        choice = fixed_table(tables, degree)
+        accepted, chosen = 0, []
+        for job in range(len(arrivals.times)):
+            ends = np.zeros(tables.servers)
+            for mask, until in chosen:
+                occupy(ends, np.uint64(mask), until)
+            time, graph = arrivals.times[job], arrivals.graphs[job]
+            action = table_action(tables, choice, ends, time, graph, arrivals.meets[job])
+            if action != REJECT:
+                until = time + tables.durations[graph, action]
+                chosen.append((int(servers_for(tables, graph, action, taken_at(ends, time))), until))
+                chosen = [(mask, end) for mask, end in chosen if end > time]
+                accepted += 1
+        assert play_table(tables, arrivals, END, choice) == accepted
+
+
+def test_rollouts_of_blocks_begin_with_first_fit_and_return_at_least_as_much(simulation, tables, outlook):
+    futures, starts = draw_futures(simulation, tables, generator(1, "futures"), 200), np.arange(0, 150, 10)
+    rollouts = Rollouts(fixed_table(tables, 4), np.empty(0), futures, 24)
+    every, draws = (1 << len(tables.actions)) - 1, generator(7, "blocks")
+    shape = len(tables.actions) + 1
+    better = 0
+    for _ in range(10):
+        ends = draws.choice([0.0, 2000.0, 5000.0], size=tables.servers)
+        now = Situation(ends, 1000.0, END, 1, every)
+        plain, best, blocks = np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int64)
+        rollout_returns(tables, outlook, rollouts, now, starts, plain)
+        block_returns(tables, rollouts, now, starts, best, blocks)
+        assert (np.isnan(plain) == np.isnan(best)).all() and best[-1] == plain[-1]
+        valid = np.flatnonzero(np.isfinite(plain[:-1]))
+        assert (best[valid] >= plain[valid]).all()
+        better += int((best[valid] > plain[valid]).sum())
+        taken = taken_at(ends, 1000.0)
+        for action in valid.tolist():
+            mask = int(servers_on(tables, 1, action, blocks[action], taken))
+            assert mask and not mask & int(taken)
+    assert better
+
+
+@pytest.mark.parametrize("whole_ops", ["first_free", "inside"])
+def test_rollouts_of_blocks_play_the_same_episode_on_both_clusters(whole_ops):
+    simulation = simulation_of(
+        management={"illegal_degrees": "round_down", "whole_ops": whole_ops}, episodes={"end": 5e4, "test": 1}
+    )
+    problem = RampProblem(simulation.scenario, read_graphs(find_graphs("resources/graphs/a100")))
+    tables, outlook = problem.compiled
+    policy = AfterstatePolicy(
+        Candidate("block_rollouts", fixed_table(tables, 4), samples=8, jobs=12), tables, outlook, 0
+    )
+    unit = problem.units("test")[0]
+    exact = problem.rollout(policy, unit).details["jobs"]
+    again = problem.rollout(policy, unit).details["jobs"]
+    assert exact["action"].tolist() == again["action"].tolist() and exact["action"].gt(0).any()
+    futures = draw_futures(problem.simulation, tables, generator(0, "ramp", "futures"), 1000)
+    arrivals = episode_arrivals(problem.simulation, tables, unit.seed)
+    rollouts = Rollouts(fixed_table(tables, 4), np.empty(0), futures, 12)
+    starts = draw_starts(generator(3, "starts"), rollouts, len(arrivals.times), 8)
+    accepted, played = play_block_rollouts(tables, rollouts, arrivals, 5e4, starts)
+    assert 0 < accepted <= len(arrivals.times) < played
 
 
 @pytest.mark.parametrize(

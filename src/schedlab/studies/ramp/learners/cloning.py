@@ -79,7 +79,7 @@ def decisions(
     for number in range(settings.clone_episodes):
         observation, _ = env.reset(seed=derive_seed(job.seed, "ramp", "clone", number))
         expert.reset(unit)
-        decided = demonstrated(env, observation, lambda mask: expert.decide(env.simulation, mask))
+        decided = demonstrated(env, observation, lambda mask: expert.choice(env.simulation, mask)[0])
         job.budget.decisions += len(decided)
         found += decided
         returns.append(discounted([settings.reward_scale * each.reward for each in decided], settings.gamma))

@@ -13,7 +13,7 @@ from schedlab.learning.stock.settings import WIDEST, A2CSettings, MaskablePPOSet
 from schedlab.studies.ramp.env.settings import EnvironmentSettings
 from schedlab.studies.ramp.scenario import LARGEST_DEGREE
 
-Candidate = Literal["fixed", "table", "rollouts", "linear", "linear_rollouts", "network"]
+Candidate = Literal["fixed", "table", "rollouts", "block_rollouts", "linear", "linear_rollouts", "network"]
 
 
 class AfterstateSettings(Settings):
@@ -26,7 +26,8 @@ class AfterstateSettings(Settings):
     candidates: tuple[Candidate, ...] = setting(
         ("linear", "network"),
         doc="what is tried; the best on validation is the policy. `fixed`: fixed degrees; `table`: tuned "
-        "table; `rollouts` of a base policy at decision time; `linear`, `network`: values fitted to "
+        "table; `rollouts` of a base policy at decision time; `block_rollouts`: the same, which also choose among the "
+        "free blocks; `linear`, `network`: values fitted to "
         "rollouts; `linear_rollouts`: rollouts of the linear values at decision time",
         min_length=1,
     )

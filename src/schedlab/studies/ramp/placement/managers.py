@@ -15,7 +15,15 @@ from schedlab.config.errors import UserError
 from schedlab.studies.ramp.graphs.graph import TrainingGraph
 from schedlab.studies.ramp.placement.blocks import InnerBlocks
 from schedlab.studies.ramp.placement.partitioning import Partition, round_down
-from schedlab.studies.ramp.placement.placers import Placement, Room, first_fit, fits, free_masks, place_at_random
+from schedlab.studies.ramp.placement.placers import (
+    Placement,
+    Room,
+    first_fit,
+    fits,
+    free_masks,
+    place_anywhere,
+    place_at_random,
+)
 from schedlab.studies.ramp.placement.user_managers import UserManagers
 from schedlab.studies.ramp.simulator.cluster import Cluster, JobPlan
 from schedlab.studies.ramp.simulator.jobs import NO_CHANNEL, NO_PARTITION, NO_PLACEMENT, Job
@@ -29,7 +37,8 @@ class Manager:
 
     partitioner  quantum, or random: a degree drawn for each forward op
     quantum  s, target run time of a forward shard
-    placer   first_fit or random; shaper: a block for the largest degree is chosen first, and the job stays in it
+    placer   first_fit, any_servers or random
+    shaper   a block for the largest degree is chosen first, and the job stays in it
     random   generator for random partitioners and placers
     legal    degrees to which the degrees of the quantum rule are rounded down; None: no rounding
     forward_memory_only  first fit reserves memory as LegacySettings.memory_of_forward_only says
@@ -38,7 +47,7 @@ class Manager:
     """
 
     quantum: float = 0.01
-    placer: Literal["first_fit", "random"] = "first_fit"
+    placer: Literal["first_fit", "any_servers", "random"] = "first_fit"
     shaper: Shaper = "none"
     random: np.random.Generator | None = None
     legal: tuple[int, ...] | None = None
@@ -108,7 +117,7 @@ class Manager:
                 else NO_PLACEMENT
             )
         plan = JobPlan(split, placement)
-        return self._linked(cluster, plan) if self.placer == "random" else plan
+        return plan if self.placer == "first_fit" else self._linked(cluster, plan)
 
     def _linked(self, cluster: Cluster, plan: JobPlan) -> JobPlan | str:
         """Return a plan made without regard to channels if each of its links has a free one, else NO_CHANNEL."""
@@ -117,7 +126,8 @@ class Manager:
     def _place(self, cluster: Cluster, split: Partition, room: Room) -> Placement | None:
         if self.placer == "first_fit":
             return first_fit(split, cluster.rules, room, self.forward_memory_only, self.inner)
-        placement = place_at_random(split, room, self._draws())
+        any_servers = self.placer == "any_servers"
+        placement = place_anywhere(split, room) if any_servers else place_at_random(split, room, self._draws())
         return placement if placement is not None and fits(split, placement, room.memory) else None
 
     def _shape(self, cluster: Cluster, split: Partition, room: Room) -> int | None:

@@ -327,6 +327,17 @@ def fits(partition: Partition, placement: Placement, memory: np.ndarray) -> bool
     return bool((load <= memory).all())
 
 
+def place_anywhere(partition: Partition, room: Room) -> Placement | None:
+    """Place the shards of each op on the first of the free servers; None where fewer are free than an op has shards."""
+    closed, most = room.closed, partition.max_degree
+    free = tuple(server for server in range(len(room.memory)) if not closed >> server & 1)[:most]
+    if len(free) < most:
+        return None
+    found = {degree: make_block(free[:degree]) for degree in partition.distinct_degrees}
+    key = tuple(found[degree].servers for degree in partition.distinct_degrees)
+    return Placement(tuple(map(found.__getitem__, partition.degree_list)), found[most].mask, key)
+
+
 def place_at_random(partition: Partition, room: Room, random: np.random.Generator) -> Placement | None:
     """Place each shard, in visiting order, on a random free server with enough memory left; None if there is none."""
     count, free = partition.graph.num_forward, room.memory.copy()

@@ -12,7 +12,7 @@ import numpy as np
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.network.topology import Ramp
 from schedlab.studies.ramp.simulator.cluster import DUE, JobPlan
-from schedlab.studies.ramp.simulator.compiled_kernel import REJECT, Arrivals, Futures, Tables
+from schedlab.studies.ramp.simulator.compiled_kernel import NO_DEGREES, REJECT, Arrivals, Futures, Tables
 from schedlab.studies.ramp.simulator.jobs import Job
 from schedlab.studies.ramp.simulator.simulation import Simulation
 
@@ -25,8 +25,8 @@ def compiled_tables(simulation: Simulation) -> Tables:
     Durations are those on an empty cluster. Where other jobs run, the first free block may have another shape, and
     durations of the exact cluster differ by some hundredths of a percent (published setting) to half a percent (traced
     graphs; test_ramp_compiled.py). Raises UserError for a scenario that the compiled cluster does not support: another
-    network, several workers per server, more than 64 servers, unequal servers, random partitions or placements, and
-    limits of memory that change placements.
+    network, several workers per server, more than 64 servers, unequal servers, random or users' partitions and
+    placements, and limits of memory that change placements.
     """
     scenario, rules = simulation.scenario, simulation.rules
     _require_playable(simulation)
@@ -36,6 +36,8 @@ def compiled_tables(simulation: Simulation) -> Tables:
     graphs = simulation.pool.graphs
     durations = np.full((len(graphs), len(actions)), math.inf)
     degrees: list[list[tuple[int, ...]]] = []
+    anywhere = scenario.management.placer == "any_servers"
+    alone = anywhere or simulation.manager.inner is not None  # only the largest degree looks for servers
     for number, graph in enumerate(graphs):
         job = Job(0, 0, graph, scenario.jobs.steps, 1.0)
         degrees.append([])
@@ -49,8 +51,7 @@ def compiled_tables(simulation: Simulation) -> Tables:
                     "room for every job's shards",
                 )
                 durations[number, place] = job.steps * cluster.times.lookahead(plan.split, plan.placement)[1].time
-                inside = simulation.manager.inner is not None  # then only the largest degree looks for a block
-                degrees[-1][-1] = (plan.split.max_degree,) if inside else tuple(sorted(plan.split.distinct_degrees))
+                degrees[-1][-1] = (plan.split.max_degree,) if alone else tuple(sorted(plan.split.distinct_degrees))
     known = sorted({degree for row in degrees for found in row for degree in found} | set(actions))
     blocks = [[block.mask for block in rules.blocks(degree)] for degree in known]
     parts = np.full(
@@ -69,14 +70,15 @@ def compiled_tables(simulation: Simulation) -> Tables:
         np.array([mask for found in blocks for mask in found], dtype=np.uint64),
         simulation.topology.num_servers,
         cluster.blocks_running,
+        np.array(known, dtype=np.int64) if anywhere else NO_DEGREES,
     )
 
 
 def _require_playable(simulation: Simulation) -> None:
     """Raise UserError for a scenario that tables cannot represent; limits of memory are checked elsewhere."""
     cluster, management = simulation.scenario.cluster, simulation.scenario.management
-    first_fit = management.placer == "first_fit" and management.shaper == "none"
-    _require(first_fit, "management.placer", "first fit")
+    known = management.placer in ("first_fit", "any_servers") and management.shaper == "none"
+    _require(known, "management.placer", "first_fit or any_servers, without a shaper")
     _require(management.partitioner == "quantum", "management.partitioner", "quantum")
     _require(management.op_scheduler == "srpt", "management.op_scheduler", "srpt")
     _require(management.dep_scheduler == "srpt", "management.dep_scheduler", "srpt")

@@ -16,6 +16,7 @@ from schedlab.config.runtime.compiled import compiled
 
 DUE = 1e-7  # s; an event that is nearer than this counts as reached
 REJECT = -1
+NO_DEGREES = np.empty(0, dtype=np.int64)
 
 
 class Tables(NamedTuple):
@@ -26,6 +27,7 @@ class Tables(NamedTuple):
     first      int64[D + 1]: the legal blocks of degree d are masks[first[d]:first[d + 1]], as they are tried
     masks      uint64[blocks], bit s for server s
     servers    number of servers; cut_off: whether jobs that run at the end count as blocked
+    anywhere   int64[D]: the servers of each degree where a job takes the first free ones instead of a block; else empty
     """
 
     actions: np.ndarray
@@ -37,6 +39,7 @@ class Tables(NamedTuple):
     masks: np.ndarray
     servers: int
     cut_off: bool
+    anywhere: np.ndarray = NO_DEGREES
 
 
 class Arrivals(NamedTuple):
@@ -106,11 +109,35 @@ def first_free(tables: Tables, degree: int, taken: np.uint64, start: int) -> int
 
 
 @compiled
+def lowest_free(taken: np.uint64, count: int, servers: int) -> np.uint64:
+    """Bits of the first `count` free servers; 0 where fewer are free."""
+    found, bit, number = np.uint64(0), np.uint64(1), 0
+    for _ in range(servers):
+        if number == count:
+            break
+        if not taken & bit:
+            found |= bit
+            number += 1
+        bit <<= np.uint64(1)
+    return found if number == count else np.uint64(0)
+
+
+@compiled
 def first_fits(
-    parts: np.ndarray, first: np.ndarray, masks: np.ndarray, graph: int, action: int, taken: np.uint64
+    parts: np.ndarray,
+    first: np.ndarray,
+    masks: np.ndarray,
+    anywhere: np.ndarray,
+    servers: int,
+    graph: int,
+    action: int,
+    taken: np.uint64,
 ) -> np.uint64:
-    """Bits of the servers that a graph takes under an action, 0 where a degree finds no block; arrays as in Tables."""
+    """Bits of the servers that a graph takes under an action, 0 where a degree finds none; arrays as in Tables."""
     found = np.uint64(0)
+    if len(anywhere):
+        degree = parts[graph, action, 0]
+        return found if degree < 0 else lowest_free(taken, anywhere[degree], servers)
     for part in range(parts.shape[2]):
         degree = parts[graph, action, part]
         if degree < 0:
@@ -127,7 +154,37 @@ def first_fits(
 @compiled
 def servers_for(tables: Tables, graph: int, action: int, taken: np.uint64) -> np.uint64:
     """Bits of the servers that a graph takes under an action, 0 where a degree finds no block."""
-    return first_fits(tables.parts, tables.first, tables.masks, graph, action, taken)
+    parts, first, masks = tables.parts, tables.first, tables.masks
+    return first_fits(parts, first, masks, tables.anywhere, tables.servers, graph, action, taken)
+
+
+@compiled
+def largest_degree(tables: Tables, graph: int, action: int) -> int:
+    """The place of the largest degree of a graph under an action."""
+    part = tables.parts.shape[2] - 1
+    while tables.parts[graph, action, part] < 0:
+        part -= 1
+    return tables.parts[graph, action, part]
+
+
+@compiled
+def servers_on(tables: Tables, graph: int, action: int, block: int, taken: np.uint64) -> np.uint64:
+    """Bits of the servers that a graph takes under an action if its largest degree takes a block (place among the legal
+    ones); 0 where this block is not free or another degree finds none.
+    """
+    largest = largest_degree(tables, graph, action)
+    found = tables.masks[tables.first[largest] + block]
+    if found & taken:
+        return np.uint64(0)
+    for part in range(tables.parts.shape[2]):
+        degree = tables.parts[graph, action, part]
+        if degree < 0 or degree == largest:
+            break
+        place = first_free(tables, degree, taken, tables.first[degree])
+        if place == tables.first[degree + 1]:
+            return np.uint64(0)
+        found |= tables.masks[place]
+    return found
 
 
 @compiled
@@ -219,6 +276,7 @@ def played_on(
     gaps, graphs, limits = rollouts.futures.gaps, rollouts.futures.graphs, rollouts.futures.meets
     parts, first, masks, durations, cut_off = tables.parts, tables.first, tables.masks, tables.durations, tables.cut_off
     choice, jobs, count, most = rollouts.choice, rollouts.jobs, len(tables.actions), parts.shape[2]
+    anywhere, size = tables.anywhere, tables.servers
     ends, servers, total = np.empty(len(until)), np.empty(len(held), np.uint64), 0
     for start in starts:
         ends[:], servers[:] = until, held
@@ -244,6 +302,10 @@ def played_on(
             while not mask and action > lowest:
                 action -= 1
                 if not meets >> action & 1:
+                    continue
+                if len(anywhere):
+                    degree = parts[graph, action, 0]
+                    mask = lowest_free(taken, anywhere[degree], size) if degree >= 0 else mask
                     continue
                 for part in range(most):
                     degree = parts[graph, action, part]

@@ -54,11 +54,11 @@ class Simulation:
         user.reset(seed)
         self.manager = Manager(
             management.quantum,
-            "random" if management.placer == "random" else "first_fit",
+            management.placer if isinstance(management.placer, str) else "first_fit",
             management.shaper,
             generator(seed, "ramp", "manager"),
             self._legal,
-            "random" if management.partitioner == "random" else "quantum",
+            management.partitioner if isinstance(management.partitioner, str) else "quantum",
             legacy.memory_of_forward_only,
             self._inner,
             user,
@@ -119,8 +119,8 @@ class Simulation:
 
         The blocks are those of its largest degree, which may be lower. Raises UserError for random partitions.
         """
-        if self.manager.user.placer is not None:
-            what, expected = "a user's class chooses the servers", "first_fit, where blocks are chosen"
+        if self.manager.user.placer is not None or self.manager.placer == "any_servers":
+            what, expected = "servers are no blocks", "first_fit, where blocks are chosen"
             raise UserError(what, where="management.placer", expected=expected)
         if self.manager.draws:
             raise UserError("blocks are chosen by a draw", where="management", expected="nothing that is drawn")

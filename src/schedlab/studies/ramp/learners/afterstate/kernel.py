@@ -305,7 +305,8 @@ def linear_sample(
         for action in range(count, -1, -1):  # rejecting, then rising preference among equals
             mask, lasts, score, own[:] = np.uint64(0), 0.0, 0.0, -1
             if action < count:
-                mask = first_fits(parts, first, masks, graph, action, taken) if meets >> action & 1 else mask
+                if meets >> action & 1:
+                    mask = first_fits(parts, first, masks, tables.anywhere, tables.servers, graph, action, taken)
                 if not mask:
                     continue
                 lasts = durations[graph, action]

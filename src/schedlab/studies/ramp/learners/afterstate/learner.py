@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -32,7 +33,8 @@ from schedlab.studies.ramp.learners.afterstate.policy import (
     play,
     save,
 )
-from schedlab.studies.ramp.learners.afterstate.values import Returns, collect, ridge, stack
+from schedlab.studies.ramp.learners.afterstate.rollout_kernel import play_block_rollouts
+from schedlab.studies.ramp.learners.afterstate.values import Returns, collect, draw_starts, ridge, stack
 from schedlab.studies.ramp.learners.settings import AfterstateSettings
 from schedlab.studies.ramp.problem import RampProblem
 from schedlab.studies.ramp.simulator.compiled import draw_futures, episode_arrivals, fixed_table
@@ -128,11 +130,10 @@ class Training:
         if set(settings.candidates) - {"fixed", "table"}:
             trials = [self._number(f"trial-{place}", partial(self._trial, base)) for place, base in enumerate(bases)]
             chosen = [Candidate("table", bases[place]) for place in np.argsort(trials, kind="stable")[: settings.bases]]
-            if "rollouts" in settings.candidates:
-                found += [
-                    replace(base, form="rollouts", samples=settings.samples, jobs=settings.horizon) for base in chosen
-                ]
-            if set(settings.candidates) - {"fixed", "table", "rollouts"}:
+            forms: tuple[Literal["rollouts", "block_rollouts"], ...] = ("rollouts", "block_rollouts")
+            for form in (form for form in forms if form in settings.candidates):
+                found += [replace(base, form=form, samples=settings.samples, jobs=settings.horizon) for base in chosen]
+            if set(settings.candidates) - {"fixed", "table", *forms}:
                 found += self._fitted(chosen, episodes)
         return found
 
@@ -143,7 +144,17 @@ class Training:
     def _player(self, kept: Candidate) -> Callable[[Arrivals], float]:
         if kept.form == "rollouts":
             return lambda arrivals: self._collect(kept, arrivals, kept.samples)[1]
+        if kept.form == "block_rollouts":
+            return lambda arrivals: self._with_blocks(kept, arrivals)
         return lambda arrivals: play(kept, self.tables, self.outlook, arrivals, self.stop)
+
+    def _with_blocks(self, kept: Candidate, arrivals: Arrivals) -> float:
+        """The accepted jobs of an episode where rollouts choose the block, too."""
+        rollouts = kept.rollouts(self._futures, kept.jobs)
+        starts = draw_starts(self._random, rollouts, len(arrivals.times), kept.samples)
+        accepted, played = play_block_rollouts(self.tables, rollouts, arrivals, self.stop, starts)
+        self.budget.decisions += played * kept.samples * kept.jobs
+        return float(accepted)
 
     def _blocking(self, play: Callable[[Arrivals], float], episodes: Sequence[Arrivals]) -> float:
         """The share of all arrivals that is decided on and not accepted; `play` gives an episode's accepted jobs."""

@@ -23,7 +23,7 @@ from schedlab.studies.ramp.learners.afterstate.kernel import (
     play_network,
     summary_size,
 )
-from schedlab.studies.ramp.learners.afterstate.rollout_kernel import best_return, rollout_returns
+from schedlab.studies.ramp.learners.afterstate.rollout_kernel import best_return, block_returns, rollout_returns
 from schedlab.studies.ramp.learners.afterstate.values import draw_starts
 from schedlab.studies.ramp.simulator.compiled import draw_futures
 from schedlab.studies.ramp.simulator.compiled_kernel import (
@@ -45,9 +45,12 @@ FUTURES = 200_000  # jobs that rollouts draw from
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A way to decide: a table int64[graphs, A + 1], weights float64[F], rollouts of either, or a network."""
+    """A way to decide: a table int64[graphs, A + 1], weights float64[F], rollouts of either, or a network.
 
-    form: Literal["table", "rollouts", "linear", "network"]
+    block_rollouts  rollouts of a table that choose the block, too
+    """
+
+    form: Literal["table", "rollouts", "block_rollouts", "linear", "network"]
     choice: np.ndarray
     samples: int = 0
     jobs: int = 0
@@ -139,14 +142,22 @@ class AfterstatePolicy:
             np.empty(count + 1),
             np.empty(count + 1, np.uint64),
         )
+        self._blocks = np.empty(count + 1, np.int64)
         self._futures: Futures | None = None
 
     def reset(self, unit: Unit) -> None:
         """Begin the random stream of an episode."""
         self._random = generator(derive_seed(self._seed, "ramp", "rollouts", unit.seed))
 
-    def decide(self, simulation: Simulation, mask: np.ndarray) -> int:
-        """Return the number of shards, among those that a mask (int16[most + 1]) allows; 0 rejects."""
+    def decide(self, simulation: Simulation, mask: np.ndarray) -> int | tuple[int, int]:
+        """Return the number of shards, among those that a mask (int16[most + 1]) allows; 0 rejects. Where rollouts
+        choose the block: that number and one of `simulation.free_blocks`.
+        """
+        degree, block = self.choice(simulation, mask)
+        return degree if block is None else (degree, block)
+
+    def choice(self, simulation: Simulation, mask: np.ndarray) -> tuple[int, int | None]:
+        """Return the number of shards and the block; None where first fit chooses it."""
         tables, cluster, job = self._tables, simulation.cluster, simulation.cluster.queue[0]
         ends = np.zeros(tables.servers)
         for running in cluster.running:
@@ -155,18 +166,24 @@ class AfterstatePolicy:
         allowed = (tables.durations[graph] <= job.time_limit) & (mask[tables.actions] > 0)
         meets = int(allowed @ (1 << np.arange(len(allowed))))
         action = self._action(simulation, Situation(ends, cluster.time, simulation.scenario.episodes.end, graph, meets))
-        return 0 if action == REJECT else int(tables.actions[action])
+        if action == REJECT:
+            return 0, None
+        block = int(self._blocks[action]) if self._kept.form == "block_rollouts" else None
+        return int(tables.actions[action]), block
 
     def _action(self, simulation: Simulation, now: Situation) -> int:
         kept, tables = self._kept, self._tables
         if kept.form == "table":
             return table_action(tables, kept.choice, now.ends, now.time, now.graph, now.meets)
-        if kept.form == "rollouts":
+        if kept.form in ("rollouts", "block_rollouts"):
             if self._futures is None:
                 self._futures = draw_futures(simulation, tables, generator(self._seed, "ramp", "futures"), FUTURES)
             rollouts = kept.rollouts(self._futures, kept.jobs)
             starts = draw_starts(self._random, rollouts, 1, kept.samples)[0]
-            rollout_returns(tables, self._outlook, rollouts, now, starts, self._own)
+            if kept.form == "rollouts":
+                rollout_returns(tables, self._outlook, rollouts, now, starts, self._own)
+            else:
+                block_returns(tables, rollouts, now, starts, self._own, self._blocks)
             return best_return(self._own)
         afterstates(tables, self._outlook, now, self._rows, self._own, self._masks)
         if kept.form == "linear":

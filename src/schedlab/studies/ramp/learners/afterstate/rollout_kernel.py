@@ -11,13 +11,17 @@ from schedlab.config.runtime.compiled import compiled
 from schedlab.studies.ramp.learners.afterstate.kernel import Outlook, linear_on
 from schedlab.studies.ramp.simulator.compiled_kernel import (
     REJECT,
+    Arrivals,
     Rollouts,
     Situation,
     Tables,
     counts,
+    largest_degree,
+    occupy,
     played_on,
     running_jobs,
     servers_for,
+    servers_on,
     taken_at,
 )
 
@@ -58,6 +62,57 @@ def rollout_returns(
         else:
             total = float(played_on(tables, rollouts, time, stop, until, held, after, starts))
         found[action] = own + total / len(starts)
+
+
+@compiled
+def block_returns(
+    tables: Tables, rollouts: Rollouts, now: Situation, starts: np.ndarray, found: np.ndarray, blocks: np.ndarray
+) -> int:
+    """Write into found (float64[A + 1]) what rollout_returns does, but of the best free block of each action, and into
+    blocks (int64[A + 1]) the place of that block among the legal ones of the action's largest degree, the first of
+    equals. Rollouts go on under a table. Return how many choices were played on.
+    """
+    count, (ends, time, stop, graph, meets) = len(tables.actions), now
+    taken, until, held = taken_at(ends, time), np.empty(len(ends) + 1), np.zeros(len(ends) + 1, np.uint64)
+    number = running_jobs(ends, time, until, held)
+    found[:], blocks[:], played = np.nan, -1, 1
+    for action in range(count):
+        if not meets >> action & 1 or not servers_for(tables, graph, action, taken):
+            continue
+        degree = largest_degree(tables, graph, action)
+        until[number] = time + tables.durations[graph, action]
+        own = counts(tables, until[number], stop)
+        for block in range(tables.first[degree + 1] - tables.first[degree]):
+            held[number] = servers_on(tables, graph, action, block, taken)
+            if held[number]:
+                played += 1
+                total = float(played_on(tables, rollouts, time, stop, until, held, number + 1, starts))
+                if not own + total / len(starts) <= found[action]:  # NaN before the first block
+                    found[action], blocks[action] = own + total / len(starts), block
+    found[count] = float(played_on(tables, rollouts, time, stop, until, held, number, starts)) / len(starts)
+    return played
+
+
+@compiled
+def play_block_rollouts(
+    tables: Tables, rollouts: Rollouts, arrivals: Arrivals, stop: float, starts: np.ndarray
+) -> tuple[float, int]:
+    """Return an episode's accepted jobs where rollouts choose actions and blocks, and how many choices were played on.
+
+    starts  int64[jobs, samples], as in rollout_returns
+    """
+    count, ends, accepted, played = len(tables.actions), np.zeros(tables.servers), 0.0, 0
+    found, blocks = np.empty(count + 1), np.empty(count + 1, np.int64)
+    for job in range(len(arrivals.times)):
+        time, graph = arrivals.times[job], arrivals.graphs[job]
+        now = Situation(ends, time, stop, graph, arrivals.meets[job])
+        played += block_returns(tables, rollouts, now, starts[job], found, blocks)
+        best = best_return(found)
+        if best != REJECT:
+            until = time + tables.durations[graph, best]
+            occupy(ends, servers_on(tables, graph, best, blocks[best], taken_at(ends, time)), until)
+            accepted += counts(tables, until, stop)
+    return accepted, played
 
 
 @compiled
