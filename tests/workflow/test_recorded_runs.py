@@ -94,6 +94,12 @@ def change_scores() -> str:
     return "evaluation/hill.parquet"
 
 
+def change_summary() -> str:
+    table = pd.read_parquet(RESULTS / "summary.parquet")
+    table.assign(value=0.0).to_parquet(RESULTS / "summary.parquet")
+    return "summary.parquet"
+
+
 def older_tables() -> str:
     pd.read_parquet(RESULTS / "summary.parquet").drop(columns="units").to_parquet(RESULTS / "summary.parquet")
     return "summary.parquet"
@@ -146,6 +152,7 @@ def note_beside() -> str:
         delete_scores,
         delete_tables,
         change_scores,
+        change_summary,
         older_tables,
         edit_configuration,
         made_by("config_hash", "0" * 16),

@@ -5,6 +5,7 @@ else made again; nothing is signed by the code of the other.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 
 import pytest
@@ -97,3 +98,12 @@ def test_curves_of_other_code_are_not_summarised(toy):
     (toy.folder / curve).unlink()  # as the message says
     toy.run("all")
     assert (toy.folder / "results/small/toy/curves.parquet").read_bytes() == kept
+
+
+def test_a_checkout_is_planned_by_its_own_code_where_another_one_is_installed(toy, repository):
+    """Snakemake imports our logger plugin from where schedlab is installed, before it reads the Snakefile."""
+    toy.edit("src/schedlab/evaluation/intervals.py", "self.variance**2 / uncertain", "self.variance**3 / uncertain")
+    environment = {**os.environ, "PYTHONPATH": str(repository / "src")}
+    command = toy.command("--dry-run")
+    done = subprocess.run(command, cwd=toy.folder, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "summarise" in done.stdout + done.stderr

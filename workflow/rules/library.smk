@@ -11,6 +11,15 @@ SOURCE = str(CHECKOUT / "src")
 if Path(SOURCE, "schedlab").is_dir():
     sys.path.insert(0, SOURCE)
     os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [SOURCE, os.getenv("PYTHONPATH")])))
+    # Snakemake has imported our logger plugin, and with it parts of schedlab, from where schedlab is installed.
+    for name, module in list(sys.modules.items()):
+        origin = getattr(module, "__file__", None)
+        if (
+            name.partition(".")[0] == "schedlab"
+            and origin
+            and not Path(origin).resolve().is_relative_to(Path(SOURCE).resolve())
+        ):
+            del sys.modules[name]
 
 from schedlab.config.errors import UserError, disk_trouble
 from schedlab.config.runtime import instructions, options, run_lock

@@ -80,7 +80,13 @@ def check_run(study: str, folder: Path, parts: Parts, again: str) -> None:
             raise UserError("the run is not finished: this job has not run", where=str(origin), remedy=remedy)
         if what := _unlike(parts[path], read_json(origin, "the provenance of a job")):
             raise UserError(f"it was made by other {what} than is planned now", where=str(origin), remedy=remedy)
-    for name, digest in read_json(folder / ORIGIN, "the provenance of a job")["inputs"].items():
+    tables_origin = read_json(folder / ORIGIN, "the provenance of a job")
+    for name, digest in tables_origin["outputs"].items():
+        if Path(name).is_file() and file_hash(name) != digest:
+            raise UserError(
+                "the table was edited or damaged after it was made", where=name, remedy=f"delete it; {remedy}"
+            )
+    for name, digest in tables_origin["inputs"].items():
         if not Path(name).is_file():
             raise UserError("the tables were made from a file that is gone", where=name, remedy=remedy)
         if file_hash(name) != digest:
