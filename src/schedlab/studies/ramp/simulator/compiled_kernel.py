@@ -275,7 +275,7 @@ def played_on(
     """
     gaps, graphs, limits = rollouts.futures.gaps, rollouts.futures.graphs, rollouts.futures.meets
     parts, first, masks, durations, cut_off = tables.parts, tables.first, tables.masks, tables.durations, tables.cut_off
-    choice, jobs, count, most = rollouts.choice, rollouts.jobs, len(tables.actions), parts.shape[2]
+    choice, jobs, count = rollouts.choice, rollouts.jobs, len(tables.actions)
     anywhere, size = tables.anywhere, tables.servers
     ends, servers, total = np.empty(len(until)), np.empty(len(held), np.uint64), 0
     for start in starts:
@@ -303,21 +303,7 @@ def played_on(
                 action -= 1
                 if not meets >> action & 1:
                     continue
-                if len(anywhere):
-                    degree = parts[graph, action, 0]
-                    mask = lowest_free(taken, anywhere[degree], size) if degree >= 0 else mask
-                    continue
-                for part in range(most):
-                    degree = parts[graph, action, part]
-                    if degree < 0:
-                        break
-                    block, last = first[degree], first[degree + 1]
-                    while block < last and masks[block] & taken:
-                        block += 1
-                    if block == last:
-                        mask = np.uint64(0)
-                        break
-                    mask |= masks[block]
+                mask = first_fits(parts, first, masks, anywhere, size, graph, action, taken)
             if mask:
                 ends[running], servers[running] = clock + durations[graph, action], mask
                 total += 0 if cut_off and ends[running] > stop + DUE else 1
