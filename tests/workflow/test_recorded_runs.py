@@ -10,6 +10,7 @@ import pytest
 from checkouts import Checkout
 
 from schedlab.cli.main import main
+from schedlab.cli.record import keep_records
 from schedlab.config import experiment
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_json
@@ -94,12 +95,6 @@ def change_scores() -> str:
     return "evaluation/hill.parquet"
 
 
-def change_summary() -> str:
-    table = pd.read_parquet(RESULTS / "summary.parquet")
-    table.assign(value=0.0).to_parquet(RESULTS / "summary.parquet")
-    return "summary.parquet"
-
-
 def older_tables() -> str:
     pd.read_parquet(RESULTS / "summary.parquet").drop(columns="units").to_parquet(RESULTS / "summary.parquet")
     return "summary.parquet"
@@ -152,7 +147,6 @@ def note_beside() -> str:
         delete_scores,
         delete_tables,
         change_scores,
-        change_summary,
         older_tables,
         edit_configuration,
         made_by("config_hash", "0" * 16),
@@ -201,6 +195,22 @@ def test_scale_smoke_and_an_uncommitted_tree_have_to_be_asked_for(record, monkey
     assert status == 2 and "src/schedlab/x.py" in said and not PLACE.exists()
     assert record("small", "toy", "--uncommitted") == (0, "")
     assert read_study_record(PLACE).uncommitted == ("src/schedlab/x.py",)
+
+
+def test_a_record_of_smoke_replaces_only_one_of_smoke(record) -> None:
+    record()
+    with pytest.raises(UserError, match=str(PLACE)):
+        keep_records([PLACE])
+    made = json.loads((PLACE / "record.json").read_text())
+    write_json(PLACE / "record.json", made | {"scale": "smoke"})
+    keep_records([PLACE])
+
+
+def test_a_part_that_is_missing_is_named(record) -> None:
+    part = RESULTS / "config/summarise.yaml"
+    part.unlink()
+    status, said = record()
+    assert status == 2 and str(part) in said
 
 
 def test_names_of_studies_and_runs_that_are_not_there(record) -> None:

@@ -49,12 +49,24 @@ def run(chosen: argparse.Namespace) -> int:
         raise UserError(what, remedy="commit them, or add --uncommitted")
     loaded = _experiment(chosen.scale, Path(chosen.conf), chosen.config)
     wanted = [_recording(loaded, study, Path(chosen.to), changed) for study in _studies(loaded, chosen.studies)]
+    if chosen.scale == "smoke":
+        keep_records([one.target for one in wanted])
     for one, made in zip(wanted, write_study_records(wanted), strict=True):
         size = sum((one.target / name).stat().st_size for name in made.tables)
         print(f"{one.target}: {', '.join(made.tables)}, {size / 1e3:,.0f} kB")
         if size > SIZE_LIMIT:
             print(f"warning: {one.target}: more than {SIZE_LIMIT / 1e6:g} MB", file=sys.stderr)
     return 0
+
+
+def keep_records(targets: list[Path]) -> None:
+    """Raise UserError where a record of scale smoke would replace one of another scale."""
+    from schedlab.evaluation.recorded import RECORD, read_study_record
+
+    for target in targets:
+        if (target / RECORD).is_file() and (known := read_study_record(target)).scale != "smoke":
+            what = f"there is a record of scale {known.scale}, whose numbers have a meaning"
+            raise UserError(what, where=str(target), remedy="name another folder with --to")
 
 
 def _experiment(scale: str, conf: Path, words: list[str]) -> Experiment:
