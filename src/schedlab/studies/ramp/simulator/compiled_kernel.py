@@ -269,14 +269,11 @@ def played_on(
     number: int,
     starts: np.ndarray,
 ) -> int:
-    """Return the accepted jobs after now, of all samples together, from running jobs (as running_jobs writes them) on.
-
-    It decides as table_action does, written out: calls with tuples of arrays were 8 times slower.
-    """
+    """Return the accepted jobs after now, of all samples together. until, held, number: as running_jobs writes them."""
+    # It decides as table_action does, but without calls: those with arrays made an episode 1.7 times as long.
     gaps, graphs, limits = rollouts.futures.gaps, rollouts.futures.graphs, rollouts.futures.meets
     parts, first, masks, durations, cut_off = tables.parts, tables.first, tables.masks, tables.durations, tables.cut_off
-    choice, jobs, count = rollouts.choice, rollouts.jobs, len(tables.actions)
-    anywhere, size = tables.anywhere, tables.servers
+    choice, jobs, count, anywhere = rollouts.choice, rollouts.jobs, len(tables.actions), tables.anywhere
     ends, servers, total = np.empty(len(until)), np.empty(len(held), np.uint64), 0
     for start in starts:
         ends[:], servers[:] = until, held
@@ -295,15 +292,26 @@ def played_on(
                 taken &= ~servers[place]
                 running -= 1
                 ends[place], servers[place] = ends[running], servers[running]
-            graph, meets, lowest = graphs[job], limits[job], 0
-            while lowest < count and not meets >> lowest & 1:
-                lowest += 1
+            graph, meets, lowest = graphs[job], limits[job], needed(limits[job], count)
             mask, action = np.uint64(0), choice[graph, lowest] + 1
             while not mask and action > lowest:
                 action -= 1
                 if not meets >> action & 1:
                     continue
-                mask = first_fits(parts, first, masks, anywhere, size, graph, action, taken)
+                if len(anywhere):
+                    mask = lowest_free(taken, anywhere[parts[graph, action, 0]], tables.servers)
+                    continue
+                for part in range(parts.shape[2]):
+                    degree = parts[graph, action, part]
+                    if degree < 0:
+                        break
+                    block, last = first[degree], first[degree + 1]
+                    while block < last and masks[block] & taken:
+                        block += 1
+                    if block == last:
+                        mask = np.uint64(0)
+                        break
+                    mask |= masks[block]
             if mask:
                 ends[running], servers[running] = clock + durations[graph, action], mask
                 total += 0 if cut_off and ends[running] > stop + DUE else 1
