@@ -4,7 +4,8 @@ Writes docs/results/interval_coverage.csv, which docs/reference/tables.md shows.
 and again, and each drawing has its interval by the functions that `summarise` calls. A score is a level plus an effect
 of the seed, one of the block and one of both, whose shares of the variance are the model; the effect of a block is to
 one half the same for all policies. A ratio is against the rival that is chosen on as many other blocks; what its
-interval should hold is the ratio to that rival, with any seeds and blocks. Fewer resamples than a study's 2,000 do not
+interval should hold is the ratio to that rival, with any seeds and blocks. Two scenarios have either nothing in common,
+or the effects of seeds and of blocks. Fewer resamples than a study's 2,000 do not
 matter: one case stands with both.
 
 coverage  share of intervals that hold the true value
@@ -17,6 +18,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +28,7 @@ from table_parts import one, page
 from schedlab.config.files import write_text
 from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings
-from schedlab.evaluation.rivals import Ratio, Side, against_chosen, pooled
+from schedlab.evaluation.rivals import Ratio, Side, Streams, against_chosen, pooled
 from schedlab.evaluation.statistics import Sample, Statistic, compare, estimate
 
 OUT = Path(__file__).resolve().parents[1] / "results/interval_coverage.csv"
@@ -46,7 +48,10 @@ RIVALS = {  # by how much the means of rivals lie above the policy's
     "five equal": (0.0,) * 5,
     "two that differ slightly": (0.0, 0.2),
     "one, two scenarios pooled": (0.0,),
+    "one, two scenarios with the same blocks and seeds": (0.0,),
 }
+APART, SHARED = list(RIVALS)[-2:]
+FEW = ("one", SHARED)  # also with three blocks
 
 
 @dataclass(frozen=True)
@@ -81,18 +86,24 @@ def cases() -> Iterator[Case]:
         for rivals in RIVALS:
             yield from (Case("ratio", model, rivals=rivals, rival_seeds=seeds) for seeds in (1, 5))
     for model in ("seeds dominate", "equal"):
+        for rivals in FEW:
+            yield from (Case("ratio", model, rivals=rivals, rival_seeds=seeds, blocks=3) for seeds in (1, 5))
+    for model in ("seeds dominate", "equal"):
         for rivals in ("one", "five equal"):
             yield from (Case("ratio", model, rivals=rivals, seeds=3, rival_seeds=seeds) for seeds in (1, 3))
 
 
 class Drawing:
-    """Scores of one repetition: policies on the same blocks, half of whose effects they share."""
+    """Scores of one repetition: policies on the same blocks, half of whose effects they share. A policy that is drawn
+    again keeps the effects of its seeds and blocks.
+    """
 
     def __init__(self, case: Case, rng: np.random.Generator) -> None:
         self.rng, self.sigma = rng, LAWS[case.law]
         self.of_seed, self.of_block, self.of_both = np.sqrt(MODELS.get(case.model, (0.0, 1.0, 0.0)))
         self.shared = 0.5 if case.rival_seeds else 0.0
         self.hard = [self.effects(case.blocks) for _ in ("test", "validation")]
+        self.kept: dict[str, tuple[np.ndarray, list[np.ndarray]]] = {}
 
     def effects(self, *shape: int) -> np.ndarray:
         """Draw effects of mean 0 and variance 1."""
@@ -102,17 +113,20 @@ class Drawing:
         square = self.sigma**2
         return (np.exp(self.sigma * normal) - np.exp(square / 2)) / np.sqrt(np.exp(square) * np.expm1(square))
 
-    def side(self, seeds: int, mean: float) -> Side:
-        """Draw a policy's scores on the test blocks and on those of validation, of the same seeds (1: of a rule)."""
-        luck = self.of_seed * self.effects(seeds, 1) if seeds > 1 else np.zeros((1, 1))
-        samples = []
-        for hard in self.hard:
-            own = self.effects(hard.size)
+    def side(self, policy: str, seeds: int, mean: float, scenario: str = "") -> Side:
+        """Draw a policy's scores on the test blocks and on those of validation, of the same seeds (1: of a rule).
+
+        scenario  before the names of its blocks
+        """
+        if policy not in self.kept:
+            luck = self.of_seed * self.effects(seeds, 1) if seeds > 1 else np.zeros((1, 1))
+            self.kept[policy] = luck, [self.effects(hard.size) for hard in self.hard]
+        (luck, owns), samples = self.kept[policy], []
+        for split, hard, own in zip(("test", "validation"), self.hard, owns, strict=True):
             block = self.of_block * (np.sqrt(self.shared) * hard + np.sqrt(1 - self.shared) * own)
             values = mean + luck + block + self.of_both * self.effects(seeds, hard.size)
-            units = tuple(f"{number:03d}" for number in range(hard.size))
-            numbers = np.arange(hard.size)
-            samples.append(Sample(values, np.ones_like(values), numbers, tuple(range(seeds)), units, seeds > 1))
+            units = tuple(f"{scenario}{split}-{number:03d}" for number in range(hard.size))
+            samples.append(Sample(values, np.ones_like(values), np.array(units), tuple(range(seeds)), units, seeds > 1))
         return Side(*samples)
 
 
@@ -121,25 +135,39 @@ def interval(case: Case, rng: np.random.Generator) -> tuple[float, ...]:
     settings = StatisticsSettings(statistic=case.statistic, resamples=case.resamples)
     if case.quantity == "ratio":
         means = RIVALS[case.rivals]
-        scenarios = [scenario(case, means, settings, rng) for _ in range(1 + case.rivals.endswith("pooled"))]
-        ratio = pooled(scenarios)
-        truth = LEVEL / (LEVEL + means[int(ratio.rival)])
+        streams = partial(generator, int(rng.integers(2**62)))
+        first = Drawing(case, rng)
+        drawn = {"": first} | ({"a": Drawing(case, rng)} if case.rivals == APART else {})
+        found = [scenario(case, means, settings, one, streams, name) for name, one in drawn.items()]
+        if case.rivals == SHARED:
+            found.append(scenario(case, means, settings, first, streams))
+        ratio = pooled(found)
+        truth = LEVEL / (LEVEL + means[int(ratio.rival[-1])])
         return tuple(np.log([ratio.ratio, ratio.ci_low, ratio.ci_high, truth]))
     drawn = Drawing(case, rng)
-    policy = drawn.side(case.seeds, 0.0).test
+    policy = drawn.side("ours", case.seeds, 0.0).test
     if case.quantity == "value":
         found = estimate(policy, settings, rng, fewest=3)
     else:
-        found = compare(policy, drawn.side(case.rival_seeds, 0.0).test, "lower", settings, rng).difference
+        found = compare(policy, drawn.side("theirs", case.rival_seeds, 0.0).test, "lower", settings, rng).difference
     return found.value, found.ci_low, found.ci_high, 0.0
 
 
-def scenario(case: Case, means: Sequence[float], settings: StatisticsSettings, rng: np.random.Generator) -> Ratio:
-    """Draw a policy and its rivals, named by their places, and return the ratio to the chosen one."""
-    drawn = Drawing(case, rng)
-    policy = drawn.side(case.seeds, LEVEL)
-    rivals = {str(place): drawn.side(case.rival_seeds, LEVEL + mean) for place, mean in enumerate(means)}
-    return against_chosen(policy, rivals, "lower", settings, rng)
+def scenario(
+    case: Case,
+    means: Sequence[float],
+    settings: StatisticsSettings,
+    drawn: Drawing,
+    streams: Streams,
+    name: str = "",
+) -> Ratio:
+    """Draw a policy and its rivals, whose names are that of the scenario and their places; return the ratio to the
+    chosen one.
+    """
+    policy = drawn.side(f"{name}ours", case.seeds, LEVEL, name)
+    rivals = {f"{name}{place}": (case.rival_seeds, LEVEL + mean, name) for place, mean in enumerate(means)}
+    sides = {rival: drawn.side(rival, *values) for rival, values in rivals.items()}
+    return against_chosen(f"{name}ours", policy, sides, "lower", settings, streams)
 
 
 def coverage(case: Case, repetitions: int) -> dict[str, object]:
@@ -181,6 +209,13 @@ def interval_ratios(results: Path) -> str:
     cases = [
         (rivals, [Case("ratio", model, rivals=rivals, rival_seeds=seeds) for seeds, model in columns])
         for rivals in RIVALS
+    ]
+    cases += [
+        (
+            f"{rivals}; three blocks",
+            [Case("ratio", model, rivals=rivals, rival_seeds=seeds, blocks=3) for seeds, model in columns],
+        )
+        for rivals in FEW
     ]
     return _table(results, ["rivals", *header], cases)
 

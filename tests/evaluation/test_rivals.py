@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
+from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation.rivals import Ratio, Side, against_chosen, pooled, verdict
 from schedlab.evaluation.statistics import Sample
@@ -14,13 +17,15 @@ from schedlab.evaluation.statistics import Sample
 SETTINGS = StatisticsSettings(resamples=500)
 
 
-def make(values: np.ndarray, *, seeded: bool | None = None, first: int = 0, blocks: list[int] | None = None) -> Sample:
+def make(
+    values: np.ndarray, *, seeded: bool | None = None, first: int = 0, blocks: Sequence[int | str] | None = None
+) -> Sample:
     values = np.atleast_2d(np.asarray(values, dtype=float))
     rows, columns = values.shape
     units = tuple(f"u{number:03d}" for number in range(first, first + columns))
-    numbers = np.arange(columns) if blocks is None else np.array(blocks)
+    names = np.array(units if blocks is None else blocks)
     return Sample(
-        values, np.ones_like(values), numbers, tuple(range(rows)), units, rows > 1 if seeded is None else seeded
+        values, np.ones_like(values), names, tuple(range(rows)), units, rows > 1 if seeded is None else seeded
     )
 
 
@@ -29,11 +34,12 @@ def against(
     others: dict[str, tuple[Sample, Sample | None]],
     better: str = "lower",
     seed: int = 0,
+    name: str = "ours",
     **changed: str,
 ) -> Ratio:
     sides = {name: Side(test, choosing) for name, (test, choosing) in others.items()}
     given = SETTINGS.model_copy(update=changed)
-    return against_chosen(Side(policy), sides, better, given, np.random.default_rng(seed))
+    return against_chosen(name, Side(policy), sides, better, given, partial(generator, seed))
 
 
 def noise(seed: int, *shape: int, size: float = 0.1) -> np.ndarray:
@@ -92,7 +98,10 @@ def test_test_units_may_be_those_of_choosing() -> None:
     policy, hard = make(10 + noise(1, 5, 20)), noise(9, 20, size=2.0)
     one, other = make(10 + hard), make(10.1 - hard)
     shared = against(policy, {"one": (one, one), "other": (other, other)})
-    split = against(policy, {"one": (one, replace(one)), "other": (other, replace(other))})
+    others = np.array([f"validation-{number}" for number in range(20)])
+    split = against(
+        policy, {"one": (one, replace(one, blocks=others)), "other": (other, replace(other, blocks=others))}
+    )
     assert shared.rival == split.rival
     assert np.std(shared.change.draws) < 0.8 * np.std(split.change.draws)
 
@@ -247,10 +256,11 @@ def test_what_differs_by_rounding_alone_is_equal(sign: float, better: str) -> No
 
 
 def test_pooled_is_the_geometric_mean() -> None:
-    parts = [
-        against(make(mean * (1 + noise(1, 5, 20))), {name: (make(10 + noise(2, 20)), make(np.ones(6)))}, seed=seed)
-        for seed, (mean, name) in enumerate([(8, "a"), (7, "b"), (9, "a")])
-    ]
+    parts = []
+    for place, (mean, name) in enumerate([(8, "a"), (7, "b"), (9, "a")]):
+        blocks = [f"{place}-{number}" for number in range(20)]
+        policy, rival = (make(values, blocks=blocks) for values in (mean * (1 + noise(1, 5, 20)), 10 + noise(2, 20)))
+        parts.append(against(policy, {name: (rival, make(np.ones(6)))}, name=f"ours-{place}"))
     found = pooled(parts)
     assert found.ratio == pytest.approx(np.prod([part.ratio for part in parts]) ** (1 / 3))
     assert found.to_hindsight == pytest.approx(found.ratio)
@@ -260,6 +270,16 @@ def test_pooled_is_the_geometric_mean() -> None:
     assert (found.rival, found.seeds, found.units, found.blocks) == ("a + b", 5, 60, 60)
     assert found.verdict == "better"
     assert pooled(parts[:1]).ci_low == pytest.approx(parts[0].ci_low)
+
+
+def test_what_scenarios_share_makes_their_mean_no_surer() -> None:
+    """The same jobs and the same seeds in both: twice the same part says no more than one of them."""
+    parts = [
+        against(make(8 * (1 + noise(1, 5, 20))), {"a": (make(10 + noise(2, 20)), make(np.ones(6)))}) for _ in range(2)
+    ]
+    found = pooled(parts)
+    assert (found.ci_low, found.ci_high) == pytest.approx((parts[0].ci_low, parts[0].ci_high))
+    assert found.blocks == parts[0].blocks
 
 
 def test_pooled_without_a_ratio_is_a_difference() -> None:

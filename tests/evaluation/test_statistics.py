@@ -62,7 +62,7 @@ def repeat_counts(
     values, weights = [], []
     for row in range(len(sample.seeds)):
         for column in range(len(sample.units)):
-            times = int(seeds[row] * blocks[sample.blocks[column]])
+            times = int(seeds[row] * blocks[sample.block_numbers[column]])
             if sample.weights[row, column] > 0:
                 values += [sample.values[row, column]] * times
                 weights += [sample.weights[row, column] if weighted else 1.0] * times
@@ -231,7 +231,7 @@ def test_only_what_both_scored_is_compared() -> None:
     values = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 30.0]])
     weights = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0]])
     first = make_sample(values, weights=weights, blocks=[1, 0, 1])
-    second = Sample(np.zeros((2, 2)), np.ones((2, 2)), np.array([1, 0]), (0, 1), ("u0001", "u0002"), True)
+    second = Sample(np.zeros((2, 2)), np.ones((2, 2)), np.array([0, 1]), (0, 1), ("u0001", "u0002"), True)
     ours, theirs = statistics.pair(first, second)
     assert ours.units == theirs.units == ("u0001", "u0002")
     assert statistics.compare(first, second, "lower", StatisticsSettings(), rng()).difference.value == pytest.approx(
@@ -266,7 +266,7 @@ def test_sample_from_a_scores_table() -> None:
     assert (found.seeds, found.units) == ((1, 3), ("a", "b", "c"))
     assert found.values.tolist() == [[11.0, 10.0, 12.0], [31.0, 30.0, 0.0]]
     assert found.weights.tolist() == [[2.0, 1.0, 3.0], [2.0, 1.0, 0.0]]
-    assert found.blocks.tolist() == [0, 1, 1]
+    assert found.block_numbers.tolist() == [0, 1, 1]
     assert found.seeded
     one_seed = pd.DataFrame(rows).query("policy_seed == 1")
     assert not statistics.sample(one_seed).seeded

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from schedlab.config.settings import ALL, HeadlineSettings, Kind, StatisticsSettings
-from schedlab.evaluation.rivals import Ratio, Side, against_chosen, pooled
+from schedlab.evaluation.rivals import Ratio, Side, Streams, against_chosen, pooled
 from schedlab.evaluation.statistics import Sample, pair, statistic_of
 
 KINDS: Mapping[str, Kind] = {"rules": "rule", "planners": "planner", "search": "search", "published": "published"}
 SPLITS = ("validation", "train", "test")  # rivals are chosen on the first that has scores of one
 log = logging.getLogger(__name__)
-Streams = Callable[..., np.random.Generator]  # names -> a random stream, the same for all groups
 
 
 @dataclass(frozen=True)
@@ -122,8 +121,8 @@ class _Scenario:
     def answer(self, rivals: Sequence[Entry]) -> Answer:
         split = next(split for split in SPLITS if any(split in rival.samples for rival in rivals))
         sides = {rival.policy: Side(rival.samples["test"], rival.samples.get(split)) for rival in rivals}
-        policy, rng = Side(self.policy.samples["test"]), self.streams(self.name, self.policy.policy)
-        found = against_chosen(policy, sides, self.better, self.settings, rng)
+        policy, name = Side(self.policy.samples["test"]), self.policy.policy
+        found = against_chosen(name, policy, sides, self.better, self.settings, self.streams)
         if found.not_chosen_from:
             log.info("%s: no scores on %s units: %s", self.name, split, ", ".join(found.not_chosen_from))
         used = next(rival.budget for rival in rivals if rival.policy == found.rival)

@@ -14,7 +14,7 @@ approximate distribution of estimates of variance components", Biometrics Bullet
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -46,72 +46,95 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Effect:
-    """A value with its bootstrap draws (resamples,) and its spread; both are None if there are too few seeds or
-    blocks.
+class Influence:
+    """First-order effects of the seeds of a policy on the blocks of a scenario (seeds, blocks), of sum 0.
+
+    policy, blocks  names. Parts of a statistic with the same policy share its seeds; those with the same blocks, such
+      as scenarios with the same jobs or windows, share them
     """
+
+    effects: np.ndarray
+    policy: str
+    blocks: tuple[str, ...]
+
+
+def of_one_scenario(*effects: np.ndarray) -> tuple[Influence, ...]:
+    """Return the influences of samples whose seeds are drawn independently and blocks (seeds, blocks) jointly."""
+    blocks = tuple(str(number) for number in range(effects[0].shape[1]))
+    return tuple(Influence(each, str(place), blocks) for place, each in enumerate(effects))
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A value with its bootstrap draws (resamples,), None if there are too few seeds or blocks, and its influences."""
 
     value: float
     draws: np.ndarray | None = None
-    spread: Spread | None = None
+    influences: tuple[Influence, ...] = ()
 
     def interval(self, level: float) -> tuple[float | None, float | None]:
         """Return both ends of the interval, None without draws; draws that are NaN do not count.
 
         It always holds the value: where a rival ties with a policy, draws may hold other rivals on one side alone.
         """
-        if self.draws is None or self.spread is None:
+        if self.draws is None:
             return None, None
         with np.errstate(invalid="ignore"):  # between draws that are infinite
             low, high = np.nanquantile(self.draws, [(1 - level) / 2, (1 + level) / 2])
-        stretch = self.spread.stretch(level)
+        stretch = spread(self.influences).stretch(level)
         below, above = stretch * min(low - self.value, 0.0), stretch * max(high - self.value, 0.0)
         return float(self.value + below), float(self.value + above)
 
 
-def spread(influences: Sequence[np.ndarray]) -> Spread:
-    """Return the spread of a sum of statistics of samples whose seeds are drawn independently and blocks jointly.
+def spread(influences: Sequence[Influence]) -> Spread:
+    """Return the spread of a sum of statistics. Seeds of different policies and different sets of blocks are drawn
+    independently, those with the same names jointly.
 
-    influences: of each sample the first-order effect of each seed on each block (seeds, blocks), with sum 0. One seed
-      or one block stands for all there are: it adds no variance.
+    One seed or one block stands for all there are: it adds no variance.
     """
-    blocks = influences[0].shape[1]
-    of_blocks = np.sum([part.sum(axis=0) for part in influences], axis=0)
-    both = [_interaction(part) for part in influences]
-    block_square = float(of_blocks @ of_blocks)
-    block_variance = block_square * blocks / (blocks - 1) if blocks > 1 else 0.0
-    block_counts = block_variance > sum(both)
-    variance, resampled = max(block_variance, sum(both)), block_square
-    parts = [(block_variance, blocks - 1)] if block_counts else []
-    for part, interaction in zip(influences, both, strict=True):
-        seeds = len(part)
-        square, column = float((part.sum(axis=1) ** 2).sum()), part.sum(axis=0)
-        resampled += float((part**2).sum() + (1 - 1 / blocks) * square - (column @ column) / seeds)
+    scenarios: dict[tuple[str, ...], dict[str, np.ndarray]] = {}
+    for each in influences:
+        of_policies = scenarios.setdefault(each.blocks, {})
+        of_policies[each.policy] = of_policies.get(each.policy, np.zeros(())) + each.effects
+    variance, resampled, parts = 0.0, 0.0, list[tuple[float, int]]()
+    of_seeds, inside = dict[str, np.ndarray](), dict[str, list[tuple[float, int, bool]]]()
+    for of_policies in scenarios.values():
+        both = {policy: _interaction(effects) for policy, effects in of_policies.items()}
+        of_blocks = np.sum([effects.sum(axis=0) for effects in of_policies.values()], axis=0)
+        blocks, square = len(of_blocks), float(of_blocks @ of_blocks)
+        block_variance = square * blocks / (blocks - 1) if blocks > 1 else 0.0
+        block_counts = block_variance > sum(both.values())
+        variance += max(block_variance, sum(both.values()))
+        resampled += square
+        parts += [(block_variance, blocks - 1)] if block_counts else []
+        for policy, effects in of_policies.items():
+            row, column = effects.sum(axis=1), effects.sum(axis=0)
+            resampled += float((effects**2).sum() - (row @ row) / blocks - (column @ column) / len(effects))
+            of_seeds[policy] = of_seeds.get(policy, np.zeros(())) + row
+            inside.setdefault(policy, []).append((both[policy], blocks, block_counts))
+    for policy, row in of_seeds.items():
+        seeds, square, interaction = len(row), float(row @ row), sum(part for part, *_ in inside[policy])
         seed_variance = square * seeds / (seeds - 1) if seeds > 1 else 0.0
         seed_counts = seed_variance > interaction
         variance += max(seed_variance - interaction, 0.0)
+        resampled += square
         parts += [(seed_variance, seeds - 1)] if seed_counts else []
-        if seeds > 1 and blocks > 1 and seed_counts == block_counts:
-            parts.append((interaction, (seeds - 1) * (blocks - 1)))
+        for part, blocks, block_counts in inside[policy]:
+            if seeds > 1 and blocks > 1 and seed_counts == block_counts:
+                parts.append((part, (seeds - 1) * (blocks - 1)))
     return Spread(variance, resampled, tuple(parts))
 
 
 def mean(effects: Sequence[Effect]) -> Effect:
-    """Return the mean of independent effects, resampled together; without draws if one of them has none."""
-    value, share = float(np.mean([each.value for each in effects])), 1 / len(effects) ** 2
+    """Return the mean of effects whose draws share what their influences share; without draws if one of them has
+    none.
+    """
+    value, share = float(np.mean([each.value for each in effects])), 1 / len(effects)
     draws = [each.draws for each in effects if each.draws is not None]
-    spreads = [each.spread for each in effects if each.spread is not None]
-    if not len(draws) == len(spreads) == len(effects):
+    if len(draws) < len(effects):
         return Effect(value)
-    return Effect(
-        value,
-        np.mean(draws, axis=0),
-        Spread(
-            variance=share * sum(each.variance for each in spreads),
-            resampled=share * sum(each.resampled for each in spreads),
-            parts=tuple((share * part, freedom) for each in spreads for part, freedom in each.parts),
-        ),
-    )
+    shares = [replace(one, effects=share * one.effects) for each in effects for one in each.influences]
+    return Effect(value, np.mean(draws, axis=0), tuple(shares))
 
 
 def _interaction(influences: np.ndarray) -> float:

@@ -2,13 +2,14 @@
 
 The rival is the best of its group on the units of choosing (validation). Each bootstrap resample draws these units'
 blocks and the seeds of each rival, chooses again, and takes the statistics of policy and rival of that resample on
-resampled test blocks, which are the same for all; a fragile choice thus widens the interval. Intervals are those of
+resampled test blocks, which are the same for all; a fragile choice thus widens the interval. Seeds are drawn by the
+name of their policy and blocks by theirs, so that scenarios that share either draw the same. Intervals are those of
 `schedlab.evaluation.intervals`, of ratios on the scale of logarithms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -16,28 +17,27 @@ import numpy as np
 
 from schedlab.config.settings import StatisticsSettings
 from schedlab.evaluation import intervals
-from schedlab.evaluation.intervals import Effect
+from schedlab.evaluation.intervals import Effect, Influence
 from schedlab.evaluation.statistics import (
     TIE,
     Sample,
     Statistic,
     draw,
-    draw_counts,
     gains,
     influences,
-    numbered,
     resample,
     statistic_of,
 )
 
 Verdict = Literal["better", "not distinguishable", "worse"]
+Streams = Callable[..., np.random.Generator]  # names -> a random stream
 FEWEST_SEEDS, FEWEST_BLOCKS = 3, 2  # of a trained policy, of test units; below them no interval is given
 
 
 @dataclass(frozen=True)
 class Side:
-    """A policy's scores on test units, and on the units on which rivals are chosen (None: it cannot be chosen). If
-    these are the test units, `choosing` is the same object as `test`, so that both draw the same blocks.
+    """A policy's scores on test units, and on the units on which rivals are chosen (None: it cannot be chosen; the
+    same object as `test` where these are the test units).
     """
 
     test: Sample
@@ -90,12 +90,18 @@ def verdict(better: str, interval: tuple[float | None, float | None], equal: flo
 
 
 def against_chosen(
-    policy: Side, rivals: Mapping[str, Side], better: str, settings: StatisticsSettings, rng: np.random.Generator
+    name: str,
+    policy: Side,
+    rivals: Mapping[str, Side],
+    better: str,
+    settings: StatisticsSettings,
+    streams: Streams,
 ) -> Ratio:
     """Compare a policy with the rival that is best on the units of choosing, on the test units that both have.
 
-    Rivals are compared there on the units that all of them have; of equals the first name is chosen. Raises ValueError
-    where no rival can be chosen, where two sides have no unit in common, and for a unit in different blocks.
+    Rivals are compared there on the units that all have; of equals the first name is chosen. name: the policy's.
+    Raises ValueError where no rival can be chosen, where two sides have no unit in common, and for a unit in different
+    blocks.
     """
     names, statistic, sign = sorted(rivals), settings.statistic, 1.0 if better == "lower" else -1.0
     tests = {name: _facing(policy.test, rivals[name].test) for name in names}
@@ -108,10 +114,10 @@ def against_chosen(
     hindsight = min(names, key=lambda name: sign * (values[name][1] - values[name][0]))
     ours, theirs = tests[chosen]
     draws = None
-    blocks = int(np.count_nonzero(np.bincount(ours.blocks, ours.weights.sum(axis=0))))
+    blocks = len(_scored_blocks(ours))
     if blocks >= FEWEST_BLOCKS and all(len(side.seeds) >= FEWEST_SEEDS for side in (ours, theirs) if side.seeded):
-        draws = _draws(choosing, tests, shared, sign, settings, rng)
-    change, logarithm = _effects((ours, theirs), chosen, values, draws, statistic)
+        draws = _draws(name, choosing, tests, sign, settings, streams)
+    change, logarithm = _effects({name: ours, chosen: theirs}, values[chosen], values, draws, statistic)
     return _ratio(
         Ratio(
             rival=chosen,
@@ -138,8 +144,8 @@ def against_chosen(
 
 
 def pooled(parts: Sequence[Ratio]) -> Ratio:
-    """Return the geometric mean of the ratios of independent parts (scenarios), or the mean of their differences where
-    a part has no ratio.
+    """Return the geometric mean of the ratios of parts (scenarios), or the mean of their differences where a part has
+    no ratio.
 
     Names of rivals that differ are joined by " + ", in the order of the parts; `seeds` is the fewest of a part.
     """
@@ -154,7 +160,7 @@ def pooled(parts: Sequence[Ratio]) -> Ratio:
             hindsight=" + ".join(dict.fromkeys(part.hindsight for part in parts)),
             seeds=min(part.seeds for part in parts),
             units=sum(part.units for part in parts),
-            blocks=sum(part.blocks for part in parts),
+            blocks=_distinct_blocks(parts),
             not_chosen_from=tuple(dict.fromkeys(name for part in parts for name in part.not_chosen_from)),
             change=intervals.mean([part.change for part in parts]),
             logarithm=intervals.mean(known) if len(known) == len(parts) else None,
@@ -185,31 +191,53 @@ class _Draws:
 
 
 def _effects(
-    sides: tuple[Sample, Sample],
-    chosen: str,
+    sides: Mapping[str, Sample],
+    found: tuple[float, float],
     values: Mapping[str, tuple[float, float]],
     draws: _Draws | None,
     statistic: Statistic,
 ) -> tuple[Effect, Effect | None]:
     """Return the difference and the logarithm of the ratio (None where a value is not positive).
 
-    values: rival -> statistics of the policy and of that rival on the test units
+    sides: the policy and the chosen rival; found: their statistics on the test units; values: those of each rival
     """
-    value, other = values[chosen]
+    value, other = found
     positive = min(value, other) > 0
     if draws is None:
         return Effect(value - other), Effect(float(np.log(value / other))) if positive else None
     of_draws = np.array([values[name] for name in draws.rivals]).T
-    scored = np.unique(sides[0].blocks[sides[0].weights.sum(axis=0) > 0])
-    ours, theirs = (influences(side, statistic)[:, scored] for side in sides)
     apart = float(gains(np.array(value), np.array(other), -1.0))
     differences = _without_luck(gains(draws.ours, draws.theirs, -1.0), gains(of_draws[0], of_draws[1], -1.0))
-    change = Effect(apart, differences, intervals.spread([ours, -theirs]))
+    change = Effect(apart, differences, _influences(sides, statistic, (1.0, -1.0)))
     if not positive:
         return change, None
     logarithms = _without_luck(_log_ratio(draws.ours, draws.theirs), _log_ratio(*of_draws))
-    spread = intervals.spread([ours / value, -theirs / other])
-    return change, Effect(float(_log_ratio(np.array(value), np.array(other))), logarithms, spread)
+    relative = _influences(sides, statistic, (1 / value, -1 / other))
+    return change, Effect(float(_log_ratio(np.array(value), np.array(other))), logarithms, relative)
+
+
+def _influences(
+    sides: Mapping[str, Sample], statistic: Statistic, factors: tuple[float, float]
+) -> tuple[Influence, ...]:
+    """Return the influences of policy and rival on the blocks with scores, each multiplied by a factor."""
+    made = []
+    for (name, side), factor in zip(sides.items(), factors, strict=True):
+        scored = _scored_blocks(side)
+        effects = factor * influences(side, statistic)[:, scored]
+        names = tuple(side.block_names[place] for place in scored)
+        made.append(Influence(effects, f"{name} {side.seeds}", names))
+    return tuple(made)
+
+
+def _scored_blocks(sample: Sample) -> np.ndarray:
+    """The places of the blocks with a score of any seed."""
+    return np.unique(sample.block_numbers[sample.weights.sum(axis=0) > 0])
+
+
+def _distinct_blocks(parts: Sequence[Ratio]) -> int:
+    """The number of blocks of all parts, shared ones once; of parts without influences all are different."""
+    known = {one.blocks for part in parts for one in part.change.influences}
+    return sum(map(len, known)) + sum(part.blocks for part in parts if not part.change.influences)
 
 
 def _log_ratio(values: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -232,23 +260,24 @@ def _without_luck(draws: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _draws(
+    policy: str,
     choosing: Mapping[str, Sample],
     tests: Mapping[str, tuple[Sample, Sample]],
-    shared: bool,
     sign: float,
     settings: StatisticsSettings,
-    rng: np.random.Generator,
+    streams: Streams,
 ) -> _Draws:
-    """Resample seeds and blocks, and choose the rival of each resample; shared: the units of choosing are those of the
-    test.
-    """
+    """Resample seeds and blocks, and choose the rival of each resample."""
     size, statistic = settings.resamples, settings.statistic
-    of_policy, blocks = draw_counts(next(iter(tests.values()))[0], size, rng)
-    choosing_blocks = blocks if shared else draw(next(iter(choosing.values())).block_count, size, rng)
+    test, first = next(iter(tests.values()))[0], next(iter(choosing.values()))
+    of_policy = draw(len(test.seeds), size, streams("seeds", policy, *test.seeds))
+    blocks, choosing_blocks = (
+        draw(side.block_count, size, streams("blocks", *side.block_names)) for side in (test, first)
+    )
     seeds, scores = {}, []
     for name, there in choosing.items():
         known = sorted({*there.seeds, *tests[name][1].seeds})
-        counts = dict(zip(known, draw(len(known), size, rng).T, strict=True))
+        counts = dict(zip(known, draw(len(known), size, streams("seeds", name, *known)).T, strict=True))
         seeds[name] = np.stack([counts[seed] for seed in tests[name][1].seeds], axis=1)
         of_choosing = np.stack([counts[seed] for seed in there.seeds], axis=1)
         scores.append(sign * resample(there, statistic, (of_choosing, choosing_blocks)))
@@ -272,7 +301,7 @@ def _alike(rivals: Mapping[str, Side], tests: Mapping[str, tuple[Sample, Sample]
     common, first = set.intersection(*map(_scored, samples.values())), next(iter(samples.values()))
     if not common:
         raise ValueError(f"the rivals {', '.join(samples)} have no unit of choosing in common")
-    return {name: _on_units(side, first.units, numbered(first.blocks), common) for name, side in samples.items()}
+    return {name: _on_units(side, first.units, first.blocks, common) for name, side in samples.items()}
 
 
 def _facing(policy: Sample, rival: Sample) -> tuple[Sample, Sample]:
@@ -280,15 +309,15 @@ def _facing(policy: Sample, rival: Sample) -> tuple[Sample, Sample]:
     both = _scored(policy) & _scored(rival)
     if not both:
         raise ValueError("a policy and its rival have no test unit in common")
-    blocks = numbered(policy.blocks)
-    return _on_units(policy, policy.units, blocks, both), _on_units(rival, policy.units, blocks, both)
+    ours, theirs = (_on_units(side, policy.units, policy.blocks, both) for side in (policy, rival))
+    return ours, theirs
 
 
 def _on_units(sample: Sample, units: Sequence[str], blocks: np.ndarray, scored: set[str]) -> Sample:
     """Return the sample with columns `units` of these blocks, and weight 0 for those that are not in `scored`."""
     places = [number for number, unit in enumerate(units) if unit in scored]
     columns = _columns(sample, [units[place] for place in places])
-    if np.any(numbered(sample.blocks[columns]) != numbered(blocks[places])):
+    if np.any(sample.blocks[columns] != blocks[places]):
         raise ValueError("a unit lies in different blocks for two policies")
     values, weights = np.zeros((2, len(sample.seeds), len(units)))
     values[:, places], weights[:, places] = sample.values[:, columns], sample.weights[:, columns]

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from schedlab.config.settings import StatisticsSettings
-from schedlab.evaluation.intervals import Effect, spread
+from schedlab.evaluation.intervals import Effect, of_one_scenario
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +33,7 @@ CHUNK = 2_000_000  # numbers held at once while interquartile means are resample
 class Sample:
     """One metric of one policy: values and weights (seeds, units). A pair that was not scored has weight 0 and value 0.
 
-    blocks: number of each unit's block (units,), counted from 0. seeds, units: the names of rows and columns.
+    blocks: name of each unit's block (units,). seeds, units: the names of rows and columns.
     seeded: the policy is learned or draws random numbers, so that seeds, not blocks, decide whether an interval is
       given.
     """
@@ -44,9 +45,19 @@ class Sample:
     units: tuple[str, ...]
     seeded: bool
 
+    @cached_property
+    def block_names(self) -> tuple[str, ...]:
+        """Names of the blocks, sorted."""
+        return tuple(str(name) for name in np.unique(self.blocks))
+
+    @cached_property
+    def block_numbers(self) -> np.ndarray:
+        """The place of each unit's block in `block_names` (units,)."""
+        return np.unique(self.blocks, return_inverse=True)[1]
+
     @property
     def block_count(self) -> int:
-        return int(self.blocks.max()) + 1
+        return len(self.block_names)
 
 
 @dataclass(frozen=True)
@@ -115,7 +126,7 @@ def sample(scores: pd.DataFrame) -> Sample:
     return Sample(
         values=values,
         weights=weights,
-        blocks=np.unique(names[first], return_inverse=True)[1],
+        blocks=names[first],
         seeds=tuple(int(seed) for seed in seeds),
         units=tuple(str(unit) for unit in units),
         seeded=seeds.size > 1 or bool(scores["trained_on"].iloc[0]),
@@ -165,14 +176,14 @@ def _resample_mean(sample: Sample, seeds: np.ndarray, blocks: np.ndarray) -> np.
 
 def _by_block(sample: Sample, values: np.ndarray) -> np.ndarray:
     """Sum values (seeds, units) over the units of each block: (seeds, blocks)."""
-    return np.stack([np.bincount(sample.blocks, row, minlength=sample.block_count) for row in values])
+    return np.stack([np.bincount(sample.block_numbers, row, minlength=sample.block_count) for row in values])
 
 
 def _resample_iqm(sample: Sample, seeds: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """Sort once; then a score that stands n times fills n places, of which those between the quarters are kept."""
     row, column = np.nonzero(sample.weights > 0)
     order = np.argsort(sample.values[row, column], kind="stable")
-    row, block = row[order], sample.blocks[column[order]]
+    row, block = row[order], sample.block_numbers[column[order]]
     values = sample.values[row, column[order]]
     means = np.empty(len(seeds))
     step = max(1, CHUNK // max(1, values.size))
@@ -214,7 +225,7 @@ def estimate(
     effect = Effect(value)
     if (len(sample.seeds) if sample.seeded else sample.block_count) >= fewest:
         draws = resample(sample, settings.statistic, draw_counts(sample, settings.resamples, rng))
-        effect = Effect(value, draws, spread([influences(sample, settings.statistic)]))
+        effect = Effect(value, draws, of_one_scenario(influences(sample, settings.statistic)))
     return _estimate(sample, effect, _single_values(sample, settings.statistic), settings.confidence)
 
 
@@ -234,7 +245,7 @@ def compare(
         counts = draw_counts(ours, settings.resamples, rng)
         draws = resample(ours, settings.statistic, counts) - resample(theirs, settings.statistic, counts)
         together = influences(ours, settings.statistic) - influences(theirs, settings.statistic)
-        effect = Effect(value - reference, draws, spread([together]))
+        effect = Effect(value - reference, draws, of_one_scenario(together))
     singles = _single_values(ours, settings.statistic) - _single_values(theirs, settings.statistic)
     scored, sign = ours.weights > 0, 1.0 if better == "higher" else -1.0
     gain = gains(ours.values, theirs.values, -sign)
@@ -288,7 +299,7 @@ def _cut(sample: Sample, seeds: list[int], units: list[str]) -> Sample:
     column = {unit: number for number, unit in enumerate(sample.units)}
     rows = [0 if len(sample.seeds) == 1 else row[seed] for seed in seeds]
     grid = np.ix_(rows, [column[unit] for unit in units])
-    blocks = numbered(sample.blocks[grid[1].ravel()])
+    blocks = sample.blocks[grid[1].ravel()]
     return Sample(sample.values[grid], sample.weights[grid], blocks, tuple(seeds), tuple(units), sample.seeded)
 
 
@@ -296,13 +307,7 @@ def _masked(sample: Sample, both: np.ndarray, kept: np.ndarray) -> Sample:
     """Drop the pairs that only one side scored, and units without any."""
     values, weights = np.where(both, sample.values, 0.0)[:, kept], np.where(both, sample.weights, 0.0)[:, kept]
     units = tuple(unit for unit, keep in zip(sample.units, kept, strict=True) if keep)
-    return Sample(values, weights, numbered(sample.blocks[kept]), sample.seeds, units, sample.seeded)
-
-
-def numbered(blocks: np.ndarray) -> np.ndarray:
-    """Number blocks from 0 in the order in which they first occur, so that equal partitions have equal numbers."""
-    _, first, inverse = np.unique(blocks, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse]
+    return Sample(values, weights, sample.blocks[kept], sample.seeds, units, sample.seeded)
 
 
 def _single_values(sample: Sample, statistic: Statistic) -> np.ndarray:

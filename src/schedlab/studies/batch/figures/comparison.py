@@ -18,7 +18,7 @@ import pandas as pd
 from schedlab.config.errors import UserError, did_you_mean
 from schedlab.config.seeds import generator
 from schedlab.config.settings import StatisticsSettings
-from schedlab.evaluation.intervals import Effect, spread
+from schedlab.evaluation.intervals import Effect, of_one_scenario
 from schedlab.evaluation.statistics import (
     SMALLEST,
     TIE,
@@ -121,9 +121,9 @@ def _log_ratios(ours: Sample, theirs: Sample, logs: Sample, counts: tuple[np.nda
     means = [statistic_of(side, "mean") for side in (ours, theirs)]
     relative = influences(ours, "mean") / means[0] - influences(theirs, "mean") / means[1]
     draws = np.log(resample(ours, "mean", counts) / resample(theirs, "mean", counts))
-    of_logs = spread([influences(logs, "mean")])
+    of_logs = of_one_scenario(influences(logs, "mean"))
     return {
-        "ratio": Effect(float(np.log(means[0] / means[1])), draws, spread([relative])),
+        "ratio": Effect(float(np.log(means[0] / means[1])), draws, of_one_scenario(relative)),
         "geometric_ratio": Effect(statistic_of(logs, "mean"), resample(logs, "mean", counts), of_logs),
     }
 
