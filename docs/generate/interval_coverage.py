@@ -233,7 +233,7 @@ def _table(results: Path, header: Sequence[str], cases: Sequence[tuple[str, Sequ
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the table."""
     parser = argparse.ArgumentParser(description="Measure by simulation how often intervals hold the true value.")
-    parser.add_argument("--repetitions", type=int, default=3000)
+    parser.add_argument("--repetitions", type=int, default=6000)
     parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args(arguments)
     rows = []

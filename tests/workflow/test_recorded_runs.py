@@ -10,7 +10,7 @@ import pytest
 from checkouts import Checkout
 
 from schedlab.cli.main import main
-from schedlab.cli.record import keep_records
+from schedlab.cli.record import refuse_to_replace
 from schedlab.config import experiment
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_json
@@ -200,10 +200,10 @@ def test_scale_smoke_and_an_uncommitted_tree_have_to_be_asked_for(record, monkey
 def test_a_record_of_smoke_replaces_only_one_of_smoke(record) -> None:
     record()
     with pytest.raises(UserError, match=str(PLACE)):
-        keep_records([PLACE])
+        refuse_to_replace([PLACE])
     made = json.loads((PLACE / "record.json").read_text())
     write_json(PLACE / "record.json", made | {"scale": "smoke"})
-    keep_records([PLACE])
+    refuse_to_replace([PLACE])
 
 
 def test_a_part_that_is_missing_is_named(record) -> None:

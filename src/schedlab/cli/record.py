@@ -50,7 +50,7 @@ def run(chosen: argparse.Namespace) -> int:
     loaded = _experiment(chosen.scale, Path(chosen.conf), chosen.config)
     wanted = [_recording(loaded, study, Path(chosen.to), changed) for study in _studies(loaded, chosen.studies)]
     if chosen.scale == "smoke":
-        keep_records([one.target for one in wanted])
+        refuse_to_replace([one.target for one in wanted])
     for one, made in zip(wanted, write_study_records(wanted), strict=True):
         size = sum((one.target / name).stat().st_size for name in made.tables)
         print(f"{one.target}: {', '.join(made.tables)}, {size / 1e3:,.0f} kB")
@@ -59,7 +59,7 @@ def run(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def keep_records(targets: list[Path]) -> None:
+def refuse_to_replace(targets: list[Path]) -> None:
     """Raise UserError where a record of scale smoke would replace one of another scale."""
     from schedlab.evaluation.recorded import RECORD, read_study_record
 

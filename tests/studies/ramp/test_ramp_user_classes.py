@@ -254,7 +254,7 @@ def test_a_users_law_of_arrivals():
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "named"),
     [
         ({"management": {"placer": own("Last", "other/parts.py:{}")}}, ("management.placer", "other/parts.py")),
         ({"management": {"placer": own("Lats")}}, ("management.placer", "Lats", "Last")),
@@ -275,13 +275,13 @@ def test_a_users_law_of_arrivals():
         ({"jobs": {"interarrival": own("Pairs", value=1000.0)}}, ("jobs.interarrival", "value", "null")),
     ],
 )
-def test_mistakes_are_named_with_key_class_and_remedy(changes, told):
+def test_mistakes_are_named_with_key_class_and_remedy(changes, named):
     (error,) = STUDY.check(scenario(**changes))
-    assert all(word in str(error) for word in told), str(error)
+    assert all(word in str(error) for word in named), str(error)
 
 
 @pytest.mark.parametrize(
-    ("part", "name", "told"),
+    ("part", "name", "named"),
     [
         ("placer", "Taken", "worker 0 holds another job"),
         ("placer", "Far", "no worker 99"),
@@ -291,8 +291,8 @@ def test_mistakes_are_named_with_key_class_and_remedy(changes, told):
         ("partitioner", "Many", "at most 4"),
     ],
 )
-def test_answers_that_cannot_be_are_refused(part, name, told):
-    with pytest.raises(UserError, match=told):
+def test_answers_that_cannot_be_are_refused(part, name, named):
+    with pytest.raises(UserError, match=named):
         masks(scenario(management={part: own(name)}, jobs=ANY))
 
 

@@ -1,5 +1,5 @@
-"""A whole episode of the decision system, compiled: about 300 times as fast as `Episode`, and used for learning
-only.
+"""A whole episode of the decision system, compiled: about 300 times as fast as `Episode`. Learners sample episodes on
+it, and scenarios with `simulator: compiled` score learned pairs on it.
 
 It holds one case only: observation `heads`, objective `avg_job_slowdown`, time-weighted, no void, no defect of the
 original. `Episode` is the statement of the rules, which the tests hold against it.

@@ -3,7 +3,7 @@ the best.
 
 Options are those of `choice_kernel`: start one of the first waiting jobs, or wait. A copy goes on with a pair to its
 end, and jobs do in it what they request. Without futures, no job comes any more; with them, each copy continues with
-the later jobs of another draw of the workload, which only somebody can do who knows the law of arrivals.
+the later jobs of another draw of the workload, which needs knowledge of the law of arrivals.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class TrialSettings(Settings):
     options: int = setting(
         3, doc="options tried beside waiting, those with the highest scores; with `continued_by`: all", ge=1
     )
-    episodes_per_update: int = setting(60, doc="episodes, each on a workload of its own, before each fit", ge=1)
+    episodes_per_update: int = setting(60, doc="episodes, each on another workload, before each fit", ge=1)
     keep_updates: int = setting(4, doc="updates whose trials are fitted together", ge=1)
     passes: int = setting(8, doc="passes over the trials in a fit", ge=1)
     minibatch: int = setting(256, doc="decisions of a gradient step", ge=1)
@@ -90,8 +90,8 @@ class TrialSettings(Settings):
     )
     validation: int = setting(
         100,
-        doc="least number of workloads on which parameters are chosen: where the scenario has fewer for validation, "
-        "others are drawn beside them",
+        doc="least number of workloads on which parameters are chosen: if the scenario has fewer for validation, "
+        "more are drawn",
         ge=1,
     )
     save_every: int = setting(1, doc="updates between saved states from which an interrupted job resumes", ge=1)

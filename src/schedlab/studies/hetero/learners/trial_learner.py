@@ -1,10 +1,10 @@
 """Learns to score the options of a decision from trials on copies of a run, on workloads drawn for each update.
 
-A phase tries options of some decisions: each copy continues to the end of the workload, with a pair (imitation of
-one-step look-ahead that knows the workload, as all workloads are drawn anew) or with the policy itself (policy
-gradient). What is fitted sees requested times and arrivals so far alone, so that it learns what is better on average
-over run times and arrivals to come. Parameters are averaged over updates; those with the best score on validation
-workloads are kept.
+A phase tries options of some decisions: each copy continues to the end of the workload, with a pair or the rule with a
+reserve (imitation of one-step look-ahead), or with the policy itself (policy gradient). Copies know the true run times
+and all arrivals of their workload. The network sees only requested times and the arrivals so far, and no workload
+occurs twice, so it learns which option is better on average over run times and future arrivals. Parameters are averaged
+over updates; those with the best score on validation workloads are kept.
 """
 
 from __future__ import annotations
