@@ -194,6 +194,32 @@ def test_statements_of_a_module_count_for_each_of_its_functions(package: Path) -
     assert "toy.units" in Code({"toy": package}).reached(["toy.other:f"])
 
 
+DOORS = """
+from schedlab.doors import Door, with_doors
+from toy.units import SECOND
+
+STUDY = SECOND
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "same"),
+    [
+        ("STUDY = with_doors(STUDY, rules={'fast': Door('toy.simulator:run', kind='oracle')})", True),
+        ("STUDY = with_doors(STUDY, learners={'fast': Door('toy.simulator:run'), 'slow': Door('toy.tools:f')})", True),
+        ("STUDY = with_doors(STUDY, rules={'fast': SECOND})", False),
+        ("STUDY = with_doors(STUDY, rules=found())", False),
+        ("STUDY = without_doors(STUDY, rules={})", False),
+    ],
+)
+def test_what_a_study_offers_as_text_changes_no_result(package: Path, statement: str, same: bool) -> None:
+    (package / "other.py").write_text(DOORS)
+    before = Code({"toy": package}).hash(["toy.other"])
+    (package / "other.py").write_text(f"{DOORS}{statement}\n")
+    assert (Code({"toy": package}).hash(["toy.other"]) == before) == same
+    assert Code({"toy": package}).reached(["toy.other"]).keys() == {"toy.other", "toy.units"}
+
+
 def test_a_users_file_counts_with_what_it_imports(package: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("from helper import FACTOR\nfrom toy.units import SECOND\n")
     (tmp_path / "helper.py").write_text("FACTOR = 1\n")
@@ -221,7 +247,7 @@ def test_every_module_that_is_loaded_by_name_is_named_in_so_many_letters(reposit
         if isinstance(call, ast.Call) and getattr(call.func, "id", getattr(call.func, "attr", "")) in LOADERS
         if not isinstance(call.args[0], ast.Constant)
     }
-    of_stages = {entry for entry in computed if not entry.startswith(("cli/", "config/plugins", "stages/"))}
+    of_stages = {entry for entry in computed if not entry.startswith(("cli/", "doors", "config/plugins", "stages/"))}
     assert not {entry for entry in of_stages if "/commands" not in entry and "/live/" not in entry} - {
         "batsim/scheduler_loading.py: importlib.import_module(f'schedulers.{name}')",  # PyBatsim's own
         "studies/ramp/user_classes.py: importlib.import_module(module)",  # a user's class, named in a scenario

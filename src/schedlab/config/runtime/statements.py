@@ -1,7 +1,8 @@
 """What the source of a module means to Python: the syntax tree of each statement as text, and the names in it.
 
 Left out is what only people and type checkers read: positions, docstrings, texts on lines of their own, the
-documentation of settings (`doc=`), and what is imported for type checking alone.
+documentation of settings (`doc=`), and what is imported for type checking alone. Left out is also what a study offers
+`with_doors`: it names modules as text, and each of them counts in the jobs that reach it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 # Modules that all parts reach: of them only what is imported by name counts, with what it uses of its module.
 BY_NAME = re.compile(r"schedlab\.config\.(contract|files|readers|schema|seeds|settings)")
+DOORS, DOORS_NAMES = "schedlab.doors", {"STUDY", "with_doors", "Door"}
 LOADERS = ("load_object", "import_module")  # what they are given in so many letters is imported
 UNSAID = ("ctx", "kind", "type_comment", "type_ignores")  # fields of nodes that follow from others or say nothing
 
@@ -47,7 +49,8 @@ def statements_of(source: bytes, package: str) -> list[Statement]:
     collects = gc.isenabled()
     gc.disable()  # else it looks through the growing tree many times
     try:
-        return [_statement(node, package) for node in ast.parse(source).body if not _is_text(node)]
+        body = ast.parse(source).body
+        return [_statement(node, package) for node in body if not (_is_text(node) or _is_of_doors(node))]
     finally:
         if collects:
             gc.enable()
@@ -129,6 +132,15 @@ def _read(node: ast.AST, found: Statement, package: str) -> None:
 @cache
 def _fields(kind: Any) -> tuple[str, ...]:
     return tuple(name for name in kind._fields if name not in UNSAID)
+
+
+def _is_of_doors(node: ast.stmt) -> bool:
+    """Whether a statement does nothing but offer doors as text, or imports what this takes."""
+    if isinstance(node, ast.ImportFrom):
+        return node.module == DOORS and not node.level
+    call = node.value if isinstance(node, ast.Assign) else None
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return isinstance(call, ast.Call) and ast.unparse(call.func) == "with_doors" and names <= DOORS_NAMES
 
 
 def _is_text(node: ast.AST) -> bool:
