@@ -12,6 +12,7 @@ from schedlab.batsim.scheduler_loading import OURS, load_scheduler, own_events
 from schedlab.config.contract import Problem, Requirement, Study
 from schedlab.config.errors import UserError, UserErrors
 from schedlab.config.settings import RuleSettings
+from schedlab.doors import Door, with_doors
 from schedlab.learning.stock.settings import phase_mistakes
 from schedlab.platforms.generate import hierarchy_of
 from schedlab.platforms.hierarchy import Hierarchy
@@ -197,4 +198,22 @@ STUDY = Study(
     check=check,
     check_policy=lambda policy, learner: phase_mistakes(learner, policy.train_on),
     own_rule=own_rule,
+)
+
+STUDY = with_doors(
+    STUDY,
+    rules={
+        "clairvoyant": Door(
+            "schedlab.studies.hetero.learners.clairvoyant:clairvoyant",
+            kind="oracle",
+            settings="schedlab.studies.hetero.learners.oracle_settings:ClairvoyantSettings",
+            term="oracle: knows all run times and arrivals; takes the rule with a reserve that is best on the test "
+            "workload itself, and at each decision an option after which this rule does better, or waits",
+        ),
+        "alone": Door(
+            "schedlab.studies.hetero.learners.jobs_alone:jobs_alone",
+            kind="bound",
+            term="bound: each job starts at once on the fastest cores, as if no other job were there",
+        ),
+    },
 )
