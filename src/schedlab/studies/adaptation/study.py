@@ -38,7 +38,7 @@ from schedlab.studies.adaptation.simulator.table import DIGITS
 from schedlab.studies.adaptation.simulator.timing import Timing, require_one_epoch
 
 PREPARE = "schedlab.studies.adaptation.prepare"
-PUBLISHED_SOURCE = "the published system's simulations, as one CSV; set SCHEDLAB_DATA to the folder that holds it"
+PUBLISHED_SOURCE = "schedlab data get adaptation_published, then schedlab adaptation import-results"
 
 
 class AdaptationScale(Settings):

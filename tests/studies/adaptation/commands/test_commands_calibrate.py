@@ -22,7 +22,7 @@ CALIBRATE = (
     "--data",
     "digits",
     "--epochs",
-    "1",
+    "3",
     "--warm-up",
     "0",
     "--name",
@@ -44,8 +44,11 @@ def test_calibrate_writes_a_timing_that_a_scenario_can_use(conf: Path, capsys: p
     assert told["file"] == "conf/gpu/here.yaml"
     assert (timing.name, timing.models.keys(), timing.batch_size) == ("here", {"tiny8"}, 64)
     insertions = [entry["insertions"] for entry in told["measured"]]
-    assert insertions == [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [2, 0, 0]]
+    assert insertions == [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [2, 0, 0], [0, 2, 0], [0, 0, 2]]
+    assert len(told["train"]["standard_errors"]) == 3
     for entry in told["measured"]:
+        low, high = entry["quartiles"]["train_s"]
+        assert low <= entry["train_s"] + 1e-6 and entry["train_s"] <= high + 1e-6
         by_formula = timing.models["tiny8"].train.seconds(entry["insertions"])
         assert entry["train_s"] - entry["residual"]["train_s"] == pytest.approx(by_formula, abs=2e-6)
         assert abs(entry["residual"]["train_s"]) <= told["largest_residual"]["train_s"] + 2e-6
@@ -84,7 +87,7 @@ def test_calibrate_s_mistakes(conf: Path, capsys: pytest.CaptureFixture) -> None
     for arguments, told in (
         ((*CALIBRATE,), "there already"),
         ((*CALIBRATE, "--out", "other.yaml", "--device", "abacus"), "no device"),
-        ((*CALIBRATE, "--out", "other.yaml", "--epochs", "0"), "--epochs"),
+        ((*CALIBRATE, "--out", "other.yaml", "--epochs", "2"), "--epochs"),
         ((*CALIBRATE, "--out", "other.yaml", "--model", "tiny9"), "did you mean 'tiny8'"),
         ((*CALIBRATE, "--out", "other.yaml", "--data", "digit"), "did you mean 'digits'"),
         ((*CALIBRATE, "--out", "other.yaml", "--model", "convnet2"), "takes images"),

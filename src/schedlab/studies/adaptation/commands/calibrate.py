@@ -21,8 +21,7 @@ from schedlab.studies.adaptation.simulator.calibrate import architectures_to_mea
 
 if TYPE_CHECKING:
     from schedlab.studies.adaptation.network.architecture import Architecture
-    from schedlab.studies.adaptation.simulator.calibrate import Measure
-    from schedlab.studies.adaptation.simulator.timing import TimingSettings
+    from schedlab.studies.adaptation.simulator.calibrate import Calibration, Measure
 
 log = logging.getLogger(__name__)
 
@@ -40,9 +39,15 @@ def run(arguments: argparse.Namespace) -> int:
     measure = calibrate.epoch_measure(dataset, arguments.device, settings)
     measure = _logged(measure, settings.warm_up + settings.epochs, base)
     gpu = device_name(device) + (", one thread" if device.type == "cpu" else "")
-    timing = calibrate.calibrate(base, measure, arguments.name, gpu, data.name, settings)
-    calibrate.write_timing(out, timing)
-    print(json.dumps({"file": str(out), **report(timing)}, indent=2))
+    measured = calibrate.calibrate(base, measure, arguments.name, gpu, data.name, settings)
+    calibrate.write_timing(out, measured.timing)
+    for block, (price, error) in enumerate(zip(_prices(measured), measured.errors[0], strict=True)):
+        if price < 2 * error:
+            log.warning(
+                "behind block %d an insertion costs %.2g s with a standard error of %.2g s: measure more epochs "
+                "(--epochs) on an idle machine", block, price, error,
+            )  # fmt: skip
+    print(json.dumps({"file": str(out), **report(measured)}, indent=2))
     return 0
 
 
@@ -60,23 +65,36 @@ def _file_to_write(arguments: argparse.Namespace) -> Path:
     return out
 
 
-def report(timing: TimingSettings) -> dict[str, Any]:
-    """Return a measured timing as plain values: the formula, and its error for each architecture."""
+def _prices(found: Calibration) -> tuple[float, ...]:
+    """The training seconds of an insertion behind each block."""
+    (model,) = found.timing.models.values()
+    return model.train.per_insertion if model.train else ()
+
+
+def report(found: Calibration) -> dict[str, Any]:
+    """Return a measured timing as plain values: the formula with the standard error of each price, and for each
+    architecture its seconds with their quartiles and the error of the formula.
+    """
+    timing = found.timing
     (name, model), *_ = timing.models.items()
     measured = []
-    for entry in model.exact:
+    for entry, quartiles in zip(model.exact, found.quartiles.transpose(1, 2, 0), strict=True):
         seconds = {"train_s": entry.train_s, "eval_s": entry.eval_s}
         formula = (model.train.seconds(entry.insertions), model.evaluation.seconds(entry.insertions))
         residual = {key: round(seconds[key] - value, 6) for key, value in zip(seconds, formula, strict=True)}
-        measured.append({"insertions": list(entry.insertions), **seconds, "residual": residual})
+        spread = {key: values.round(6).tolist() for key, values in zip(seconds, quartiles, strict=True)}
+        measured.append({"insertions": list(entry.insertions), **seconds, "quartiles": spread, "residual": residual})
+    costs = {"train": model.train, "evaluation": model.evaluation}
     return {
         "name": timing.name,
         "gpu": timing.gpu,
         "source": timing.source,
         "batch_size": timing.batch_size,
         "model": name,
-        "train": model.train.model_dump(mode="json"),
-        "evaluation": model.evaluation.model_dump(mode="json"),
+        **{
+            part: {**cost.model_dump(mode="json"), "standard_errors": errors.round(6).tolist()}
+            for (part, cost), errors in zip(costs.items(), found.errors, strict=True)
+        },
         "largest_residual": model.residual.model_dump(mode="json") if model.residual else None,
         "measured": measured,
     }

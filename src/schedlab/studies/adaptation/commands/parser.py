@@ -22,9 +22,9 @@ machine and is compared with nothing."""
 _PREDICT = """Classify the images of a data set with a trained network and print accuracy, log loss and counts as one
 JSON document. The file tells its architecture and the data set that it was trained on, which is the one used unless
 --data names another."""
-_CALIBRATE = """Measure the seconds of an epoch of a model, of each single insertion and of two, fit a price for each
-insertion, and write the result as a timing. What was measured and how far the formula is from it are printed as one
-JSON document."""
+_CALIBRATE = """Measure the seconds of an epoch of a model as it is and with one and two insertions behind each block,
+fit a price for each insertion, and write the result as a timing. The measured seconds with their quartiles, the prices
+with their standard errors and the errors of the formula are printed as one JSON document."""
 _CONVERT = """Write a network's weights in another layout, or as another kind of file (.npz, .h5), by OUT's ending.
 tensorflow: kernels HWIO, dense kernels (inputs, outputs) with channels flattened last, names kernel, bias, gamma, beta,
 moving_mean and moving_variance; an .h5 has the groups of a Keras weights file. torch: kernels OIHW, names as in a state
@@ -39,6 +39,10 @@ _IMPORT = """Turn run files (TOML) of the published system into scenarios and po
 simulation becomes a scenario, a learning run a policy; an initial training needs no file. A policy's scenario and
 parent must be there or come in the same call. Keys that have no counterpart are told on standard error; unknown ones
 are refused."""
+
+_IMPORT_RESULTS = """Read the published system's folder `results/` (text files alone; Python objects in it are never
+opened) and write its simulations as the tables that the scenarios published_* and `rank` read: simulations.csv,
+simulation_epochs.csv and initial_training.csv."""
 
 
 def add_commands(commands: Subcommands) -> None:
@@ -61,6 +65,14 @@ def add_commands(commands: Subcommands) -> None:
     _add_weights(commands)
     _add_grow(commands)
     _add_import(commands)
+    about = "the published folder results/ as the tables of its simulations"
+    results = commands.add_parser("import-results", help=about, description=_IMPORT_RESULTS)
+    what = "the folder (default: where `schedlab data get adaptation_published` puts it)"
+    results.add_argument("folder", nargs="?", type=Path, metavar="RESULTS", help=what)
+    what = "folder to write to (default: resources/data/cases/adaptation, where the scenarios find it)"
+    results.add_argument("--out", type=Path, metavar="DIR", help=what)
+    _flags(results)("--force", "replace files that are there")
+    results.set_defaults(run=f"{HERE}.compat.results_folder:run")
 
 
 def _add_run(commands: Subcommands) -> None:
@@ -118,7 +130,13 @@ def _add_calibrate(commands: Subcommands) -> None:
     add("--name", required=True, help="name of the timing")
     add("--out", type=Path, metavar="FILE", help="file to write (default: <conf>/gpu/<name>.yaml)")
     flag("--force", "replace a file that is there")
-    add("--epochs", type=int, default=5, metavar="K", help="measured epochs of each architecture (default: 5)")
+    add(
+        "--epochs",
+        type=int,
+        default=5,
+        metavar="K",
+        help="measured epochs of each architecture (default: 5; at least 3)",
+    )
     add("--warm-up", type=int, default=1, metavar="K", help="epochs before the measurement (default: 1)")
     add("--batch-size", type=int, default=64, metavar="N", help="images of a training step (default: 64)")
     flag("--head-relu", "the model with the ReLU behind its logits, as published")

@@ -5,9 +5,9 @@ Measuring is the one thing here that reads a clock; it is a callable, so that ev
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,17 +35,34 @@ Measure = Callable[["Architecture"], tuple[float, float]]  # seconds of one epoc
 class CalibrateSettings(Settings):
     """How a machine is measured."""
 
-    epochs: int = setting(5, doc="measured epochs of each architecture; the median is used", unit="epochs", ge=1)
+    epochs: int = setting(
+        5, doc="measured epochs of each architecture; the median is used, and the epochs differ by the spread",
+        unit="epochs", ge=3,
+    )  # fmt: skip
     warm_up: int = setting(1, doc="epochs of each architecture before the measurement", unit="epochs", ge=0)
     batch_size: int = setting(64, doc="batch size", unit="images", ge=1)
 
 
+@dataclass(frozen=True)
+class Calibration:
+    """A measured timing, and how much the epochs differed.
+
+    errors     standard error of the price behind each block, shape (2, blocks): training, evaluation; s
+    quartiles  first and third quartile of the epochs of each architecture, shape (2, architectures, 2): lower and
+               upper, then training and evaluation; s
+    """
+
+    timing: TimingSettings
+    errors: np.ndarray
+    quartiles: np.ndarray
+
+
 def calibrate(
     base: Architecture, measure: Measure, name: str, gpu: str, data: str = "", settings: CalibrateSettings | None = None
-) -> TimingSettings:
+) -> Calibration:
     """Return the linear timing of a model under deepening, fitted by least squares to medians of measured epochs.
 
-    base     the model as it is; measured with it are each single insertion and two insertions behind block 0
+    base     the model as it is; measured with it are one and two insertions behind each block
     measure  gives the seconds of one epoch of an architecture, training and evaluation
     name     name of the timing; gpu: the device in words; data: the data set's name
     The architectures take turns, so that a slow minute of the machine falls on all of them. No insertion gets a
@@ -54,11 +71,13 @@ def calibrate(
     """
     settings = settings or CalibrateSettings()
     architectures = architectures_to_measure(base)
-    medians = _medians(architectures, measure, settings)
+    rounds = _rounds(architectures, measure, settings)
+    medians = [EpochSeconds(*(round(float(value), 6) for value in pair)) for pair in np.median(rounds, axis=0)]
     insertions = [architecture.insertions for architecture in architectures]
     counts = np.array(insertions, dtype=float).reshape(len(architectures), -1)
     train, train_residual = fit(counts, np.array([seconds.train for seconds in medians]))
     evaluation, evaluation_residual = fit(counts, np.array([seconds.evaluation for seconds in medians]))
+    errors = np.array([price_errors(counts, rounds[..., part]) for part in (0, 1)])
     exact = [
         {"insertions": list(architecture.insertions), "train_s": seconds.train, "eval_s": seconds.evaluation}
         for architecture, seconds in zip(architectures, medians, strict=True)
@@ -80,13 +99,25 @@ def calibrate(
         "kind": "linear",
         "models": {base.model: model},
     }
-    return validate(TimingSettings, values, lambda path: f"timing {name}: {'.'.join(str(key) for key in path)}")
+    timing = validate(TimingSettings, values, lambda path: f"timing {name}: {'.'.join(str(key) for key in path)}")
+    return Calibration(timing, errors, np.percentile(rounds, (25, 75), axis=0))
 
 
 def architectures_to_measure(base: Architecture) -> list[Architecture]:
-    """Return the unchanged model, each single insertion, and two insertions behind block 0 (which test the formula)."""
+    """Return the unchanged model, and one and two insertions behind each block: two points for each price."""
     singles = [base.deepened(block) for block in range(len(base.insertions))]
-    return [base, *singles, *(single.deepened(0) for single in singles[:1])]
+    return [base, *singles, *(single.deepened(block) for block, single in enumerate(singles))]
+
+
+def price_errors(counts: np.ndarray, rounds: np.ndarray) -> np.ndarray:
+    """Return the standard error of each price: prices are fitted to each round of epochs alone, and compared.
+
+    counts  insertions of each architecture, shape (architectures, blocks)
+    rounds  seconds, shape (rounds, architectures)
+    """
+    columns = np.column_stack([np.ones(len(counts)), counts])
+    prices = np.linalg.lstsq(columns, rounds.T, rcond=None)[0][1:]
+    return prices.std(axis=1, ddof=1) / np.sqrt(len(rounds))
 
 
 def fit(counts: np.ndarray, seconds: np.ndarray) -> tuple[dict, float]:
@@ -149,14 +180,12 @@ def epoch_measure(data: DataSet, device: str, settings: CalibrateSettings | None
     return measure
 
 
-def _medians(architectures: list[Architecture], measure: Measure, settings: CalibrateSettings) -> list[EpochSeconds]:
-    measured: list[list[tuple[float, float]]] = [[] for _ in architectures]
-    for epoch in range(settings.warm_up + settings.epochs):
-        for runs, architecture in zip(measured, architectures, strict=True):
-            seconds = measure(architecture)
-            if epoch >= settings.warm_up:
-                runs.append(seconds)
-    return [EpochSeconds(*(round(statistics.median(run[i] for run in runs), 6) for i in (0, 1))) for runs in measured]
+def _rounds(architectures: list[Architecture], measure: Measure, settings: CalibrateSettings) -> np.ndarray:
+    """Return the measured seconds, shape (rounds, architectures, 2): training and evaluation."""
+    measured = [
+        [measure(architecture) for architecture in architectures] for _ in range(settings.warm_up + settings.epochs)
+    ]
+    return np.array(measured[settings.warm_up :], dtype=float)
 
 
 def _seconds(place: torch.device, work: Callable[[], object]) -> float:
