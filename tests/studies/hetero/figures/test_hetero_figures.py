@@ -176,6 +176,22 @@ def test_any_scheduler_may_be_compared_with(tables):
     assert shown["easy"] == pytest.approx(100 * (waits["filler"] - waits["easy"]) / waits["easy"])
 
 
+def test_a_scheduler_may_be_compared_with_itself_in_another_scenario(tables):
+    drawing = draw(tables, "metrics", "unlike", metrics=["energy"], beside="like")
+    (axes,) = (each for each in drawing.figure.axes if each.get_visible())
+    order = [label.get_text() for label in axes.get_yticklabels()]
+    shown = {
+        order[round(float(line.get_ydata()[0]))]: float(line.get_xdata()[0])
+        for line in axes.get_lines()
+        if len(line.get_xdata()) == 1
+    }
+    both = {policy: [value(tables, policy, "energy", name) for name in ("unlike", "like")] for policy in RULES}
+    assert shown == pytest.approx({policy: 100 * (here / there - 1) for policy, (here, there) in both.items()})
+    assert axes.get_xlabel().startswith("%")
+    (found,) = drawing.values["between"]
+    assert found["metric"] == data.BY_NAME["energy"].label and drawing.values["beside"] == "like"
+
+
 @pytest.mark.parametrize(
     ("kind", "params", "key", "given", "remedy"),
     [
@@ -220,6 +236,11 @@ def test_the_gantt_chart_shows_every_job_on_its_cores(tables):
         size = 3600.0 if "(h)" in panels[-1].get_xlabel() else 60.0
         assert area * size == pytest.approx(float(((jobs["finish"] - jobs["start"]) * jobs["hosts"]).sum()))
         assert axes.get_ylim() == (-0.5, 47.5)
+        several = jobs[jobs["allocation"].str.contains(" ")]
+        joins = [line for each in axes.collections[1:] for line in each.get_segments()]
+        assert len(joins) == several["allocation"].str.count(" ").sum() > 0
+        starts = {round(start, 3) for start in (several["start"] - jobs["submit"].min()) / size}
+        assert {round(float(line[0][0]), 3) for line in joins} == starts
     assert sum("Gflop/s" in text.get_text() for text in panels[0].texts) == 3
     assert [drawing.values[name] for name in ("unit", "scenario", "jobs")] == ["test-00", "unlike", 30]
 

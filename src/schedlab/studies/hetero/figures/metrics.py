@@ -33,6 +33,7 @@ CAPTION = (
     "[{metric}: {ends:best in {scenario} is {best} ({value})[, worst {worst} ({worst_value})]}.] "
     "[Better than {baseline} on {first}, by the whole interval: "
     "{surely:{metric} [{none}none][{better:{policy} ({percent})}]}.] "
+    "[Relative to {beside}, least to most over the schedulers: {between:{metric} {low} to {high}}.] "
     "[Zero for all: {zero}.] [Not shown, because {baseline} has 0 or no policy differs from it: {missing}.] "
     "[{utilisation}Utilisation is the time that cores are busy: the same work keeps slower cores busy for longer, so "
     "neither high nor low is better.] "
@@ -47,8 +48,11 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     A metric that is 0 everywhere, or that `against` scores 0 in, has no panel, and the caption says so.
     """
     settings = settings_of(spec, MetricsSettings)
-    names, baseline = data.scenarios(tables, spec), settings.against or ""
-    rows = _against(tables, baseline, names, spec) if baseline else tables.summary
+    names, baseline, beside = data.scenarios(tables, spec), settings.against or "", settings.beside or ""
+    if beside:
+        rows = _beside(tables, beside, names)
+    else:
+        rows = _against(tables, baseline, names, spec) if baseline else tables.summary
     order = [name for name in data.policies(tables, spec, names) if name != baseline]
     rows = select(rows, scenario=names, split="test", policy=order)
     chosen = [data.BY_NAME[name] for name in settings.metrics or data.BY_NAME]
@@ -61,7 +65,7 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     row_mm = 17 + titles + ROW_MM * len(order)
     figure, panels, _ = theme.new_panels(len(metrics), COLUMNS, row_mm=row_mm, around_mm=16, sharey=True)
     for axes, metric in zip(panels, metrics, strict=True):
-        _panel(axes, select(rows, metric=metric.name), metric, order, names, "%" if baseline else "")
+        _panel(axes, select(rows, metric=metric.name), metric, order, names, "%" if baseline or beside else "")
     over = "workloads" if rows["seeds"].max() == 1 else ""
     keys = [key(f"scenario {name}", **_look(name, names).point()) for name in names if len(names) > 1]
     facts: dict[str, Any] = explain_uncertainty(figure, rows, tables.statistics.confidence, more=keys, over=over)
@@ -70,11 +74,13 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
     counts = sorted(set(rows["units"]))
     facts |= {
         "metric": metrics[0].label.capitalize(),
-        "ends": [] if baseline else _ends(tables, names, order, metrics[0]),
+        "ends": [] if baseline or beside else _ends(tables, names, order, metrics[0]),
         "baseline": baseline,
         "first": names[0],
         "surely": _surely(rows, names[0], metrics) if baseline else [],
-        "zero": [] if baseline else [metric.label for metric in chosen if metric.name in nothing],
+        "beside": beside,
+        "between": _between(rows, metrics) if beside else [],
+        "zero": [] if baseline or beside else [metric.label for metric in chosen if metric.name in nothing],
         "missing": missing if baseline and settings.metrics else [],
         "utilisation": any(metric.name == GROWS_WITH_WASTE for metric in metrics),
         "workloads": "" if counts == [1] else " to ".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))),
@@ -87,17 +93,38 @@ def draw_metrics(tables: StudyTables, spec: FigureSpec) -> Drawing:
 def _against(tables: StudyTables, baseline: str, names: Sequence[str], spec: FigureSpec) -> pd.DataFrame:
     """The paired differences to a scheduler in percent of its mean; none where its mean is 0.
 
-    Those to the study's baseline stand in the comparisons; others are made from the scores in the same way.
+    Those to the study's baseline stand in the comparisons; others are made from the scores in the same way, and all
+    where a policy has several seeds, so that every interval is over workloads.
     """
     compared = select(tables.comparisons, baseline=baseline, scenario=names, role="baseline")
     compared = compared.rename(columns={"difference": "value"})
-    if compared.empty:
+    if compared.empty or compared["seeds"].max() > 1:
         compared = _paired(tables, baseline, names, spec)
     columns = ["scenario", "split", "metric", "value"]
     reference = tables.summary.loc[tables.summary["policy"] == baseline, columns].rename(columns={"value": "reference"})
     rows = compared.merge(reference, on=["scenario", "split", "metric"])
     rows = rows[rows["reference"] != 0]
     return units.divided(rows, rows["reference"].abs() / 100)
+
+
+def _beside(tables: StudyTables, reference: str, names: Sequence[str]) -> pd.DataFrame:
+    """Paired differences of each policy's test scores to its own in another scenario, in percent of its mean there;
+    none where that is 0.
+    """
+    there = select(tables.scores, scenario=reference, split="test")
+    rows = []
+    for name in names:
+        here = select(tables.scores, scenario=name, split="test")
+        for (policy, metric), found in here.groupby(["policy", "metric"], sort=True):
+            other = select(there, policy=policy, metric=metric)
+            if mean := abs(other["value"].mean()) if len(other) else 0.0:
+                rng = generator(0, "bootstrap", "figure", name, reference, metric, policy)
+                sides, better = (statistics.sample(found), statistics.sample(other)), data.BY_NAME[metric].better
+                difference = statistics.compare(*sides, better, tables.statistics, rng).difference
+                rows.append({"scenario": name, "policy": policy, "split": "test", "metric": metric, "mean": mean})
+                rows[-1] |= vars(difference)
+    made = pd.DataFrame(rows)
+    return units.divided(made, made["mean"] / 100)
 
 
 def _paired(tables: StudyTables, baseline: str, names: Sequence[str], spec: FigureSpec) -> pd.DataFrame:
@@ -109,7 +136,9 @@ def _paired(tables: StudyTables, baseline: str, names: Sequence[str], spec: Figu
         raise UserError(what, where=f"figure {spec.name}: params.against", remedy=remedy)
     rows = []
     for (scenario, metric), found in scores.groupby(["scenario", "metric"], sort=True):
-        samples = {policy: statistics.sample(own) for policy, own in found.groupby("policy", sort=True)}
+        samples = {
+            policy: statistics.averaged(statistics.sample(own)) for policy, own in found.groupby("policy", sort=True)
+        }
         for policy in samples.keys() - {baseline} if baseline in samples else ():
             rng = generator(0, "bootstrap", "figure", scenario, metric, policy, baseline)
             pair, better = (samples[policy], samples[baseline]), data.BY_NAME[metric].better
@@ -175,6 +204,15 @@ def _surely(rows: pd.DataFrame, scenario: str, metrics: Sequence[Metric]) -> lis
         better = [{"policy": row.policy, "percent": _percent(row.value)} for row in sure.itertuples()]
         found.append({"metric": metric.label, "better": better, "none": not better})
     return found
+
+
+def _between(rows: pd.DataFrame, metrics: Sequence[Metric]) -> list[dict[str, Any]]:
+    """The smallest and the largest difference in each metric."""
+    values = {metric.label: select(rows, metric=metric.name)["value"] for metric in metrics}
+    return [
+        {"metric": label, "low": _percent(found.min()), "high": _percent(found.max())}
+        for label, found in values.items()
+    ]
 
 
 def _percent(value: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -81,16 +82,21 @@ def with_slowdown(jobs: pd.DataFrame, threshold: float) -> pd.DataFrame:
 def gantt_panel(
     axes: Axes, jobs: pd.DataFrame, size: float, colours: ScalarMappable, machine: Hierarchy | None
 ) -> None:
-    """Draw a box for each job and run of neighbouring cores, and the machine's clusters if they are known.
+    """Draw a box for each job and run of neighbouring cores, lines that join the boxes of a job, and the machine's
+    clusters if they are known.
 
     size  seconds of a unit of the time axis
     """
-    places, faces = [], []
+    places, faces, joins = [], [], []
     for job in jobs.itertuples():
-        for first, last in intervals(job.allocation):
-            places.append((job.start / size, job.finish / size, first - 0.5, last + 0.5))
+        cores, start = intervals(job.allocation), job.start / size
+        for first, last in cores:
+            places.append((start, job.finish / size, first - 0.5, last + 0.5))
             faces.append(colours.to_rgba(job.slowdown))
+        joins += [(start, last + 0.5, first - 0.5) for (_, last), (first, _) in pairwise(sorted(cores))]
     boxes(axes, places, faces, edgecolors="white", linewidths=0.3)
+    if joins:
+        axes.vlines(*zip(*joins, strict=True), color=INK, linewidth=0.5)
     axes.set_ylabel("core")
     if machine is not None:
         clusters(axes, machine)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from schedlab.config.schema import NoSettings, Settings, setting
-from schedlab.config.settings import PolicyName
+from schedlab.config.settings import PolicyName, ScenarioName
 
 Score = Literal[
     "mean_bounded_slowdown",
@@ -29,6 +29,11 @@ class MetricsSettings(Settings):
         None,
         doc="scheduler to compare with: show differences on the same workloads in percent of its mean; "
         "null: show the scores",
+    )
+    beside: ScenarioName | None = setting(
+        None,
+        doc="scenario with the same jobs: show how much each scheduler differs from itself there, on the same "
+        "workloads, in percent of its mean there; null: show the scores",
     )
 
 
