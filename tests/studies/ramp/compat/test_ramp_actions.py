@@ -25,7 +25,7 @@ def planned(degree=2, **values):
     """A cluster with a waiting job, the manager's plan for it, and the same as five actions."""
     cluster = cluster_of([0.0, 1.0], FORWARD, **values)
     plan = Manager().plan(cluster, cluster.queue[0], degree)
-    return cluster, plan, action_of(cluster, {0: plan})
+    return cluster, plan, action_of(cluster, {0: plan}, named=True)
 
 
 def test_actions_by_name_run_as_the_plan_that_they_name():
@@ -60,7 +60,7 @@ def test_priorities_decide_what_runs_first():
     for first in ("2", "3"):
         cluster = cluster_of([0.0, 0.5], forward)
         plan = Manager().plan(cluster, cluster.queue[0], 1)
-        action = action_of(cluster, {0: plan})
+        action = action_of(cluster, {0: plan}, named=True)
         other = "2" if first == "3" else "3"
         own = dict(action.op_schedule.priorities["0-0-0"][0])
         own[first], own[other] = 100, -1
@@ -170,6 +170,110 @@ def test_a_server_holds_one_job():
         second.decisions(cluster)
 
 
+def as_arrays(**changes):
+    """A cluster, and the action of a plan as arrays, of which some are changed: part -> its array of job 0."""
+    cluster, plan, _ = planned()
+    action = action_of(cluster, {0: plan})
+    under_none = {"op_schedule": OpSchedule, "dep_schedule": DepSchedule}
+    direct = {"op_partition": OpPartition, "op_placement": OpPlacement, "dep_placement": DepPlacement}
+    parts = {part: kind({None: {0: changes[part]}}) for part, kind in under_none.items() if part in changes}
+    parts |= {part: kind({0: changes[part]}) for part, kind in direct.items() if part in changes}
+    return cluster, plan, replace(action, **parts)
+
+
+@pytest.mark.parametrize("values", [{}, {"contention": True, "channels": 2}])
+@pytest.mark.parametrize("degree", [1, 2, 4])
+def test_arrays_are_the_same_action_as_names(degree, values):
+    cluster, plan, named = planned(degree, **values)
+    found, expected = (action.decisions(cluster)[0] for action in (action_of(cluster, {0: plan}), named))
+    assert found.placement.key == expected.placement.key  # of servers, ranks and channels
+    assert found.placement.blocks == expected.placement.blocks == plan.placement.blocks
+    assert found.channels == expected.channels
+    cluster.step({0: found})
+    other = planned(degree, **values)
+    other[0].step({0: other[1]})
+    assert cluster.running[0].duration == other[0].running[0].duration
+
+
+def test_an_array_of_priorities_decides_what_runs_first():
+    """Two branches on one server, and what follows the first of them on another: it should go first."""
+    forward = graph([(1, 2), (1, 3), (3, 4)], [1.0, 5.0, 5.0, 1.0])
+    durations = {}
+    for first in (1, 2):
+        cluster = cluster_of([0.0, 0.5], forward)
+        plan = Manager().plan(cluster, cluster.queue[0], 1)
+        action = action_of(cluster, {0: plan})
+        worker = np.where(np.isin(plan.split.shard_op, [3, 7]), 4, 0)  # op 4 and its mate, on server 1-0-0
+        apart = worker[plan.split.dep_source] != worker[plan.split.dep_destination]
+        priorities = action.op_schedule.priorities[None][0].copy()
+        priorities[plan.split.shard_op == first], priorities[plan.split.shard_op == 3 - first] = 100, -1
+        changed = replace(
+            action,
+            op_placement=OpPlacement({0: worker}),
+            op_schedule=OpSchedule({None: {0: priorities}}),
+            dep_placement=DepPlacement({0: np.where(apart, 0, -1)}),
+        )
+        found = changed.decisions(cluster)[0]
+        durations[first] = cluster.times.timing(found.split, found.placement).lookahead.time
+    assert durations[2] == pytest.approx(durations[1] - 2.0, rel=1e-3)
+
+
+def first_channel(wrong):
+    """The channels of the deps of `planned`, of which the first that is sent is wrong."""
+    cluster, plan, _ = planned()
+    channels = action_of(cluster, {0: plan}).dep_placement.channels[0].copy()
+    channels[np.argmax(channels == 0)] = wrong
+    return channels
+
+
+SHARDS, DEPS = planned()[1].split.num_shards, planned()[1].split.num_deps
+
+
+@pytest.mark.parametrize(
+    ("part", "array", "named"),
+    [
+        ("op_partition", np.full(3, 2), "op_partition: .*3.*4 whole numbers, one for each op"),
+        ("op_partition", np.full(4, 2.0), "op_partition: .*float64.*whole numbers"),
+        ("op_partition", np.full(4, 3), "op 1"),
+        ("op_partition", np.array([2, 2, 4, 4]), "another number for its mate"),
+        ("op_placement", np.zeros(SHARDS + 1, dtype=np.int64), "op_placement: .*one for each shard"),
+        ("op_placement", np.full(SHARDS, 8), "op_placement: .* is on 8.*below 8"),
+        ("op_placement", np.full(SHARDS, -1), "op_placement: .* is on -1"),
+        ("op_schedule", np.zeros(1, dtype=np.int64), "op_schedule: .*one for each shard"),
+        ("dep_placement", np.zeros((DEPS, 1), dtype=np.int64), "dep_placement: .*one for each dep"),
+        ("dep_placement", first_channel(1), "dep_placement: .*channel 1.*_channel_0"),
+        ("dep_placement", first_channel(-2), "dep_placement: .*channel -2.*_channel_0"),
+        ("dep_placement", first_channel(-1), "dep_placement: .*no channel.*_channel_0"),
+        ("dep_placement", np.zeros(DEPS, dtype=np.int64), "channel 0.*None"),
+        ("dep_schedule", np.zeros(1, dtype=np.int64), "dep_schedule: .*one for each dep"),
+    ],
+)
+def test_arrays_that_cannot_be_are_refused(part, array, named):
+    cluster, _, action = as_arrays(**{part: array})
+    with pytest.raises(UserError, match=named):
+        action.decisions(cluster)
+
+
+def test_an_array_of_priorities_is_listed_under_none():
+    cluster, _, action = as_arrays()
+    deps = action.dep_schedule.priorities[None]
+    with pytest.raises(UserError, match=r"dep_schedule: .*under None"):
+        replace(action, dep_schedule=DepSchedule({"src_0-0-0_dst_1-0-0_channel_0": deps})).decisions(cluster)
+    shards = action.op_schedule.priorities[None]
+    with pytest.raises(UserError, match=r"op_schedule: .*an array under None"):
+        replace(action, op_schedule=OpSchedule({"0-0-0": shards})).decisions(cluster)
+
+
+@pytest.mark.parametrize("channel", ["src_1-0-0_dst_0-0-0_channel_0", None])
+def test_names_of_priorities_are_held_against_an_array_of_channels(channel):
+    cluster, plan, named = planned()
+    action = replace(named, dep_placement=action_of(cluster, {0: plan}).dep_placement)
+    assert action.decisions(cluster)[0].channels == named.decisions(cluster)[0].channels
+    if channel is not None:
+        with pytest.raises(UserError, match="does not take src_1-0-0"):
+            dep_scheduled(action, channel).decisions(cluster)
+
+
 LATENCY = 1.25e-6 + 2 * 100e-9  # s of a message of no size
 EIGHT, NINE = 8e9 / 8e11 + LATENCY, 9e9 / 8e11 + LATENCY  # s of a message over half of a server's 1.6e12 bytes/s
 
@@ -189,7 +293,7 @@ def test_in_contention_the_order_of_messages_and_their_channels_decide(first, ch
     forward = graph([(1, 3), (2, 4)], [0.0, 0.0, 0.0, 1.0], np.zeros(4), activation=sizes, parameter=np.zeros(4))
     cluster = cluster_of([0.0, 0.5], forward, contention=True, channels=channels)
     plan = Manager().plan(cluster, cluster.queue[0], 1)
-    action = action_of(cluster, {0: plan})
+    action = action_of(cluster, {0: plan}, named=True)
     places = dict.fromkeys(plan.split.shard_names, "0-0-0") | {"3": "1-0-0", "4": "1-0-0", "5": "1-0-0", "6": "1-0-0"}
     deps = action.dep_placement.channels[0]
     taken = {dep: route(places[dep[0]], places[dep[1]]) for dep in deps}

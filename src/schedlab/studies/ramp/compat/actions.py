@@ -1,24 +1,22 @@
-"""The five actions that a user's program passes to the cluster, by name; they are checked and converted into plans.
+"""The five actions that a user's program passes to the cluster; they are checked and converted into plans.
 
-Ops are referred to by id, shards and servers by label, channels by name, deps by their two shards.
-See docs/reference/ramp_model.md.
+A part of an action is an array in the order of the job's ops, shards or deps (`Partition`), or names them: ops by id,
+shards and servers by label, channels by name, deps by their two shards. See docs/reference/ramp_model.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from schedlab.config.errors import UserError
 from schedlab.studies.ramp.network.names import UNKNOWN
-from schedlab.studies.ramp.placement.blocks import Block, make_block
 from schedlab.studies.ramp.placement.partitioning import Partition, degrees_of
-from schedlab.studies.ramp.placement.placers import fits, placement_of, placement_order
-from schedlab.studies.ramp.placement.ranks import srpt_dep_ranks, srpt_ranks
+from schedlab.studies.ramp.placement.placers import blocks_on, fits, placement_of, placement_order
+from schedlab.studies.ramp.placement.ranks import ranks_of, srpt_dep_ranks, srpt_ranks
 from schedlab.studies.ramp.simulator.cluster import JobPlan
 from schedlab.studies.ramp.simulator.jobs import PARTS
 
@@ -33,50 +31,56 @@ Channels = Set[str] | None
 
 @dataclass(frozen=True)
 class OpPartition:
-    """job -> op id -> number of shards: 1 or even, the same for an op and its mate (others stay whole)."""
+    """job -> op id -> number of shards: 1 or even, the same for an op and its mate (others stay whole).
 
-    degrees: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+    Or job -> int64[ops].
+    """
+
+    degrees: Mapping[int, Mapping[int, int] | np.ndarray] = field(default_factory=dict)
 
     @property
     def jobs(self) -> set[int]:
         """Jobs that it handles."""
-        return {job for job, degrees in self.degrees.items() if degrees}
+        return {job for job, degrees in self.degrees.items() if len(degrees)}
 
 
 @dataclass(frozen=True)
 class OpPlacement:
-    """job -> shard -> label of its worker (of its server, where a server has one)."""
+    """job -> shard -> label of its worker (of its server, where a server has one). Or job -> int64[shards]: workers."""
 
-    servers: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    servers: Mapping[int, Mapping[str, str] | np.ndarray] = field(default_factory=dict)
 
     @property
     def jobs(self) -> set[int]:
         """Jobs that it handles."""
-        return {job for job, servers in self.servers.items() if servers}
+        return {job for job, servers in self.servers.items() if len(servers)}
 
 
 @dataclass(frozen=True)
 class OpSchedule:
-    """label of a worker -> job -> shard -> priority; the highest ready one runs."""
+    """label of a worker -> job -> shard -> priority; the highest ready one runs. Or None -> job -> int64[shards]."""
 
-    priorities: Mapping[str, Mapping[int, Mapping[str, int]]] = field(default_factory=dict)
+    priorities: Mapping[str | None, Mapping[int, Mapping[str, int] | np.ndarray]] = field(default_factory=dict)
 
     @property
     def jobs(self) -> set[int]:
         """Jobs that it handles."""
-        return {job for jobs in self.priorities.values() for job, shards in jobs.items() if shards}
+        return {job for jobs in self.priorities.values() for job, shards in jobs.items() if len(shards)}
 
 
 @dataclass(frozen=True)
 class DepPlacement:
-    """job -> dep -> names of its channels; None for a dep that needs no channel (same server or size 0)."""
+    """job -> dep -> names of its channels; None for a dep that needs no channel (same server or size 0).
 
-    channels: Mapping[int, Mapping[Dep, Channels]] = field(default_factory=dict)
+    Or job -> int64[deps]: the number of its channel on the link between its servers, -1 for none.
+    """
+
+    channels: Mapping[int, Mapping[Dep, Channels] | np.ndarray] = field(default_factory=dict)
 
     @property
     def jobs(self) -> set[int]:
         """Jobs that it handles."""
-        return {job for job, deps in self.channels.items() if deps}
+        return {job for job, deps in self.channels.items() if len(deps)}
 
 
 @dataclass(frozen=True)
@@ -85,15 +89,15 @@ class DepSchedule:
 
     The key None holds deps without a channel and those whose channel does not matter to the schedule. Every dep has a
     priority. Priorities change durations only with `management.contention`, where messages on a channel wait for each
-    other; else all ready messages advance together.
+    other; else all ready messages advance together. Or None -> job -> int64[deps].
     """
 
-    priorities: Mapping[str | None, Mapping[int, Mapping[Dep, int]]] = field(default_factory=dict)
+    priorities: Mapping[str | None, Mapping[int, Mapping[Dep, int] | np.ndarray]] = field(default_factory=dict)
 
     @property
     def jobs(self) -> set[int]:
         """Jobs that it handles."""
-        return {job for jobs in self.priorities.values() for job, deps in jobs.items() if deps}
+        return {job for jobs in self.priorities.values() for job, deps in jobs.items() if len(deps)}
 
 
 @dataclass(frozen=True)
@@ -113,9 +117,10 @@ class JointAction:
     def decisions(self, cluster: Cluster) -> dict[int, JobPlan | str]:
         """Return the argument of `Cluster.step`: for every waiting job its plan, or the cause of its rejection.
 
-        Raises UserError for a job that does not wait, a shard that is unknown or has no server, a server that is
-        unknown or holds another job, exceeded memory, an unknown dep, a channel that does not join the servers of its
-        dep or that another job holds, and priorities that omit a shard or dep or are given for the wrong server.
+        Raises UserError for a job that does not wait, an array of another shape or type, a shard that is unknown or has
+        no server, a server that is unknown or holds another job, exceeded memory, an unknown dep, a channel that does
+        not join the servers of its dep or that another job holds, and priorities that omit a shard or dep or are given
+        for the wrong server.
         """
         waiting = {job.index: job for job in cluster.queue}
         if unknown := set().union(*(getattr(self, part).jobs for part in PARTS)) - waiting.keys():
@@ -143,41 +148,66 @@ class JointAction:
 
     def _plan(self, cluster: Cluster, job: Job) -> JobPlan:
         where, times = f"action: job {job.index}", cluster.times
-        split = times.split(job.graph, degrees_of(job.graph, self.op_partition.degrees[job.index]))
-        blocks = _blocks(cluster, split, self.op_placement.servers[job.index], where)
-        worker = np.concatenate([block.servers for block in blocks])[_by_shard(split)]
-        given = {"ranks": self._ranks(cluster, split, worker, job.index)}
+        split = times.split(job.graph, self._degrees(job, where))
+        worker = self._workers(cluster, split, job.index)
+        given = {"ranks": tuple(self._ranks(cluster, split, worker, job.index).tolist())}
         codes = self._channels(cluster, split, worker // times.topology.workers, job.index)
         dep_ranks = self._dep_ranks(cluster, split, codes, job.index)
         if times.contention:
             numbers = np.maximum(codes, 0) % times.topology.channels
-            given |= {"dep_ranks": tuple(dep_ranks), "dep_channels": tuple(numbers.tolist())}
-        placement = placement_of(blocks, **given)
+            given |= {"dep_ranks": tuple(dep_ranks.tolist()), "dep_channels": tuple(numbers.tolist())}
+        placement = placement_of(blocks_on(split, worker), **given)
         if not fits(split, placement, cluster.memory):
             raise UserError("exceeds the memory of a server", where=where, expected="shards that fit, of both passes")
         return JobPlan(split, placement, self._taken(cluster, split, codes, job.index))
 
-    def _ranks(self, cluster: Cluster, split: Partition, worker: np.ndarray, job: int) -> tuple[int, ...]:
-        """The shards' ranks by their priorities; among equals the smallest name goes first."""
+    def _degrees(self, job: Job, where: str) -> np.ndarray:
+        given = self.op_partition.degrees[job.index]
+        if isinstance(given, np.ndarray):
+            return _whole_numbers(given, job.graph.num_ops, "op", f"{where}, op_partition")
+        return degrees_of(job.graph, given)
+
+    def _workers(self, cluster: Cluster, split: Partition, job: int) -> np.ndarray:
+        """Return int64[shards]: the worker of each. Raises UserError for unknown shards and workers."""
+        given, labels = self.op_placement.servers[job], cluster.times.names.workers
+        where = f"action: job {job}, op_placement"
+        if isinstance(given, np.ndarray):
+            worker = _whole_numbers(given, split.num_shards, "shard", where)
+            wrong = (worker < 0) | (worker >= cluster.num_workers)
+            if wrong.any():
+                shard = int(np.argmax(wrong))
+                what, expected = f"{split.shard_names[shard]} is on {worker[shard]}", f"below {cluster.num_workers}"
+                raise UserError(f"shard {what}", where=where, expected=f"the number of a server, {expected}")
+            return worker
+        _numbers(given, split.shard_names, split.shard_numbers, "shard", where)
+        places = [labels.get(given.get(name, ""), NO_SUCH) for name in split.shard_names]
+        if NO_SUCH in places:
+            name = split.shard_names[places.index(NO_SUCH)]
+            raise UserError(f"shard {name} is on {given.get(name)}", where=where, expected="a server such as 0-0-0")
+        return np.array(places, dtype=np.int64)
+
+    def _ranks(self, cluster: Cluster, split: Partition, worker: np.ndarray, job: int) -> np.ndarray:
+        """The shards' ranks by their priorities, int64[shards]; among equals the smallest name goes first."""
         where, labels = f"action: job {job}, op_schedule", cluster.times.names.workers
         priorities, known = np.zeros(split.num_shards, dtype=np.int64), np.zeros(split.num_shards, dtype=bool)
         for label, jobs in self.op_schedule.priorities.items():
-            if label not in labels:
-                expected = f"a server such as {next(iter(labels))}"
+            given = jobs.get(job, {})
+            if label is None and isinstance(given, np.ndarray):
+                priorities, known[:] = _whole_numbers(given, split.num_shards, "shard", where), True
+                continue
+            if label not in labels or isinstance(given, np.ndarray):
+                expected = f"a server such as {next(iter(labels))}, or an array under None"
                 raise UserError(f"there is no server {label}", where=where, expected=expected)
-            shards = _numbers(jobs.get(job, {}), split.shard_numbers, "shard", where)
+            shards = _numbers(given, split.shard_names, split.shard_numbers, "shard", where)
             elsewhere = worker[shards] != labels[label]
             if elsewhere.any():
                 name = split.shard_names[shards[np.argmax(elsewhere)]]
                 raise UserError(f"shard {name} is not on {label}", where=where, expected="the shards that it holds")
-            priorities[shards], known[shards] = list(jobs.get(job, {}).values()), True
+            priorities[shards], known[shards] = list(given.values()), True
         if not known.all():
             missing = min(split.shard_names[shard] for shard in np.flatnonzero(~known).tolist())
             raise UserError(f"shard {missing} has no priority", where=where, expected="one for each shard")
-        by_name = split.shards_by_name
-        ranks = np.empty(split.num_shards, dtype=np.int64)
-        ranks[by_name[np.argsort(priorities[by_name], kind="stable")]] = np.arange(split.num_shards)
-        return tuple(ranks.tolist())
+        return ranks_of(priorities, split.shards_by_name)
 
     def _channels(self, cluster: Cluster, split: Partition, server: np.ndarray, job: int) -> np.ndarray:
         """Return int64[deps]: link x channels + number of the first channel of each dep, -1 for none. Raises UserError
@@ -185,54 +215,91 @@ class JointAction:
         """
         topology, given = cluster.times.topology, self.dep_placement.channels[job]
         where, names = f"action: job {job}, dep_placement", cluster.times.names
-        deps = _numbers(given, split.dep_numbers, "dep", where)
-        _require_all(deps, split, where)
-        codes = np.full(split.num_deps, -1, dtype=np.int64)
-        codes[deps] = names.lowest(list(given.values()))
         source, destination = server[split.dep_source], server[split.dep_destination]
         link, inside = source * topology.num_servers + destination, source == destination
-        sent = ~inside & (split.dep_size > 0)
-        wrong = np.where(codes < 0, sent | (codes == UNKNOWN), inside | (codes // topology.channels != link))
+        sent = (split.dep_size > 0) & ~inside
+        if isinstance(given, np.ndarray):
+            numbers = _whole_numbers(given, split.num_deps, "dep", where)
+            none = numbers == -1
+            wrong = np.where(none, sent, inside | (numbers < 0) | (numbers >= topology.channels))
+            codes = np.where(none, -1, link if topology.channels == 1 else link * topology.channels + numbers)
+        else:
+            deps = _numbers(given, split.dep_names, split.dep_numbers, "dep", where)
+            _require_all(deps, split, where)
+            codes = np.full(split.num_deps, -1, dtype=np.int64)
+            codes[deps] = names.lowest(list(given.values()))
+            wrong = np.where(codes < 0, sent | (codes == UNKNOWN), inside | (codes // topology.channels != link))
         if wrong.any():
             at = int(np.argmax(wrong))
-            raise _wrong_channels(topology, split.dep_names[at], given[split.dep_names[at]], int(link[at]), where)
+            dep = split.dep_names[at]
+            if isinstance(given, np.ndarray):
+                chosen = [] if given[at] == -1 else [f"channel {given[at]}"]
+            else:
+                chosen = sorted(map(str, given[dep] or ()))
+            raise _wrong_channels(topology, dep, chosen, int(link[at]), where)
         return codes
 
     def _taken(self, cluster: Cluster, split: Partition, codes: np.ndarray, job: int) -> frozenset[Channel]:
         """Return the channels that a job takes: those of deps that send data."""
         topology, given = cluster.times.topology, self.dep_placement.channels[job]
         names, sends = cluster.times.names, (split.dep_size > 0) & (codes >= 0)
-        found = set(np.unique(codes[sends]).tolist())
-        for number in np.flatnonzero(sends).tolist() if topology.channels > 1 else ():
-            found.update(names.code(name) for name in given[split.dep_names[number]] or ())
+        found = set(_distinct(codes[sends], topology.num_servers**2 * topology.channels).tolist())
+        if topology.channels > 1 and not isinstance(given, np.ndarray):
+            for number in np.flatnonzero(sends).tolist():
+                found.update(names.code(name) for name in given[split.dep_names[number]] or ())
         return frozenset(divmod(code, topology.channels) for code in found)
 
-    def _dep_ranks(self, cluster: Cluster, split: Partition, codes: np.ndarray, job: int) -> list[int]:
-        """Return the priorities of the deps. Raises UserError for a schedule that omits deps, has unknown ones, or
-        names another channel than the dep's.
+    def _dep_ranks(self, cluster: Cluster, split: Partition, codes: np.ndarray, job: int) -> np.ndarray:
+        """Return the priorities of the deps, int64[deps]. Raises UserError for a schedule that omits deps, has unknown
+        ones, or names another channel than the dep's.
         """
         where, names = f"action: job {job}, dep_schedule", cluster.times.names
         ranks, known = np.zeros(split.num_deps, dtype=np.int64), np.zeros(split.num_deps, dtype=bool)
         for channel, jobs in self.dep_schedule.priorities.items():
-            deps = _numbers(jobs.get(job, {}), split.dep_numbers, "dep", where)
-            ranks[deps], known[deps] = list(jobs.get(job, {}).values()), True
+            given = jobs.get(job, {})
+            if isinstance(given, np.ndarray):
+                if channel is not None:
+                    what, expected = f"an array of priorities under {channel}", "it under None, with all deps"
+                    raise UserError(what, where=where, expected=expected)
+                ranks, known[:] = _whole_numbers(given, split.num_deps, "dep", where), True
+                continue
+            deps = _numbers(given, split.dep_names, split.dep_numbers, "dep", where)
+            ranks[deps], known[deps] = list(given.values()), True
             if channel is None:
                 continue
             for number in deps[codes[deps] != names.code(channel)].tolist():
                 dep = split.dep_names[number]
-                taken = self.dep_placement.channels[job][dep] or ()
+                taken = self._names_of_channels(cluster, dep, int(codes[number]), job)
                 if channel not in taken:
                     expected = f"one of {', '.join(sorted(taken))}, or None" if taken else "None"
                     raise UserError(f"{dep[0]} -> {dep[1]} does not take {channel}", where=where, expected=expected)
         _require_all(np.flatnonzero(known), split, where)
-        return ranks.tolist()
+        return ranks
+
+    def _names_of_channels(self, cluster: Cluster, dep: Dep, code: int, job: int) -> Set[str]:
+        given, topology = self.dep_placement.channels[job], cluster.times.topology
+        if not isinstance(given, np.ndarray):
+            return given[dep] or frozenset()
+        return frozenset([_channel_name(topology, *divmod(code, topology.channels))] if code >= 0 else [])
 
 
 NO_SUCH = -1  # in place of the number of an unknown worker
 
 
-def _numbers(given: Mapping[Any, Any], known: Mapping[Any, int], what: str, where: str) -> np.ndarray:
+def _whole_numbers(given: np.ndarray, count: int, what: str, where: str) -> np.ndarray:
+    """Return a part that is an array as int64[count]. Raises UserError for another shape or type."""
+    if given.shape != (count,) or given.dtype.kind not in "iu":
+        shown = f"an array of shape {given.shape} and type {given.dtype}"
+        raise UserError(shown, where=where, expected=f"{count} whole numbers, one for each {what}")
+    return given.astype(np.int64, copy=False)
+
+
+def _numbers(
+    given: Mapping[Any, Any], names: tuple[Any, ...], known: Mapping[Any, int], what: str, where: str
+) -> np.ndarray:
     """Return int64[n]: the numbers of the named shards or deps. Raises UserError for an unknown name."""
+    if len(given) == len(names) and tuple(given) == names:  # all, in order: no search
+        return np.arange(len(names))
     found = list(map(known.get, given))
     if None in found:
         name = min((name for name in given if name not in known), key=str)
@@ -241,73 +308,87 @@ def _numbers(given: Mapping[Any, Any], known: Mapping[Any, int], what: str, wher
     return np.array(found, dtype=np.int64)
 
 
+def _distinct(codes: np.ndarray, most: int) -> np.ndarray:
+    """Return the distinct codes, int64, all below `most`: counted where they are dense, else sorted."""
+    return np.unique(codes) if most > DENSE * len(codes) else np.flatnonzero(np.bincount(codes))
+
+
+DENSE = 64  # codes for each dep, up to which counting is faster than sorting
+
+
 def _require_all(deps: np.ndarray, split: Partition, where: str) -> None:
     if len(deps) < split.num_deps:
         missing = split.dep_names[int(np.setdiff1d(np.arange(split.num_deps), deps)[0])]
         raise UserError(f"{missing[0]} -> {missing[1]} is missing", where=where, expected="every dep of the job")
 
 
-def _by_shard(split: Partition) -> np.ndarray:
-    """Return int64[shards]: the position of each shard among the shards of all ops, op by op."""
-    places = np.empty(split.num_shards, dtype=np.int64)
-    places[np.concatenate([split.shards(op) for op in range(split.graph.num_ops)])] = np.arange(split.num_shards)
-    return places
-
-
-def _wrong_channels(topology: Topology, dep: Dep, chosen: Channels, link: int, where: str) -> UserError:
+def _wrong_channels(topology: Topology, dep: Dep, chosen: list[str], link: int, where: str) -> UserError:
     joining = sorted(_channel_name(topology, link, channel) for channel in range(topology.channels))
     inside = link % topology.num_servers == link // topology.num_servers
-    what = f"{dep[0]} -> {dep[1]} takes {', '.join(sorted(map(str, chosen or ()))) or 'no channel'}"
+    what = f"{dep[0]} -> {dep[1]} takes {', '.join(chosen) or 'no channel'}"
     expected = "None, for it stays on one server" if inside else f"one of {', '.join(joining)}"
     return UserError(what, where=where, expected=expected)
 
 
-def _blocks(cluster: Cluster, split: Partition, servers: Mapping[str, str], where: str) -> list[Block]:
-    labels, where = cluster.times.names.workers, f"{where}, op_placement"
-    _numbers(servers, split.shard_numbers, "shard", where)
-    places = [labels.get(servers.get(name, ""), NO_SUCH) for name in split.shard_names]
-    if NO_SUCH in places:
-        name = split.shard_names[places.index(NO_SUCH)]
-        raise UserError(f"shard {name} is on {servers.get(name)}", where=where, expected="a server such as 0-0-0")
-    made = lru_cache(maxsize=None)(make_block)
-    return [made(tuple(places[shard] for shard in split.shards(op))) for op in range(split.graph.num_ops)]
-
-
-def action_of(cluster: Cluster, plans: Mapping[int, JobPlan]) -> JointAction:
+def action_of(cluster: Cluster, plans: Mapping[int, JobPlan], named: bool = False) -> JointAction:
     """Return the five actions that are equal to plans, with the shortest-first schedules of the package's managers.
 
     A dep takes the first free channel of its link; a job that needs a link without one is omitted from dep_placement.
+    named  ops, shards, deps, servers and channels are named; else the parts are arrays
     """
-    partitions, placements = {}, {}
-    schedules, deps, dep_schedules = dict[Any, Any](), dict[Any, Any](), dict[Any, Any]()
-    held = set(cluster.held)
+    topology, held = cluster.times.topology, set(cluster.held)
+    arrays: dict[str, dict[int, np.ndarray]] = {part: {} for part in PARTS}
     for job, plan in plans.items():
-        split, topology = plan.split, cluster.times.topology
-        server, names = cluster.times.workers(split, plan.placement), split.shard_names
-        traffic = cluster.times.traffic(split, plan.placement)
-        partitions[job] = {int(op): int(degree) for op, degree in zip(split.graph.ids, split.degrees, strict=True)}
-        placements[job] = {name: topology.worker_labels[server[shard]] for shard, name in enumerate(names)}
-        ranks = srpt_ranks(split.cost, server, placement_order(split, plan.placement))
-        for shard, name in enumerate(names):
-            schedules.setdefault(topology.worker_labels[server[shard]], {}).setdefault(job, {})[name] = int(
-                ranks[shard]
-            )
-        channels = cluster.free_channels(plan, held) if plan.channels is None else plan.channels
-        if channels is None:
+        split, worker = plan.split, cluster.times.workers(plan.split, plan.placement)
+        traffic = cluster.times.communication.traffic(split, worker)
+        ranks = srpt_ranks(split.cost, worker, placement_order(split, plan.placement))
+        arrays["op_partition"][job], arrays["op_placement"][job] = split.degrees, worker
+        arrays["op_schedule"][job] = ranks
+        taken = cluster.free_channels(plan, held) if plan.channels is None else plan.channels
+        if taken is None:
             continue
-        held |= channels
-        number_on, dep_ranks = dict(channels), srpt_dep_ranks(traffic.time)
-        deps[job] = {}
-        for number, dep in enumerate(split.dep_names):
-            link = int(traffic.link[number])
-            channel = _channel_name(topology, link, number_on.get(link, 0)) if traffic.remote[number] else None
-            deps[job][dep] = None if channel is None else frozenset([channel])
-            dep_schedules.setdefault(channel, {}).setdefault(job, {})[dep] = int(dep_ranks[number])
+        held |= taken
+        number_on, channels = dict(taken), np.full(split.num_deps, -1, dtype=np.int64)
+        channels[traffic.remote] = [number_on.get(link, 0) for link in traffic.link[traffic.remote].tolist()]
+        arrays["dep_placement"][job], arrays["dep_schedule"][job] = channels, srpt_dep_ranks(traffic.time)
+    if named:
+        return _named(topology, {job: plan.split for job, plan in plans.items()}, arrays)
+    return JointAction(
+        OpPartition(arrays["op_partition"]),
+        OpPlacement(arrays["op_placement"]),
+        OpSchedule({None: arrays["op_schedule"]}),
+        DepPlacement(arrays["dep_placement"]),
+        DepSchedule({None: arrays["dep_schedule"]}),
+    )
+
+
+def _named(
+    topology: Topology, splits: Mapping[int, Partition], arrays: Mapping[str, Mapping[int, np.ndarray]]
+) -> JointAction:
+    """Return the action of arrays (part -> job) by names: shards under their server, deps under their channel."""
+    partitions, servers, channels = dict[int, Any](), dict[int, Any](), dict[int, Any]()
+    schedules, dep_schedules = dict[Any, Any](), dict[Any, Any]()
+    for job, split in splits.items():
+        worker = arrays["op_placement"][job]
+        partitions[job] = dict(zip(split.graph.ids.tolist(), split.degrees.tolist(), strict=True))
+        labels = [topology.worker_labels[one] for one in worker.tolist()]
+        servers[job] = dict(zip(split.shard_names, labels, strict=True))
+        for name, label, rank in zip(split.shard_names, labels, arrays["op_schedule"][job].tolist(), strict=True):
+            schedules.setdefault(label, {}).setdefault(job, {})[name] = rank
+        if job not in arrays["dep_placement"]:
+            continue
+        server, channels[job] = worker // topology.workers, {}
+        link = server[split.dep_source] * topology.num_servers + server[split.dep_destination]
+        of_deps = (link, arrays["dep_placement"][job], arrays["dep_schedule"][job])
+        for dep, on, number, rank in zip(split.dep_names, *(each.tolist() for each in of_deps), strict=True):
+            channel = None if number < 0 else _channel_name(topology, on, number)
+            channels[job][dep] = None if channel is None else frozenset([channel])
+            dep_schedules.setdefault(channel, {}).setdefault(job, {})[dep] = rank
     return JointAction(
         OpPartition(partitions),
-        OpPlacement(placements),
+        OpPlacement(servers),
         OpSchedule(schedules),
-        DepPlacement(deps),
+        DepPlacement(channels),
         DepSchedule(dep_schedules),
     )
 

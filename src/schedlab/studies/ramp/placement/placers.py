@@ -84,8 +84,8 @@ def placement_of(blocks: Sequence[Block], order: tuple[int, ...] | None = None, 
 def blocks_on(partition: Partition, worker: np.ndarray) -> list[Block]:
     """Return the blocks of the ops (positions, both passes) whose shards are on workers, int64[shards]."""
     made, servers = lru_cache(maxsize=None)(make_block), worker.tolist()
-    shards = (partition.shards(op) for op in range(partition.graph.num_ops))
-    return [made(tuple(servers[one.start : one.stop])) for one in shards]
+    shards = zip(partition.first_shard.tolist(), partition.degree_list, strict=True)
+    return [made(tuple(servers[first : first + degree])) for first, degree in shards]
 
 
 @dataclass(frozen=True)
