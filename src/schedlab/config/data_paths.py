@@ -78,7 +78,9 @@ class ArchiveSettings(Settings):
 
 
 class FileSettings(Settings):
-    """A file to download. It is unpacked if only its name ends in .gz, and packed if only its target's name does."""
+    """A file to download. If `path` ends in .gz and `to` does not, it is decompressed; if only `to` ends in .gz, it is
+    compressed.
+    """
 
     path: str = setting(doc="address, from the entry's `base` on")
     to: str = setting(doc="where it is put, below the data folder; for an archive a folder")
@@ -99,7 +101,7 @@ class FileSettings(Settings):
 
 
 class EntrySettings(Settings):
-    """Data of others that studies use."""
+    """A third-party data set that studies use (a file of conf/download/)."""
 
     name: str = setting(doc="name in commands")
     purpose: str = setting(doc="what it is for")

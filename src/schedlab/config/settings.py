@@ -54,7 +54,7 @@ class RootSettings(Settings):
     """Root of every composition (conf/config.yaml)."""
 
     seed: int = setting(doc="root seed, from which every random stream of the pipeline is derived by name", ge=0)
-    defaults: list[Any] = setting([], doc="Hydra's defaults list, with the default scale")
+    defaults: list[Any] = setting([], doc="Hydra's defaults list, which names the default scale")
 
 
 class RuleSettings(Settings):
@@ -65,7 +65,7 @@ class RuleSettings(Settings):
         "", doc="rule of the study, or a user's class as FILE.py:CLASS; empty: the rule called `name`"
     )
     kind: Kind | Literal[""] = setting(
-        "", doc="group of rivals; empty: the group that the study gives the rule, else `rule`"
+        "", doc="group of rivals to which it belongs; empty: the one that the study names for the rule, else `rule`"
     )
     params: dict[str, Any] = setting({}, doc="settings of the rule")
     seeds: Seeds = setting((0,), doc="seeds; more than one only for a rule that draws random numbers", min_length=1)
@@ -106,7 +106,8 @@ class PolicySettings(Settings):
     name: str = setting(doc="equal to the file's name", pattern=NAME)
     recipe: str = setting("", doc="name that policies made alike share in the tables; empty: the file's name")
     kind: Kind | Literal[""] = setting(
-        "", doc="group of rivals; empty: the group that the study gives the learner, else `learned`"
+        "",
+        doc="group of rivals to which it belongs; empty: the one that the study names for the learner, else `learned`",
     )
     mode: Literal["default", "reference"] = setting("default", doc="`reference` applies the values under `reference:`")
     reference: dict[str, Any] = setting(

@@ -74,8 +74,8 @@ class ClusterSettings(Settings):
     )
     contending_racks: Literal["one", "racks"] = setting(
         "one",
-        doc="racks that contend for the wavelengths of a collective (ramp): one, as published, or all "
-        "participating racks of a group",
+        doc="number of racks that contend for the wavelengths of a collective (ramp): one, as published, or all "
+        "racks of a group that take part",
     )
 
 
@@ -115,19 +115,19 @@ class ManagementSettings(Settings):
     )
     placer: Literal["first_fit", "any_servers", "random"] | UserClass = setting(
         "first_fit",
-        doc="placement: `first_fit`: blocks in order; `any_servers`: the first free servers, whether or not they are a "
-        "block, all ops on the job's own; `random`: random free servers",
+        doc="placement: `first_fit`: the first free block; `any_servers`: the first free servers, whether or not they "
+        "are a block, shared by all ops of the job; `random`: random free servers",
     )
     whole_ops: Literal["first_free", "inside"] = setting(
         "first_free",
-        doc="servers of ops with fewer shards than the job's largest degree (first fit): `first_free`: the "
-        "first free ones of the cluster, as published, so that a job often holds more servers than its "
-        "largest degree; `inside`: servers of the job's block",
+        doc="where ops with fewer shards than the job's largest degree are placed (first fit): `first_free`: on the "
+        "first free servers of the cluster, as published, so that a job often occupies more servers than its "
+        "largest degree; `inside`: on servers of the job's block",
     )
     shaper: Literal["none", "first_fit", "random"] = setting(
         "none",
-        doc="choose a block for the largest degree first, in which the job then stays: no, the first free "
-        "block, or a random free one",
+        doc="whether a block for the job's largest degree is chosen before its ops are placed, all within this block: "
+        "`none`: no; `first_fit`: the first free block; `random`: a random free one",
     )
     op_scheduler: Literal["srpt"] | UserClass = setting(
         "srpt", doc="which ready shard of a server runs first: the one with the shortest run time"

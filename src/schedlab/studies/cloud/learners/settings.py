@@ -25,9 +25,9 @@ class ReinforceSettings(Settings):
     )
     scalarisation: Literal["sum", "chebyshev"] = setting(
         "sum",
-        doc="objective of a preference: `sum`: weighted sum; `chebyshev`: the larger of the weighted "
-        "distances in time and in cost from the policies for each alone, which are learned first "
-        "(weights of time and cost only)",
+        doc="objective of a preference: `sum`: weighted sum; `chebyshev`: the larger of two weighted "
+        "distances, of the time from that of the fastest policy and of the cost from that of the cheapest policy, "
+        "which are learned first (weights of time and cost only)",
     )
     entropy: float = setting(
         0.3, doc="weight of the entropy bonus, which falls to 0 during a phase", unit="1/nat", ge=0, le=100
@@ -40,9 +40,9 @@ class ReinforceSettings(Settings):
     )
     initialisation: Literal["cold", "similar", "historical", "baseline"] = setting(
         "cold",
-        doc="target of half of the exploring episodes: `cold`: random; `similar`: the published predictor's "
-        "choice from logs; `historical`, `baseline`: the best by a model fitted to logs or to short "
-        "probes",
+        doc="allocation to which half of the exploring episodes go: `cold`: random; `similar`: the one that the "
+        "published predictor derives from logs; `historical`, `baseline`: the best one by a model fitted to logs or to "
+        "short probes",
     )
     warm_start: int = setting(
         100,
@@ -64,7 +64,7 @@ class ReinforceSettings(Settings):
         ge=0,
         le=100_000,
     )
-    shared: bool = setting(True, doc="`chebyshev`: preferences share their episodes")
+    shared: bool = setting(True, doc="`chebyshev`: good episodes of one preference are also imitated for others")
     branches: bool = setting(
         True,
         doc="`chebyshev`: half of the exploring episodes follow one of the best episodes seen and leave "

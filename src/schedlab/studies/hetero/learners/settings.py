@@ -69,16 +69,18 @@ class TrialSettings(Settings):
     hidden: int = setting(32, doc="units of each of the two hidden layers", ge=1)
     continued_by: str = setting(
         "",
-        doc="what continues copies to their end (imitation of look-ahead, whose best option is taken): `reserve`, the "
-        "rule with `longest` and `free`; or a pair; empty: the policy itself",
+        doc="who decides in the copies after the option that is tried: `reserve`, the rule with `longest` and `free`; "
+        "a pair; or, if empty, the policy itself. With `reserve` or a pair, the policy imitates the best option tried",
     )
-    longest: float = setting(10000.0, doc="with `reserve`: requested time of jobs that start anyway", unit="s", ge=0)
+    longest: float = setting(
+        10000.0, doc="with `reserve`: requested time up to which a job starts anyway", unit="s", ge=0
+    )
     free: float = setting(
         0.5, doc="with `reserve`: share of the cores that stay free when a longer job starts", ge=0, le=1
     )
     tried: float = setting(0.15, doc="share of the decisions whose options are tried", ge=0, le=1)
     options: int = setting(
-        3, doc="options tried beside waiting, those with the highest scores; with `continued_by`: all", ge=1
+        3, doc="options tried besides waiting, those with the highest scores; with `continued_by`: all", ge=1
     )
     episodes_per_update: int = setting(60, doc="episodes, each on another workload, before each fit", ge=1)
     keep_updates: int = setting(4, doc="updates whose trials are fitted together", ge=1)
@@ -86,11 +88,14 @@ class TrialSettings(Settings):
     minibatch: int = setting(256, doc="decisions of a gradient step", ge=1)
     learning_rate: float = setting(0.003, doc="learning rate of Adam", gt=0)
     average: float = setting(
-        0.5, doc="weight of the earlier parameters in their mean, which is validated and kept", ge=0, lt=1
+        0.5,
+        doc="weight of the earlier parameters in a moving average; the average is validated, and the best one kept",
+        ge=0,
+        lt=1,
     )
     validation: int = setting(
         100,
-        doc="least number of workloads on which parameters are chosen: if the scenario has fewer for validation, "
+        doc="minimum number of workloads on which parameters are chosen; if the scenario has fewer for validation, "
         "more are drawn",
         ge=1,
     )

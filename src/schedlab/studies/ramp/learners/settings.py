@@ -52,8 +52,8 @@ class AfterstateSettings(Settings):
     horizon: int = setting(48, doc="arrivals in a rollout", unit="arrivals", ge=1, le=LARGEST_DEGREE)
     second_episodes: int = setting(
         0,
-        doc="training episodes decided by rollouts of the linear values; further networks are fitted to "
-        "their returns, alone and together with those of the base policy",
+        doc="training episodes decided by rollouts that continue with the linear values; further networks are fitted "
+        "to the returns of these rollouts, alone and together with the returns of the base policy's rollouts",
         unit="episodes",
         ge=0,
         le=MOST,
