@@ -69,7 +69,7 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
         Option(
             ("--WS", "--workflow-start"), "the same, from a date on", ("FILE", "START"), many=True, instead=_NO_WORKFLOW
         ),
-        Option(("--events",), "external events, one JSON object a line", ("FILE",), many=True),
+        Option(("--events",), "external events, one JSON object per line", ("FILE",), many=True),
     ),
     "Most common": (
         Option(("-m", "--master-host"), "the host that computes nothing", ("NAME",), "master_host"),
@@ -89,9 +89,9 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
             "tcp://localhost:28000",
         ),
         Option(("--enable-redis",), "talk to the scheduler through Redis", instead=_NO_REDIS),
-        Option(("--redis-hostname",), "nothing without --enable-redis", ("HOST",), "127.0.0.1"),
-        Option(("--redis-port",), "nothing without --enable-redis", ("PORT",), "6379"),
-        Option(("--redis-prefix",), "nothing without --enable-redis", ("PREFIX",), "default"),
+        Option(("--redis-hostname",), "is ignored without --enable-redis", ("HOST",), "127.0.0.1"),
+        Option(("--redis-port",), "is ignored without --enable-redis", ("PORT",), "6379"),
+        Option(("--redis-prefix",), "is ignored without --enable-redis", ("PREFIX",), "default"),
     ),
     "Output": (
         Option(("-e", "--export"), "writes PREFIX_jobs.csv, PREFIX_schedule.csv and so on", ("PREFIX",), "out"),
@@ -106,7 +106,9 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
         Option(("--forward-profiles-on-submission",), "send the profile with each JOB_SUBMITTED"),
         Option(("--enable-dynamic-jobs",), "the scheduler may register jobs and profiles"),
         Option(("--acknowledge-dynamic-jobs",), "answer each registration by JOB_SUBMITTED"),
-        Option(("--enable-profile-reuse",), "keep profiles whose last job ended; needs --enable-dynamic-jobs"),
+        Option(
+            ("--enable-profile-reuse",), "keep profiles after their last job has ended; needs --enable-dynamic-jobs"
+        ),
     ),
     "Verbosity": (
         Option(
@@ -119,11 +121,11 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
         Option(("-q", "--quiet"), "the same as --verbosity quiet"),
     ),
     "Workflows": (
-        Option(("--workflow-jobs-limit",), "nothing without --workflow", ("N",), "0"),
-        Option(("--ignore-beyond-last-workflow",), "nothing without --workflow"),
+        Option(("--workflow-jobs-limit",), "is ignored without --workflow", ("N",), "0"),
+        Option(("--ignore-beyond-last-workflow",), "is ignored without --workflow"),
     ),
     "Other": (
-        Option(("--dump-execution-context",), "print where a scheduler would be found, as one JSON object, and end"),
+        Option(("--dump-execution-context",), "print endpoint and output prefix as one JSON object, and exit"),
         Option(("--enable-compute-sharing",), "allow several jobs on one host"),
         Option(("--disable-storage-sharing",), "a storage host may be in the allocation of one job at a time"),
         Option(
@@ -131,14 +133,14 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
             "no scheduler: jobs run one by one on the first hosts, in the order of submission, none before its time",
         ),
         Option(("--sched-cfg",), "text for the scheduler, sent in the first message", ("TEXT",)),
-        Option(("--sched-cfg-file",), "the same, from a file", ("FILE",)),
+        Option(("--sched-cfg-file",), "file with such a text", ("FILE",)),
         Option(
             ("--sg-cfg",),
-            "nothing; an option that would change what SimGrid simulates is an error",
+            "is ignored; an option that would change what SimGrid simulates is an error",
             ("NAME:VALUE",),
             many=True,
         ),
-        Option(("--sg-log",), "nothing: there is no SimGrid to log", ("SETTING",), many=True),
+        Option(("--sg-log",), "is ignored, because SimGrid is not used", ("SETTING",), many=True),
         Option(("--forward-unknown-events",), "pass external events of unknown types to the scheduler"),
     ),
     "Not in Batsim": (

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from schedlab.config.contract import Subcommands
 from schedlab.config.errors import UserError
 
-ABOUT = "data of others that studies use: list, get, check"
+ABOUT = "third-party data sets that studies use: list, get, check"
 STATES = {"right": "there", "wrong": "another content", "absent": "not there", "unpinned": "there, no hash to check"}
 
 
@@ -22,19 +22,19 @@ def add_data_commands(commands: Subcommands, conf: argparse.ArgumentParser) -> N
     data = commands.add_parser("data", help=ABOUT, description=ABOUT)
     parts = data.add_subparsers(title="commands", metavar="COMMAND", required=True)
     where = argparse.ArgumentParser(add_help=False)
-    what = "where data lies (default: the folder that SCHEDLAB_DATA names, else resources/data)"
+    what = "data folder (default: the folder that SCHEDLAB_DATA names, else resources/data)"
     where.add_argument("--data-dir", type=Path, metavar="DIR", help=what)
     for name, run, about in (
-        ("list", _list, "what there is to get, and what is there"),
-        ("get", _get, "download, check and unpack entries, each in its place"),
-        ("check", _check, "compare what is there with the hashes of the catalogue"),
+        ("list", _list, "list which data sets can be downloaded, and which are there"),
+        ("get", _get, "download data sets, check and unpack them"),
+        ("check", _check, "compare the data sets that are there with the hashes of the catalogue"),
     ):
         parser = parts.add_parser(name, parents=[conf, where], help=about, description=about)
         if name != "list":
-            what = "entries, or all" + (" (default: what is there)" if name == "check" else "")
+            what = "names of data sets, or all" + (" (default: those that are there)" if name == "check" else "")
             parser.add_argument("names", nargs="+" if name == "get" else "*", metavar="NAME", help=what)
         if name == "get":
-            what = "address of a mirror, which takes the place of scheme and host of every entry"
+            what = "address of a mirror, which replaces scheme and host of every address"
             parser.add_argument("--base-url", type=_address, default="", metavar="URL", help=what)
             parser.add_argument("--force", action="store_true", help="download again")
         parser.set_defaults(run=run)

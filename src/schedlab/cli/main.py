@@ -127,7 +127,7 @@ def _parser(first: str) -> argparse.ArgumentParser:
         "export", parents=[conf], help="the frozen configuration of a scenario or policy as TOML or YAML"
     )
     export.add_argument("scenario", metavar="NAME", help="STUDY/SCENARIO or STUDY/POLICY")
-    export.add_argument("values", nargs="*", metavar="KEY=VALUE", help="override keys of its file")
+    export.add_argument("values", nargs="*", metavar="KEY=VALUE", help="other values for keys of its file")
     export.add_argument("--scale", default="small", help="scale (default: small)")
     export.add_argument("--format", choices=("toml", "yaml"), default="toml", help="default: toml")
     export.set_defaults(run=_run_export)
@@ -158,7 +158,7 @@ def _add_workflow_commands(commands: Any) -> None:
     run = commands.add_parser("run", help="run the workflow (arguments of snakemake; --config is checked first)")
     run.set_defaults(run=_run_workflow)
 
-    about = "how far the last run of the workflow in a directory has come"
+    about = "which share of the last run's jobs in a directory has finished"
     status = commands.add_parser("status", help=about, description=about)
     status.add_argument("--directory", type=Path, default=Path(), metavar="DIR", help="of the run (default: this one)")
     status.add_argument("--json", action="store_true", help="one JSON document instead of lines")
@@ -167,7 +167,9 @@ def _add_workflow_commands(commands: Any) -> None:
     accept = commands.add_parser(
         "accept", help="keep results valid after a refactoring, if scale smoke has the same bytes as before"
     )
-    accept.add_argument("studies", nargs="*", metavar="STUDY", help="studies whose results are meant (default: all)")
+    accept.add_argument(
+        "studies", nargs="*", metavar="STUDY", help="studies whose results are kept valid (default: all)"
+    )
     accept.set_defaults(run=_run_accept)
 
 

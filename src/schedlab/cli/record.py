@@ -26,7 +26,7 @@ def add_record_command(commands: Any, conf: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="KEY=VALUE",
-        help="what --config of a variant's run says: variant, set",
+        help="the --config of the run, if it was a variant: variant, set",
     )
     record.add_argument("--to", default="docs/results", metavar="DIR", help="default: docs/results")
     record.add_argument("--smoke", action="store_true", help="allow scale smoke, whose numbers have no meaning")

@@ -68,7 +68,7 @@ def add_sim_commands(groups: Subcommands) -> Subcommands:
     )
     run.add_argument("--quiet", action="store_true", help="discard the scheduler's output and logs")
     run.add_argument(
-        "--traceback", action="store_true", help="where the scheduler raises an error, show the calls that led to it"
+        "--traceback", action="store_true", help="if the scheduler raises an error, show the calls that led to it"
     )
     run.set_defaults(run=_run)
 
@@ -95,12 +95,10 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--export", default="out", metavar="PREFIX", help="writes PREFIX_jobs.csv and so on (default: out)"
     )
-    parser.add_argument(
-        "--messages", metavar="FILE", help="write the conversation to this file, one JSON object a line"
-    )
+    parser.add_argument("--messages", metavar="FILE", help="write all messages to this file, one JSON object per line")
     parser.add_argument("--energy", action="store_true", help="power states and energy, with their output files")
     parser.add_argument(
-        "--events", action="append", default=[], metavar="FILE", help="external events, one JSON object a line"
+        "--events", action="append", default=[], metavar="FILE", help="external events, one JSON object per line"
     )
     parser.add_argument(
         "--forward-unknown-events", action="store_true", help="pass external events of unknown types to the scheduler"
@@ -108,7 +106,9 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dynamic-jobs", action="store_true", help="the scheduler may register jobs and profiles")
     parser.add_argument("--ack-dynamic-jobs", action="store_true", help="answer each registration by JOB_SUBMITTED")
     parser.add_argument(
-        "--profile-reuse", action="store_true", help="keep profiles whose last job ended, for later dynamic jobs"
+        "--profile-reuse",
+        action="store_true",
+        help="keep profiles after their last job has ended, for later dynamic jobs",
     )
     parser.add_argument("--forward-profiles", action="store_true", help="send the profile with each submission")
     parser.add_argument("--compute-sharing", action="store_true", help="allow several jobs on one host")
@@ -125,10 +125,10 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
         help="the host that computes nothing (default: %(default)s)",
     )
     parser.add_argument(
-        "--network", choices=("simulate", "ignore"), default="simulate", help="ignore: communications take no time"
+        "--network", choices=("simulate", "ignore"), default="simulate", help="ignore: communication takes no time"
     )
     parser.add_argument(
-        "--control-latency", action="store_true", help="completions reach the scheduler after the network's latency"
+        "--control-latency", action="store_true", help="delay messages about ended jobs by the network's latency"
     )
     parser.add_argument(
         "--scheduler-limit",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from schedlab.workloads.trace import Trace
 
 SUMMARY = "traces of batch jobs: describe, clean, trim, lublin, to-batsim"
-OUT_HELP = "SWF file to write, gzip where the name ends in .gz"
+OUT_HELP = "SWF file to write; compressed if the name ends in .gz"
 UNITS = {"run": " (s)", "time_requested": " (s)", "gap": " (s)"}  # of distributions
 log = logging.getLogger("schedlab.trace")
 
@@ -46,11 +46,13 @@ def _add_clean(parts: Subcommands) -> None:
     parser = parts.add_parser("clean", help="drop or repair jobs that a simulation cannot run, and count them")
     _add_file(parser)
     parser.add_argument("output", metavar="OUT", help=OUT_HELP)
-    parser.add_argument("--profile", help="default, rlscheduler (what published numbers use) or none")
+    parser.add_argument("--profile", help="default, rlscheduler (that of the published numbers) or none")
     parser.add_argument(
         "--set", dest="rules", metavar="RULE=ACTION", action="append", default=[], help="change a rule of the profile"
     )
-    parser.add_argument("--shift", action="store_const", const=True, help="the first job comes at 0")
+    parser.add_argument(
+        "--shift", action="store_const", const=True, help="shift submit times so that the first job arrives at 0"
+    )
     parser.add_argument("--report", metavar="JSON", help="write the counts")
     parser.set_defaults(run=_clean)
 
@@ -102,7 +104,9 @@ def _add_to_batsim(parts: Subcommands) -> None:
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="maximum number of jobs")
     parser.add_argument("--seed", type=int, default=0, help="default: 0")
-    parser.add_argument("--first-submit", type=float, metavar="S", help="when the first job comes, in s (default: 0)")
+    parser.add_argument(
+        "--first-submit", type=float, metavar="S", help="submit time of the first job, in s (default: 0)"
+    )
     parser.add_argument(
         "--runtime", help="run times: drawn (a random share of the requested time; default), requested or trace"
     )
@@ -118,18 +122,18 @@ def _add_to_batsim(parts: Subcommands) -> None:
     )
     parser.add_argument("--infeasible", help="jobs that the platform cannot run: skip (default), clip, refuse or keep")
     parser.add_argument(
-        "--cleaning", metavar="PROFILE", help="profile of the cleaning before (default: default; with --compat: none)"
+        "--cleaning", metavar="PROFILE", help="cleaning profile, applied first (default: default; with --compat: none)"
     )
     parser.add_argument("--compat", action="store_true", help="mode reference: as published, defects included")
     parser.add_argument("--limits", metavar="JSON", help="write the job limits")
-    parser.add_argument("--report", metavar="JSON", help="write what became of the jobs")
+    parser.add_argument("--report", metavar="JSON", help="write how many jobs were kept, skipped and clipped, and why")
     parser.set_defaults(run=_to_batsim)
 
 
 def _add_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="trace in the Standard Workload Format, plain or gzip")
     parser.add_argument(
-        "--processors", type=count, metavar="P", help="size of the machine where the header lacks it or is wrong"
+        "--processors", type=count, metavar="P", help="size of the machine, if the header lacks it or is wrong"
     )
 
 

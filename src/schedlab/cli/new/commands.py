@@ -14,7 +14,7 @@ def add_new_commands(commands: Any, conf: argparse.ArgumentParser) -> None:
     new = commands.add_parser("new", help=ABOUT, description=ABOUT)
     parts = new.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    about = "write a directory with a small study that runs at once"
+    about = "write a directory with a small study that can be run immediately"
     study = parts.add_parser("study", help=about, description=about)
     study.add_argument("name", metavar="NAME", help="name of the study and of its Python package")
     study.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="empty or new directory (default: ./NAME)")

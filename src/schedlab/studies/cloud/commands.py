@@ -33,9 +33,9 @@ def _add_fit(commands: Subcommands) -> None:
     parser = commands.add_parser("fit", help=about, description=about)
     what = "training logs, or tables of measured placements"
     parser.add_argument("logs", type=Path, nargs="+", metavar="LOG.csv", help=what)
-    what = "of training logs, which name no nodes (default: 4)"
+    what = "GPUs per node in training logs, which do not name nodes (default: 4)"
     parser.add_argument("--gpus-per-node", type=int, default=4, metavar="G", help=what)
-    what = "also fit without each placement in turn and predict it"
+    what = "also predict each placement by a fit to all others"
     parser.add_argument("--leave-out", action="store_true", help=what)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON document (default)")
@@ -51,19 +51,24 @@ def _add_plan(commands: Subcommands) -> None:
     add = parser.add_argument
     what = "training logs of the job on some allocations; or, after `--`, a command that trains, which is measured "
     add("logs", type=Path, nargs="+", metavar="LOG.csv | -- COMMAND", help=what + "on this machine first")
-    add("--deadline", type=_duration, metavar="SECONDS", help="longest training time, s; or as 90m, 1.5h")
-    add("--budget", type=float, metavar="DOLLARS", help="highest cost; without a deadline the fastest within it")
-    add("--limits", type=Path, metavar="FILE", help="limits in YAML or JSON, as time_max, throughput_min")
+    add("--deadline", type=_duration, metavar="SECONDS", help="longest training time, in s, or as in 90m or 1.5h")
+    add(
+        "--budget",
+        type=float,
+        metavar="DOLLARS",
+        help="highest cost; without a deadline, the fastest allocation within the budget",
+    )
+    add("--limits", type=Path, metavar="FILE", help="limits such as time_max and throughput_min, in YAML or JSON")
     what = "probability with which limits on time and cost are to hold (default: 0.9)"
     add("--probability", type=float, default=0.9, metavar="P", help=what)
-    what = "what there is (default: as many GPUs and cores as in the logs)"
+    what = "available resources (default: as many GPUs and cores as in the logs)"
     add("--max", type=_amounts, metavar="GPUS,CORES,GB", help=what)
     what = "prices of a GPU, a core and a GB, $/h (default: 2.5,0.1,0.02)"
     add("--prices", type=_amounts, metavar="GPU,CORE,GB", help=what)
     add("--epochs", type=int, metavar="N", help="length of the training (default: as in the logs)")
     add("--batch_size", type=int, metavar="N", help="batch size in total (default: as in the logs)")
     add("--gpus-per-node", type=int, default=4, metavar="G", help="GPUs of a node (default: 4)")
-    add("--seed", type=int, default=0, help="of the resamples that probabilities are counted in (default: 0)")
+    add("--seed", type=int, default=0, help="seed of the resamples that give the probabilities (default: 0)")
     add("--picture", type=Path, metavar="FILE.png", help="also draw time and cost of all allocations")
     add("--json", action="store_true", help="one JSON document instead of a table")
     parser.set_defaults(run=partial(_until_terminated, "schedlab.studies.cloud.optimize.plan_command:run"))
@@ -75,7 +80,7 @@ def _add_sweep(commands: Subcommands) -> None:
     parser = commands.add_parser("sweep", help=about, description=about)
     add = parser.add_argument
     add("--training_file", type=Path, required=True, metavar="FILE.py", help="the script")
-    what = "table to write; runs lie beside it in FILE-runs"
+    what = "table to write; the runs are stored in the folder FILE-runs"
     add("--output", type=Path, required=True, metavar="FILE.csv", help=what)
     add("--gpus", type=_numbers, metavar="0,1,2", help="GPUs to try (default: one, two, all)")
     add("--cores", type=_numbers, metavar="1,2,4", help="cores to try (default: one, half, all)")
@@ -91,17 +96,17 @@ def _add_sweep(commands: Subcommands) -> None:
 
 
 def _add_optimize(commands: Subcommands) -> None:
-    about = "measure a training script, plan what to give it within the limits, train it so, and report"
+    about = "measure a training script, plan its resources within the limits, train with them, and write a report"
     parser = commands.add_parser("optimize", help=about, description=about)
     add = parser.add_argument
-    what = "what trains, after `--`, instead of scripts; {batch}, {epochs}, {gpus} and {cores} are replaced"
+    what = "training command after `--`, instead of scripts; {batch}, {epochs}, {gpus} and {cores} are replaced"
     add("command", nargs="*", metavar="COMMAND", help=what)
     add("--training_file", type=Path, nargs="+", metavar="FILE.py", help="one or more scripts")
     add("--dataset_path", type=Path, metavar="DIR", help="data of the script (default: ./data, if it exists)")
     what = "logs of earlier runs, or folders of them"
     add("--offline_logs", type=Path, nargs="+", metavar="LOG.csv", help=what)
     add("--config", type=Path, metavar="FILE", help="settings in YAML or JSON; options override them")
-    what = "what matters most: balanced, cost, time, resource, or weights of cost, time and resource "
+    what = "preference: balanced, cost, time, resource, or weights of cost, time and resource "
     add("--preference", metavar="NAME|0.1:0.1:0.8", help=what + "(default: balanced)")
     add("--epochs", type=int, metavar="N", help="length of the training; required, here or in --config")
     add("--batch_size", dest="batch", type=int, metavar="N", help="batch size (default: the script's own)")
@@ -116,14 +121,14 @@ def _add_optimize(commands: Subcommands) -> None:
     add("--interval", type=int, metavar="N", help="epochs between decisions (default: a quarter of the training)")
     add("--time_limit", type=float, metavar="S", help="wall-clock limit of one run of the script (default: 3600)")
     add("--max_spend", type=float, metavar="USD", help="highest cost of measuring and training together, $")
-    what = "probability with which limits on time and cost shall hold (default: 0.9)"
+    what = "probability with which limits on time and cost are to hold (default: 0.9)"
     add("--probability", type=float, metavar="P", help=what)
-    what = "who decides during the run: plan (default), or a learner of the study, as reinforce"
+    what = "policy during the run: plan (default), or a learner of the study, such as reinforce"
     add("--learner", metavar="NAME", help=what)
     add("--seed", type=int, metavar="N", help="seed of the script and the learner (default: 0)")
     what = "measure and print the plan; do not train"
     add("--dry_run", action="store_true", help=what)
-    what = "measure no baseline; the model's estimate takes its place"
+    what = "measure no baseline; use the model's estimate instead"
     add("--skip_baseline", action="store_true", help=what)
     output = Path("cloud-optimize")
     what = f"for reports and tables (default: {output})"

@@ -14,31 +14,32 @@ from schedlab.studies.adaptation.learners.encoders import SHIPPED_VOCABULARY
 from schedlab.studies.adaptation.simulator.table import METRICS
 
 HERE = "schedlab.studies.adaptation"
-_RUN = """Train one sequence of growth decisions from the first epoch on and print what came of it. The budget is
-charged with the pinned epoch seconds; the policy is asked at each decision. The outcome is, bit for bit, the one of the
-same sequence in the scenario's simulation table; where that table is there, the two are compared. With --clock wall
-each epoch is charged with the seconds that it took, as in the published system: the outcome then depends on the
-machine and is compared with nothing."""
+_RUN = """Train a network under one sequence of growth decisions, from the first epoch on, and print the result. Each
+epoch is charged to the budget with the seconds of the scenario's timing. The result equals, bit for bit, that of the
+same sequence in the scenario's simulation table; if this table exists, the two are compared. With --clock wall, each
+epoch is charged with the seconds that it took, as in the published system. The result then depends on the machine and
+is not compared."""
 _PREDICT = """Classify the images of a data set with a trained network and print accuracy, log loss and counts as one
-JSON document. The file tells its architecture and the data set that it was trained on, which is the one used unless
---data names another."""
-_CALIBRATE = """Measure the seconds of an epoch of a model as it is and with one and two insertions behind each block,
-fit a price for each insertion, and write the result as a timing. The measured seconds with their quartiles, the prices
-with their standard errors and the errors of the formula are printed as one JSON document."""
+JSON document. The file of the network contains its architecture and the name of the data set on which it was trained;
+this data set is used unless --data names another one."""
+_CALIBRATE = """Measure the seconds of an epoch of a model without insertion, and with one and with two layers inserted
+after each block, fit the seconds that each insertion adds, and write the result as a timing. The measured seconds with
+their quartiles, the fitted seconds with their standard errors, and the errors of the formula are printed as one JSON
+document."""
 _CONVERT = """Write a network's weights in another layout, or as another kind of file (.npz, .h5), by OUT's ending.
 tensorflow: kernels HWIO, dense kernels (inputs, outputs) with channels flattened last, names kernel, bias, gamma, beta,
 moving_mean and moving_variance; an .h5 has the groups of a Keras weights file. torch: kernels OIHW, names as in a state
-dict. There and back gives the same bits. A file that another program wrote does not tell its architecture: name it with
---model and --deepen."""
-_GROW = """Insert layers behind blocks of a network (--deepen) and give blocks more channels (--widen) so that it
-computes what it computed before (Net2Net), in the order given. BLOCK is a convolution or linear layer: its name in the
-network, or its number, counted from 0 as they run. The outputs are compared on 64 random inputs; the largest
-difference, relative to the largest output, is printed with the rest as one JSON document. What cannot be grown is
-refused."""
+dict. A conversion there and back gives the same bits. A file that another program wrote does not contain its
+architecture: state it by --model and --deepen."""
+_GROW = """Insert layers after blocks of a network (--deepen) and add channels to blocks (--widen), in the order given,
+without changing the outputs of the network (Net2Net). BLOCK is a convolution or linear layer: its name in the network,
+or its number in the order of execution, from 0. The outputs before and after are compared on 64 random inputs; the
+largest difference, relative to the largest output, is part of the JSON document that is printed. A block that cannot be
+grown is an error."""
 _IMPORT = """Turn run files (TOML) of the published system into scenarios and policies that `schedlab check` accepts. A
-simulation becomes a scenario, a learning run a policy; an initial training needs no file. A policy's scenario and
-parent must be there or come in the same call. Keys that have no counterpart are told on standard error; unknown ones
-are refused."""
+simulation becomes a scenario, a learning run a policy; an initial training needs no file. The scenario and the parent
+of a policy must exist or be imported by the same call. Keys without a counterpart are listed on standard error;
+unknown keys are errors."""
 
 _IMPORT_RESULTS = """Read the published system's folder `results/` (text files alone; Python objects in it are never
 opened) and write its simulations as the tables that the scenarios published_* and `rank` read: simulations.csv,
@@ -80,30 +81,30 @@ def _add_run(commands: Subcommands) -> None:
     parser = commands.add_parser("run", help=about, description=_RUN)
     add, flag = parser.add_argument, _flags(parser)
     add("--scenario", required=True, metavar="NAME", help="a file of conf/scenario/adaptation/")
-    add("values", nargs="*", metavar="KEY=VALUE", help="keys of the scenario with other values, as budget=300")
+    add("values", nargs="*", metavar="KEY=VALUE", help="other values for keys of the scenario, such as budget=300")
     who = parser.add_mutually_exclusive_group(required=True)
     who.add_argument("--policy", metavar="P", help="a rule (never, always-0, ...) or a learned policy")
-    who.add_argument("--sequence", metavar="003", help="the decisions themselves; the highest digit does nothing")
-    add("--seed", type=int, default=0, metavar="K", help="which repetition of the policy (default: 0)")
+    who.add_argument("--sequence", metavar="003", help="one digit for each decision; the highest digit does nothing")
+    add("--seed", type=int, default=0, metavar="K", help="learning seed of the policy (default: 0)")
     what = "the learned policy's file (default: the one under --results)"
     add("--checkpoint", type=Path, metavar="FILE", help=what)
     add("--job", type=int, metavar="J", help="initialisation (default: the scenario's first)")
-    what = "shuffle stream behind the adaptation point (default: 0)"
+    what = "random stream of the shuffling after the first decision (default: 0)"
     add("--replicate", type=int, default=0, metavar="R", help=what)
     add("--scale", default="small", help="smoke, small, full or paper (default: small)")
     _add_conf(parser)
     what = "where the workflow's results lie"
     add("--results", type=Path, default=Path("results"), metavar="DIR", help=what)
-    flag("--compat", "as published: mode reference, whatever the scenario says")
-    what = "what is charged to the budget (default: pinned)"
+    flag("--compat", "mode reference, with the published choices, even if the scenario is in mode default")
+    what = "seconds that are charged: pinned (of the timing; default) or wall (measured)"
     add("--clock", choices=("pinned", "wall"), default="pinned", help=what)
-    what = "where to train, in place of what the scenario says; results differ in rounding"
+    what = "device for training, instead of that of the scenario; results differ by rounding"
     add("--device", choices=("auto", "cpu", "cuda"), help=what)
-    flag("--curves", "evaluate every epoch, not only those that the reward looks at")
+    flag("--curves", "evaluate after every epoch, not only after those that count in the reward")
     add("--weights", type=Path, metavar="OUT", help="write the trained network as .npz or .h5, for `predict`")
     add("--layout", default="torch", help="layout of --weights: torch (default) or tensorflow")
-    flag("--json", "print all that is known, epoch by epoch, as one JSON document")
-    flag("--check", "exit with 1 unless the table is there and holds the same outcome")
+    flag("--json", "print all values of every epoch as one JSON document")
+    flag("--check", "exit with status 1 if the table does not exist or has another result")
     parser.set_defaults(run=f"{HERE}.commands.run:run")
 
 

@@ -10,12 +10,12 @@ from schedlab.studies.batch.scenario import BACKFILL_ORDERS, BACKFILLS, NAMED_BA
 
 COMPARE = "compare a policy with others on the windows of every scenario that scores both, and print the ratios as CSV"
 EVALUATE = "run a window of a trace under one policy or several and print all measures as one JSON document"
-LATENCY = """Measure what a decision of each policy costs on a window of a trace: CPU time of the whole window,
-simulator and view included, over its jobs. One thread; each policy runs once before, so that nothing is compiled or
-loaded. Close other programs first."""
-SPEED = """Measure how many steps a second DDPG on Pendulum takes, with its updates, for each thread count and each
-batch size, and print it as one JSON document. --learn learns until the mean return is -300 as well. Close other
-programs first."""
+LATENCY = """Measure the time of a decision of each policy on a window of a trace: the CPU time of the whole window,
+including simulator and observation, divided by the number of jobs. One thread is used. Each policy runs once before the
+measurement, which therefore includes no compilation and no loading. Close other programs first."""
+SPEED = """Measure how many steps per second DDPG on Pendulum takes, including its updates, for each number of threads
+and each batch size, and print the rates as one JSON document. With --learn, it also learns until the mean return is
+-300. Close other programs first."""
 
 
 def add_commands(commands: Subcommands) -> None:
@@ -24,17 +24,19 @@ def add_commands(commands: Subcommands) -> None:
     parser.add_argument(
         "scores", type=Path, nargs="+", metavar="SCORES.parquet", help="the scores of a scale, or of evaluations"
     )
-    parser.add_argument("--policy", required=True, metavar="NAME", help="the policy that is judged")
-    parser.add_argument("--baseline", required=True, nargs="+", metavar="NAME", help="what it is judged against")
+    parser.add_argument("--policy", required=True, metavar="NAME", help="policy that is compared")
+    parser.add_argument(
+        "--baseline", required=True, nargs="+", metavar="NAME", help="policies with which it is compared"
+    )
     parser.add_argument("--split", default="test", choices=("validation", "test"), help="which windows (default: test)")
     parser = _add(commands, "evaluate", "evaluate:evaluate", EVALUATE, EVALUATE)
     add_window_arguments(parser)
-    what = "a policy without learning, such as fcfs, f1, planner, f1_predicted, or learned:FILE; several run in turn"
+    what = "one or more policies: without learning, such as fcfs, f1, planner, f1_predicted, or learned:FILE"
     parser.add_argument("--policy", required=True, nargs="+", metavar="NAME", help=what)
     parser.add_argument("--starts", type=Path, metavar="OUT.csv", help="write job_id,start of each job (one policy)")
-    what = "write time,procs: the processors busy from then on (one policy)"
+    what = "write time,procs: the number of busy processors from this time on (one policy)"
     parser.add_argument("--usage", type=Path, metavar="OUT.csv", help=what)
-    _add_latency(_add(commands, "latency", "latency:latency", "measure what a decision of each policy costs", LATENCY))
+    _add_latency(_add(commands, "latency", "latency:latency", "measure the time of a decision of each policy", LATENCY))
     add_speed_arguments(
         _add(commands, "speed", "speed:measure", "measure how fast this machine's devices learn", SPEED)
     )
@@ -60,14 +62,14 @@ def add_window_arguments(parser: argparse.ArgumentParser) -> None:
         "--backfill-order",
         default="default",
         choices=BACKFILL_ORDERS,
-        help="which jobs are looked at first when they are backfilled (legacy, easy)",
+        help="order in which jobs are considered for backfilling (legacy, easy)",
     )
     parser.add_argument(
         "--start", type=int, default=0, metavar="S", help="first job, from 0 after the cleaning (default: 0)"
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="number of jobs (default: all)")
     parser.add_argument("--cleaning", default="default", choices=("default", "rlscheduler"), help="cleaning rules")
-    parser.add_argument("--processors", type=int, metavar="P", help="size of the machine where the header is wrong")
+    parser.add_argument("--processors", type=int, metavar="P", help="size of the machine, if the header is wrong")
     parser.add_argument("--kill", action="store_true", help="end jobs at their requested time")
     parser.add_argument("--warm-start", action="store_true", help="the machine already runs the jobs before the window")
     parser.add_argument("--seed", type=int, default=0, help="seed of a warm start's jobs and start times (default: 0)")
@@ -78,7 +80,7 @@ def _add_latency(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--policy", required=True, nargs="+", metavar="NAME", help="rules, planner, or learned:FILE")
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="timed runs of each policy (default: 5)")
     parser.add_argument("--labels", nargs="+", metavar="NAME", help="their names in figures (default: as given)")
-    parser.add_argument("--name", default="this machine", help="what figures call the machine")
+    parser.add_argument("--name", default="this machine", help="name of the machine in figures")
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="also record it (resources/measured/decision_latency/)"
     )
@@ -93,12 +95,14 @@ def add_speed_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batch-sizes", default="64", metavar="N[,N]", help="transitions of updates, swept (default: 64)"
     )
-    parser.add_argument("--steps", type=int, default=2000, metavar="N", help="timed steps a repeat (default: 2000)")
-    parser.add_argument("--warm-up", type=int, default=500, metavar="N", help="steps before, not timed (default: 500)")
-    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="timed stretches a setting (default: 3)")
+    parser.add_argument("--steps", type=int, default=2000, metavar="N", help="timed steps per repeat (default: 2000)")
+    parser.add_argument(
+        "--warm-up", type=int, default=500, metavar="N", help="steps before the measurement (default: 500)"
+    )
+    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="measurements of each setting (default: 3)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="root of all random draws (default: 0)")
     parser.add_argument(
         "--learn", action="store_true", help="also learn until the mean return is -300, for at most 400,000 steps"
     )
-    parser.add_argument("--name", default="this machine", help="what figures call the machine and device")
+    parser.add_argument("--name", default="this machine", help="name of machine and device in figures")
     parser.add_argument("--out", type=Path, metavar="FILE", help="also record it (resources/measured/device_speed/)")

@@ -15,7 +15,7 @@ KINDS = "queue_size, utilization, lifecycle, gantt, gantt_no_label, core_bubbles
 
 def add_commands(commands: Subcommands) -> None:
     """Add launch, metrics, visual and jobstat; each sets `run` to the name of a function (arguments) -> exit status."""
-    about = "run HDeepRM's options.json on the embedded simulator; what comes out is written into the working directory"
+    about = "run HDeepRM's options.json on the embedded simulator, and write the results into the working directory"
     launch = commands.add_parser("launch", help=about, description=about)
     about = "the same as -a, in the place where HDeepRM 0.2.0 had it"
     launch.add_argument("agent_first", nargs="?", metavar="AGENT.py", help=about)
@@ -29,24 +29,24 @@ def add_commands(commands: Subcommands) -> None:
     about = "episodes, one after the other (default: 1)"
     launch.add_argument("-nr", "--nbruns", type=_count, default=1, metavar="N", help=about)
     for what in ("networks", "nodes", "processors"):
-        about = f"your own types of {what} (default: {what[:-1]}_types.json beside the platform, if it is there)"
+        about = f"your own types of {what} (default: {what[:-1]}_types.json in the platform's folder, if it exists)"
         launch.add_argument(f"--{what}", metavar="JSON", help=about)
     launch.add_argument("--compat", action="store_true", help="mode reference: as published, defects included")
     about = "to read an agent's file, and for one call of its methods, in s; 0: none (default: 60)"
     launch.add_argument("--agent-limit", type=_seconds, default=60.0, metavar="S", help=about)
     launch.set_defaults(run=f"{ROOM}.launch:run_launch")
 
-    about = "two runs side by side, from their out_schedule.csv: "
+    about = "compare two runs by their out_schedule.csv: "
     about += "eight bars each for energy, makespan, slowdown, turnaround, waiting"
     metrics = commands.add_parser("metrics", help=about, description=about)
     metrics.add_argument("first", type=Path, metavar="A/out_schedule.csv")
     metrics.add_argument("second", type=Path, metavar="B/out_schedule.csv")
-    metrics.add_argument("-n1", "--name1", metavar="NAME", help="what the first run is called (default: its folder)")
-    metrics.add_argument("-n2", "--name2", metavar="NAME", help="what the second run is called (default: its folder)")
+    metrics.add_argument("-n1", "--name1", metavar="NAME", help="name of the first run (default: its folder)")
+    metrics.add_argument("-n2", "--name2", metavar="NAME", help="name of the second run (default: its folder)")
     _add_save(metrics, "metrics.svg")
     metrics.set_defaults(run=f"{ROOM}.figures:run_metrics")
 
-    about = "a picture of what a launch left in the working directory"
+    about = "draw the results of a launch in the working directory"
     visual = commands.add_parser("visual", help=about, description=about)
     visual.add_argument("kind", metavar="KIND", help=f"{KINDS}, losses, rewards or action_preferences")
     _add_save(visual, "KIND.svg")

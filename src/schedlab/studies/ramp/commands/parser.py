@@ -24,7 +24,7 @@ def add_commands(commands: Subcommands) -> None:
     add = _command(commands, "episode", about, f"{ROOM}.episode:print_episode")
     what = "para_max, para_min, random, sequential, sip_ml_8, fixed_4, ..."
     add("--policy", required=True, metavar="NAME", help=what)
-    what = "distribution of the acceptable share (default: A)"
+    what = "distribution of beta, a job's limit as a share of its sequential time (default: A)"
     add("--beta", default="A", type=str.upper, choices=sorted(BETAS), help=what)
     add("--seed", type=int, default=0, metavar="K", help="seed of all draws (default: 0)")
     what = "graph files (default: graphs/ of SCHEDLAB_DATA, else the shipped ones)"
