@@ -6,10 +6,9 @@ import gzip
 import hashlib
 import io
 import tarfile
-import threading
+import time
+import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -19,67 +18,17 @@ from schedlab.config.data_paths import LOCAL_DATA, entry_of, read_catalogue
 from schedlab.config.errors import UserErrors
 from schedlab.config.experiment import missing_data
 from schedlab.config.runtime import download as fetch
+from web_server import Web, serving
 
 pytestmark = pytest.mark.usefixtures("conf")
 TRACE = b"; a header\n" + b"1 0 10 5 1 -1 -1 1 10 -1 1 1 1 1 1 1 -1 -1\n" * 4000
 SHA = hashlib.sha256(TRACE).hexdigest()
 
 
-@dataclass
-class Web:
-    """Answers by path; `cuts`: bytes after which an answer is cut off, one a request; `fails`: statuses, one a request;
-    `asked`: the ranges that were asked for.
-    """
-
-    files: dict[str, bytes] = field(default_factory=dict)
-    moved: dict[str, str] = field(default_factory=dict)
-    cuts: list[int] = field(default_factory=list)
-    fails: list[int] = field(default_factory=list)
-    asked: list[str | None] = field(default_factory=list)
-    tag: str = '"one"'
-    resumes: bool = True
-    address: str = ""
-
-
 @pytest.fixture
 def web() -> Iterator[Web]:
-    made = Web()
-
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-        def do_GET(self) -> None:
-            made.asked.append(self.headers.get("Range"))
-            if made.fails:
-                return self.send_error(made.fails.pop(0))
-            if self.path in made.moved:
-                self.send_response(302)
-                self.send_header("Location", made.moved[self.path])
-                return self.end_headers()
-            if self.path not in made.files:
-                return self.send_error(404)
-            body, begin = made.files[self.path], 0
-            if made.resumes and self.headers.get("Range") and self.headers.get("If-Range") == made.tag:
-                begin = int(self.headers["Range"].removeprefix("bytes=").removesuffix("-"))
-                self.send_response(206)
-                self.send_header("Content-Range", f"bytes {begin}-{len(body) - 1}/{len(body)}")
-            else:
-                self.send_response(200)
-            self.send_header("ETag", made.tag)
-            self.send_header("Content-Length", str(len(body) - begin))
-            self.end_headers()
-            part = body[begin:]
-            self.wfile.write(part[: made.cuts.pop(0)] if made.cuts else part)
-            return None
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    made.address = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield made
-    server.shutdown()
-    server.server_close()
+    with serving() as made:
+        yield made
 
 
 @pytest.fixture
@@ -146,6 +95,29 @@ def test_it_goes_on_in_a_later_call_too(web):
     web.cuts = [1000] * fetch.TRIES
     assert get(web, "trace") == 1 and not TARGET.exists()
     assert get(web, "trace") == 0 and web.asked[-1] == f"bytes={1000 * fetch.TRIES}-"
+
+
+def test_a_slow_answer_is_waited_for_and_a_silent_one_asked_again(web, monkeypatch):
+    web.files["/a/trace.swf.gz"] = packed = gzip.compress(TRACE, compresslevel=0)
+    monkeypatch.setattr(fetch, "PATIENCE", 0.5)
+    web.stalls = [0.1]
+    assert get(web, "trace") == 0 and web.asked == [None]
+    TARGET.unlink()
+    web.asked.clear()
+    web.stalls = [2.0]
+    begun = time.monotonic()
+    assert get(web, "trace") == 0 and time.monotonic() - begun < 2.0
+    assert len(web.asked) == 2 and web.asked[1].startswith("bytes=") and TARGET.read_bytes() == packed
+
+
+def test_a_proxy_is_asked_where_the_environment_names_one(web, monkeypatch):
+    monkeypatch.setenv("http_proxy", web.address)
+    monkeypatch.setenv("no_proxy", "")
+    urllib.request.install_opener(None)  # that of an earlier test knows no proxy
+    web.files["http://example.invalid/a/trace.swf.gz"] = gzip.compress(TRACE)
+    status = main(["data", "get", "trace"])
+    urllib.request.install_opener(None)
+    assert status == 0 and TARGET.exists()
 
 
 @pytest.mark.parametrize("change", ["another tag", "no ranges"])
@@ -269,6 +241,12 @@ def test_the_data_folder_is_the_one_that_is_named(web, monkeypatch, tmp_path):
     assert get(web, "trace") == 0 and (tmp_path / "shared/traces/trace.swf.gz").exists()
     assert main(["data", "get", "trace", "--data-dir", "elsewhere", "--base-url", web.address]) == 0
     assert Path("elsewhere/traces/trace.swf.gz").exists()
+
+
+def test_a_data_folder_that_cannot_be_written_is_one_sentence(web, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert main(["data", "get", "trace", "--data-dir", str(tmp_path / "file")]) == 2 and not web.asked
+    assert str(tmp_path / "file") in (said := capsys.readouterr().err) and said.count("\n") == 1
 
 
 @pytest.mark.parametrize("words", [["get", "tracee"], ["check", "nothing"], ["get", "trace", "--base-url", "ftp://x"]])

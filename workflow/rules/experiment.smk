@@ -6,13 +6,15 @@ import subprocess
 from schedlab.config import experiment
 from schedlab.config.runtime import freeze
 from schedlab.config.errors import did_you_mean
-from schedlab.config.files import check_writable, remove_leftovers, write_text_if_changed
+from schedlab.config.files import check_writable, remove_leftovers, write_json, write_text_if_changed
 from schedlab.config.readers import option_names
 from schedlab.figures import verdicts
 from schedlab.evaluation.manifest import NAME as MANIFEST, write_manifest
 from schedlab.figures.index import SIZES, failures, write_index
 from schedlab.stages.studies import find_study
 
+FETCH = "fetch_data"  # the workflow rule that gets data
+FETCHING = "SCHEDLAB_FETCHING"  # the environment variable that tells a run that it was started for this rule
 DRAWN_BEFORE = {}  # path -> time of change, when the run began, of each list of figures, the page of all, and headlines
 
 
@@ -25,6 +27,17 @@ def read_experiment(scale, variant):
     return experiment.load(CONF, scale, find_study, cache, overrides=overrides, variant=variant)
 
 
+def fetch_missing_data():
+    """Run the rule that gets the data that this run lacks, in a run of its own, because what a run plans depends on
+    the data that is there. The rule prints what could not be had.
+    """
+    given = Path(".schedlab/fetch.json")
+    write_json(given, {key: value for key, value in config.items() if key != "fetch"})
+    command = [sys.executable, "-m", "snakemake", FETCH, "--snakefile", str(CHECKOUT / "Snakefile"), "--nolock"]
+    command += ["--cores", "1", "--profile", "none", "--workflow-profile", "none", "--configfile", str(given)]
+    subprocess.run(command, check=False, env={**os.environ, FETCHING: "1"})
+
+
 def freeze_experiment():
     """Write the frozen parts that changed, and print what does not run and why. Raises UserError if another run in this
     directory uses the parts as they were.
@@ -32,8 +45,9 @@ def freeze_experiment():
     if run_lock.is_held_elsewhere(RUN_LOCK) and freeze.differs(EXPERIMENT):
         raise run_lock.busy(RUN_LOCK, ", with a configuration that has changed since it was started")
     freeze.write_parts(EXPERIMENT)
-    for study, what, reason in EXPERIMENT.not_run:
-        print(f"not run: {study}/{what}: {reason}", file=sys.stderr)
+    if FETCHING not in os.environ:
+        for study, what, reason in EXPERIMENT.not_run:
+            print(f"not run: {study}/{what}: {reason}", file=sys.stderr)
 
 
 def draw_again(study):
@@ -108,6 +122,12 @@ def undrawn_figures():
     return "\n".join(paragraphs)
 
 
+def unfetched_data():
+    """A sentence about data that this run should have got and could not; "" if there is none."""
+    names = ", ".join(sorted(UNFETCHED))
+    return f"error: could not be fetched: {names}, and so the scenarios above did not run" if names else ""
+
+
 def older(file, time):
     """Whether a file was last written before a time, or never."""
     return not file.exists() or file.stat().st_mtime < time
@@ -118,7 +138,7 @@ def end_run():
     try:
         with plain_errors():
             complete_lists()
-        if failed := undrawn_figures():
+        if failed := "\n".join(filter(None, [undrawn_figures(), unfetched_data()])):
             raise SystemExit(failed)
     except SystemExit:
         notify("failed")
@@ -163,8 +183,16 @@ def notify(how):
 
 
 run_lock.sign_jobs()
+UNFETCHED = set()
 with plain_errors():
     EXPERIMENT = read_experiment(SCALE, str(config.get("variant") or ""))
+    if options.fetches(config) and EXPERIMENT.to_get and workflow.is_main_process:
+        if workflow.output_settings.dryrun:
+            print(f"would be fetched first: {', '.join(sorted(EXPERIMENT.to_get))}", file=sys.stderr)
+        elif workflow.resource_settings.cores or workflow.resource_settings.nodes:  # not for --list-rules and the like
+            fetch_missing_data()
+            EXPERIMENT = read_experiment(SCALE, str(config.get("variant") or ""))
+            UNFETCHED = EXPERIMENT.to_get
     if workflow.is_main_process:  # not in the process of a job
         freeze_experiment()
 

@@ -22,6 +22,7 @@ include: "evaluate.smk"
 include: "summarise.smk"
 include: "draw.smk"
 include: "measure.smk"
+include: "fetch.smk"
 include: "report.smk"
 include: "targets.smk"
 

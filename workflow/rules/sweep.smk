@@ -20,7 +20,7 @@ for swept_run in SWEEP.runs:
         config:
             SWEEP.config_of(swept_run, config)
 
-    use rule * from MODULE exclude unmade_figure, other_scale, measure_device_speed as PREFIX*
+    use rule * from MODULE exclude unmade_figure, other_scale, measure_device_speed, fetch_data as PREFIX*
 
 
 RUNS = [globals()[f"{SWEEP.name}-{swept_run.name}"] for swept_run in SWEEP.runs]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -33,7 +33,7 @@ SCALE_ORDER = ("smoke", "small", "full", "paper")
 @dataclass
 class Experiment:
     """All studies at one scale. `not_run` lists (study, scenario or policy, reason) of what cannot run because its data
-    is not on this machine.
+    is not on this machine, and `to_get` names the entries of the catalogue that hold such data.
     """
 
     folder: Path
@@ -46,6 +46,7 @@ class Experiment:
     variant: str = ""
     overrides: tuple[Override, ...] = ()
     not_run: list[tuple[str, str, str]] = field(default_factory=list)
+    to_get: set[str] = field(default_factory=set)
     _known: dict[tuple[Any, ...], Any] = field(default_factory=dict)
 
     def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
@@ -283,31 +284,34 @@ def scenario_records(
 
 def missing_data(record: Mapping[str, Any]) -> list[str]:
     """Return what a scenario needs and this machine lacks, with where it should lie and where to get it."""
-    lacking = []
+    return [f"{what} ({near}{_source(need)})" for need, what, near in _lacking(record)]
+
+
+def _lacking(record: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, str]]:
+    """Each requirement of a scenario that is not fulfilled here, what is missing, and a similar name beside it."""
     for need in record["requires"]:
         if need.get("program") and "/" not in need["path"]:
-            lacking += (
-                []
-                if shutil.which(need["path"])
-                else [f"{need['name']}, '{need['path']}' on the PATH ({need['source']})"]
-            )
+            if not shutil.which(need["path"]):
+                yield need, f"{need['name']}, '{need['path']}' on the PATH", ""
             continue
         path = find_data(need["path"])
         if not path.exists():
             near = nearest(path.name, (file.name for file in path.parent.iterdir())) if path.parent.is_dir() else ""
-            lacking.append(f"{need['name']} at {path} ({f'there is {near}; ' if near else ''}{_source(need)})")
+            yield need, f"{need['name']} at {path}", f"there is {near}; " if near else ""
         elif missing := missing_files(path, need["files"]):
-            lacking.append(
-                f"{need['name']} at {path}, where {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing "
-                f"({_source(need)})"
-            )
-    return lacking
+            what = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+            yield need, f"{need['name']} at {path}, where {what}", ""
 
 
 def _source(need: Mapping[str, Any]) -> str:
     """How to get what is missing: the command, where the catalogue has it."""
-    entry = entry_of(_catalogue(Path("conf").resolve()), need["path"])
+    entry = _entry(need)
     return f"schedlab data get {entry}" if entry else str(need["source"])
+
+
+def _entry(need: Mapping[str, Any]) -> str | None:
+    """The entry of the catalogue that holds what is needed."""
+    return entry_of(_catalogue(Path("conf").resolve()), need["path"])
 
 
 @cache
@@ -409,6 +413,7 @@ def _restrict(experiment: Experiment) -> None:
         for key, record in at_scale.items():
             if needs := missing_data(record):
                 absent[key] = "; ".join(f"needs {need}" for need in needs)
+                experiment.to_get |= {entry for need, _, _ in _lacking(record) if (entry := _entry(need))}
         study.scenarios = {key: record for key, record in at_scale.items() if key not in absent}
         experiment.not_run += [(name, key, reason) for key, reason in absent.items()]
         policies = {key: record for key, record in study.policies.items() if experiment.scale in record["scales"]}

@@ -1,9 +1,10 @@
-"""Gets a file over HTTP: resumes and repeats the download, checks and unpacks the file, and puts it in place in one
-step.
+"""Gets the files of catalogue entries over HTTP: resumes and repeats a download, checks and unpacks the file, and puts
+it in place in one step.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import http.client
@@ -15,14 +16,14 @@ import time
 import urllib.error
 import urllib.request
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Literal, TextIO
 from urllib.parse import urlsplit
 
 import schedlab
-from schedlab.config.data_paths import ArchiveSettings, FileSettings
+from schedlab.config.data_paths import DATA_VARIABLE, LOCAL_DATA, ArchiveSettings, EntrySettings, FileSettings
 from schedlab.config.errors import UserError
 from schedlab.config.files import atomic_path, write_json
 
@@ -33,10 +34,100 @@ PAUSE = 1.0  # s before the second try; twice as long before each further one
 PATIENCE = 30.0  # s without a byte after which a connection counts as cut off
 MOST_UNPACKED = 20 << 30  # bytes of any file, and of one unpacked whose size the catalogue does not say
 Progress = Callable[[int, int | None], None]  # bytes so far, bytes of all (None: unknown)
+State = Literal["right", "wrong", "absent", "unpinned"]  # of a file; unpinned: it is there, without a hash to check
 
 
 class DownloadFailed(UserError):
     """The server or the network did not deliver the file, or delivered another one."""
+
+
+def data_folder(named: Path | None = None) -> Path:
+    """Return the folder that downloads go to: the named one, else that of SCHEDLAB_DATA, else resources/data."""
+    return named or Path(os.environ.get(DATA_VARIABLE) or LOCAL_DATA)
+
+
+def get_entries(
+    entries: Iterable[EntrySettings],
+    folder: Path,
+    console: TextIO,
+    base_url: str = "",
+    force: bool = False,
+) -> list[DownloadFailed]:
+    """Get the files of some entries that are not in the data folder, or all with `force`. Prints what each entry is,
+    its licence and its citation, and what became of each file. Returns the failures; the other files are there. Raises
+    UserError for a folder that cannot be written.
+
+    console   where a line shows how far a download is, if it is a terminal
+    base_url  address of a mirror, which replaces scheme and host of every address
+    """
+    failures = []
+    try:
+        (folder / PARTS).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        remedy = f"name another data folder by {DATA_VARIABLE}"
+        raise UserError(f"cannot be written: {error.strerror}", where=str(folder), remedy=remedy) from None
+    for entry in entries:
+        print(f"{entry.name}: {entry.purpose}\n  licence: {entry.licence}")
+        if entry.citation:
+            print(f"  cite: {entry.citation}")
+        for number, file in enumerate(entry.files):
+            if not force and state_of(folder, file) in ("right", "unpinned"):
+                print(f"  {file.to}: is there")
+                continue
+            partial = folder / PARTS / f"{entry.name}-{number}.part"
+            line = _Line(file.to, console)
+            try:
+                found = fetch(entry.address(file, base_url), file, folder / file.to, partial, line)
+            except DownloadFailed as error:
+                failures.append(error)
+                continue
+            finally:
+                line.clear()
+            print(f"  {file.to}: got, SHA-256 {'as pinned' if file.sha256 else found}")
+            if not file.sha256 and not file.md5 and not (file.archive and file.archive.sample):
+                print(f"    pin it in conf/download/{entry.name}.yaml: files.{number}.sha256")
+    with contextlib.suppress(OSError):  # it holds what a later call goes on with
+        (folder / PARTS).rmdir()
+    return failures
+
+
+def state_of(folder: Path, file: FileSettings) -> State:
+    """Return whether a file of the catalogue is in the data folder with the right content."""
+    path = folder / file.to
+    if file.archive is not None:
+        if not path.is_dir():
+            return "absent"
+        wrong = [
+            name
+            for name, wanted in file.archive.sample.items()
+            if not (path / name).is_file() or content_hash(path / name) != wanted
+        ]
+        return "wrong" if wrong else "right" if file.archive.sample else "unpinned"
+    if not path.is_file():
+        return "absent"
+    if not file.sha256:
+        return "unpinned"
+    try:
+        return "right" if content_hash(path) == file.sha256 else "wrong"
+    except (OSError, EOFError, zlib.error):  # its name ends in .gz, and it is something else
+        return "wrong"
+
+
+class _Line:
+    """One line of a terminal that shows how far a download is; nothing elsewhere."""
+
+    def __init__(self, name: str, console: TextIO) -> None:
+        self.name, self.console, self.shown = name, console, console.isatty()
+
+    def __call__(self, done: int, whole: int | None) -> None:
+        if self.shown:
+            share = f" of {whole / 1e6:.1f} MB ({done / whole:.0%})" if whole else " MB"
+            print(f"\r\033[K  {self.name}: {done / 1e6:.1f}{share}", end="", file=self.console, flush=True)
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self.shown:
+            print("\r\033[K", end="", file=self.console, flush=True)
 
 
 def fetch(address: str, file: FileSettings, target: Path, partial: Path, progress: Progress) -> str:
@@ -44,7 +135,6 @@ def fetch(address: str, file: FileSettings, target: Path, partial: Path, progres
     (of an archive: of the archive). A download that was cut off goes on where it ended, also in a later call. Raises
     DownloadFailed.
     """
-    partial.parent.mkdir(parents=True, exist_ok=True)
     _download(address, partial, progress)
     try:
         if file.md5 and (got := _hash(_blocks(partial), "md5")) != file.md5:
@@ -101,7 +191,7 @@ def _download_once(address: str, partial: Path, progress: Progress) -> None:
         length = answer.headers.get("Content-Length")
         whole = begun + int(length) if length and length.isdigit() else None
         with partial.open("ab" if goes_on else "wb") as file:
-            while block := answer.read(BLOCK):
+            while block := answer.read1(BLOCK):  # what has come, so that nothing is lost where the rest does not
                 file.write(block)
                 begun += len(block)
                 if begun > MOST_UNPACKED:

@@ -16,9 +16,9 @@ from schedlab.config.runtime.provenance import edited_source, keep_code, source_
 
 
 @contextlib.contextmanager
-def job_log(path: Path | str) -> Iterator[None]:
+def job_log(path: Path | str) -> Iterator[TextIO]:
     """Send standard output, standard error and logging of this process to a file; end the process with status 1 on an
-    error.
+    error. Gives the console, which standard error was before.
 
     Within a run of the workflow, the process ends with the run. Code that was edited while the job ran is a warning in
     the log. A UserError becomes one paragraph on the console, and so does a disk that is full or cannot be written; any
@@ -38,7 +38,7 @@ def job_log(path: Path | str) -> Iterator[None]:
     try:
         with _only_handler(handler), contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
             try:
-                yield
+                yield console
             finally:
                 _warn_of_edits()
     except Exception as error:

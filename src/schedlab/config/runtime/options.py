@@ -21,7 +21,7 @@ from schedlab.config.readers import option_names
 from schedlab.config.runtime.freeze import draw_part
 from schedlab.config.variations import Override, assignments, overlay, parsed, swept, value_text
 
-OPTIONS = ("scale", "variant", "set", "sweep", "conf", "notify")  # other keys are an overlay of the configuration
+OPTIONS = ("scale", "variant", "set", "sweep", "conf", "notify", "fetch")  # other keys overlay the configuration
 NAME = "[a-z0-9._-]*"
 OF_STUDY = ("study", "module", "path", "results_version", "scale", "theme", "statistics")  # shared with the part `draw`
 
@@ -40,6 +40,14 @@ def check_keys(keys: Iterable[str], folder: Path) -> None:
         if key != "seed" and key not in (*OPTIONS, *groups):
             valid = [*OPTIONS, "seed", *groups]
             raise UserError(f"unknown key '{key}'", where="--config", remedy=did_you_mean(key, valid))
+
+
+def fetches(config: Mapping[str, Any]) -> bool:
+    """Return whether a run gets the data that it lacks. Raises UserError for a value that is neither true nor false."""
+    value = str(config.get("fetch", False)).lower()  # Snakemake takes "true" for a text
+    if value not in ("true", "false"):
+        raise UserError(f"'{value}' is neither", where="--config: fetch", expected="true or false")
+    return value == "true"
 
 
 def overrides_of(config: Mapping[str, Any], folder: Path) -> list[Override]:
