@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
+import pty
+import select
+import time
+from types import SimpleNamespace
 
 import pytest
 
-from schedlab.config.runtime.progress import JobLines, duration, job_name
+from schedlab.config.runtime.progress import ERASE, JobLines, LiveLine, duration, job_name, live_text
 
 
 class Run:
@@ -114,3 +119,65 @@ def test_the_state_of_a_run_is_given_whenever_it_changes():
     assert [(state["done"], len(state["running"])) for state in states] == [(0, 1), (0, 2), (1, 1), (1, 0)]
     assert states[2]["running"] == [{"job": "learn seed-1", "seconds": 10.0}] and states[2]["seconds_left"] == 5.0
     assert states[3]["failed"] == [{"job": "learn seed-1", "logs": ["logs/learn.log (check)"]}]
+
+
+STATE = {"total": 8, "done": 2, "running": [{}, {}, {}], "failed": [], "seconds_left": 300.0}
+MEMORY = SimpleNamespace(total=16e9, available=12.5e9)
+
+
+def test_the_line_of_a_terminal_says_how_far_the_run_is():
+    said = "[#####...............] 2 of 8 jobs done, 3 running, about 5 min left; CPU 97 %, memory 3.5 of 16.0 GB"
+    assert live_text(STATE, 97.2, MEMORY) == said
+    assert ", 3 running, 1 failed;" in live_text({**STATE, "failed": [{}], "seconds_left": None}, 0.0, MEMORY)
+    assert live_text({**STATE, "done": 8}, 0.0, MEMORY).startswith(f"[{'#' * 20}] 8 of 8")
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """A stream that is a terminal, and what was written to it since the last look."""
+    monkeypatch.setenv("TERM", "xterm")
+    other, own = pty.openpty()
+
+    def written():
+        text = b""
+        while select.select([other], [], [], 0.2)[0]:
+            text += os.read(other, 100_000)
+        return text.decode()
+
+    with os.fdopen(own, "w", buffering=1) as stream:
+        yield stream, written
+    os.close(other)
+
+
+def test_a_terminal_shows_the_line_and_messages_take_its_place(terminal, monkeypatch):
+    stream, written = terminal
+    monkeypatch.setenv("COLUMNS", "60")
+    run = Run(draw=2, all=1)
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(run.lines)
+    run.lines.line = line = LiveLine(stream, run.lines.state, handler.lock, pause=0.01)
+    run.start(1, "draw")
+    while not line.shown:
+        time.sleep(0.01)
+    handler.handle(logging.makeLogRecord({"msg": "Finished", "event": "job_finished", "job_id": 1}))
+    line.end()
+    text = written()
+    live = [part for part in text.split(ERASE) if part.startswith("[....")]
+    assert live and all(part.startswith("[....................] 0 of 3 jobs done, 1 running;") for part in live)
+    assert all(len(part) <= 59 for part in live)
+    assert f"{ERASE}[1/3] draw: 0 s, about 0 s left\r\n" in text and text.endswith(ERASE)
+    handler.handle(logging.makeLogRecord({"msg": "after", "event": None}))
+    assert written() == "usual: after\r\n"
+
+
+@pytest.mark.parametrize("term", ["dumb", None])
+def test_what_is_no_terminal_shows_no_line(terminal, monkeypatch, tmp_path, term):
+    stream, written = terminal
+    monkeypatch.setenv("TERM", term) if term else monkeypatch.delenv("TERM")
+    with (tmp_path / "file").open("w") as file:
+        lines = [LiveLine(each, lambda: STATE, pause=0.001) for each in (stream, file)]
+        time.sleep(0.05)
+        for line in lines:
+            line.end()
+    stream.write("nothing else\n")
+    assert written() == "nothing else\r\n" and not (tmp_path / "file").read_text()

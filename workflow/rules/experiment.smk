@@ -135,6 +135,7 @@ def older(file, time):
 
 def end_run():
     """Update the lists over all jobs, fail if a figure could not be drawn, and notify the user."""
+    end_live_line()
     try:
         with plain_errors():
             complete_lists()
@@ -148,6 +149,7 @@ def end_run():
 
 def failed_run():
     """After a failure of jobs, print the figures that could not be drawn as well, and notify the user."""
+    end_live_line()
     if undrawn := undrawn_figures():
         print(undrawn, file=sys.stderr)
     notify("failed")

@@ -1,13 +1,15 @@
-# The console of a run: a line for each job that ends (schedlab.config.runtime.progress). Snakemake's own messages stay
-# in dry runs, with --verbose, and if another logger plugin writes to the console. `schedlab status` reads the state of
+# The console of a run: a line for each job that ends, and in a terminal, without --quiet, one that shows how far the
+# run is (schedlab.config.runtime.progress). Snakemake's own messages stay in dry runs, with --verbose, and if another
+# logger plugin writes to the console. `schedlab status` reads the state of
 # the run from .schedlab/status.json.
+import atexit
 import time
 from contextlib import suppress
 
 from snakemake.logging import logger
 
 from schedlab.config.files import write_json
-from schedlab.config.runtime.progress import JobLines
+from schedlab.config.runtime.progress import JobLines, LiveLine
 
 
 def keep_status(state):
@@ -24,6 +26,16 @@ def show_job_lines():
         lines = JobLines(console.formatter, idle=idle, keep=keep_status)
         console.addFilter(lines.filter)
         console.setFormatter(lines)
+        if not workflow.output_settings.quiet:
+            lines.line = LiveLine(console.stream, lines.state, console.lock)
+            atexit.register(lines.line.end)
+
+
+def end_live_line():
+    """Erase the line that shows how far the run is: what follows is printed without the handler."""
+    for console in logger.handlers:
+        if isinstance(console.formatter, JobLines) and console.formatter.line:
+            console.formatter.line.end()
 
 
 if workflow.is_main_process and not workflow.output_settings.dryrun and not workflow.output_settings.verbose:

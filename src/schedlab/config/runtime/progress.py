@@ -1,5 +1,5 @@
 """The console of a run: one line for each job that ends, with the number of jobs done and in all, its time, and an
-estimate of the remaining time.
+estimate of the remaining time; in a terminal also a line that shows how far the run is now.
 
 It reads the records that Snakemake logs (`event` says what a record is about) without knowing Snakemake; the Snakefile
 attaches it to Snakemake's handler. The log file that Snakemake keeps of a run still holds everything.
@@ -8,15 +8,22 @@ attaches it to Snakemake's handler. The log file that Snakemake keeps of a run s
 from __future__ import annotations
 
 import logging
+import os
+import shutil
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
+
+import psutil
 
 # Told for each job by Snakemake, and said here in one line; errors, warnings and the table of jobs pass as they are.
 HIDDEN = frozenset({"job_info", "job_started", "group_info", "progress", "shellcmd"})
 CHATTER = ("Select jobs to execute",)
+BAR = 20  # columns of the bar
+ERASE = "\r\033[K"  # what a terminal shows in its line
 
 
 @dataclass
@@ -52,9 +59,15 @@ class JobLines(logging.Formatter):
         self.running: dict[object, _Running] = {}
         self.waiting: Counter[str] = Counter()
         self.times: dict[str, list[float]] = defaultdict(list)
+        self.line: LiveLine | None = None
+        self.lock = threading.RLock()  # the line is drawn by a thread of its own
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Take note of a record; return whether it is shown."""
+        with self.lock:
+            return self._note(record)
+
+    def _note(self, record: logging.LogRecord) -> bool:
         event = str(getattr(record, "event", None) or "")
         if event == "run_info":
             self._plan(vars(record)["stats"])
@@ -65,6 +78,12 @@ class JobLines(logging.Formatter):
         return event not in HIDDEN and not str(record.msg).startswith(CHATTER)
 
     def format(self, record: logging.LogRecord) -> str:
+        with self.lock:
+            text = self._text(record)
+        # Snakemake writes neither an empty text nor "None"
+        return ERASE + text if self.line and self.line.shown and text not in ("", "None", None) else text
+
+    def _text(self, record: logging.LogRecord) -> str:
         job = vars(record).get("job_id")
         if str(getattr(record, "event", "")) != "job_finished" or job not in self.running:
             return self.usual.format(record)
@@ -93,6 +112,10 @@ class JobLines(logging.Formatter):
         """Return the state of the run: jobs in all and done, those under way with their seconds, those that failed with
         their log files, and the seconds that are left (None: unknown).
         """
+        with self.lock:
+            return self._state()
+
+    def _state(self) -> dict[str, Any]:
         now = self.clock()
         running = [{"job": job.name, "seconds": now - job.since} for job in self.running.values()]
         numbers = {"total": self.total, "done": self.done, "seconds_left": self.seconds_left()}
@@ -125,6 +148,69 @@ class JobLines(logging.Formatter):
         left = self.seconds_left() if self.done < self.total else None
         self.keep(self.state())
         return line if left is None else f"{line}, about {duration(left)} left"
+
+
+class LiveLine:
+    """The last line of a terminal, drawn again every `pause` seconds: a bar, jobs done, running and failed, the time
+    left, and how busy the machine is. Nothing is drawn before the first job, and where the stream is no terminal.
+
+    state  gives the state of the run (JobLines.state)
+    lock   what is held while something else is written to the stream, as the lock of a handler
+    """
+
+    def __init__(
+        self, stream: TextIO, state: Callable[[], Mapping[str, Any]], lock: Any = None, pause: float = 1.0
+    ) -> None:
+        self.stream, self.state, self.pause = stream, state, pause
+        self.lock = lock or threading.RLock()
+        self.shown = False
+        self.ended = threading.Event()
+        if is_live_terminal(stream):
+            threading.Thread(target=self._draw_again, daemon=True).start()
+
+    def _draw_again(self) -> None:
+        while not self.ended.wait(self.pause):
+            with self.lock:
+                if not self.ended.is_set():
+                    self.draw()
+
+    def draw(self) -> None:
+        """Draw the line as the run is now."""
+        values = self.state()
+        if values["total"]:
+            text = live_text(values, psutil.cpu_percent(), psutil.virtual_memory())
+            self.stream.write(ERASE + text[: shutil.get_terminal_size().columns - 1])
+            self.stream.flush()
+            self.shown = True
+
+    def end(self) -> None:
+        """Erase the line; it is not drawn again."""
+        with self.lock:
+            self.ended.set()
+            if self.shown:
+                self.stream.write(ERASE)
+                self.stream.flush()
+                self.shown = False
+
+
+def is_live_terminal(stream: TextIO) -> bool:
+    """Return whether a line of a stream can be drawn again."""
+    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def live_text(values: Mapping[str, Any], cpu: float, memory: Any) -> str:
+    """Return the state of a run in one line.
+
+    values  the state (JobLines.state); cpu: percent of the machine's processors that are busy; memory: as of psutil
+    """
+    filled = BAR * values["done"] // values["total"]
+    parts = [f"{values['done']} of {values['total']} jobs done", f"{len(values['running'])} running"]
+    parts += [f"{len(values['failed'])} failed"] if values["failed"] else []
+    parts += [f"about {duration(values['seconds_left'])} left"] if values["seconds_left"] is not None else []
+    used, whole = memory.total - memory.available, memory.total
+    return (
+        f"[{'#' * filled:.<{BAR}}] {', '.join(parts)}; CPU {cpu:.0f} %, memory {used / 1e9:.1f} of {whole / 1e9:.1f} GB"
+    )
 
 
 def job_name(rule: str, wildcards: Mapping[str, str]) -> str:
