@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -13,10 +14,11 @@ from schedlab.cli.main import main
 from schedlab.cli.record import refuse_to_replace
 from schedlab.config import experiment
 from schedlab.config.errors import UserError
-from schedlab.config.files import write_json
+from schedlab.config.files import write_json, write_table
 from schedlab.config.runtime import provenance
 from schedlab.config.runtime.freeze import parts_of_tables
 from schedlab.config.runtime.parts import dump, read_part
+from schedlab.evaluation.manifest import write_manifest
 from schedlab.evaluation.recorded import StudyRecord, outdated, read_records, read_study_record
 from schedlab.evaluation.recording import Recording, planned_made, thinned, write_study_records
 from schedlab.stages.studies import find_study
@@ -95,6 +97,22 @@ def change_scores() -> str:
     return "evaluation/hill.parquet"
 
 
+def edited(name: str):
+    def edit_table() -> str:
+        place = RESULTS / f"{name}.parquet"
+        table = pd.read_parquet(place)
+        write_table(place, table.iloc[::-1])
+        return str(place)
+
+    return edit_table
+
+
+def no_hashes_of_tables() -> str:
+    place = RESULTS / "tables.provenance.json"
+    write_json(place, {key: value for key, value in json.loads(place.read_text()).items() if key != "hashes"})
+    return str(place)
+
+
 def older_tables() -> str:
     pd.read_parquet(RESULTS / "summary.parquet").drop(columns="units").to_parquet(RESULTS / "summary.parquet")
     return "summary.parquet"
@@ -147,6 +165,8 @@ def note_beside() -> str:
         delete_scores,
         delete_tables,
         change_scores,
+        *map(edited, ("summary", "comparisons", "curves")),
+        no_hashes_of_tables,
         older_tables,
         edit_configuration,
         made_by("config_hash", "0" * 16),
@@ -167,6 +187,19 @@ def test_what_may_not_be_recorded_is_refused_and_nothing_overwritten(record, spo
     assert status == 2 and named in said and said.startswith("error: ") and said.count("\n") == 1
     assert written() == before
     assert not list(PLACE.parent.glob(".*"))
+
+
+@pytest.mark.slow
+def test_a_table_edited_by_hand_is_made_again_by_the_command_of_the_message(record, toy) -> None:
+    """Whatever a manifest says: it was written after the edit, as by a run that drew the figures again."""
+    toy.run("all")
+    before = toy.hashes()
+    edited("summary")()
+    toy.run("all")
+    write_manifest(toy.folder, "small")
+    command = re.search(r"`snakemake --cores all (.*)`", record()[1])[1].split()
+    toy.run(*command)
+    assert toy.hashes() == before and record() == (0, "")
 
 
 @pytest.mark.parametrize(("spoil", "deleted"), [(edit_part, True), (other_version, False)])

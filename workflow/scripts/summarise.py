@@ -7,6 +7,7 @@ begin_job()
 with job_log(snakemake.log[0]):  # noqa: F821
     from pathlib import Path
 
+    from schedlab.config.files import file_hash
     from schedlab.config.runtime.provenance import require_made_by_their_parts, write_origin
     from schedlab.stages.summarise import summarise
 
@@ -25,4 +26,6 @@ with job_log(snakemake.log[0]):  # noqa: F821
         Path(job.output.summary).parent,
         [Path(path) for path in job.input.origins],
     )
-    write_origin(job, Path(job.output.summary).with_name("tables.provenance.json"))
+    tables = [Path(path) for path in job.output if path.endswith(".parquet")]
+    hashes = {path.name: file_hash(path) for path in tables}
+    write_origin(job, tables[0].with_name("tables.provenance.json"), hashes=hashes)

@@ -80,11 +80,27 @@ def check_run(study: str, folder: Path, parts: Parts, again: str) -> None:
             raise UserError("the run is not finished: this job has not run", where=str(origin), remedy=remedy)
         if what := _unlike(parts[path], read_json(origin, "the provenance of a job")):
             raise UserError(f"it was made by other {what} than is planned now", where=str(origin), remedy=remedy)
-    for name, digest in read_json(folder / ORIGIN, "the provenance of a job")["inputs"].items():
+    origin = read_json(folder / ORIGIN, "the provenance of a job")
+    _require_tables(folder, origin, f"`{again} --forcerun summarise` makes the tables again")
+    for name, digest in origin["inputs"].items():
         if not Path(name).is_file():
             raise UserError("the tables were made from a file that is gone", where=name, remedy=remedy)
         if file_hash(name) != digest:
             raise UserError("the tables were made from another file than lies there", where=name, remedy=remedy)
+
+
+def _require_tables(folder: Path, origin: Mapping[str, Any], remedy: str) -> None:
+    """Raise UserError unless each table that is recorded has the bytes that its job wrote, as its provenance says."""
+    written = origin.get("hashes")
+    if not isinstance(written, Mapping):
+        what = "it lacks the hashes of the tables, as that of an earlier version"
+        raise UserError(what, where=str(folder / ORIGIN), remedy=remedy)
+    for name in (f"{table}.parquet" for table in TABLES):
+        if not (folder / name).is_file():
+            raise UserError("the run has no such table", where=str(folder / name), remedy=remedy)
+        if file_hash(folder / name) != written.get(name):
+            what = "the table is not as its job wrote it: it was edited or damaged"
+            raise UserError(what, where=str(folder / name), remedy=remedy)
 
 
 def _origins(folder: Path, parts: Parts) -> Iterator[tuple[Path, str]]:
