@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -21,6 +22,7 @@ from schedlab.evaluation.manifest import build, write_manifest
 from schedlab.stages.studies import find_study
 
 MANIFEST = "results/small/manifest.json"
+SCORES_OF_HILL = "results/small/toy/far/evaluation/hill.parquet"
 
 
 @pytest.fixture
@@ -182,6 +184,43 @@ def test_a_result_of_other_code_than_its_part_names_is_reported(check, toy, orig
     assert [line for line in lines if line.startswith("other code: ")] == [lines[0]] and f" {step} " in lines[0]
 
 
+def commands(lines: list[str]) -> set[str]:
+    """The arguments of snakemake that lines advise."""
+    return {told for line in lines for told in re.findall("`snakemake --cores all ([^`]*)`", line)}
+
+
+SHORT = "--config scale=small"
+
+
+@pytest.mark.slow
+def test_what_it_advises_after_an_edit_of_the_code_makes_all_new(check, toy):
+    toy.edit("tests/toy_study/study.py", "distance = abs(", "distance = 2.0 * abs(")
+    toy.run("all", "--dry-run")
+    lines = check()[1]
+    assert "results/small/toy/far/evaluation/rules" in str(lines) and commands(lines) == {SHORT}
+    toy.run(*SHORT.split())
+    assert check()[0] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "spoil",
+    ["results/small/toy/far/evaluation/hill.provenance.json", SCORES_OF_HILL, "results/small/toy/summary.parquet"],
+)
+def test_what_it_advises_of_copied_or_edited_results_makes_them_again(check, toy, spoil):
+    before = toy.hashes()
+    file = toy.folder / spoil
+    if file.suffix == ".json":
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"code_hash": "of-another-branch"}))
+    else:
+        scale_values(file, 2.0)
+    advised = commands(check()[1])
+    assert advised and SHORT not in advised
+    for command in sorted(advised):
+        toy.run(*command.split())
+    assert check()[0] == 0 and toy.hashes() == before
+
+
 def two_unpinned(finished: Checkout, folder: Path) -> tuple[str, Checkout]:
     """Copies of a run as processors make it whose instructions cannot be pinned: the manifest of one, and the other."""
     copies = [copied(finished, folder / name) for name in ("one", "other")]
@@ -197,7 +236,6 @@ def scale_values(file: Path, factor: float) -> None:
     write_table(file, table.assign(value=table["value"] * factor))
 
 
-SCORES_OF_HILL = "results/small/toy/far/evaluation/hill.parquet"
 CURVE_OF_HILL = "results/small/toy/policies/hill/seed-0/curve.parquet"
 
 

@@ -119,7 +119,7 @@ def _with_its_files(recorded: Manifest, root: Path) -> Differences:
 
     now = build(root, recorded.scale, recorded.studies)
     found = differences(Side(recorded, "recorded", root), Side(now, "found", root), tolerant=False)
-    found.lines += stale_steps(now, recorded)
+    found.lines += stale_steps(now, recorded, root)
     return found
 
 

@@ -173,8 +173,9 @@ def _inputs(one: Side, other: Side) -> Iterator[str]:
                 yield f"other input: {file}, read by {name}"
 
 
-def stale_steps(manifest: Manifest, recorded: Manifest | None = None) -> Iterator[str]:
-    """Yield a sentence for each step and figure that was made from other files than the present ones.
+def stale_steps(manifest: Manifest, recorded: Manifest | None = None, root: Path = Path()) -> Iterator[str]:
+    """Yield a sentence for each step and figure that was made from other files than the present ones, with the command
+    that makes it again. root: the folder from which the manifest's paths start
 
     A file that differs from what a manifest recorded is a difference of its own, and nothing is said of what was made
     from it; nor of what was made from a recorded file that is gone.
@@ -185,7 +186,7 @@ def stale_steps(manifest: Manifest, recorded: Manifest | None = None) -> Iterato
     for name, made in _entries(manifest).items():
         if made.other_code:
             what = "was made by other code or packages than its frozen part names"
-            yield f"other code: {name} {what}; delete its outputs and run again"
+            yield f"other code: {name} {what}; {_again(made, manifest, root)}"
     for name, step in _entries(manifest).items():
         there = {
             digest
@@ -199,10 +200,30 @@ def stale_steps(manifest: Manifest, recorded: Manifest | None = None) -> Iterato
                 and digest not in gone
                 and (files[file] != digest if file in files else digest not in there)
             ):
-                yield (
-                    f"other input: {name} was made from another '{file}' than lies there now; delete its outputs "
-                    "and run again"
-                )
+                what = f"was made from another '{file}' than lies there now"
+                yield f"other input: {name} {what}; {_again(step, manifest, root)}"
+
+
+def _again(made: Entry, manifest: Manifest, root: Path) -> str:
+    """The command that makes a step or figure again. Snakemake does it unasked where a frozen part or an input is newer
+    than an output, as after an edit, and not where results were copied.
+    """
+    before = (manifest.steps[step].outputs for step in made.rests_on if step in manifest.steps)
+    read = _times(root, [*made.configuration, *(path for outputs in before for path in outputs)])
+    written = _times(root, made.outputs)
+    is_newer = not written or max(read, default=0) > min(written)
+    return _command(manifest, "" if is_newer else next(iter(made.outputs)))
+
+
+def _times(root: Path, paths: Iterable[str]) -> list[int]:
+    """When files were last written (ns); without those that are not there."""
+    return [place.stat().st_mtime_ns for path in paths if (place := root / path).is_file()]
+
+
+def _command(manifest: Manifest, path: str) -> str:
+    """The command that makes again what Snakemake finds to be old, and the job of an output even if it does not."""
+    forced = f" --forcerun {_target(path)}" if path else ""
+    return f"`snakemake --cores all --config scale={manifest.scale}{forced}` makes it again"
 
 
 @dataclass
@@ -239,7 +260,7 @@ class _Outputs:
         if how is None:
             self.found.tolerated += 1
             return
-        self.found.lines.append(f"changed file: {path}{f' ({how})' if how else ''}: {self._cause(here, there)}")
+        self.found.lines.append(f"changed file: {path}{f' ({how})' if how else ''}: {self._cause(path, here, there)}")
         self.unlike.setdefault(name, path)
 
     def _is_tolerant(self, here: Entry, there: Entry) -> bool:
@@ -273,11 +294,11 @@ class _Outputs:
         again = f"it was deleted, or its job has not ended; `{run} -- {_target(path)}` makes it again"
         return f"missing file: {path} is only {where.called}; {again}"
 
-    def _cause(self, here: Entry, there: Entry) -> str:
+    def _cause(self, path: str, here: Entry, there: Entry) -> str:
         """The most likely cause of other bytes, from what stands in both entries."""
-        for path in here.configuration:
-            if here.configuration[path] != there.configuration.get(path):
-                return f"made from another configuration, {path}"
+        for part in here.configuration:
+            if here.configuration[part] != there.configuration.get(part):
+                return f"made from another configuration, {part}"
         if isinstance(here, StepEntry) and isinstance(there, StepEntry) and here.seeds != there.seeds:
             return "made with other seeds"
         before = next((self.unlike[step] for step in here.rests_on if step in self.unlike), "")
@@ -285,9 +306,9 @@ class _Outputs:
             return f"made from files that differ, first of all {before}"
         if here.files != there.files or here.inputs != there.inputs:
             return "made from other inputs"
-        return self._cause_outside(here, there)
+        return self._cause_outside(path, here, there)
 
-    def _cause_outside(self, here: Entry, there: Entry) -> str:
+    def _cause_outside(self, path: str, here: Entry, there: Entry) -> str:
         first, second = (self._environment(side, entry) for side, entry in ((self.one, here), (self.other, there)))
         if first and second and first.code != second.code:
             return "made by other code"
@@ -298,7 +319,7 @@ class _Outputs:
         if first and second and first.python != second.python:
             return "made with another Python"
         if _is_itself(self.one, self.other):
-            return "edited or damaged after it was made; delete it and run again"
+            return f"edited or damaged after it was made; {_command(self.one.manifest, path)}"
         return "nothing that is recorded differs: edited, damaged, or another kind of processor"
 
     def _environment(self, side: Side, entry: Entry) -> EnvironmentEntry | None:
