@@ -49,6 +49,7 @@ def test_statuses_and_streams_of_the_process_in_an_empty_folder(
         (("adaptation", "--help"), 0, "out", "calibrate"),
         (("adaptation", "run"), 2, "err", "--scenario"),
         (("claims",), 2, "err", "conf/config.yaml"),
+        (("manifest",), 2, "out", "check"),
         (("export", "adaptation/early"), 2, "err", "conf/config.yaml"),
         (("adaptation", "run", "--scenario", "early", "--policy", "never"), 2, "err", "conf/config.yaml"),
         (("adaptation", "rank", "none.csv"), 2, "err", "none.csv"),

@@ -64,6 +64,22 @@ def test_another_commit_of_the_same_code_is_no_difference():
     assert told(lambda values: values["environments"]["e"].update(commit="b" * 40)).lines == []
 
 
+def test_code_that_results_were_accepted_for_is_no_difference_and_other_code_of_a_step_is_told():
+    entry = {"by": "Ada", "when": "2026-01-01", "made_by": "a" * 40, "accepted_for": "d1ff", "steps": ["in"]}
+
+    def accepted(values):
+        values["environments"]["e"]["code"] = "d1ff"
+        values["accepted"] = [entry]
+
+    def for_others(values):
+        accepted(values)
+        values["environments"]["f"] = {**values["environments"]["e"]}
+        values["steps"]["learn"]["environment"] = "f"
+
+    assert told(accepted).lines == []
+    assert_told(told(for_others).lines, ("other code of learn", "c0de", "d1ff"))
+
+
 def assert_told(lines, *expected):
     """Each line in turn begins with a kind of difference and holds values: names, hashes, the word of its cause."""
     assert len(lines) == len(expected), lines

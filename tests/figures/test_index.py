@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from schedlab.config.files import write_json
 from schedlab.figures.index import index_text, spans, write_index
 
@@ -60,6 +62,28 @@ def test_every_figure_is_listed_with_what_it_rests_on(tmp_path: Path) -> None:
     assert all(f'id="{link[1:]}"' in text for link in links if link.startswith("#"))
     table = [line for line in text.splitlines() if line.startswith("| [")]
     assert all(len(re.findall(r"(?<!\\)\|", line)) == 6 for line in table)
+
+
+@pytest.mark.parametrize(
+    ("code", "commit"),
+    [
+        ({"commit": "c" * 40, "modified": False}, f"`{'c' * 40}` (clean)"),
+        ({"commit": "c" * 40, "modified": True}, f"`{'c' * 40}` (edited)"),
+        ({"commit": "c" * 40, "modified": False, "source_at_end": "2"}, f"`{'c' * 40}` (edited)"),
+        ({"commit": None}, "none"),
+    ],
+)
+def test_the_page_names_the_code_of_each_study_and_no_machine(tmp_path: Path, code, commit) -> None:
+    pages = []
+    for cores in (1, 2):
+        folder = tmp_path / "small/batch"
+        listed = {"study": "batch", "question": "when?", "scale": "small", "figures": [FIGURE]}
+        write_json(folder / "figures.json", listed)
+        made = {"config_hash": "1" * 16, "code_hash": "2" * 16, "schedlab": code, "machine": {"cores": cores}}
+        write_json(folder / "provenance.json", made)
+        pages.append(write_index(tmp_path / "small").read_text())
+    assert pages[0] == pages[1]
+    assert f"| `batch` | `{'1' * 16}` | `{'2' * 16}` | {commit} |\n" in pages[0]
 
 
 def test_spans() -> None:

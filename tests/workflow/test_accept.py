@@ -42,6 +42,14 @@ def accept(checkout, *words, status):
     return done.stdout + done.stderr
 
 
+def check(checkout):
+    """Run `schedlab manifest check` there: status, and what it printed."""
+    given = {**os.environ, "PYTHONPATH": str(checkout.folder / "src")}
+    command = [sys.executable, "-m", "schedlab.cli.main", "manifest", "check", "results/small"]
+    done = subprocess.run(command, cwd=checkout.folder, env=given, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
 def test_a_renamed_variable_is_accepted_and_nothing_runs_again(toy):
     before = toy.hashes()
     for old, new in (("distance = abs", "gap = abs"), ("distance**2", "gap**2"), ("distance < 1", "gap < 1")):
@@ -49,6 +57,8 @@ def test_a_renamed_variable_is_accepted_and_nothing_runs_again(toy):
     assert toy.rules("all")["learn"] == 1
     accept(toy, "toy", status=0)
     assert toy.rules("all") == {}
+    status, said = check(toy)
+    assert status == 0 and "accepted: " in said and "other code" not in said
     assert toy.hashes() == before | {"results/small/accepted.json": toy.hashes()["results/small/accepted.json"]}
     (entry,) = json.loads((toy.folder / "results/small/accepted.json").read_text())
     assert entry["modules"] == ["toy_study.study"] and entry["by"] and entry["when"]

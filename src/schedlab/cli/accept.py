@@ -31,12 +31,14 @@ from schedlab.config.runtime.freeze import StageCode
 from schedlab.config.runtime.parts import MADE_BY, configuration, configuration_hash, dump, read_part
 from schedlab.config.runtime.provenance import environment
 from schedlab.evaluation.manifest import FigureEntry, StepEntry, build
+from schedlab.stages.report import job_costs
 from schedlab.stages.studies import find_study
 
 CONF, RUN_LOCK, SCRATCH = Path("conf"), Path(".schedlab/run.lock"), Path(".schedlab/accept")
 SMOKE = "smoke"
 MADE = ("results", "plots", ".snakemake", ".schedlab")  # folders of a checkout that hold no code
 SHOWN = 5
+START = 2.0  # CPU s that Snakemake takes to start a job
 Parts = Mapping[str, Mapping[str, Any]]
 
 
@@ -133,6 +135,7 @@ class _Trial:
         # on trial, all is the same code: so tables that name the code can have the same bytes
         codes = self._codes(SMOKE, self.parts[SMOKE])
         write_json(self.now / "results" / SMOKE / NAME, [self._acceptance(codes, 1, ()).model_dump(mode="json")])
+        print(_how_long(self.studies), file=sys.stderr)
         for folder in (self.before, self.now):
             print(f"making smoke with the code of {self._called(folder)}", file=sys.stderr, flush=True)
             _snakemake(folder, SMOKE, "--", *self.studies)
@@ -245,6 +248,17 @@ class _Trial:
             files=files,
             codes=dict(codes),
         )
+
+
+def _how_long(studies: Collection[str]) -> str:
+    """What two runs of smoke take, by the jobs that were run here at that scale."""
+    costs = job_costs(Path("results", SMOKE))
+    jobs = [
+        job["cpu_time"] + job["earlier"] for (study, _), found in costs.items() if study in studies for job in found
+    ]
+    taken = 2 * (sum(jobs) + START * (len(jobs) + 1))
+    known = f"about {taken:.0f} s of CPU time" if jobs else "a few minutes"
+    return f"scale smoke of {', '.join(studies)} is made twice, which takes {known}"
 
 
 def _alike(made: Mapping[str, Any], former: Mapping[str, Any]) -> bool:

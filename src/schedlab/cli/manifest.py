@@ -4,13 +4,14 @@ record of a run.
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.config.errors import UserError, counted
 
 if TYPE_CHECKING:
-    from schedlab.evaluation.manifest import Manifest
+    from schedlab.evaluation.manifest import AcceptedEntry, Manifest
     from schedlab.evaluation.manifest_differences import Differences
 
 NAME = "manifest.json"
@@ -19,7 +20,8 @@ NAME = "manifest.json"
 def add_manifest_commands(commands: Any) -> None:
     """Add `schedlab manifest` to the parser's commands."""
     group = commands.add_parser("manifest", help="origin of every figure: results/<scale>/manifest.json")
-    inner = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    group.set_defaults(run=lambda _: _help(group))
+    inner = group.add_subparsers(title="commands", metavar="COMMAND")
     check = inner.add_parser(
         "check", help="report differences from a manifest and their causes; exit status 1 if there are any"
     )
@@ -40,6 +42,11 @@ def add_manifest_commands(commands: Any) -> None:
     )
     record.add_argument("manifest", help="a manifest.json, or the folder that holds one")
     record.set_defaults(run=lambda chosen: print_record(chosen.manifest))
+
+
+def _help(parser: argparse.ArgumentParser) -> int:
+    parser.print_help()
+    return 2
 
 
 def check_manifests(given: str | None, against: str | None, *, exact: bool) -> int:
@@ -67,8 +74,8 @@ def print_record(given: str) -> None:
 
 
 def _check(place: Path, against: str | None, *, exact: bool) -> int:
-    from schedlab.evaluation.manifest import read_manifest, root_of
-    from schedlab.evaluation.manifest_differences import Side, differences
+    from schedlab.evaluation.manifest import build, read_manifest, root_of
+    from schedlab.evaluation.manifest_differences import Side, differences, stale_steps
     from schedlab.evaluation.run_hashes import is_record
 
     recorded, root = read_manifest(place), root_of(place)
@@ -77,12 +84,17 @@ def _check(place: Path, against: str | None, *, exact: bool) -> int:
             remedy = "compare with a manifest, or leave --exact out"
             raise UserError("a record holds no hashes of what is fitted or learned", where="--exact", remedy=remedy)
         return _check_record(recorded, _root(place), against)
+    accepted = list[str]()
     if against:
         other = Side(read_manifest(against), "there", root_of(against))
         found = differences(Side(recorded, "here", root), other, tolerant=not exact)
     else:
-        found = _with_its_files(recorded, _root(place, "name another manifest to compare it with: --against"))
-    print("\n".join([*found.lines, _count(recorded, found)]))
+        root = _root(place, "name another manifest to compare it with: --against")
+        now = build(root, recorded.scale, recorded.studies)
+        accepted = [_accepted(entry) for entry in now.accepted]
+        found = differences(Side(recorded, "recorded", root), Side(now, "found", root), tolerant=False)
+        found.lines += stale_steps(now, recorded, root)
+    print("\n".join([*found.lines, *accepted, _count(recorded, found)]))
     return int(bool(found.lines))
 
 
@@ -113,14 +125,11 @@ def _root(place: Path, remedy: str = "name the manifest where it was written") -
     return root
 
 
-def _with_its_files(recorded: Manifest, root: Path) -> Differences:
-    from schedlab.evaluation.manifest import build
-    from schedlab.evaluation.manifest_differences import Side, differences, stale_steps
-
-    now = build(root, recorded.scale, recorded.studies)
-    found = differences(Side(recorded, "recorded", root), Side(now, "found", root), tolerant=False)
-    found.lines += stale_steps(now, recorded, root)
-    return found
+def _accepted(entry: AcceptedEntry) -> str:
+    """What `schedlab accept` has kept valid."""
+    code = f"code {entry.accepted_for}" + (f" (commit {entry.commit[:12]})" if entry.commit else "")
+    what = f"results of {counted(len(entry.steps), 'job')}, made with commit {entry.made_by[:12]}"
+    return f"accepted: {what}, count as made by {code}: {entry.by}, {entry.when}"
 
 
 def _count(recorded: Manifest, found: Differences) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,18 +38,25 @@ def write_index(folder: Path | str, headlines: Sequence[Path] = ()) -> Path:
     headlines: the table `headline` of each study that has one
     """
     folder = Path(folder)
-    studies = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*/figures.json"))]
+    studies = [_listed(path) for path in sorted(folder.glob("*/figures.json"))]
     target = folder / "INDEX.md"
     answers = {file.parent.name: verdicts.read_answers(file) for file in headlines}
     write_text(target, index_text(folder.name, studies, answers))
     return target
 
 
+def _listed(file: Path) -> dict[str, Any]:
+    """What figures.json holds of a study, and under `origin` the provenance of the job that wrote it."""
+    listed: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    origin = file.with_name("provenance.json")
+    return listed | ({"origin": json.loads(origin.read_text(encoding="utf-8"))} if origin.is_file() else {})
+
+
 def index_text(
     run: str, studies: list[Mapping[str, Any]], answers: Mapping[str, list[dict[str, Any]]] | None = None
 ) -> str:
-    """Return the page of a run (`small`, `small-dense`): the answers to the studies' questions, a table of all figures,
-    then each with its image, caption and origin. Links are relative to plots/<run>/.
+    """Return the page of a run (`small`, `small-dense`): the answers to the studies' questions, what made the results,
+    a table of all figures, then each with its image, caption and origin. Links are relative to plots/<run>/.
     """
     origin = "Made by `schedlab`; each figure is drawn from the tables of its study alone."
     for study in studies:
@@ -59,7 +66,7 @@ def index_text(
     lines = [f"# Figures of the run `{run}`", "", *warning, *([""] if warning else [])]
     if any((answers or {}).values()):
         lines += ["## Answers", "", ANSWERS, "", *verdicts.markdown(answers or {}), "", "## Figures", ""]
-    lines += [origin, ""]
+    lines += [origin, "", *_origins(studies)]
     lines += ["| figure | published figure | scenarios | seeds | configuration |", "|---|---|---|---|---|"]
     for study in studies:
         for figure in study["figures"]:
@@ -76,6 +83,19 @@ def index_text(
             lines += ["", *_section(study, figure)]
         lines += _glossary(study)
     return "\n".join(lines) + "\n"
+
+
+def _origins(studies: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Lines of a table with the code that drew each study's figures, which includes the code of their results."""
+    rows = []
+    for study in studies:
+        if made := study.get("origin"):
+            code = made["schedlab"]
+            state = "edited" if code.get("modified") or "source_at_end" in code else "clean"
+            commit = f"`{code['commit']}` ({state})" if code.get("commit") else "none"
+            rows.append(f"| `{study['study']}` | `{made['config_hash']}` | `{made['code_hash']}` | {commit} |")
+    head = ["| study | configuration | code | commit, and whether its files were edited |", "|---|---|---|---|"]
+    return [*head, *rows, ""] if rows else []
 
 
 def _glossary(study: Mapping[str, Any]) -> list[str]:

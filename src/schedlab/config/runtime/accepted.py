@@ -22,7 +22,7 @@ class AcceptedBy(Settings):
     by: str = setting(doc="who accepted it")
     when: str = setting(doc="date and time, UTC")
     made_by: str = setting(doc="commit whose code made the results")
-    accepted_for: str = setting(doc="hash of the sources for which they were accepted; not used")
+    accepted_for: str = setting(doc="hash of the sources for which they were accepted")
     commit: str | None = setting(None, doc="commit of these sources; null: they were not committed")
 
 
