@@ -12,7 +12,7 @@ from schedlab.evaluation.recorded import read_rows
 
 SHOWN = (
     *("constant-011-ranks", "ranks-early", "ranks-middle", "ranks-late", "ranks-early-middle-late", "scratch-ranks"),
-    *("constant-011-accuracy", "best-learned", "five-scenarios", "epochs-equal", "epochs-within-one"),
+    *("constant-011-accuracy", "five-scenarios", "epochs-equal", "epochs-within-one"),
 )
 
 DEFAULT = ("early", "early_middle", "middle", "middle_late", "late")

@@ -3,8 +3,9 @@ follow from the library alone or from reference data, and write them to docs/res
 
     SCHEDLAB_DATA=DIR python docs/generate/ramp_claims.py [PART ...]     # no part: all; rows of other parts stay
 
-A row is a claim: its id, our values in reference mode and in default mode, and the command, commit and day that made
-them. `computed_in` in conf/claims/<study>.yaml names the table; tests compare it with what the parts give now.
+A row is a claim: its id, our values in reference mode and in default mode, and the command, commit, day and code that
+made them: a hash of the program and of the library's modules that it reaches (records.py compares it with today's).
+`computed_in` in conf/claims/<study>.yaml names the table; tests compare it with what the parts give now.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 
 from schedlab.config.data_paths import CHECKOUT
 from schedlab.config.errors import UserError
 from schedlab.config.files import write_text
 from schedlab.config.runtime import instructions
-from schedlab.config.runtime.provenance import environment, uncommitted_files
+from schedlab.config.runtime.code import Code
+from schedlab.config.runtime.provenance import environment, made_mark, uncommitted_files
 
 FORMS = {"ours_reference": True, "ours_repaired": False}  # -> whether the published defects are in
-COLUMNS = ("claim", *FORMS, "command", "commit", "date")
+COLUMNS = ("claim", *FORMS, "command", "commit", "date", "code")
 Number = float | int | str
 Values = dict[str, dict[str, Number]]  # claim -> ours_reference, ours_repaired or both
 
@@ -41,6 +44,16 @@ def joined(several: Iterable[Values]) -> Values:
         for name, ours in values.items():
             found.setdefault(name, {}).update(ours)
     return found
+
+
+def code_of(study: str, checkout: Path = CHECKOUT) -> str:
+    """Return the hash of the code of a checkout that computes the claims of a study, and of the packages that it
+    uses.
+    """
+    program = f"{study}_claims"
+    place = {"schedlab": checkout / "src/schedlab", program: checkout / f"docs/generate/{program}.py"}
+    found = Code(place).hash([program])
+    return made_mark(found["code"], found["packages"])
 
 
 def write_claims(study: str, parts: Mapping[str, Callable[[], Values]]) -> int:
@@ -69,6 +82,7 @@ def write_claims(study: str, parts: Mapping[str, Callable[[], Values]]) -> int:
             "command": f"python docs/generate/{study}_claims.py {name}",
             "commit": environment()["schedlab"]["commit"][:12],
             "date": f"{datetime.now(UTC):%Y-%m-%d}",
+            "code": code_of(study),
         }
         for claim, ours in found.items():
             rows[claim] = {"claim": claim, **{form: _text(ours.get(form, "")) for form in FORMS}, **made}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable
 from contextlib import chdir
 from functools import cache
 from pathlib import Path
 
+from claim_tables import code_of
 from table_parts import REPOSITORY
 
 from schedlab.config import experiment
@@ -19,6 +21,7 @@ from schedlab.stages.studies import find_study
 
 HASHED_SINCE = "2026-11-24"  # the first day on which a table was recorded by the workflow
 OF_SCRIPTS = re.compile(r"docs/results/(adaptation|batch|cloud|hetero|ramp)_(?!.*(speed|cpu|epoch|launch)).*\.csv")
+OF_CLAIMS = re.compile(r"conf/claims/(\w+)\.yaml")
 MARK = re.compile(r"\n\n\*Recorded with earlier [^\n]*\*")
 Outdated = Callable[[StudyRecord], str]  # what of a record is not today's
 
@@ -33,6 +36,8 @@ def note(source: str, results: Path, how: Outdated | None = None) -> str:
         return f"\n\n*Recorded before {HASHED_SINCE}, without hashes of configuration and code.*\n"
     if source == "docs/results":  # of all studies, whose rows say themselves when they were recorded
         return "\n" + "".join(_mark(record, how) for record in read_records(results).values())
+    if ledger := OF_CLAIMS.fullmatch(source):
+        return _mark_of_claims(ledger[1], results) if how else ""
     folder = results.joinpath(*Path(source).parent.parts[2:])
     if folder == results or not (folder / RECORD).is_file():
         return ""
@@ -45,6 +50,15 @@ def note(source: str, results: Path, how: Outdated | None = None) -> str:
 def _mark(record: StudyRecord, how: Outdated | None) -> str:
     what = how(record) if how else ""
     return f"\n*Recorded with earlier {what} than today's: {record.study} ({record.date}).*\n" if what else ""
+
+
+def _mark_of_claims(study: str, results: Path) -> str:
+    """What is said below claims of which a program computed some with other code than today's."""
+    with (results / f"{study}_claims.csv").open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    dates = sorted({row["date"] for row in rows if row["code"] != code_of(study)})
+    what = f"claims of {study} that a program computes ({', '.join(dates)})"
+    return f"\n\n*Recorded with earlier code than today's: {what}.*\n" if dates else ""
 
 
 def without_marks(text: str) -> str:

@@ -12,6 +12,7 @@ from page_parts import REPOSITORY, RESULTS
 
 from schedlab.config.files import file_hash, write_json
 
+import claim_tables  # isort: skip
 import page_tables  # isort: skip
 import records  # isort: skip
 from table_parts import share  # isort: skip
@@ -146,6 +147,18 @@ def test_a_page_says_with_what_a_table_was_recorded_and_only_the_generator_wheth
     marked = page_tables.refreshed(both, recorded, how=lambda record: "configuration")
     assert "earlier configuration" in marked
     assert records.without_marks(marked) == page_tables.refreshed(both, recorded)
+
+
+def test_a_page_says_which_claims_a_program_computed_with_other_code(tmp_path):
+    """Where the generator asks for it, as of records."""
+    source, rows = "conf/claims/cloud.yaml", ["claim,code,date", "one,{},2026-12-01", "two,0123,2026-12-02"]
+    table = tmp_path / "cloud_claims.csv"
+    table.write_text("\n".join(rows).format(claim_tables.code_of("cloud")))
+    marked = records.note(source, tmp_path, lambda record: "")
+    assert "2026-12-02" in marked and "2026-12-01" not in marked and records.without_marks(f"|{marked}") == "|\n"
+    assert records.note(source, tmp_path) == ""
+    table.write_text("\n".join(rows[:2]).format(claim_tables.code_of("cloud")))
+    assert records.note(source, tmp_path, lambda record: "") == ""
 
 
 def test_tables_of_scripts_say_that_they_lack_hashes_and_speeds_do_not():

@@ -14,6 +14,7 @@ from schedlab.config.files import file_hash, write_json
 from schedlab.evaluation.claims import Claim, read_claims, status_of
 from schedlab.evaluation.recorded import StudyRecord
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 RUNS = """scenario,policy,seed,time,cost,name
 a,learned,0,8,3.0,x
 a,learned,1,6,5.0,x
@@ -158,6 +159,15 @@ def test_values_that_a_program_computed(
     found = claim(computed_in="toy_claims.csv", **given)
     assert (found.ours_reference, found.ours_repaired, found.command) == (reference, repaired, "a program")
     assert claim(computed_in="toy_claims.csv", command="another").command == "another"
+
+
+def test_a_value_of_a_record_names_the_command_that_records_it() -> None:
+    for study, ledger in read_claims(REPOSITORY / "conf").items():
+        written = yaml.safe_load((REPOSITORY / f"conf/claims/{study}.yaml").read_text())["claims"]
+        for claim, said in zip(ledger.claims, written, strict=True):
+            tables = {(said.get(key) or {}).get("table", "") for key in ("ours_reference", "ours_repaired")}
+            if any(table.startswith(f"{study}/") for table in tables):
+                assert claim.command.endswith(f"schedlab record full {study}"), claim.id
 
 
 def test_a_value_is_never_written_into_a_ledger(claim) -> None:
