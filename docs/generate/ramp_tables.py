@@ -19,6 +19,7 @@ SCENARIOS = {  # file of conf/scenario/ramp -> its content
     "medium": "the same with C: beta around 0.5",
     "loose": "the same with D: beta mostly between 0.6 and 0.85",
     "free_blocks": "`uniform`; only degrees with a free block are valid",
+    "placement": "`free_blocks`; a job stays on the servers of its largest degree, or takes any free servers",
     "torus": "`uniform` on a torus of 32 servers instead of RAMP",
     "quantum": "`uniform` with other quanta, and with degrees that have no block kept or rounded down",
     "servers": "`uniform` on 8 to 512 servers, with the same load per server",
@@ -30,6 +31,7 @@ SCENARIOS = {  # file of conf/scenario/ramp -> its content
     "published_repaired": "`published_*` without the defects",
     "published_blocks": "`published_*`; only degrees with a free block are valid",
     "published_inside": "`published_blocks_*`; a job stays on the servers of its largest degree",
+    "published_any_servers": "`published_blocks_*`; a job takes any free servers",
     "published_interarrival": "`published_a` with an arrival every 50 to 12,000 s",
     "published_exponential": "`published_*` with exponential gaps",
     "published_ms": "the published graphs in ms, without the defects; beta from A to D",
@@ -103,6 +105,51 @@ def _with_interval(row: pd.Series) -> str:
     """A blocking rate, with its interval where one was recorded: .170 [.166, .173]."""
     rate = share(row["blocking_rate"])
     return rate if pd.isna(row["low"]) else f"{rate} [{share(row['low'])}, {share(row['high'])}]"
+
+
+PLACEMENTS = {"first fit": "published_blocks", "inside": "published_inside", "any servers": "published_any_servers"}
+PLACED = (
+    "fixed-2",
+    "fixed-4",
+    "fixed-6",
+    "fixed-8",
+    "para_max",
+    "para_min",
+    "table",
+    "rollouts",
+    "block-rollouts",
+    "afterstate",
+)
+NOT_RECORDED = "Not recorded yet; `schedlab record full ramp` writes it after a finished run."
+
+
+def ramp_placement(results: Path) -> str:
+    """Blocking rates by placement: first fit / inside / any servers, with one mask; the least of a column in bold."""
+    path = results / "ramp/summary.csv"
+    if not path.is_file():
+        return NOT_RECORDED
+    found = pd.read_csv(path, keep_default_na=False, na_values=[""])
+    found = found[(found["split"] == "test") & (found["metric"] == "blocking_rate")]
+    names = found["recipe"].where(found["trained_on"] == found["scenario"], found["policy"])
+    rates = dict(zip(zip(found["scenario"], names, strict=True), found["value"], strict=True))
+    columns = {letter: [f"{scenario}_{letter}" for scenario in PLACEMENTS.values()] for letter in "abcd"}
+    least = {
+        letter: min((rates[key] for key in rates if key[0] in own and key[1] in PLACED), default=None)
+        for letter, own in columns.items()
+    }
+
+    def cell(policy: str, letter: str) -> str:
+        own = [rates.get((scenario, policy)) for scenario in columns[letter]]
+        shown = ("-" if rate is None else share(rate) for rate in own)
+        bold = (f"**{text}**" if rate == least[letter] else text for rate, text in zip(own, shown, strict=True))
+        return " / ".join(bold)
+
+    rows = [
+        [f"`{policy}`", *(cell(policy, letter) for letter in columns)]
+        for policy in PLACED
+        if any((scenario, policy) in rates for own in columns.values() for scenario in own)
+    ]
+    return page([" / ".join(PLACEMENTS), *"ABCD"], rows)
 
 
 GRAPH_PAIRS = (("graph", "ppo-summary"), ("graph", "fixed-6"), ("summary", "fixed-6"))
@@ -305,6 +352,7 @@ def ramp_defects(results: Path) -> str:
 TABLES = (
     ramp_scenarios,
     ramp_learning,
+    ramp_placement,
     ramp_graph_policy,
     ramp_graph_differences,
     ramp_baselines,

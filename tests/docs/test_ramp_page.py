@@ -13,7 +13,8 @@ from page_parts import REPOSITORY, blocks, table
 
 from schedlab.studies.ramp.graphs.files import read_graph, read_graphs
 
-from ramp_traced_graphs import line  # isort: skip  (page_parts adds its folder)
+from ramp_tables import NOT_RECORDED, ramp_placement  # isort: skip  (page_parts adds its folder)
+from ramp_traced_graphs import line  # isort: skip
 
 
 @pytest.mark.slow
@@ -44,6 +45,22 @@ def test_the_example_on_graphs_runs(repository: Path, tmp_path: Path, monkeypatc
     printed = capsys.readouterr().out
     assert all(name in printed for name in ("alexnet", "vgg16", "generated-0001", "sequential_jct"))
     assert read_graph("mine.txt").num_ops == 23
+
+
+def test_the_table_of_placements_names_the_least_of_each_distribution(tmp_path: Path) -> None:
+    assert ramp_placement(tmp_path) == NOT_RECORDED
+    (tmp_path / "ramp").mkdir()
+    (tmp_path / "ramp/summary.csv").write_text(
+        "scenario,policy,recipe,trained_on,split,metric,value\n"
+        "published_blocks_a,fixed-8,,,test,blocking_rate,0.25\n"
+        "published_inside_a,fixed-8,,,test,blocking_rate,0.1459\n"
+        "published_inside_a,fixed-8,,,validation,blocking_rate,0.01\n"
+        "published_inside_a,fixed-8,,,test,jct,0.001\n"
+        "published_any_servers_a,rollouts-published-any-servers-a,rollouts,published_any_servers_a,test,blocking_rate,0.134\n"
+        "published_any_servers_a,lp_bound,,,test,blocking_rate,0.03\n"
+    )
+    cells = [[cell.strip() for cell in row.split("|")[1:3]] for row in ramp_placement(tmp_path).splitlines()[2:]]
+    assert cells == [["`fixed-8`", ".250 / .146 / -"], ["`rollouts`", "- / - / **.134**"]]
 
 
 def test_the_numbers_of_traced_graphs_are_those_of_the_shipped_files() -> None:

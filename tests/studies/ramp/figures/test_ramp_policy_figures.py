@@ -12,6 +12,7 @@ from schedlab.config.composition import Composer
 from schedlab.config.contract import FigureSpec, StudyTables
 from schedlab.config.settings import ThemeSettings
 from schedlab.figures import theme
+from schedlab.studies.ramp.figures.placements import draw_placements
 from schedlab.studies.ramp.figures.policies import draw_pairs, draw_scores, draw_validation
 
 CONF = Path(__file__).parents[4] / "conf"
@@ -91,6 +92,18 @@ def test_an_oracle_has_no_least_blocking():
     assert draw_scores(replace(found, summary=summary), given).values["least"]["uniform"]["policy"] == "afterstate"
 
 
+def test_placements_are_points_in_the_row_of_their_policy():
+    panels = {"A": {"first fit": "uniform", "inside": "published_a"}, "B": {"first fit": "bare"}}
+    given = spec("placements", policies=["afterstate", "para_max", "none"], panels=panels)
+    drawing = draw_placements(tables(), given)
+    (axes,) = drawing.figure.axes
+    points = [(line.get_xdata()[0], line.get_ydata()[0]) for line in axes.get_lines() if len(line.get_xdata()) == 1]
+    assert [x for x, _ in points] == pytest.approx([0.205, 0.305, 0.205, 0.305])
+    heights = [y for _, y in points]
+    assert heights[0] < heights[2] and heights[0] + heights[2] == pytest.approx(0), "on both sides of the row"
+    assert drawing.values["least"] == {"A": {"policy": "afterstate", "place": "inside", "rate": pytest.approx(0.205)}}
+
+
 def test_published_rates_are_rings_and_their_distance_is_told():
     drawing = draw_pairs(
         tables(), spec("pairs", ("published_a",), published={"published_a": {"para_max": 0.31, "pac_ml": 0.2}})
@@ -99,15 +112,19 @@ def test_published_rates_are_rings_and_their_distance_is_told():
     assert drawing.values["distances"] == pytest.approx({"published_a": 0.005})
 
 
-@pytest.mark.parametrize("draw", [draw_validation, draw_scores, draw_pairs])
+ANY = {draw_scores: {"policies": ["para_max"]}}
+ANY[draw_placements] = {"policies": ["para_max"], "panels": {"A": {"first fit": "uniform", "inside": "bare"}}}
+
+
+@pytest.mark.parametrize("draw", [draw_validation, draw_scores, draw_pairs, draw_placements])
 def test_a_scenario_without_its_policies_is_left_out_and_told_of(draw):
-    params = {"policies": ["para_max"]} if draw is draw_scores else {}
+    params = ANY.get(draw, {})
     assert list(draw(tables(), spec("any", ("uniform", "bare"), **params)).left_out) == ["bare"]
 
 
-@pytest.mark.parametrize("draw", [draw_validation, draw_scores, draw_pairs])
+@pytest.mark.parametrize("draw", [draw_validation, draw_scores, draw_pairs, draw_placements])
 def test_a_scale_without_them_says_so(draw):
-    params = {"policies": ["para_max"]} if draw is draw_scores else {}
+    params = ANY.get(draw, {})
     drawing = draw(tables(), spec("any", ("loose",), **params))
     assert not drawing.figure.axes[0].has_data() and drawing.figure.axes[0].texts
 

@@ -72,6 +72,13 @@ class PairsSettings(BetasSettings):
     published: dict[str, dict[str, float]] = setting({}, doc="scenario -> policy -> published blocking rate")
 
 
+class PlacementsSettings(Settings):
+    """The figure `placements`."""
+
+    panels: dict[str, dict[str, str]] = setting(doc="panel -> placement -> scenario", min_length=1)
+    policies: Names = setting(doc="rules, and recipes of learned policies", min_length=1)
+
+
 class TuningSettings(Settings):
     """The figure `tuning`."""
 
@@ -88,6 +95,7 @@ FIGURES: dict[str, tuple[str, type[Settings]]] = {  # kind -> the module that dr
     "validation": ("policies", ValidationSettings),
     "scores": ("policies", ScoresSettings),
     "pairs": ("policies", PairsSettings),
+    "placements": ("placements", PlacementsSettings),
     "tuning": ("tuning", TuningSettings),
     "sweep": ("sweeps", SweepSettings),
     "overheads": ("sweeps", OverheadsSettings),
