@@ -10,7 +10,8 @@ from schedlab.config.schema import Settings, setting
 class LegacySettings(Settings):
     """Defects of the published simulator that change numbers; all off by default, all on in mode reference.
 
-    The unit of graph files and contention inside a job are settings of the scenario, since no value is a defect.
+    The unit of times in graph files, and contention among the messages of a job, are settings of the scenario, which
+    the mode does not change.
     """
 
     sizes_from_memory: bool = setting(

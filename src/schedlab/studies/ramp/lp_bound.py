@@ -1,6 +1,6 @@
-"""An upper bound on the jobs that any policy can accept: it knows all arrivals and splits jobs over free servers.
+"""An upper bound on the number of jobs that a policy can accept: a linear programme that knows all arrivals.
 
-A clairvoyant linear programme without fragmentation.
+It may give fractions of a job to several actions, and place them on any free servers, whether or not these are a block.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ if TYPE_CHECKING:
 
 
 def least_servers(tables: Tables) -> np.ndarray:
-    """Return the least servers that a job holds, int64[graphs, A]: those of its largest degree."""
+    """Return int64[graphs, A], the smallest number of servers that a job can occupy: those of its largest degree."""
     sizes = np.array([int(mask).bit_count() for mask in tables.masks[tables.first[:-1]].tolist()])
     return np.where(tables.parts >= 0, sizes[np.maximum(tables.parts, 0)], 0).max(axis=2)
 
 
 def most_accepted(tables: Tables, arrivals: Arrivals, stop: float) -> float:
-    """Return the value of the programme: the most accepted jobs of an episode.
+    """Return the value of the programme: the largest number of jobs that an episode can accept.
 
-    Variables are the shares of each job given to actions that meet its limit (and end in time, where the end blocks
-    running jobs). A job's shares sum to at most 1, and at each arrival running jobs hold at most all servers.
+    The variables are the shares of each job that are given to the actions that meet its limit (and, if running jobs
+    count as blocked at the end, that end in time). The shares of a job sum to at most 1, and at each arrival the
+    running jobs occupy at most all servers.
     """
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
@@ -61,12 +62,14 @@ def most_accepted(tables: Tables, arrivals: Arrivals, stop: float) -> float:
 
 @dataclass(frozen=True)
 class LpBound:
-    """An oracle, listed among the rules, that takes no decisions: its only score is the lowest blocking rate."""
+    """A bound, which scenarios list among the rules. It takes no decisions; its only score is a blocking rate below
+    which no policy can be.
+    """
 
     problem: RampProblem
 
     def scores(self, unit: Unit) -> dict[str, float]:
-        """Return the least blocking rate of an episode; a job that arrives at its end is never blocked."""
+        """Return a lower bound on the blocking rate of an episode. A job that arrives at the end is never blocked."""
         tables, _ = self.problem.compiled
         arrivals = episode_arrivals(self.problem.simulation, tables, unit.seed)
         accepted = most_accepted(tables, arrivals, self.problem.scenario.episodes.end)
@@ -74,7 +77,7 @@ class LpBound:
 
 
 def make_bound(params: Mapping[str, Any], problem: RampProblem, seed: int) -> LpBound:
-    """Return the bound of a problem, the rule `lp_bound`, which has no settings and takes no random numbers."""
+    """Return the rule `lp_bound` of a problem. It has no settings and draws no random numbers."""
     del seed
     validate(NoSettings, params)
     return LpBound(problem)

@@ -1,4 +1,4 @@
-"""One scenario with its graphs: episodes of arrivals, each run under a policy and scored."""
+"""A scenario with its graphs: its episodes are simulated under policies and scored."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 class ClusterPolicy(Protocol):
     """A policy that reads the simulation instead of an observation.
 
-    It returns a degree (0 rejects), or a degree and one of `simulation.free_blocks(degree)`, else first fit chooses.
+    It returns a degree, or 0 to reject the job; or a pair of a degree and one of `simulation.free_blocks(degree)`. If
+    it returns no block, first fit chooses it.
     """
 
     def reset(self, unit: Unit) -> None: ...
@@ -40,19 +41,21 @@ class ClusterPolicy(Protocol):
 
 
 class RampProblem:
-    """Implements the contract's Problem. Units are episodes; each is a block, for their draws are independent."""
+    """The problem of a scenario (contract.Problem). A unit is an episode. Each is a separate block, because the draws
+    of episodes are independent.
+    """
 
     def __init__(self, scenario: RampScenario, graphs: Sequence[ForwardGraph]) -> None:
         self.scenario, self.graphs = scenario, graphs
 
     @cached_property
     def simulation(self) -> Simulation:
-        """The cluster that episodes run on, one after the other."""
+        """The simulation in which episodes run, one after the other."""
         return Simulation(self.scenario, self.graphs)
 
     @cached_property
     def compiled(self) -> tuple[Tables, Outlook]:
-        """Tables and outlook of the compiled cluster. Raises UserError where it cannot play the scenario."""
+        """Tables and outlook of the compiled cluster. Raises UserError if it does not support the scenario."""
         tables = compiled_tables(self.simulation.twin())
         return tables, make_outlook(tables, self.simulation.pool.mean_gap)
 
@@ -71,10 +74,10 @@ class RampProblem:
         return RampEnv(simulation, seed=seed, fixed_episode=None if unit.split == "train" else unit.seed)
 
     def rollout(self, policy: Policy | ClusterPolicy | LpBound, unit: Unit) -> Outcome:
-        """Run an episode under a policy and score it. A measure without a denominator is left out.
+        """Run an episode under a policy and score it. Means over jobs are left out if there is no such job.
 
-        A ClusterPolicy gets the simulation and the mask, another policy the observation (Simulation.observation) and
-        the mask. LpBound is not simulated and has a single score. Raises UserError for an invalid action.
+        A ClusterPolicy gets the simulation and the mask; any other policy gets the observation (Simulation.observation)
+        and the mask. LpBound is not simulated and has a single score. Raises UserError for an invalid action.
         """
         if isinstance(policy, LpBound):
             return Outcome(policy.scores(unit))

@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """A waiting job and its actions. mask: int16[most + 1], 1 for a valid action; random: for rules that draw."""
+    """A waiting job and its actions.
+
+    mask    int16[most + 1], 1 for a valid action
+    random  generator for rules that draw
+    """
 
     job: Job
     mask: np.ndarray
@@ -45,28 +49,30 @@ Rule = Callable[[Decision], int]
 
 
 def sequential(decision: Decision) -> int:
-    """One shard per op."""
+    """Return 1, with which no op is split; 0 if it is not valid."""
     return 1 if decision.mask[1] else 0
 
 
 def smallest(decision: Decision) -> int:
-    """Split two ways, or not at all where only that is valid (published as `min`)."""
+    """Return 2 if it is valid, else the smallest valid degree (published as `min`); 0 if there is none."""
     valid = decision.valid
     return (2 if len(valid) > 1 and 2 in valid else valid[0]) if valid else 0
 
 
 def para_max(decision: Decision) -> int:
-    """As far as is valid: maximum parallelisation."""
+    """Return the largest valid degree: maximum parallelisation."""
     return max(decision.valid, default=0)
 
 
 def at_random(decision: Decision) -> int:
-    """A valid number of shards, drawn uniformly."""
+    """Return a valid degree, drawn uniformly."""
     return int(decision.random.choice(decision.valid)) if decision.valid else 0
 
 
 def capped(cap: int) -> Rule:
-    """Return the rule SiP-ML: the largest valid degree, at most `cap`; an invalid cap rejects the job."""
+    """Return the rule SiP-ML: the largest valid degree, but at most `cap`. If that is not valid, the job is
+    rejected.
+    """
 
     def rule(decision: Decision) -> int:
         degree = min(cap, para_max(decision))
@@ -76,7 +82,7 @@ def capped(cap: int) -> Rule:
 
 
 def fixed(degree: int) -> Rule:
-    """Return the rule that splits `degree` ways, or as far below as is valid."""
+    """Return the rule that chooses `degree`, or the largest valid degree below it."""
 
     def rule(decision: Decision) -> int:
         return max((action for action in decision.valid if action <= degree), default=0)
@@ -85,7 +91,9 @@ def fixed(degree: int) -> Rule:
 
 
 def para_min(decision: Decision) -> int:
-    """The smallest valid degree of at least 1 / beta, which the job's limit requires; else the largest."""
+    """Return the smallest valid degree of at least 1 / beta, which the job needs to meet its limit; if there is none,
+    the largest valid degree.
+    """
     needed = math.ceil(decision.job.sequential_time / decision.job.time_limit)
     valid = decision.valid
     return min((action for action in valid if action >= needed), default=max(valid, default=0))
@@ -122,14 +130,14 @@ ALIASES = {  # names of the published system
 
 
 def takes_cap(name: str) -> bool:
-    """Return whether the agent of this name has a parameter, the maximum number of shards."""
+    """Return whether the published agent of this name has a parameter for the maximum number of shards."""
     return name.lower().replace("_", "").startswith("sipml")
 
 
 def is_possible(head: str, degree: int, degrees: Sequence[int]) -> bool:
-    """Return whether a parametric rule can use its number with blocks for `degrees` (ascending).
+    """Return whether a rule can use its parameter on a cluster with blocks for `degrees` (ascending).
 
-    Otherwise it would use the next smaller degree (fixed) or reject every job (sip_ml).
+    If it cannot, `fixed` would always choose the next smaller degree, and `sip_ml` would reject jobs.
     """
     return degree in degrees or (head in CAPS and degree > degrees[-1])
 
@@ -164,7 +172,7 @@ class FixedSettings(Settings):
 
 @dataclass
 class RulePolicy:
-    """A rule that reads the job and the mask; its random stream depends on its seed and the unit's."""
+    """A rule that reads the job and the mask. Its random stream depends on its seed and the seed of the unit."""
 
     rule: Rule
     seed: int
@@ -193,7 +201,9 @@ def _parametric(name: str, params: Mapping[str, Any], problem: RampProblem, seed
 def degree_mistake(
     name: str, params: Mapping[str, Any], degrees: Sequence[int], where: str = "params"
 ) -> UserError | None:
-    """Return the error for a rule's number if an empty cluster has blocks for `degrees` (ascending); None if valid."""
+    """Return the error of a rule's parameter on a cluster with blocks for `degrees` (ascending), or None if it is
+    valid.
+    """
     key, number = _number(name, params)
     if is_possible(name, number, degrees):
         return None
@@ -202,7 +212,7 @@ def degree_mistake(
 
 
 def _number(name: str, params: Mapping[str, Any]) -> tuple[str, int]:
-    """Return the key and value of a parametric rule's number of shards."""
+    """Return key and value of a rule's parameter, its number of shards."""
     key = "cap" if name in CAPS else "degree"
     return key, getattr(validate(RULE_SETTINGS[name], params), key)
 

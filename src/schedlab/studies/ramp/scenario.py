@@ -1,4 +1,5 @@
-"""The typed scenario of the ramp study: graphs, jobs, a cluster, how jobs are split and placed; the published one.
+"""The typed scenario of the ramp study: graphs, jobs, a cluster, and how jobs are split and placed; and the published
+scenario.
 
 The published experiment: PAC-ML, arXiv 2301.13799; docs/reference/ramp_model.md.
 """
@@ -166,7 +167,7 @@ class RampScenario(ScenarioSettings):
 
     @property
     def user_classes(self) -> tuple[UserClass, ...]:
-        """The users' classes that it names."""
+        """The users' classes that the scenario names."""
         named = (
             self.cluster.topology,
             self.jobs.interarrival,
@@ -237,9 +238,12 @@ BETAS: dict[str, dict[str, Any]] = {
 
 
 def published_scenario(beta: str, compat: bool, **changes: Mapping[str, Any]) -> RampScenario:
-    """Return the setting of the published experiment: 32 servers, five graphs, an arrival every 1000 s for 1e6 s.
+    """Return the scenario of the published experiment: 32 servers, five graphs, an arrival every 1000 s for 1e6 s.
 
-    compat: with the published defects; changes: values of its sections that differ. Raises UserError.
+    beta     distribution of the limits, A to D
+    compat   whether the published defects are on
+    changes  other values for keys of its sections
+    Raises UserError.
     """
     own_beta = "beta" in changes.get("jobs", {})  # one of another kind replaces all keys of the published one
     values = {

@@ -52,8 +52,8 @@ def requires(scenario: RampScenario) -> list[Requirement]:
 
 
 def facts(scenario: RampScenario) -> dict[str, Scalar]:
-    """Return the network, its workers, the mean time between arrivals (s) where it is given, and its law. A user's
-    class is represented by its name.
+    """Return the facts of a scenario: topology, number of workers, mean time between arrivals (s, None if it is not
+    stated) and the law of arrivals. A user's class is represented by its name.
     """
     gap, cluster = scenario.jobs.interarrival, scenario.cluster
     workers = cluster.groups * cluster.racks * cluster.servers * cluster.workers
@@ -151,7 +151,7 @@ def _rule_mistakes(scenario: RampScenario, degrees: list[int]) -> Iterable[UserE
 
 
 def _is_always_0(settings: DistributionSettings) -> bool:
-    """Whether a distribution of values of 0 or more, or one that it chooses from, gives no other value than 0."""
+    """Whether a distribution of values of 0 or more, or one of those from which it chooses, can only give 0."""
     if settings.choices:
         return any(map(_is_always_0, settings.choices))
     if settings.kind == "pmf":
@@ -160,7 +160,7 @@ def _is_always_0(settings: DistributionSettings) -> bool:
 
 
 def _extremes(settings: DistributionSettings) -> list[float]:
-    """The values that a distribution begins and ends with, or all that it lists."""
+    """Return the smallest and the largest value of a distribution, or all values that it lists."""
     own = [value for value in (settings.value, settings.low, settings.high) if value is not None]
     return [*own, *settings.probabilities, *(value for choice in settings.choices for value in _extremes(choice))]
 
@@ -181,7 +181,7 @@ def load_problem(values: Mapping[str, Any], inputs: Mapping[str, Path]) -> Probl
 
 
 def check_policy(policy: PolicySettings, learner: Settings) -> Iterable[UserError]:
-    """Yield errors for phases that would change the policy's settings."""
+    """Yield an error for each phase whose `params` change a setting that must be the same in all phases."""
     if isinstance(learner, RampStockSettings):
         yield from phase_mistakes(learner, policy.train_on)
     yield from prioritised_dqn_settings.phase_mistakes(learner, policy.train_on)

@@ -35,7 +35,9 @@ class UserClass(Settings):
 
     @classmethod
     def is_meant(cls, values: Any) -> str:
-        """Return `class` for values that name a user's class, else `law`: tags of a union with another section."""
+        """Return `class` for values that name a user's class, else `law`: the tags by which pydantic distinguishes
+        them.
+        """
         named = isinstance(values, UserClass) or (
             isinstance(values, Mapping) and bool({TARGET, "target"} & set(values))
         )
@@ -48,8 +50,8 @@ class UserClass(Settings):
 
 
 def spread_target(values: Any) -> Any:
-    """Return `{_target_: T, key: value, ...}` as `{target: T, params: {key: value, ...}}`, without null values; other
-    values as they are.
+    """Return `{_target_: T, key: value, ...}` as `{target: T, params: {key: value, ...}}`, without null values. Values
+    without `_target_` are returned unchanged.
     """
     if not isinstance(values, Mapping) or TARGET not in values:
         return values
@@ -59,7 +61,7 @@ def spread_target(values: Any) -> Any:
 
 @dataclass(frozen=True)
 class Interface:
-    """Requirements on a class. kind: its name in messages; where: its key in a scenario."""
+    """The methods and attributes that a class must have. kind: its name in messages; where: its key in a scenario."""
 
     kind: str
     where: str
@@ -77,16 +79,18 @@ class UserObject:
 
     @property
     def where(self) -> str:
-        """Its key in a scenario and its class, for messages."""
+        """The key of the scenario and the class, for messages."""
         return f"{self.interface.where}: {self.given.target}"
 
     @property
     def draws(self) -> bool:
-        """Whether it takes random numbers (`reset`)."""
+        """Whether the class draws random numbers: whether it has the method `reset`."""
         return callable(getattr(self.made, "reset", None))
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method and return its result; an exception in the user's file becomes a UserError with its line."""
+        """Call a method and return its result. An exception in the user's file becomes a UserError that names its
+        line.
+        """
         with told_with_place(_file_form(self.given.target), f"{self.interface.kind} '{self.given.name}'"):
             return getattr(self.made, method)(*arguments)
 
@@ -119,7 +123,7 @@ def user_object(given: UserClass, interface: Interface, **keywords: Any) -> User
 def find_class(target: str, interface: Interface) -> type:
     """Return the class that FILE.py:CLASS or MODULE.CLASS names, with the methods of its interface. Raises UserError.
 
-    A MODULE of the working directory is read as its file.
+    If MODULE is a file of the working directory, this file is read.
     """
     form, where, methods = _file_form(target), interface.where, interface.methods
     if is_file_target(form):
@@ -153,7 +157,9 @@ def find_class(target: str, interface: Interface) -> type:
 
 
 def class_files(given: Sequence[UserClass]) -> tuple[str, ...]:
-    """Return the files of users' classes, absolute, each once: results depend on their content."""
+    """Return the absolute paths of the files of users' classes, each once. Results depend on the content of these
+    files.
+    """
     return tuple(dict.fromkeys(path for one in given if (path := _source(one.target))))
 
 
@@ -164,7 +170,7 @@ def _lacks(given: UserClass, interface: Interface, missing: Sequence[str]) -> Us
 
 
 def _file_form(target: str) -> str:
-    """FILE.py:CLASS of a class in a module of the working directory; any other target as it is."""
+    """Return FILE.py:CLASS for a class in a module of the working directory; any other target unchanged."""
     module, _, name = target.replace(":", ".").rpartition(".")
     if is_file_target(target) or not module:
         return target
@@ -173,7 +179,7 @@ def _file_form(target: str) -> str:
 
 
 def _source(target: str) -> str:
-    """Path of the file that has a class; empty where none is found."""
+    """Return the path of the file that defines a class; empty if none is found."""
     form = _file_form(target)
     if is_file_target(form):
         return str(target_file(form).absolute())

@@ -31,7 +31,8 @@ Channels = Set[str] | None
 
 @dataclass(frozen=True)
 class OpPartition:
-    """job -> op id -> number of shards: 1 or even, the same for an op and its mate (others stay whole).
+    """job -> op id -> number of shards: 1 or even, and equal for an op and its mate. Ops without a number are not
+    split.
 
     Or job -> int64[ops].
     """
@@ -46,7 +47,9 @@ class OpPartition:
 
 @dataclass(frozen=True)
 class OpPlacement:
-    """job -> shard -> label of its worker (of its server, where a server has one). Or job -> int64[shards]: workers."""
+    """job -> shard -> label of its worker (that of its server, if servers have one worker). Or job -> int64[shards]:
+    workers.
+    """
 
     servers: Mapping[int, Mapping[str, str] | np.ndarray] = field(default_factory=dict)
 
@@ -58,7 +61,9 @@ class OpPlacement:
 
 @dataclass(frozen=True)
 class OpSchedule:
-    """label of a worker -> job -> shard -> priority; the highest ready one runs. Or None -> job -> int64[shards]."""
+    """label of a worker -> job -> shard -> priority. Of the shards of a worker that are ready, the one with the highest
+    priority runs. Or None -> job -> int64[shards].
+    """
 
     priorities: Mapping[str | None, Mapping[int, Mapping[str, int] | np.ndarray]] = field(default_factory=dict)
 
@@ -70,7 +75,7 @@ class OpSchedule:
 
 @dataclass(frozen=True)
 class DepPlacement:
-    """job -> dep -> names of its channels; None for a dep that needs no channel (same server or size 0).
+    """job -> dep -> names of its channels; None for a dep that needs no channel (within a server, or of size 0).
 
     Or job -> int64[deps]: the number of its channel on the link between its servers, -1 for none.
     """
@@ -85,11 +90,12 @@ class DepPlacement:
 
 @dataclass(frozen=True)
 class DepSchedule:
-    """name of a channel that the dep takes, or None -> job -> dep -> priority: the highest ready one goes first.
+    """name of a channel that the dep uses, or None -> job -> dep -> priority. Of the messages of a channel that are
+    ready, the one with the highest priority is sent first. Or None -> job -> int64[deps].
 
-    The key None holds deps without a channel and those whose channel does not matter to the schedule. Every dep has a
-    priority. Priorities change durations only with `management.contention`, where messages on a channel wait for each
-    other; else all ready messages advance together. Or None -> job -> int64[deps].
+    Deps without a channel, and deps whose channel does not matter to the schedule, are listed under None. Every dep
+    needs a priority. Priorities change durations only with `management.contention`, with which messages on a channel
+    wait for each other; without it, all ready messages advance together.
     """
 
     priorities: Mapping[str | None, Mapping[int, Mapping[Dep, int] | np.ndarray]] = field(default_factory=dict)
@@ -102,7 +108,9 @@ class DepSchedule:
 
 @dataclass(frozen=True)
 class JointAction:
-    """The five actions of a step. A job is handled if all five handle it; the first that does not is the cause."""
+    """The five actions of a step. A job is executed if all five contain it; else it is blocked, and the first action
+    that does not contain it is the cause.
+    """
 
     op_partition: OpPartition = field(default_factory=OpPartition)
     op_placement: OpPlacement = field(default_factory=OpPlacement)
@@ -111,16 +119,16 @@ class JointAction:
     dep_schedule: DepSchedule = field(default_factory=DepSchedule)
 
     def cause(self, job: int) -> str | None:
-        """Return the first part that does not handle a job; None where all do."""
+        """Return the name of the first action that does not contain a job, or None if all do."""
         return next((part for part in PARTS if job not in getattr(self, part).jobs), None)
 
     def decisions(self, cluster: Cluster) -> dict[int, JobPlan | str]:
         """Return the argument of `Cluster.step`: for every waiting job its plan, or the cause of its rejection.
 
         Raises UserError for a job that does not wait, an array of another shape or type, a shard that is unknown or has
-        no server, a server that is unknown or holds another job, exceeded memory, an unknown dep, a channel that does
-        not join the servers of its dep or that another job holds, and priorities that omit a shard or dep or are given
-        for the wrong server.
+        no server, a server that is unknown or executes another job, insufficient memory, an unknown dep, a channel that
+        does not join the servers of its dep or that another job occupies, and priorities that omit a shard or dep or
+        are given for the wrong server.
         """
         waiting = {job.index: job for job in cluster.queue}
         if unknown := set().union(*(getattr(self, part).jobs for part in PARTS)) - waiting.keys():
@@ -168,7 +176,7 @@ class JointAction:
         return degrees_of(job.graph, given)
 
     def _workers(self, cluster: Cluster, split: Partition, job: int) -> np.ndarray:
-        """Return int64[shards]: the worker of each. Raises UserError for unknown shards and workers."""
+        """Return int64[shards], the worker of each shard. Raises UserError for unknown shards and workers."""
         given, labels = self.op_placement.servers[job], cluster.times.names.workers
         where = f"action: job {job}, op_placement"
         if isinstance(given, np.ndarray):
@@ -187,7 +195,9 @@ class JointAction:
         return np.array(places, dtype=np.int64)
 
     def _ranks(self, cluster: Cluster, split: Partition, worker: np.ndarray, job: int) -> np.ndarray:
-        """The shards' ranks by their priorities, int64[shards]; among equals the smallest name goes first."""
+        """Return int64[shards], the rank of each shard by its priority; of equal priorities, the smallest name goes
+        first.
+        """
         where, labels = f"action: job {job}, op_schedule", cluster.times.names.workers
         priorities, known = np.zeros(split.num_shards, dtype=np.int64), np.zeros(split.num_shards, dtype=bool)
         for label, jobs in self.op_schedule.priorities.items():
@@ -210,8 +220,8 @@ class JointAction:
         return ranks_of(priorities, split.shards_by_name)
 
     def _channels(self, cluster: Cluster, split: Partition, server: np.ndarray, job: int) -> np.ndarray:
-        """Return int64[deps]: link x channels + number of the first channel of each dep, -1 for none. Raises UserError
-        for a channel that does not join the servers of its dep.
+        """Return int64[deps], the code of the first channel of each dep (link x channels + number), -1 for none. Raises
+        UserError for a channel that does not join the servers of its dep.
         """
         topology, given = cluster.times.topology, self.dep_placement.channels[job]
         where, names = f"action: job {job}, dep_placement", cluster.times.names
@@ -240,7 +250,7 @@ class JointAction:
         return codes
 
     def _taken(self, cluster: Cluster, split: Partition, codes: np.ndarray, job: int) -> frozenset[Channel]:
-        """Return the channels that a job takes: those of deps that send data."""
+        """Return the channels that a job occupies: those of its deps that send data."""
         topology, given = cluster.times.topology, self.dep_placement.channels[job]
         names, sends = cluster.times.names, (split.dep_size > 0) & (codes >= 0)
         found = set(_distinct(codes[sends], topology.num_servers**2 * topology.channels).tolist())
@@ -250,8 +260,8 @@ class JointAction:
         return frozenset(divmod(code, topology.channels) for code in found)
 
     def _dep_ranks(self, cluster: Cluster, split: Partition, codes: np.ndarray, job: int) -> np.ndarray:
-        """Return the priorities of the deps, int64[deps]. Raises UserError for a schedule that omits deps, has unknown
-        ones, or names another channel than the dep's.
+        """Return the priorities of the deps, int64[deps]. Raises UserError for a schedule that omits deps, contains
+        unknown ones, or lists a dep under a channel that it does not use.
         """
         where, names = f"action: job {job}, dep_schedule", cluster.times.names
         ranks, known = np.zeros(split.num_deps, dtype=np.int64), np.zeros(split.num_deps, dtype=bool)
@@ -287,7 +297,7 @@ NO_SUCH = -1  # in place of the number of an unknown worker
 
 
 def _whole_numbers(given: np.ndarray, count: int, what: str, where: str) -> np.ndarray:
-    """Return a part that is an array as int64[count]. Raises UserError for another shape or type."""
+    """Return an array of an action as int64[count]. Raises UserError for another shape or type."""
     if given.shape != (count,) or given.dtype.kind not in "iu":
         shown = f"an array of shape {given.shape} and type {given.dtype}"
         raise UserError(shown, where=where, expected=f"{count} whole numbers, one for each {what}")
@@ -309,7 +319,7 @@ def _numbers(
 
 
 def _distinct(codes: np.ndarray, most: int) -> np.ndarray:
-    """Return the distinct codes, int64, all below `most`: counted where they are dense, else sorted."""
+    """Return the distinct codes, int64, in ascending order; all codes are below `most`."""
     return np.unique(codes) if most > DENSE * len(codes) else np.flatnonzero(np.bincount(codes))
 
 
@@ -331,10 +341,10 @@ def _wrong_channels(topology: Topology, dep: Dep, chosen: list[str], link: int, 
 
 
 def action_of(cluster: Cluster, plans: Mapping[int, JobPlan], named: bool = False) -> JointAction:
-    """Return the five actions that are equal to plans, with the shortest-first schedules of the package's managers.
+    """Return the five actions that lead to given plans, with the shortest-first schedules of the package's managers.
 
-    A dep takes the first free channel of its link; a job that needs a link without one is omitted from dep_placement.
-    named  ops, shards, deps, servers and channels are named; else the parts are arrays
+    A dep takes the first free channel of its link. If a link has no free channel, the job is left out of dep_placement.
+    named  whether ops, shards, deps, servers and channels are named; if not, the actions are arrays
     """
     topology, held = cluster.times.topology, set(cluster.held)
     arrays: dict[str, dict[int, np.ndarray]] = {part: {} for part in PARTS}
@@ -365,7 +375,9 @@ def action_of(cluster: Cluster, plans: Mapping[int, JobPlan], named: bool = Fals
 def _named(
     topology: Topology, splits: Mapping[int, Partition], arrays: Mapping[str, Mapping[int, np.ndarray]]
 ) -> JointAction:
-    """Return the action of arrays (part -> job) by names: shards under their server, deps under their channel."""
+    """Return the action with names instead of arrays (part -> job): shards are listed under their server, deps under
+    their channel.
+    """
     partitions, servers, channels = dict[int, Any](), dict[int, Any](), dict[int, Any]()
     schedules, dep_schedules = dict[Any, Any](), dict[Any, Any]()
     for job, split in splits.items():

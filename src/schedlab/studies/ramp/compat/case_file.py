@@ -1,6 +1,6 @@
-"""Recorded runs of the published system (schema ramp-truth/1): reading their inputs.
+"""Reads the inputs of recorded runs of the published system (schema ramp-truth/1).
 
-The inputs contain all random draws as they were realised: the arrivals of jobs and the decisions. Raises UserError.
+The inputs contain the arrivals of the jobs and, if they were recorded, the decisions. Raises UserError.
 """
 
 from __future__ import annotations
@@ -121,12 +121,14 @@ class _Expected(_Section):
 
 @dataclass(frozen=True)
 class Case:
-    """A recorded run without its results. memory: bytes of a device; actions: by job index, those that were recorded.
+    """A recorded run without its results.
 
-    rule   rule of the agent where no action was recorded; None where no agent is named
-    drawn  random degrees and placements from `expected`, by job index (the inputs do not contain these draws)
+    memory    bytes of a device
+    actions   the recorded actions by job index
+    rule      rule of the agent, for jobs without a recorded action; None if no agent is named
+    drawn     random degrees and placements by job index, from `expected`, because the inputs do not contain these draws
     strict    whether an invalid action is an error
-    last_gap  s from the last recorded arrival to the next one, which is not recorded; infinity without one
+    last_gap  s from the last recorded arrival to the next one, which is not recorded; infinity if there is none
     """
 
     topology: Ramp
@@ -151,12 +153,12 @@ class Case:
 
     @property
     def has_agent(self) -> bool:
-        """Whether a policy chose the degrees; else the cluster was driven by a partitioner."""
+        """Whether an agent chose the degrees of jobs; if not, a partitioner did."""
         return not self.partitioner
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text is a whole number of a usual length in the digits 0 to 9."""
+    """Return whether a text consists of digits 0 to 9, at most LONGEST_NUMBER of them."""
     return text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER
 
 
@@ -213,7 +215,7 @@ def _without_null(value: Any) -> Any:
 
 
 def _rule(inputs: _Inputs, where: str) -> Rule | None:
-    """The agent's rule with its parameters; None where no agent is named."""
+    """Return the agent's rule with its parameters, or None if no agent is named."""
     name, given = inputs.agent, inputs.agent_kwargs
     known = {"name"} | ({"max_partitions_per_op"} if takes_cap(name) else set())
     if unknown := sorted(set(given) - known):
@@ -259,7 +261,7 @@ def _topology(values: _Topology, legacy: LegacySettings) -> Ramp:
 
 
 def _graph(name: str, values: _Graph, join_sinks: bool) -> TrainingGraph:
-    """A graph's training step; an activation that is a list of sizes counts as their sum."""
+    """Return the training step of a graph. An activation that is a list of sizes counts as their sum."""
     ids, kinds, forward, backward, activation, parameter = ([op[place] for op in values.ops] for place in range(6))
     sizes = [sum(one) if isinstance(one, tuple) else one for one in activation]
     made = ForwardGraph(name, ids, tuple(map(str, kinds)), forward, backward, sizes, parameter, values.edges)
@@ -285,7 +287,9 @@ def _jobs(inputs: _Inputs, graphs: Mapping[str, TrainingGraph], where: str) -> t
 
 
 def _last_gap(inputs: _Inputs, graphs: Mapping[str, TrainingGraph], jobs: tuple[Job, ...], times: list[float]) -> float:
-    """Return the seconds from the last recorded arrival to the next; infinity if the pool is empty or draws unknown."""
+    """Return the seconds from the last recorded arrival to the next one; infinity if the pool is empty, or if the draws
+    cannot be repeated.
+    """
     pool = len(graphs) * inputs.replication
     if inputs.sampling == "remove" and len(times) >= pool:
         return math.inf
@@ -299,7 +303,9 @@ def _last_gap(inputs: _Inputs, graphs: Mapping[str, TrainingGraph], jobs: tuple[
 
 
 def _later(inputs: _Inputs, times: list[float], last_gap: float) -> float:
-    """Return the time of the arrival after the last recorded one: recorded runs may end before their pool is empty."""
+    """Return the time of the arrival after the last recorded one. A run may have ended before its pool was empty; this
+    arrival is then after the end.
+    """
     later = times[-1] + last_gap
     if later >= inputs.end:
         return later
@@ -308,7 +314,9 @@ def _later(inputs: _Inputs, times: list[float], last_gap: float) -> float:
 
 
 def _ranges(inputs: _Inputs, graphs: Mapping[str, TrainingGraph], jobs: tuple[Job, ...]) -> PoolRanges:
-    """The pool's ranges: every graph is in it, with the recorded betas and those that the inputs list."""
+    """Return the ranges of the pool. It contains every graph, with the recorded betas and those that the inputs
+    list.
+    """
     given = inputs.max_acceptable_jct_frac
     listed = given if isinstance(given, tuple) else [given] if isinstance(given, float) else []
     order = list(graphs.values())

@@ -1,7 +1,9 @@
-"""Random draws that the inputs of recorded runs lack; the global generators of Python and numpy were both seeded.
+"""Repeats random draws of recorded runs that their inputs do not contain. The runs seeded the global generators of
+Python and of numpy.
 
-Order of numpy's draws: the beta of each job of the pool, if random; then for each arrival its place in the pool and the
-gap to the next one. Python's `random` draws only, for each flow, the order in which channels are tried.
+numpy's generator draws first the beta of each job of the pool, if it is random; then, for each arrival, the place of
+the job in the pool and the gap to the next arrival. Python's generator draws, for each flow, the order in which
+channels are tried, and nothing else.
 """
 
 from __future__ import annotations
@@ -17,10 +19,11 @@ UNIFORM = re.compile(r"uniform\.Uniform'> \| min_val: (\S+) \| max_val: (\S+) \|
 
 
 class DrawnArrivals:
-    """The arrivals that a seed draws from a pool of so many jobs.
+    """The arrivals that a seed draws from a pool of jobs.
 
-    betas, gaps  as in the inputs: words that describe a distribution, or numbers, which need no draws
-    repeats      whether an empty pool is filled again, with ids raised by its size
+    pool         number of jobs in the pool
+    betas, gaps  as in the inputs: a description of a distribution in words, or numbers, which are not drawn
+    repeats      whether an empty pool is filled again, with ids that are larger by its size
     """
 
     def __init__(self, seed: int, pool: int, betas: object, gaps: object, repeats: bool) -> None:
@@ -29,7 +32,9 @@ class DrawnArrivals:
         self._betas, self._gaps = _values(betas), _values(gaps)
 
     def gap_after(self, ids: Sequence[int], times: Sequence[float]) -> float:
-        """Return the seconds from the last of these arrivals to the next; infinity if the draws do not match them."""
+        """Return the seconds from the last of these arrivals to the next one; infinity if gaps are not drawn, or if the
+        draws do not give these arrivals.
+        """
         if self._gaps is None:
             return math.inf
         if self._betas is not None:
@@ -59,7 +64,9 @@ def _values(words: object) -> np.ndarray | None:
 
 
 class DrawnChannels:
-    """Channel of each flow of a run: the first one tried, since jobs share no servers and all channels are free."""
+    """The channel of each flow of a run: the first one that is tried, because jobs do not share servers and therefore
+    all channels are free.
+    """
 
     def __init__(self, seed: int, channels: int) -> None:
         self._random, self._channels = random.Random(seed), channels

@@ -1,4 +1,4 @@
-"""Replay of a recorded run of the published system; the result is a document with the recorded names.
+"""Simulates a recorded run of the published system again. The result is a document with the recorded names.
 
 See docs/reference/ramp_model.md.
 """
@@ -38,7 +38,7 @@ LISTED = ("mean_mounted_worker_utilisation_frac", "mean_cluster_worker_utilisati
 
 
 def print_replay(arguments: argparse.Namespace) -> int:
-    """Print the document of `schedlab ramp replay`; status 2 where the run stopped with an error."""
+    """Print the document of `schedlab ramp replay`; return status 2 if the run stopped with an error."""
     document = plain(replay(arguments.case, arguments.compat))
     print(json.dumps(document, allow_nan=False))
     if document["error"] is None:
@@ -49,7 +49,9 @@ def print_replay(arguments: argparse.Namespace) -> int:
 
 
 def replay(path: Path | str, compat: bool) -> dict[str, Any]:
-    """Return a recorded run's `expected`, made from its inputs. compat: with all defects. Raises UserError."""
+    """Return what a recorded run contains under `expected`, simulated from its inputs. compat: with all published
+    defects. Raises UserError.
+    """
     legacy = PUBLISHED if compat else LegacySettings()
     case = read_case(path, legacy)
     return _Replay(case, legacy).run()
@@ -116,7 +118,9 @@ class _Replay:
             decision["reward"] = 1.0 if isinstance(outcome, RunningJob) and not self._blocked(job) else -1.0
 
     def _decide(self, job: Job) -> tuple[dict[str, Any], int | None]:
-        """Return the job's observation and the action: the recorded one, or that of the agent's rule; 0 if invalid."""
+        """Return the observation of a job and the action: the recorded one, or else that of the agent's rule; 0 if it
+        is not valid.
+        """
         cluster, observer = self.cluster, self.observer
         seen: dict[str, Any] = {
             "decision": len(self.decisions),
@@ -153,7 +157,7 @@ class _Replay:
         return seen, action if mask[action] else 0
 
     def _with_channels(self, plan: JobPlan | str) -> tuple[JobPlan | str, np.ndarray]:
-        """Return a plan with the channels drawn for its flows, and int64[deps] their numbers."""
+        """Return the plan with the channels that are drawn for its flows, and their numbers, int64[deps]."""
         if isinstance(plan, str):
             return plan, np.zeros(0, dtype=np.int64)
         traffic = self.cluster.times.traffic(plan.split, plan.placement)
@@ -181,13 +185,15 @@ class _Replay:
         return plan
 
     def _was_not_placed(self, job: Job) -> bool:
-        """Whether the record lacks a job's random degrees and placement; it then has only the largest degree."""
+        """Whether the record contains only the largest of a job's random degrees, but no placement."""
         drawn = self.case.drawn.get(job.index, {})
         lost = not drawn.get("partition_degrees") and bool(drawn.get("max_partition_degree"))
         return lost and "random" in self.case.partitioner
 
     def _split(self, job: Job, action: int | None) -> Partition | None:
-        """Return the job's partition by its action, by the recorded degrees, or by the partitioner."""
+        """Return the partition of a job: by its action, by its recorded degrees, or by the partitioner; None if the job
+        is not partitioned.
+        """
         times, case = self.cluster.times, self.case
         if action is not None:
             return times.split_by_quantum(job.graph, action, case.quantum)
@@ -205,7 +211,9 @@ class _Replay:
         return times.split_by_quantum(job.graph, drawn.get("max_partition_degree") or case.most, case.quantum)
 
     def _recorded_placement(self, job: Job, split: Partition) -> JobPlan | str:
-        """Return the recorded servers of a random placer; without a record, a newly drawn placement."""
+        """Return the plan on the recorded servers of a random placer, or on newly drawn servers if none are
+        recorded.
+        """
         if not self.case.drawn:
             return Manager(self.case.quantum, placer="random", random=self.random).place(self.cluster, split)
         named = self.case.drawn.get(job.index, {}).get("placement")

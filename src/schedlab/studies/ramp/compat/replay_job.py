@@ -27,9 +27,9 @@ def describe_job(
     running: RunningJob | None,
     numbers: np.ndarray,
 ) -> dict[str, Any]:
-    """Return the description of a placed job; `running` is None where its duration exceeded its limit.
+    """Return the description of a placed job; `running` is None if its duration exceeds its limit.
 
-    numbers  int64[deps], of the channels that flows take
+    numbers  int64[deps], numbers of the channels that flows use
     """
     split, times = plan.split, cluster.times
     server = times.workers(split, plan.placement)

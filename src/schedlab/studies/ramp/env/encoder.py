@@ -19,7 +19,7 @@ from schedlab.studies.ramp.simulator.simulation import Simulation
 
 
 class GraphNumber(gym.spaces.Box):
-    """Space of a graph's number; it holds the graphs, so that readers of observations can look the number up."""
+    """The space of a graph's number. It contains the graphs, so that networks can find the graph with a number."""
 
     def __init__(self, graphs: tuple[GraphFeatures, ...]) -> None:
         super().__init__(0, len(graphs) - 1, (1,), np.int64)
@@ -27,9 +27,10 @@ class GraphNumber(gym.spaces.Box):
 
 
 class ObservationEncoder:
-    """Encodes observations of a simulation, which its construction resets; `graphs`: features of the pool's graphs.
+    """Encodes observations of a simulation. Its construction resets the simulation.
 
-    tables  durations of the pool's jobs for the form `durations`; None: they are computed if needed
+    graphs  features of the graphs of the pool
+    tables  durations of the pool's jobs, for the observation `durations`; None: they are computed if needed
     """
 
     def __init__(self, simulation: Simulation, settings: EnvironmentSettings, tables: Tables | None = None) -> None:
@@ -49,7 +50,9 @@ class ObservationEncoder:
         return self.simulation.mask(blocks=self.settings.mask == "blocks")
 
     def features(self, mask: np.ndarray) -> np.ndarray:
-        """Return float32: features of the waiting job, graph, cluster and mask; in the form `durations` also times."""
+        """Return float32 features of the waiting job, its graph and the cluster, and the mask; for the observation
+        `durations` also the speed-up at each degree, and whether it meets the limit.
+        """
         seen = self.simulation.features(mask, self._absolute, self.settings.partitions)
         if self._speedups is None:
             return seen
@@ -109,7 +112,7 @@ class ObservationEncoder:
         )
 
     def _padding(self) -> tuple[int, int]:
-        """Ops and deps of a padded graph. Raises UserError where a graph is larger."""
+        """Return the numbers of ops and deps of a padded graph. Raises UserError if a graph is larger."""
         ops, deps = (max(len(getattr(graph, name)) for graph in self.graphs) for name in ("nodes", "edges"))
         most = self.settings.max_nodes
         if most is None:
@@ -127,7 +130,9 @@ class ObservationEncoder:
 
 
 def _speedups(tables: Tables, most: int) -> np.ndarray:
-    """Speed-up of each graph split 1 to `most` ways on an empty cluster, float64[graphs, most]; 0: no placement."""
+    """Return float64[graphs, most], the speed-up of each graph at degrees 1 to `most` on an empty cluster; 0 if it
+    cannot be placed.
+    """
     found = np.zeros((len(tables.sequential), most))
     found[:, tables.actions - 1] = tables.sequential[:, None] / tables.durations
     return found

@@ -35,18 +35,22 @@ THROUGHPUTS = {
 
 
 class RampEnv(gym.Env[Any, int]):
-    """Decide on the waiting job: action k splits its ops up to k ways, 0 rejects it (valid ones: `action_masks`).
+    """Decisions on the waiting job: action k splits its ops into at most k shards, action 0 rejects the job;
+    `action_masks` returns the valid actions.
 
-    Observation: float32 vector of 17 features and the mask, or a dictionary (`EnvironmentSettings.observation`):
-    `features`, that vector; `graph`, a number into `graphs`; or, as published, the padded graph itself (encoder.py).
-    Terminated when no job waits and none will come; the last observation is then repeated. `info` has the time
-    (s), the job's index and whether it was `accepted`: placed, within its limit, and not cut off by the end before the
-    next decision where that blocks it (`legacy.running_jobs_blocked`).
+    The observation is a float32 vector of 17 features and the mask, or a dictionary (`EnvironmentSettings.observation`)
+    with this vector (`features`) and the number of the graph in `graphs` (`graph`), or, as published, with the padded
+    graph itself (encoder.py). An episode is terminated if no job waits and none will arrive; the last observation is
+    then repeated. `info` contains the time (s), the index of the job, and whether it was `accepted`: it is placed and
+    meets its limit, and, with `legacy.running_jobs_blocked`, the end of the episode does not cut it off before the next
+    decision.
 
-    fixed_episode  seed of the only episode; None: every reset draws a new one
+    fixed_episode  seed of the only episode; None: every reset draws a new episode
     tables         durations for the observation `durations`, as in ObservationEncoder
-    blocks         action k is `actions[k]`, a degree and the place of a legal block (`Simulation.act`), not a degree
-    Raises UserError for wrong settings, an episode that starts without a waiting job, and, if set, an invalid action.
+    blocks         an action is not a degree: action k stands for `actions[k]`, a degree and the number of a legal block
+                   (`Simulation.act`)
+    Raises UserError for wrong settings, for an episode that starts without a waiting job, and, with `invalid: raise`,
+    for an invalid action.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)
@@ -79,7 +83,7 @@ class RampEnv(gym.Env[Any, int]):
         self._look()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode; the first reset uses the seed of the construction."""
+        """Begin an episode. If the first reset has no seed, it uses that of the constructor."""
         del options
         super().reset(seed=self._seed if seed is None else seed)
         self._seed = None
@@ -88,7 +92,7 @@ class RampEnv(gym.Env[Any, int]):
         return self._observation(), self._info(None)
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Decide on the waiting job and go on to the next one, or to the end."""
+        """Decide on the waiting job and advance to the next one, or to the end of the episode."""
         simulation, action = self.simulation, int(action)
         job = simulation.waiting
         if job is None:
@@ -113,7 +117,7 @@ class RampEnv(gym.Env[Any, int]):
         return self._observation(), reward, ended, False, self._info(job) | {"accepted": duration is not None}
 
     def action_masks(self) -> np.ndarray:
-        """Return True for each action that is valid now (actions,)."""
+        """Return bool[actions], True for each action that is valid now."""
         return self._mask.astype(bool)
 
     def render(self) -> str:
@@ -132,7 +136,10 @@ class RampEnv(gym.Env[Any, int]):
         self._features, self._graph = self.encoder.features(self._degrees), self.encoder.number()
 
     def _of_blocks(self, degrees: np.ndarray) -> np.ndarray:
-        """Return int16[actions]: 1 for rejecting and for free blocks of valid degrees (`degrees`: int16[most + 1])."""
+        """Return int16[actions], 1 for rejecting and for the free blocks of valid degrees.
+
+        degrees  int16[most + 1], 1 for valid degrees
+        """
         valid = (np.flatnonzero(degrees[1:]) + 1).tolist()
         free = {degree: set(self.simulation.free_blocks(degree)) for degree in valid}
         chosen = [degree == 0 or (degree in free and block in free[degree]) for degree, block in self.actions]
@@ -146,7 +153,7 @@ class RampEnv(gym.Env[Any, int]):
 
 
 class Rewards:
-    """The reward that the settings name, for the jobs and the cluster of a simulation."""
+    """The reward of the settings, for the jobs and the cluster of a simulation."""
 
     def __init__(self, settings: EnvironmentSettings, simulation: Simulation) -> None:
         self.settings = settings
@@ -161,8 +168,8 @@ class Rewards:
     def of(self, job: Job, duration: float | None, steps: Sequence[Mapping[str, Any]]) -> float:
         """Return the reward of a decision.
 
-        duration  s, None where the job was blocked
-        steps     statistics of the cluster's steps from the decision on to the next
+        duration  s; None if the job was blocked
+        steps     statistics of the steps of the cluster from this decision to the next one
         """
         settings = self.settings
         if settings.reward == "acceptance":
@@ -196,7 +203,7 @@ def make(
     settings: EnvironmentSettings | Mapping[str, Any] | None = None,
     blocks: bool = False,
 ) -> RampEnv:
-    """Return the environment of a simulation; without one, of the traced models under uniform limits.
+    """Return the environment of a simulation; without a simulation, that of the shipped graphs with uniform limits.
 
     blocks  as in RampEnv
     """

@@ -28,12 +28,14 @@ _KNOWN: WeakKeyDictionary[TrainingGraph, dict[tuple[bool, bool], GraphFeatures]]
 
 @dataclass(frozen=True, eq=False)
 class GraphFeatures:
-    """The constant features of a graph, stored once and referred to by observations.
+    """The constant features of a graph, which are stored once.
 
-    nodes    float32[ops, 5]: cost and memory over their maxima, whether each is the maximum, depth over the largest
-    edges    float32[deps, 2]: size over the maximum, whether it is the maximum
+    nodes                  float32[ops, 5]: cost relative to the largest, whether it is the largest; the same of memory;
+                           depth relative to the largest
+    edges                  float32[deps, 2]: size relative to the largest, whether it is the largest
     sources, destinations  float32[deps], positions of the ops
-    summary  float64[6]: mean and median of cost, memory, dep size over their maxima; absolute: maximum and median
+    summary                float64[6]: mean and median of cost, memory and dep size, relative to the largest; if
+                           absolute, their maximum and median
     """
 
     nodes: np.ndarray
@@ -44,7 +46,9 @@ class GraphFeatures:
 
 
 def graph_features(graph: TrainingGraph, no_largest_cost: bool = False, absolute: bool = False) -> GraphFeatures:
-    """Return the features of an unsplit graph; no_largest_cost as in LegacySettings; absolute: as logarithms."""
+    """Return the features of an unsplit graph; no_largest_cost as in LegacySettings; absolute: costs and sizes are
+    logarithms.
+    """
     nodes = np.zeros((graph.num_ops, 5), dtype=np.float32)
     nodes[:, 0] = _log_scaled(graph.cost, OP_TIME) if absolute else _over_maximum(graph.cost)
     nodes[:, 2] = _log_scaled(graph.memory, BYTES) if absolute else _over_maximum(graph.memory)
@@ -95,7 +99,9 @@ class Observer:
         return known[kind]
 
     def mounted(self, cluster: Cluster) -> int:
-        """Return how many workers a decision sees as mounted: those with a job, or of the last tick (legacy)."""
+        """Return how many workers a decision observes as occupied: those with a job now, or, with
+        `legacy.workers_before_completions`, before the last completions.
+        """
         return cluster.mounted_before if self._late else cluster.mounted_workers
 
     def mask(self, mounted: int) -> np.ndarray:
@@ -107,9 +113,10 @@ class Observer:
     def features(
         self, job: Job, mask: np.ndarray, mounted: int, running: int, absolute: bool = False, partitions: int = 1
     ) -> np.ndarray:
-        """Return float32[17 + most + 1]: the job among its pool (or absolute), its graph in numbers, cluster, mask.
+        """Return float32[17 + most + 1]: features of the job, relative to the pool or absolute; of its graph; of the
+        cluster; and the mask.
 
-        partitions  shards per op by which the ranges of ops and deps are widened
+        partitions  number of shards per op for which the ranges of the numbers of ops and deps are computed
         """
         graph = job.graph
         sizes = (graph.num_ops, len(graph.edges))

@@ -82,10 +82,11 @@ class _Node:
 def parse_cost_graph(text: str, name: str, where: str, *, backward_factor: float = 1.0) -> ForwardGraph:
     """Return the graph in a CostGraphDef's text, read from the file `where`. Raises UserError with line and field.
 
-    A cost graph has a forward pass only: an op of the backward pass costs `backward_factor` times its mate. The format
-    allows any ids; here ops are renumbered so that ids rise along the edges. An op's activation is the sum of its
-    outputs; each edge carries one output, a control edge carries nothing. Where no edge of the file names the output
-    (preceding_port), it is drawn from a random stream that depends on the name of the graph.
+    A cost graph contains only the forward pass: an op of the backward pass costs `backward_factor` times its mate. The
+    format allows any ids; here ops are renumbered so that ids rise along the edges. The activation of an op is the sum
+    of its outputs; an edge carries one output, and a control edge carries none. If no edge of the file names its output
+    (preceding_port), the output of each edge is drawn from a random stream that depends on the names of the graph and
+    the ops.
     """
     nodes = _nodes(_message(text, where), where)
     if not nodes:
@@ -107,7 +108,7 @@ def parse_cost_graph(text: str, name: str, where: str, *, backward_factor: float
 
 
 def _nodes(message: _Message, where: str) -> dict[int, _Node]:
-    """Node id -> node, in the order of the file."""
+    """Return node id -> node, in the order of the file."""
     found: dict[int, _Node] = {}
     for entry in message.messages("node", where):
         here = f"{where}:{entry.line}"
@@ -139,7 +140,7 @@ def _nodes(message: _Message, where: str) -> dict[int, _Node]:
 
 
 def _edges(nodes: dict[int, _Node], name: str, where: str) -> dict[tuple[int, int], float]:
-    """(source, destination) -> bytes; several outputs of one op to another are one edge."""
+    """Return (source, destination) -> bytes. Several outputs of an op that go to the same op are one edge."""
     ported = any(port is not None for node in nodes.values() for _, port in node.inputs)
     edges: dict[tuple[int, int], float] = {}
     for op, node in nodes.items():
@@ -183,7 +184,7 @@ def _ranks(nodes: dict[int, _Node], edges: Iterable[tuple[int, int]], where: str
 
 
 def _message(text: str, where: str) -> _Message:
-    """Return the whole file as one message; open messages are kept in a list, so nesting may have any depth."""
+    """Return the whole file as one message. Messages may be nested to any depth, because no recursion is used."""
     top = _Message(1)
     opened: list[tuple[_Message, str]] = [(top, "")]
     tokens = _tokens(text, where)
@@ -216,7 +217,7 @@ def _message(text: str, where: str) -> _Message:
 
 
 def _list(tokens: Iterator[tuple[str, str, int]], where: str) -> list[tuple[str, int]]:
-    """The plain values up to the closing bracket."""
+    """Return the plain values up to the closing bracket, with their lines."""
     found: list[tuple[str, int]] = []
     for kind, value, line in tokens:
         if kind == "mark" and value == "]":
@@ -243,7 +244,7 @@ def _tokens(text: str, where: str) -> Iterator[tuple[str, str, int]]:
 
 
 def _number(text: str, whole: bool) -> float | None:
-    """A number of 0 or more; None where it is none."""
+    """Return a number of 0 or more, or None if the text is something else."""
     try:
         value = int(text) if whole and len(text) < 20 else float(text)
     except ValueError:

@@ -37,7 +37,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
 def read_graph(path: Path | str) -> ForwardGraph:
     """Return the graph in a file of PipeDream (.txt) or a cost graph (.pbtxt). Raises UserError with file and line.
 
-    The graph is called like the file, or like its folder where the file is graph.txt.
+    The graph has the name of the file, or that of its folder if the file is graph.txt.
     """
     path = Path(path)
     if path.suffix not in SUFFIXES:
@@ -46,10 +46,10 @@ def read_graph(path: Path | str) -> ForwardGraph:
 
 
 def read_graphs(path: Path | str, max_files: int | None = None) -> tuple[ForwardGraph, ...]:
-    """Return the graphs of a folder, an archive of `write_graphs`, or one file, ordered by the files' names.
+    """Return the graphs of a folder, of an archive of `write_graphs`, or of one file, in the order of the files' names.
 
-    Of a folder: its .txt and .pbtxt files, and PipeDream's <model>/graph.txt. max_files: only the first of them.
-    Raises UserError, also where there is none, or where two have one name.
+    In a folder, its .txt and .pbtxt files are read, and PipeDream's <model>/graph.txt. max_files: only the first of
+    them. Raises UserError, also if there is no graph, or if two graphs have the same name.
     """
     path = Path(path)
     if path.is_dir():
@@ -77,7 +77,9 @@ def read_graphs(path: Path | str, max_files: int | None = None) -> tuple[Forward
 
 
 def write_graphs(path: Path | str, graphs: Iterable[ForwardGraph]) -> None:
-    """Write graphs as PipeDream's text into a zip archive, ordered by name: equal graphs, equal bytes."""
+    """Write graphs as PipeDream's text into a zip archive, in the order of their names. Equal graphs give equal
+    bytes.
+    """
     with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
         for graph in sorted(graphs, key=lambda graph: graph.name):
             member = zipfile.ZipInfo(f"{graph.name}.txt", _EPOCH)
@@ -86,7 +88,9 @@ def write_graphs(path: Path | str, graphs: Iterable[ForwardGraph]) -> None:
 
 
 def pipedream_text(graph: ForwardGraph) -> str:
-    """Return a graph as PipeDream's text; reading it gives the same graph (a kind up to its first bracket)."""
+    """Return a graph as PipeDream's text. Reading it gives the same graph, except that a kind ends at its first
+    bracket.
+    """
     columns = (graph.forward_cost, graph.backward_cost, graph.activation, graph.parameter)
     lines = []
     for op, kind, *values in zip(
@@ -211,7 +215,7 @@ def _costs(text: str, where: str) -> list[float]:
 
 
 def _amount(text: str, where: str, name: str) -> float:
-    """A number, or the sum of a list (activations)."""
+    """Return a number, or for activations the sum of a list."""
     if name == "activation_size" and text.startswith("[") and text.endswith("]"):
         return sum(_number(part.strip(), where, name) for part in text[1:-1].split(";"))
     return _number(text, where, name)

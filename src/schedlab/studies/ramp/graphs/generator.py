@@ -26,7 +26,7 @@ def generated_graphs(settings: GeneratorSettings, seed: int) -> tuple[ForwardGra
 
 
 def generated_graph(settings: GeneratorSettings, seed: int, number: int) -> ForwardGraph:
-    """Return one graph, which depends on the settings, the root seed and its number only."""
+    """Return one graph. It depends only on the settings, the root seed and its number."""
     rng = generator(seed, "ramp", "generated graph", number)
     form = settings.forms[int(rng.integers(len(settings.forms)))]
     blocks = int(rng.integers(settings.least_blocks, settings.most_blocks + 1))
@@ -66,7 +66,7 @@ class _Drawn:
         parameter: float = 0.0,
         activation: float | None = None,
     ) -> int:
-        """Add an op and return its id; one with parameters takes twice as long backwards."""
+        """Add an op and return its id. If it has parameters, its backward pass takes twice as long."""
         activation = self._around(self.activation) if activation is None else activation
         times = round(work, DECIMALS), round(2 * work if parameter else work, DECIMALS)
         self.ops.append((kind, *times, float(round(activation)), float(round(parameter))))
@@ -78,7 +78,7 @@ class _Drawn:
         return self.add(kind, parents, work=self._around(self.compute), parameter=self._around(self.parameter))
 
     def light(self, kind: str, *parents: int) -> int:
-        """Add an op without parameters, as large as the first op that it follows."""
+        """Add an op without parameters, whose activation is as large as that of its first parent."""
         work = self.compute * _log_uniform(self.rng, ScaleRange(low=LIGHT[0], high=LIGHT[1]))
         return self.add(kind, parents, work=work, activation=self.ops[parents[0] - 1][3])
 

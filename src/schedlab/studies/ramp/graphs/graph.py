@@ -1,4 +1,4 @@
-"""Graphs of training jobs: the forward pass as a file gives it, and the training step made from it by mirroring.
+"""Graphs of training jobs: the forward pass, as in a file, and the training step that is made from it by mirroring.
 
 Sources: PAC-ML, arXiv 2301.13799; PipeDream's text files; docs/reference/ramp_graphs.md.
 """
@@ -20,7 +20,7 @@ LARGEST = 1e300  # of any number that is given; sums over ops and steps stay fin
 
 @dataclass(frozen=True, eq=False)
 class ForwardGraph:
-    """The forward pass of one model: n ops and m edges, in the order of the file, which fixes the order of splitting.
+    """The forward pass of a model: n ops and m edges. Their order is that of the file; ops are split in this order.
 
     ids            int64[n], a permutation of 1..n (the mate of op i is 2n + 1 - i)
     kinds          the operator of each op, such as Conv2d
@@ -113,8 +113,9 @@ class TrainingGraph:
     memory      float64[2n] bytes, activation + parameter (both passes, so a layer counts twice)
     activation  float64[2n] bytes
     edges       int64[e, 2], (source, destination) as positions; forward, join, then backward by source in op order
-    dep_size    float64[e] bytes: `edge_size` of the forward graph where it is given, else the source's activation
-    depth       int64[2n], ops on the shortest path from the first source (1 there, 0 where it does not lead)
+    dep_size    float64[e] bytes: `edge_size` of the forward graph if it is given, else the activation of the source
+    depth       int64[2n], number of ops on the shortest path from the first source to this op, both included; 0 if
+                there is no path
     """
 
     name: str
@@ -129,12 +130,12 @@ class TrainingGraph:
 
     @property
     def num_ops(self) -> int:
-        """Ops of a training step, 2n."""
+        """Number of ops of a training step, 2n."""
         return len(self.ids)
 
     @property
     def num_forward(self) -> int:
-        """Ops of the forward pass, n."""
+        """Number of ops of the forward pass, n."""
         return len(self.ids) // 2
 
     @cached_property
@@ -154,18 +155,20 @@ class TrainingGraph:
 
     @cached_property
     def digest(self) -> str:
-        """Hash of the content without the name: equal for equal ids, costs, memory, activations and edges."""
+        """Hash of the content without the name: ids, costs, memory, activations, edges and sizes of deps."""
         parts = (self.ids, self.cost, self.memory, self.activation, self.edges, self.dep_size)
         return hashlib.sha256(b"|".join(part.tobytes() for part in parts)).hexdigest()
 
 
 def training_graph(forward: ForwardGraph, seconds_per_unit: float = 1.0, join_sinks: bool = True) -> TrainingGraph:
-    """Mirror a forward pass into a training step; multiply costs by `seconds_per_unit` (docs/reference/ramp_graphs.md).
+    """Return the training step of a forward pass (docs/reference/ramp_graphs.md). Costs are multiplied by
+    `seconds_per_unit`.
 
-    Edges: all forward edges, for each u -> v the edge mate(v) -> mate(u), and a join from the highest forward id to its
-      mate.
-    join_sinks: the other sinks are joined to their mates as well; as published, these mates are ready at time 0.
-    Raises UserError for a graph whose ops all take no time: a job of it would have no length.
+    Its edges are all forward edges; for each edge u -> v, the edge mate(v) -> mate(u); and an edge from the op with the
+    highest id of the forward pass to its mate.
+    join_sinks  whether the other sinks also have edges to their mates; as published, they have none, so these mates are
+                ready at time 0
+    Raises UserError if no op takes any time, because a job with this graph would have no length.
     """
     cost = np.concatenate([forward.forward_cost, forward.backward_cost]) * seconds_per_unit
     if not cost.any():
@@ -217,7 +220,9 @@ def _depths(count: int, edges: np.ndarray) -> np.ndarray:
 
 
 def _ops_on_cycles(count: int, edges: np.ndarray) -> list[int]:
-    """Ids of the ops that remain when all ops without parents are taken away again and again; empty without a cycle."""
+    """Return the ids of the ops that remain if ops without parents are removed repeatedly. Without a cycle, none
+    remain.
+    """
     children: dict[int, list[int]] = {op: [] for op in range(1, count + 1)}
     parents = dict.fromkeys(children, 0)
     for source, destination in edges.tolist():

@@ -1,8 +1,8 @@
-"""The models that we trace into graphs: each operation of `forward` becomes an op, a layer of torch.nn one op.
+"""The models that are traced into graphs: each layer of torch.nn, and each other operation of `forward`, becomes an op.
 
 Layer sizes follow the papers: AlexNet (Krizhevsky 2014, one tower), VGG-16 (Simonyan, Zisserman 2015), ResNet (He et
 al. 2016), SqueezeNet 1.0 (Iandola et al. 2016), GNMT (Wu et al. 2016, with four layers a side), Transformer (Vaswani et
-al. 2017, layer norm first). Batches are those of PipeDream's files. Everything lives on torch's meta device.
+al. 2017, layer norm first). Batch sizes are those of PipeDream's files. All tensors are on torch's meta device.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _tokens(batch: int) -> tuple[Tensor, ...]:
 
 
 class Classifier(nn.Module):
-    """Features, then flattened, then a classifier."""
+    """Feature layers, whose output is flattened and passed to a classifier."""
 
     def __init__(self, features: nn.Module, classifier: nn.Module) -> None:
         super().__init__()
@@ -88,7 +88,9 @@ def _dense(inputs: int, *, dropout_first: bool) -> nn.Sequential:
 
 
 class Residual(nn.Module):
-    """A residual block: input plus output of its layers; `shortcut` converts the input where the sizes differ."""
+    """A residual block: the sum of its input and the output of its layers; `shortcut` converts the input if the sizes
+    differ.
+    """
 
     def __init__(self, layers: list[nn.Module], shortcut: nn.Module | None) -> None:
         super().__init__()
@@ -138,7 +140,9 @@ def resnet50() -> nn.Module:
 
 
 class Fire(nn.Module):
-    """SqueezeNet's block: few channels, widened by small and by large kernels side by side."""
+    """SqueezeNet's block: a layer with few channels, then two parallel layers with more, with small and large
+    kernels.
+    """
 
     def __init__(self, channels: int, squeezed: int, widened: int) -> None:
         super().__init__()
@@ -147,7 +151,7 @@ class Fire(nn.Module):
         self.large = nn.Sequential(nn.Conv2d(squeezed, widened, 3, padding=1), nn.ReLU())
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return both widened pictures, their channels one behind the other."""
+        """Return the outputs of both parallel layers, concatenated by channels."""
         x = self.squeeze(x)
         return torch.cat([self.small(x), self.large(x)], 1)
 
@@ -191,7 +195,9 @@ class Attention(nn.Module):
 
 
 class Gnmt(nn.Module):
-    """A translator like GNMT: four LSTM layers a side, the first in both directions, residual from the third."""
+    """A translator like GNMT: four LSTM layers in encoder and decoder, the first encoder layer in both directions, with
+    residual connections.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -218,7 +224,9 @@ class Gnmt(nn.Module):
 
 
 class Block(nn.Module):
-    """A block of a transformer: attention, then two wide layers, each normalised and around a residual."""
+    """A block of a transformer: attention, then two linear layers; each part has a layer norm and a residual
+    connection.
+    """
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()

@@ -22,7 +22,9 @@ PART, ARCHIVE = "trace_graphs", "graphs.zip"
 
 
 def make_graphs(settings: GraphSettings) -> tuple[ForwardGraph, ...]:
-    """Return the graphs ordered by name; costs in milliseconds, those of files in their own unit. Raises UserError."""
+    """Return the graphs, ordered by name. Costs are in milliseconds, those of files in the unit of the file. Raises
+    UserError.
+    """
     if settings.source == "traced":
         graphs = _traced(settings)
     elif settings.source == "generated":
@@ -65,7 +67,7 @@ def graph_part(settings: GraphSettings, files: tuple[str, ...] = ()) -> Part:
 
 
 def graph_requirements(settings: GraphSettings) -> list[Requirement]:
-    """Return the files that must be there, where graphs are not made here."""
+    """Return the files of graphs that a run needs and that are not part of the repository."""
     shipped = settings.path.startswith("resources/")
     return (
         [Requirement(f"the graphs {settings.name}", Path(settings.path), PIPEDREAM)]
@@ -75,7 +77,9 @@ def graph_requirements(settings: GraphSettings) -> list[Requirement]:
 
 
 def find_graphs(path: str) -> Path:
-    """Return where a folder or file of graphs lies: of the checkout or installation (resources/...), or of data."""
+    """Return the path of a folder or file of graphs: in the checkout or installation (resources/...), or in the data
+    folder.
+    """
     found = find_resource(path)
     return found if found.exists() else find_data(path)
 

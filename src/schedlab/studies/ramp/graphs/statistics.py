@@ -25,7 +25,8 @@ def throughput(graph: TrainingGraph) -> np.ndarray:
 def statistics(graph: TrainingGraph) -> dict[str, Any]:
     """Return one training step of a graph in numbers: times in the unit of its costs, sizes in bytes.
 
-    Ops are named by their ids, the first of ties. max_throughput: largest memory / cost; depth: longest shortest path.
+    Ops are named by their ids; of equal values, the first op counts. max_throughput: largest memory / cost; depth:
+    largest number of ops on a shortest path from the first source.
     """
     found: dict[str, Any] = {"name": graph.name, "num_ops": graph.num_ops, "num_deps": len(graph.edges)}
     found["step_time"] = graph.step_time
@@ -47,7 +48,9 @@ def statistics(graph: TrainingGraph) -> dict[str, Any]:
 
 
 def statistics_table(graphs: Sequence[TrainingGraph], training_steps: int = 1) -> pd.DataFrame:
-    """Return a row a graph: its statistics, and the sequential completion time of so many training steps."""
+    """Return a table with a row for each graph: its statistics, and the sequential completion time of so many training
+    steps.
+    """
     import pandas as pd
 
     table = pd.DataFrame([statistics(graph) for graph in graphs])

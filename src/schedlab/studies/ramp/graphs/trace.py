@@ -46,7 +46,9 @@ class Work:
 
 @dataclass(frozen=True)
 class TracedOp:
-    """An op of a traced model: kind, work, bytes of outputs and parameters, and the ops whose outputs it takes."""
+    """An op of a traced model: kind, work, bytes of outputs and parameters, and the ops whose outputs are its
+    inputs.
+    """
 
     kind: str
     work: Work
@@ -56,7 +58,7 @@ class TracedOp:
 
 
 def trace(name: str, batch: int, device: DeviceSettings, reading_rate: float | None = None) -> ForwardGraph:
-    """Return the graph of a model (a key of MODELS) fed with batches of a size, costs in milliseconds on the device.
+    """Return the graph of a model (a key of MODELS) with a batch size; costs are milliseconds on the device.
 
     reading_rate  bytes/s at which inputs come from storage; None: they take no time
     """

@@ -1,6 +1,6 @@
 """Initial parameters that imitate an expert (behaviour cloning), which may know durations that the policy does not.
 
-A reward for accepted jobs only needs such a start (docs/notebook/ramp.md).
+Policies that are rewarded only for accepted jobs need such a start (docs/notebook/ramp.md).
 """
 
 from __future__ import annotations
@@ -63,9 +63,10 @@ def cloned_parameters(
 def decisions(
     seen: SeenProblem, settings: RampMaskablePPOSettings, job: LearningJob
 ) -> tuple[Any, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return observations, masks (n, actions), an expert's actions (n,) and discounted returns (n,) of episodes.
+    """Return the decisions of an expert in new episodes: observations, masks (n, actions), its actions (n,) and the
+    discounted returns (n,).
 
-    The budget of the job includes the expert's training and its episodes here.
+    The expert is trained first. Its training and these episodes count in the budget of the job.
     """
     problem = seen.problem
     training = Training(problem, settings.expert, derive_seed(job.seed, "ramp", "expert"), _unrecorded, job.budget)

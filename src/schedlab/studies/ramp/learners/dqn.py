@@ -1,4 +1,6 @@
-"""The paper's learner on the ramp study: a DQN that keeps to masks, or whose invalid actions reject the job."""
+"""The paper's learner on the ramp study: a DQN that chooses valid actions only, or whose invalid actions reject the
+job.
+"""
 
 from __future__ import annotations
 

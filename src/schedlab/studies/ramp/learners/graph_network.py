@@ -34,7 +34,9 @@ NODE_FEATURES, EDGE_FEATURES = 5, 2
 def network(
     size: int, out: int, settings: GraphNetworkSettings, normed: bool, last_active: bool = True
 ) -> nn.Sequential:
-    """Return normalisation (if any), then `depth` linear maps with activations; last_active: also after the first."""
+    """Return a normalisation (if `normed`) and `depth` linear maps, each followed by an activation. Without
+    `last_active`, the first linear map has no activation.
+    """
     active = ACTIVATIONS[settings.graph_activation]
     layers: list[nn.Module] = [nn.LayerNorm(size) if normed else nn.Identity(), nn.Linear(size, out)]
     layers += [active()] if last_active else []
@@ -75,7 +77,9 @@ class GraphEmbedding(nn.Module):
         self.rounds = nn.ModuleList(Round(size, out, settings) for size, out in pairwise(sizes))
 
     def forward(self, graphs: Sequence[Data]) -> torch.Tensor:
-        """Embed each graph once; graphs may lie on another device than the parameters."""
+        """Return the embedding of each graph, float32 (graphs, node_out). Graphs may be on another device than the
+        parameters.
+        """
         batch = Batch.from_data_list(list(graphs)).to(next(self.parameters()).device)
         ops = batch.x
         for one in self.rounds:
@@ -128,7 +132,7 @@ def data(graph: GraphFeatures) -> Data:
 
 
 def _unpadded(observations: Mapping[str, torch.Tensor]) -> list[Data]:
-    """The graphs of padded observations, one each."""
+    """Return the graphs of padded observations."""
     found = []
     for row in range(len(observations["node_split"])):
         ops, deps = int(observations["node_split"][row]), int(observations["edge_split"][row])

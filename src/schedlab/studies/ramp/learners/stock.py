@@ -33,10 +33,12 @@ if TYPE_CHECKING:
 
 
 class RampLearner(EnvironmentLearner):
-    """Base of the learners of networks on the ramp study's scenarios."""
+    """Base class of the study's learners whose policies are networks."""
 
     def check(self, problems: Mapping[str, Any], spec: PolicySpec) -> None:
-        """Raise UserError where a policy needs the graphs or the expert of several scenarios."""
+        """Raise UserError if a policy learns on several scenarios, but needs the graphs or the expert of a single
+        one.
+        """
         settings: Any = validate(self.settings, spec.params)
         needed = ["graphs"] if settings.network == "graph" else []
         needed += ["an expert"] if getattr(settings, "clone_episodes", 0) else []
@@ -62,7 +64,7 @@ class RampStockLearner(RampLearner, StableBaselinesLearner):
     def first_parameters(
         self, problems: Mapping[str, Any], spaces: tuple[gym.Space, gym.Space], settings: Any, job: LearningJob
     ) -> Mapping[str, np.ndarray]:
-        """Return parameters that imitate an expert where the settings ask for it."""
+        """Return parameters that imitate an expert if `clone_episodes` is above 0; else none."""
         if not getattr(settings, "clone_episodes", 0):
             return {}
         parts = policy_parts(self.algorithm, self.make_policy, settings, spaces)
@@ -113,7 +115,10 @@ class NetworkPolicy:
         self._policy.reset(unit)
 
     def decide(self, simulation: Simulation, mask: np.ndarray) -> int:
-        """Return the number of shards for the waiting job; 0 rejects it. The simulation is that of the problem."""
+        """Return the number of shards for the waiting job, or 0 to reject it.
+
+        The arguments are not used: the encoder observes the simulation of the problem, which must be the same.
+        """
         del simulation, mask
         encoder, mask = self._encoder, self._encoder.mask()
         return int(

@@ -1,4 +1,4 @@
-"""Times of the deps of a placed job: single messages, and collectives where shards exchange data with each other.
+"""Times of the deps of a placed job: single messages, and collectives among shards that all exchange data.
 
 See docs/reference/ramp_model.md.
 """
@@ -21,7 +21,9 @@ KEY_BYTES = 200  # approximate size of a cached value and its key without the pa
 
 @dataclass(frozen=True)
 class Collective:
-    """Deps exchanged in one collective; all take its time. deps: their numbers; message in bytes, time in s."""
+    """A collective: the numbers of its deps, which all take its time; the spread of its servers; its message in bytes;
+    its time in s.
+    """
 
     deps: np.ndarray
     spread: Spread
@@ -33,10 +35,12 @@ class Collective:
 class Traffic:
     """Times and network links of the deps of a placed job.
 
-    worker       int64[shards]; each shard's worker
-    time         float64[deps] s by the cost model (a dep within a server that belongs to a collective has its time)
-    remote       bool[deps], dep crosses the network: different servers and a size above 0
-    collective   bool[deps], dep belongs to a collective
+    worker      int64[shards], the worker of each shard
+    time        float64[deps], s by the cost model; a dep of a collective has the time of the collective, even within a
+                server
+    remote      bool[deps], whether the dep crosses the network: between different servers, with a size above 0
+    collective  bool[deps], whether the dep belongs to a collective
+    link        int64[deps], number of the link: source server x number of servers + destination server
     """
 
     worker: np.ndarray
@@ -47,17 +51,17 @@ class Traffic:
 
     @cached_property
     def num_workers(self) -> int:
-        """Workers with a shard."""
+        """Number of workers with a shard."""
         return len(np.unique(self.worker))
 
     @cached_property
     def num_channels(self) -> int:
-        """Channels with a flow: one for each directed link that is used."""
+        """Number of channels with a flow: one for each directed link that is used."""
         return len(np.unique(self.link[self.remote]))
 
 
 class CommunicationModel:
-    """Times of deps on one topology; spreads of sets of servers and of their pairs are cached, within bounds."""
+    """Times of deps on one topology. The spreads of sets of servers, and of their pairs, are kept in bounded caches."""
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
@@ -68,7 +72,9 @@ class CommunicationModel:
         return self._compute(partition, worker, None)
 
     def collectives(self, partition: Partition, worker: np.ndarray) -> list[Collective]:
-        """Return the collectives, op by op in file order: the forward op's, its mate's, the mate's synchronisation."""
+        """Return the collectives, op by op in file order: that of the forward op, that of its mate, and the weight
+        synchronisations of the mate.
+        """
         found: list[Collective] = []
         self._compute(partition, worker, found)
         return found
@@ -97,7 +103,7 @@ class CommunicationModel:
     def _exchange(
         self, partition: Partition, server: np.ndarray, bundles: Sequence[Bundle], by_source: bool
     ) -> Collective | None:
-        """Return the collective of these deps; None unless every server sends as many of them as it receives."""
+        """Return the collective of these deps, or None if some server does not send as many of them as it receives."""
         if not bundles:
             return None
         total = self.topology.num_servers

@@ -21,13 +21,15 @@ class NetworkNames:
         self.workers = {label: number for number, label in enumerate(topology.worker_labels)}
 
     def code(self, name: str) -> int:
-        """Return a channel's code; UNKNOWN where no channel has this name."""
+        """Return the code of a channel, or UNKNOWN if no channel has this name."""
         if name not in self._codes:
             self._codes[name] = self._find(name)
         return self._codes[name]
 
     def lowest(self, chosen: Sequence[Set[str] | None]) -> np.ndarray:
-        """Return int64[n]: the lowest code of each set of channels, -1 for no channel, UNKNOWN for an unknown name."""
+        """Return int64[n], the lowest code of each set of channel names; -1 for an empty set, UNKNOWN for an unknown
+        name.
+        """
         takes = np.fromiter(map(bool, chosen), dtype=bool, count=len(chosen))
         each = [name for names in chosen if names for name in names]
         for name in set(each):

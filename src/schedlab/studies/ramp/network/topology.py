@@ -1,4 +1,4 @@
-"""Optical clusters: their servers, and the time of messages between these.
+"""Optical clusters: their servers, and the times of messages between servers.
 
 A topology is independent of jobs. Placement rules (placement/blocks.py) determine which servers a job may take; users'
 classes can replace both.
@@ -60,13 +60,17 @@ class Topology(Protocol):
         """Name of each worker, in order; the name of its server where each server has one worker."""
 
     def symmetry_key(self, worker: np.ndarray) -> bytes:
-        """Return a key of a placement (int64[shards], each shard's worker); placements of one key have equal times."""
+        """Return a key of a placement (int64[shards], the worker of each shard). Placements with equal keys have equal
+        times.
+        """
 
     def spread(self, servers: Sequence[int]) -> Spread:
-        """Return the values on which the time of a collective among these servers depends, except its message size."""
+        """Return the values that decide the time of a collective among these servers, together with its message
+        size.
+        """
 
     def collective_time(self, spread: Spread, message: float) -> float:
-        """Return the seconds of an all-reduce of `message` bytes; raises UserError where the network cannot do it."""
+        """Return the seconds of an all-reduce of `message` bytes; infinity if the network cannot carry it out."""
 
     def one_to_one_times(self, sources: np.ndarray, destinations: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Return the seconds of single messages, float64; 0 within a server and for a size of 0."""
@@ -185,7 +189,7 @@ class Ramp:
     def collective_time(self, spread: Spread, message: float) -> float:
         """Return the seconds of a reduce-scatter and an all-gather over a spread's servers.
 
-        The result is infinite where a step has too few wavelengths for its members.
+        The result is infinite if a step has too few wavelengths for its members.
         """
         servers, groups, racks, nodes = spread
         if servers <= 1:

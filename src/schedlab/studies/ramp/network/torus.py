@@ -1,9 +1,9 @@
-"""A torus, an alternative to RAMP: servers on a grid with wrap-around links to their neighbours; jobs take boxes.
+"""A torus, an alternative to RAMP: servers on a grid, with links to their neighbours that wrap around. Jobs take boxes.
 
-It is a simple second implementation of both interfaces, topology and placement rules. Messages take the shortest path
-at the bandwidth of a link. Collectives run around a ring of the members (reduce-scatter, then all-gather; Patarasuk and
-Yuan 2009); each step is assumed to take as long as the path between the two members farthest apart. Links are not
-shared: each pair of servers has a separate channel, so jobs do not slow each other.
+It is a second, simple implementation of both interfaces, topology and placement rules. A message takes the shortest
+path, at the bandwidth of a link. Collectives run around a ring of the members (reduce-scatter, then all-gather;
+Patarasuk and Yuan 2009); each step is assumed to take as long as a message between the two members that are farthest
+apart. As a simplification, jobs do not share links: each pair of servers has a separate channel.
 """
 
 from __future__ import annotations
@@ -76,22 +76,24 @@ class Torus:
         return self.node_bandwidth / max(1, 2 * sum(size > 1 for size in self.shape))
 
     def hops(self, sources: np.ndarray, destinations: np.ndarray) -> np.ndarray:
-        """Return int64[...]: links between servers, the shorter way around each axis."""
+        """Return int64[...], the number of links between servers on the shorter way around each axis."""
         apart = np.abs(self.coordinates[sources] - self.coordinates[destinations])
         return np.minimum(apart, np.array(self.shape) - apart).sum(axis=-1)
 
     def symmetry_key(self, worker: np.ndarray) -> bytes:
-        """Return a placement shifted so that its first shard is at the origin."""
+        """Return the placement, shifted so that its first shard is at the origin, as bytes."""
         places = self.coordinates[worker]
         return ((places - places[0]) % np.array(self.shape)).astype(np.int32).tobytes()
 
     def spread(self, servers: Sequence[int]) -> Spread:
-        """Return the number of servers and the maximum number of hops between two, an upper bound for a ring's step."""
+        """Return the number of servers and the largest number of hops between two of them, which bounds a ring's
+        step.
+        """
         members = np.array(sorted(set(servers)))
         return len(members), int(self.hops(members[:, None], members[None, :]).max())
 
     def collective_time(self, spread: Spread, message: float) -> float:
-        """Return the seconds of a ring all-reduce: 2 (n - 1) steps of an n-th of the message, and n - 1 additions."""
+        """Return the seconds of a ring all-reduce: 2 (n - 1) steps with 1/n of the message, and n - 1 additions."""
         servers, hops = spread
         if servers <= 1:
             return 0.0

@@ -1,7 +1,7 @@
-"""Sets of servers that a job split k ways may take, in the order in which they are tried.
+"""Sets of servers that ops with k shards may take, in the order in which they are tried.
 
-See docs/reference/ramp_model.md. In this module a server is a worker: where servers have w workers,
-a rack has w times as many places. Sets are Python integers, bit s for worker s.
+See docs/reference/ramp_model.md. In this module, `server` means a worker: if servers have w workers, a rack has w times
+as many places. Sets are Python integers, bit s for worker s.
 """
 
 from __future__ import annotations
@@ -59,9 +59,10 @@ def block_shapes(degree: int, shape: Shape) -> list[Shape]:
 
 
 class BlockCache:
-    """Cache of blocks by degree.
+    """Cache of the blocks of each degree.
 
-    Where a new degree would exceed MOST_BLOCKS_KEPT named servers, the cache is emptied first.
+    If the blocks of a new degree would bring the number of named servers above MOST_BLOCKS_KEPT, the cache is emptied
+    first.
     """
 
     def __init__(self, find: Callable[[int], tuple[Block, ...]]) -> None:

@@ -1,4 +1,4 @@
-"""Partitioner and placer together: they make a plan from a job and a number of shards.
+"""The manager: a partitioner and a placer, which make a plan for a job from the number of shards that a policy chose.
 
 See docs/reference/ramp_model.md.
 """
@@ -35,15 +35,15 @@ Shaper = Literal["none", "first_fit", "random"]
 class Manager:
     """A partitioner and a placer.
 
-    partitioner  quantum, or random: a degree drawn for each forward op
-    quantum  s, target run time of a forward shard
-    placer   first_fit, any_servers or random
-    shaper   a block for the largest degree is chosen first, and the job stays in it
-    random   generator for random partitioners and placers
-    legal    degrees to which the degrees of the quantum rule are rounded down; None: no rounding
-    forward_memory_only  first fit reserves memory as LegacySettings.memory_of_forward_only says
-    inner  first fit puts ops of fewer shards than the largest degree inside its block
-    user   users' classes that replace some of these parts
+    partitioner          quantum, or random: a degree is drawn for each forward op
+    quantum              s, target run time of a forward shard
+    placer               first_fit, any_servers or random
+    shaper               how a block for the whole job is chosen before its ops are placed; none: it is not
+    random               generator for random partitioners, placers and shapers
+    legal                degrees to which other degrees are rounded down; None: no rounding
+    forward_memory_only  first fit reserves memory as with LegacySettings.memory_of_forward_only
+    inner                first fit places ops with fewer shards than the largest degree inside the block of that degree
+    user                 users' classes that replace some of these parts
     """
 
     quantum: float = 0.01
@@ -58,7 +58,7 @@ class Manager:
 
     @property
     def draws(self) -> bool:
-        """Whether a part takes random numbers."""
+        """Whether some part draws random numbers."""
         return "random" in (self.partitioner, self.placer, self.shaper) or self.user.draw
 
     def twin(self) -> Manager:
@@ -66,11 +66,11 @@ class Manager:
         return replace(self, random=deepcopy(self.random), user=self.user.twin())
 
     def plan(self, cluster: Cluster, job: Job, most: int, block: int | None = None) -> JobPlan | str:
-        """Return how a job is split at most `most` ways and placed, or the part that failed.
+        """Return the plan of a job with at most `most` shards per op, or the part of the action that failed.
 
-        block  of the legal blocks of its largest degree the one that it takes (first fit); None: the first free one
-
-        Raises UserError for a `most` below 0, or odd and not 1, which is no valid action.
+        block  number of the block for the job's largest degree among the legal ones (first fit); None: the first free
+               one
+        Raises UserError if `most` is not a valid action: it is below 0, or odd and not 1.
         """
         if most < 0 or (most > 1 and most % 2):
             what = f"{most} shards of an op"
@@ -88,7 +88,9 @@ class Manager:
         return replace(plan, placement=self.user.scheduled(cluster, job, split, plan.placement))
 
     def partition(self, cluster: Cluster, job: Job, most: int) -> Partition:
-        """Return how a job is split at most `most` ways. Raises UserError for an invalid result of a user's class."""
+        """Return the partition of a job with at most `most` shards per op. Raises UserError for an invalid result of a
+        user's class.
+        """
         if self.user.partitioner is None and self.partitioner == "quantum":
             return cluster.times.split_by_quantum(job.graph, most, self.quantum, self.legal)
         if self.user.partitioner is None:

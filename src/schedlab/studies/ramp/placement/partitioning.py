@@ -31,9 +31,11 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
 def quantum_degrees(graph: TrainingGraph, most: int, quantum: float, legal: Sequence[int] | None = None) -> np.ndarray:
-    """Return int64[2n]: shards of each op, at most `most`, so that a forward shard takes about `quantum` s.
+    """Return int64[2n], the number of shards of each op: at most `most`, and so many that the forward pass of a shard
+    takes about `quantum` s.
 
-    legal  degrees to which the others are rounded down (must contain 1); None: no rounding, even without a block
+    legal  degrees to which others are rounded down, 1 among them; None: no rounding, even if there is no block of a
+           size
     """
     if quantum <= 0:
         raise UserError(f"the quantum is {quantum} s", where="partitioning", expected="a number above 0")
@@ -46,7 +48,9 @@ def quantum_degrees(graph: TrainingGraph, most: int, quantum: float, legal: Sequ
 
 
 def check_degrees(graph: TrainingGraph, degrees: Sequence[int] | np.ndarray) -> None:
-    """Raise UserError for a degree that is not 1 or even, or differs between an op and its mate; it names the op."""
+    """Raise UserError, which names the op, for a degree that is not 1 or even, or that differs between a forward op and
+    its mate in the backward pass.
+    """
     values = [int(degree) for degree in degrees]
     if len(values) != graph.num_ops:
         what = f"{len(values)} degrees for {graph.num_ops} ops"
@@ -61,7 +65,9 @@ def check_degrees(graph: TrainingGraph, degrees: Sequence[int] | np.ndarray) -> 
 
 
 def degrees_of(graph: TrainingGraph, named: Mapping[int, int]) -> np.ndarray:
-    """Return int64[2n] of degrees by op id; an op without one takes its mate's, or stays whole. Raises UserError."""
+    """Return int64[2n], the degree of each op, from degrees by op id. An op that is not named has the degree of its
+    mate; if the mate is not named either, it is not split. Raises UserError.
+    """
     ids = {int(op): at for at, op in enumerate(graph.ids)}
     degrees = np.ones(graph.num_ops, dtype=np.int64)
     for op, degree in named.items():
@@ -89,10 +95,11 @@ def shard_suffix(number: int, letters_run_on: bool = False) -> str:
 
 @dataclass(frozen=True)
 class Bundle:
-    """All deps between the shards of two ops, or the weight synchronisation among those of one (source == destination).
+    """All deps between the shards of two ops, or the weight synchronisation among the shards of one op (source ==
+    destination).
 
-    first, source_stride  positions of its deps: that of source shard i and column j is first + i x source_stride + j
-    width                 columns: shards of the destination, one less in a synchronisation
+    first, source_stride  the dep of source shard i and column j has the number first + i x source_stride + j
+    width                 number of columns: the shards of the destination, one less in a synchronisation
     size                  bytes of each dep
     """
 
@@ -106,14 +113,16 @@ class Bundle:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """A training step in shards and deps; the order of both is that of the published system.
+    """A training step in shards and deps, whose order is that of the published system.
 
-    degrees      int64[2n], shards of each op
-    first_shard  int64[2n], shard 0 of each op (the others follow)
-    shard_op     int64[shards], the op's position; cost (s) and memory (bytes) float64[shards]
-    dep_source, dep_destination  int64[deps], shards; dep_size float64[deps] bytes; mutual bool[deps]
-    incoming     for each op its bundles in the order in which they were added
-    outgoing     the same for those that leave it
+    degrees                      int64[2n], number of shards of each op
+    first_shard                  int64[2n], number of the first shard of each op; its others follow
+    shard_op                     int64[shards], position of the op
+    cost, memory                 float64[shards], s and bytes
+    dep_source, dep_destination  int64[deps], shards
+    dep_size                     float64[deps], bytes
+    mutual                       bool[deps], whether the dep is part of a weight synchronisation
+    incoming, outgoing           for each op, the bundles that enter and leave it, in the order in which they were added
     """
 
     graph: TrainingGraph
@@ -131,12 +140,12 @@ class Partition:
 
     @property
     def num_shards(self) -> int:
-        """Shards of a training step."""
+        """Number of shards of a training step."""
         return len(self.shard_op)
 
     @property
     def num_deps(self) -> int:
-        """Deps among the shards."""
+        """Number of deps among the shards."""
         return len(self.dep_source)
 
     @cached_property
@@ -161,7 +170,7 @@ class Partition:
 
     @cached_property
     def sending_degrees(self) -> frozenset[tuple[int, int]]:
-        """Pairs of degrees (source's, destination's) of ops that are joined by an edge."""
+        """Pairs of degrees, of source and destination, between whose shards data is sent, synchronisation included."""
         sent = [bundle for bundles in self.outgoing for bundle in bundles if bundle.size > 0]
         return frozenset((self.degree_list[bundle.source], self.degree_list[bundle.destination]) for bundle in sent)
 
@@ -177,12 +186,12 @@ class Partition:
 
     @cached_property
     def most_memory_of_a_server(self) -> float:
-        """Bytes on a server that holds one shard of every op: no legal placement puts more on one."""
+        """Bytes on a server with one shard of every op. No placement on blocks needs more memory on a server."""
         return float(np.sum(self.graph.memory / self.degrees))
 
     @cached_property
     def shard_names(self) -> tuple[str, ...]:
-        """`<id>` of whole ops, `<id>a`, `<id>b`, ... of shards."""
+        """The name of each shard: `<id>` for an op that is not split, else `<id>a`, `<id>b`, ...."""
         return self.named_shards()
 
     @cached_property
@@ -225,14 +234,17 @@ class Partition:
 
 
 def sequential_sum(values: np.ndarray) -> float:
-    """Sum from first to last, as a loop does: the last bits decide where a message is rounded up to whole bytes."""
+    """Return the sum in order, as a loop computes it: its last bits can decide to how many whole bytes a message is
+    rounded up.
+    """
     return float(np.cumsum(values)[-1]) if len(values) else 0.0
 
 
 def partition(graph: TrainingGraph, degrees: np.ndarray, sizes_from_memory: bool = False) -> Partition:
     """Split a training step into shards (docs/reference/ramp_model.md). Raises UserError for invalid degrees.
 
-    sizes_from_memory  as published: deps carry memory instead of activations, the child's where it was split first
+    sizes_from_memory  as published: the size of a dep is derived from the parameter memory of the source (or of the
+                       destination, if that was split first) instead of the activations
     """
     check_degrees(graph, degrees)
     count = graph.num_forward
@@ -275,9 +287,10 @@ def partition(graph: TrainingGraph, degrees: np.ndarray, sizes_from_memory: bool
 
 
 def _bundle_order(graph: TrainingGraph, split_order: list[int]) -> tuple[list[list[int]], list[list[int]]]:
-    """Children and parents of each op in the order in which the published system holds them.
+    """Return children and parents of each op in the order of the published system.
 
-    Splitting an op replaces its edges by those of its shards, at the end; their synchronisation comes last.
+    When an op is split, the edges of its shards replace its own edges, at the end of the order; the weight
+    synchronisation of its shards is last.
     """
     children: list[list[int]] = [[] for _ in range(graph.num_ops)]
     parents: list[list[int]] = [[] for _ in range(graph.num_ops)]
@@ -305,7 +318,7 @@ def _outgoing(
     sizes: Mapping[tuple[int, int], float],
     first_dep: int,
 ) -> tuple[tuple[Bundle, ...], np.ndarray]:
-    """Bundles that leave an op, and int64[shards, columns] with the shard that each of its deps leads to."""
+    """Return the bundles that leave an op, and int64[shards, columns], the shard at the end of each of its deps."""
     shards = int(degrees[op])
     blocks = []
     for child in children:
@@ -321,7 +334,9 @@ def _outgoing(
 
 
 def _activation_sizes(graph: TrainingGraph, degrees: np.ndarray) -> dict[tuple[int, int], float]:
-    """Bytes of a dep by (source, destination): activations in equal parts; synchronisations move parameters."""
+    """Return the bytes of a dep by (source, destination): equal parts of the activations, or of the parameters in a
+    synchronisation.
+    """
     sizes = {}
     for (source, destination), whole in zip(graph.edges.tolist(), graph.dep_size.tolist(), strict=True):
         sizes[source, destination] = whole / int(degrees[source] * degrees[destination])
@@ -331,7 +346,9 @@ def _activation_sizes(graph: TrainingGraph, degrees: np.ndarray) -> dict[tuple[i
 
 
 def _published_sizes(graph: TrainingGraph, degrees: np.ndarray, split_order: list[int]) -> dict[tuple[int, int], float]:
-    """The same by the published code: memory instead of activations; if both ops are split, of the one split first."""
+    """Return these sizes as the published code computes them: from memory instead of activations; if both ops are
+    split, from the memory of the one that was split first.
+    """
     rank = {op: at for at, op in enumerate(split_order)}
     sizes = {}
     for source, destination in graph.edges.tolist():

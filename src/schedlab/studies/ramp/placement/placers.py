@@ -1,4 +1,5 @@
-"""Placement of partitioned jobs on servers: first fit over legal blocks, or at random; the links that jobs may use.
+"""Placement of partitioned jobs on servers: first fit over legal blocks, the first free servers, or random ones; and
+the links that jobs may use.
 
 See docs/reference/ramp_model.md. Sets of servers are Python integers, bit s for server s.
 """
@@ -26,7 +27,9 @@ Channel = tuple[int, int]  # link (source server x servers + destination), and a
 
 @dataclass(frozen=True)
 class OpenLinks:
-    """Workers that each worker may send to (bits): on the same server, or over a link with a free channel."""
+    """The workers to which each worker may send (bits): those on its server, and those over a link with a free
+    channel.
+    """
 
     reach: tuple[int, ...]
 
@@ -50,14 +53,18 @@ def open_links(topology: Topology, held: Iterable[Channel]) -> OpenLinks | None:
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Servers of each op (positions, both passes): shard j of op i runs on blocks[i].servers[j]; mask: bits of all.
+    """The servers of a job.
 
-    key    identifies a placement of one partition: the servers of each degree where these determine the placement, else
-           a hash of the servers of each op and of all values below
-    order  the shards in the order of placement, which breaks ties in scheduling; None: `placement_order`
-    ranks  rank of each shard on its server, the highest first; None: the shortest first
-    dep_ranks, dep_channels  rank of each dep on its channel, the highest first, and the number of the channel on its
-           link, by which messages wait for each other in contention; None: the shortest first, and channel 0
+    blocks        the block of each op (by position, both passes): shard j of op i runs on blocks[i].servers[j]
+    mask          bits of all servers
+    key           identifies the placement among those of one partition: the servers of each degree, if these determine
+                  the placement; else a hash of the servers of each op and of all values below
+    order         the shards in the order in which they were placed, which breaks ties in scheduling; None:
+                  `placement_order`
+    ranks         rank of each shard on its server, of which the highest runs first; None: the shortest runs first
+    dep_ranks     rank of each dep on its channel, of which the highest goes first in contention; None: the shortest
+                  goes first
+    dep_channels  number of each dep's channel on its link; None: 0
     """
 
     blocks: tuple[Block, ...] = field(repr=False)
@@ -70,7 +77,7 @@ class Placement:
 
 
 def placement_of(blocks: Sequence[Block], order: tuple[int, ...] | None = None, **given: tuple[int, ...]) -> Placement:
-    """Return the placement of ops (positions, both passes) on blocks; given: ranks, dep_ranks, dep_channels."""
+    """Return the placement of ops (by position, both passes) on blocks. given: ranks, dep_ranks, dep_channels."""
     mask = 0
     for block in blocks:
         mask |= block.mask
@@ -82,7 +89,7 @@ def placement_of(blocks: Sequence[Block], order: tuple[int, ...] | None = None, 
 
 
 def blocks_on(partition: Partition, worker: np.ndarray) -> list[Block]:
-    """Return the blocks of the ops (positions, both passes) whose shards are on workers, int64[shards]."""
+    """Return the block of each op (by position, both passes), given the worker of each shard, int64[shards]."""
     made, servers = lru_cache(maxsize=None)(make_block), worker.tolist()
     shards = zip(partition.first_shard.tolist(), partition.degree_list, strict=True)
     return [made(tuple(servers[first : first + degree])) for first, degree in shards]
@@ -90,8 +97,10 @@ def blocks_on(partition: Partition, worker: np.ndarray) -> list[Block]:
 
 @dataclass(frozen=True)
 class Room:
-    """State of the cluster for a placer: servers taken by other jobs (bits), bytes of memory (float64[servers]).
+    """The state of the cluster that a placer sees.
 
+    taken    servers that other jobs occupy (bits)
+    memory   float64[servers], bytes
     allowed  servers to which the job is restricted (bits); None: all
     links    links with a free channel, to which first fit and shapers are restricted; None: all
     block    the block that ops of the job's largest degree must take (first fit); None: any
@@ -122,7 +131,9 @@ _ORDERS: WeakKeyDictionary[TrainingGraph, VisitOrder] = WeakKeyDictionary()
 
 
 def visit_order(graph: TrainingGraph) -> VisitOrder:
-    """Return Kahn's order of the forward pass: sources in file order, then children as their last parent is visited."""
+    """Return Kahn's order of the forward pass: the sources in file order; then each op when its last parent has been
+    visited.
+    """
     if graph in _ORDERS:
         return _ORDERS[graph]
     count = graph.num_forward
@@ -147,7 +158,9 @@ def visit_order(graph: TrainingGraph) -> VisitOrder:
 
 
 def placement_order(partition: Partition, placement: Placement | None = None) -> np.ndarray:
-    """Return int64[shards]: the shards as they are placed, op by op in visiting order, each followed by its mate's."""
+    """Return int64[shards]: the shards in the order in which they are placed, op by op in visiting order; the shards of
+    a forward op are followed by those of its mate.
+    """
     if placement is not None and placement.order is not None:
         return np.array(placement.order, dtype=np.int64)
     count = partition.graph.num_forward
@@ -163,11 +176,14 @@ def first_fit(
     inner: InnerBlocks | None = None,
 ) -> Placement | None:
     """Place each op on its parent's servers if both have equally many shards, else on the first free legal block.
+    Return None if an op finds no block.
 
-    Where jobs hold channels of links (`room.links`), it takes the first blocks between which channels are free.
-    forward_only  as published: no memory for the backward pass; servers are reused if their memory's sum suffices
-    inner         places ops with fewer shards than the largest degree inside its block; None: each degree has its block
-    The largest degree takes `room.block` where it is given. Returns None where an op has no block.
+    If other jobs occupy channels (`room.links`), the first blocks are taken between which channels are free. If
+    `room.block` is given, the largest degree takes this block.
+    forward_only  as published: no memory is reserved for the backward pass, and servers are used for another op if the
+                  sum of their free memory suffices
+    inner         places ops with fewer shards than the largest degree inside the block of that degree; None: each
+                  degree has a separate block
     """
     if partition.most_memory_of_a_server <= float(room.memory.min()):
         return _first_fit_by_degree(partition, rules, room, inner)
@@ -180,7 +196,7 @@ def first_fit(
 def _first_fit_by_degree(
     partition: Partition, rules: PlacementRules, room: Room, inner: InnerBlocks | None = None
 ) -> Placement | None:
-    """First fit where memory never decides: all ops of one degree take the same block."""
+    """First fit if memory suffices everywhere: all ops of one degree take the same block."""
     found = (
         _free_blocks(partition, rules, room, inner)
         if room.links is None
@@ -198,7 +214,9 @@ def _first_fit_by_degree(
 def _free_blocks(
     partition: Partition, rules: PlacementRules, room: Room, inner: InnerBlocks | None
 ) -> dict[int, Block] | None:
-    """Return the first free block of each degree, or the first within the block of the largest."""
+    """Return the first free block of each degree; with `inner`, smaller degrees take the first one within the block of
+    the largest degree.
+    """
     closed, largest = room.closed, partition.max_degree
     found: dict[int, Block] = {}
     for degree in partition.distinct_degrees if inner is None else sorted(partition.distinct_degrees, reverse=True):
@@ -216,7 +234,9 @@ def _free_blocks(
 def _joined_blocks(
     partition: Partition, rules: PlacementRules, room: Room, links: OpenLinks, inner: InnerBlocks | None
 ) -> dict[int, Block] | None:
-    """The first free blocks, the largest degree's chosen first, with free channels between those that exchange."""
+    """Return the first free blocks, that of the largest degree chosen first, such that free channels join all pairs of
+    blocks that exchange data.
+    """
     degrees = sorted(partition.distinct_degrees, reverse=True)
     closed, sending = room.closed, partition.sending_degrees
 
@@ -248,7 +268,9 @@ def _joined_blocks(
 def _candidates(
     rules: PlacementRules, inner: InnerBlocks | None, degree: int, outer: Sequence[Block]
 ) -> Iterable[Block]:
-    """Blocks in the order in which they are tried: those within the largest degree's (`outer`) first, then all."""
+    """Return the blocks of a degree in the order in which they are tried: with `inner`, those within the block of the
+    largest degree (`outer`) first; then all.
+    """
     if inner is None or not outer or len(outer[0].servers) == degree:
         return rules.blocks(degree)
     return chain((block for one in outer for block in inner.within(degree, one)), rules.blocks(degree))
@@ -257,7 +279,9 @@ def _candidates(
 def _first_fit_with_memory(
     partition: Partition, rules: PlacementRules, room: Room, forward_only: bool, inner: InnerBlocks | None = None
 ) -> Placement | None:
-    """First fit op by op; with `inner`, ops with the most shards come first, and the others go inside their blocks."""
+    """First fit op by op. With `inner`, ops with the most shards are placed first, and the others inside their
+    blocks.
+    """
     graph, count = partition.graph, partition.graph.num_forward
     order = visit_order(graph)
     free = room.memory.copy()
@@ -294,7 +318,9 @@ def _first_fit_with_memory(
 def _reaches(
     partition: Partition, blocks: Sequence[Block | None], op: int, block: Block, links: OpenLinks | None
 ) -> bool:
-    """Whether a forward op and its mate on a block have channels for all messages exchanged with placed ops."""
+    """Whether a forward op and its mate, if placed on a block, have channels for all messages exchanged with the ops
+    that are already placed.
+    """
     if links is None:
         return True
     both = (op, op + partition.graph.num_forward)
@@ -328,7 +354,9 @@ def fits(partition: Partition, placement: Placement, memory: np.ndarray) -> bool
 
 
 def place_anywhere(partition: Partition, room: Room) -> Placement | None:
-    """Place the shards of each op on the first of the free servers; None where fewer are free than an op has shards."""
+    """Place the shards of each op on the first free servers, which all ops share. Return None if some op has more
+    shards than there are free servers.
+    """
     closed, most = room.closed, partition.max_degree
     free = tuple(server for server in range(len(room.memory)) if not closed >> server & 1)[:most]
     if len(free) < most:
@@ -359,6 +387,6 @@ def place_at_random(partition: Partition, room: Room, random: np.random.Generato
 
 
 def free_masks(blocks: Sequence[Block], room: Room) -> list[int]:
-    """Return the masks of the free blocks, in the order given; a placement shaper chooses from them."""
+    """Return the masks of the free blocks in their order. A placement shaper chooses one of them."""
     free = [block for block in blocks if not block.mask & room.closed]
     return [block.mask for block in free if room.links is None or room.links.joins(block, block)]

@@ -9,9 +9,10 @@ import numpy as np
 
 
 def srpt_ranks(cost: np.ndarray, worker: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Return int64[shards]: each worker's shards ranked by cost descending; the highest, the cheapest, runs first.
+    """Return int64[shards], the rank of each shard on its worker. The shard with the lowest cost has the highest rank
+    and runs first.
 
-    order  the shards as they were placed; among equal costs the earlier one gets the lower rank
+    order  the shards in the order in which they were placed; of equal costs, the one placed earlier has the lower rank
     """
     ranks = np.empty(len(cost), dtype=np.int64)
     by_worker = order[np.lexsort((-cost[order], worker[order]))]
@@ -23,7 +24,8 @@ def srpt_ranks(cost: np.ndarray, worker: np.ndarray, order: np.ndarray) -> np.nd
 
 
 def ranks_of(priorities: np.ndarray, by_name: np.ndarray) -> np.ndarray:
-    """Return int64[shards]: all shards ranked by priority; the highest rank runs first, among equals the smallest name.
+    """Return int64[shards], the rank of each shard by priority. The highest rank runs first; of equal priorities, the
+    shard with the smallest name has the highest rank.
 
     by_name  int64[shards]: the shards in descending order of their names
     """
@@ -33,9 +35,10 @@ def ranks_of(priorities: np.ndarray, by_name: np.ndarray) -> np.ndarray:
 
 
 def srpt_dep_ranks(time: np.ndarray) -> np.ndarray:
-    """Return int64[deps]: the deps of a job ranked by run time descending; the highest rank, the shortest, goes first.
+    """Return int64[deps], the rank of each dep of a job. The dep with the shortest time has the highest rank and goes
+    first; of equal times, the first dep does (published: an order by hashes).
 
-    Among equals the first dep goes first (published: by hashes). The end of ticks depends on srpt_dep_classes instead.
+    With `ticks_by_priority`, the ranks of srpt_dep_classes are used instead.
     """
     ranks = np.empty(len(time), dtype=np.int64)
     ranks[np.argsort(time, kind="stable")[::-1]] = np.arange(len(time))
@@ -43,11 +46,13 @@ def srpt_dep_ranks(time: np.ndarray) -> np.ndarray:
 
 
 def srpt_dep_classes(time: np.ndarray) -> np.ndarray:
-    """Return int64[deps]: the same ranks, but equals share one: the dep that started first decides when a tick ends.
+    """Return int64[deps], the same ranks, except that deps of equal times share a rank: of them, the one that started
+    first then decides when a tick ends.
 
     The published order of equals follows the hashes of a set and differs in every process. For 634 random jobs, each
-    with 6 random orders of equals (3,804 cases), this rule reproduces job completion time and overheads (to 1e-12) in
-    3,800; taking the first dep of the graph first does so in 3,782; ending ticks with the shortest flow of any rank
-    (docs/reference/ramp_model.md) in 3,710. For recorded runs all three reproduce every time; ticks differ by one.
+    with 6 random orders of equals (3,804 cases), this rule reproduces the published completion time and overheads (to
+    1e-12) in 3,800 cases; a rule by which the first dep of the graph goes first does so in 3,782; and the rule without
+    the defect, by which every end of a flow ends a tick, in 3,710. For recorded runs, all three reproduce every time;
+    the number of ticks differs by one.
     """
     return np.unique(-time, return_inverse=True)[1].reshape(-1).astype(np.int64)

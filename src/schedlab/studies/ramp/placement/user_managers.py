@@ -41,7 +41,7 @@ class UserManagers:
 
     @property
     def draw(self) -> bool:
-        """Whether any of them takes random numbers."""
+        """Whether any of the classes draws random numbers."""
         return any(user.draws for user in self._all())
 
     def twin(self) -> UserManagers:
@@ -55,7 +55,9 @@ class UserManagers:
                 user.call("reset", generator(seed, "ramp", key))
 
     def degrees(self, cluster: Cluster, job: Job, most: int) -> np.ndarray:
-        """Return int64[2n], the shards of each op. Raises UserError for invalid degrees or more than `most`."""
+        """Return int64[2n], the number of shards of each op, by a user's partitioner. Raises UserError for degrees that
+        are invalid or above `most`.
+        """
         user = _required(self.partitioner)
         found = user.call("split", cluster, job, most)
         if isinstance(found, Mapping):
@@ -68,8 +70,8 @@ class UserManagers:
         return degrees
 
     def workers(self, cluster: Cluster, job: Job, split: Partition) -> np.ndarray | None:
-        """Return int64[shards], the worker of each, or None for no placement. Raises UserError for workers that do
-        not exist or that another job holds.
+        """Return int64[shards], the worker of each shard by a user's placer, or None if it finds no placement. Raises
+        UserError for workers that do not exist or that execute another job.
         """
         user = _required(self.placer)
         found = user.call("place", cluster, job, split)
@@ -86,7 +88,9 @@ class UserManagers:
         return workers
 
     def scheduled(self, cluster: Cluster, job: Job, split: Partition, placement: Placement) -> Placement:
-        """Return a placement with the priorities of the users' schedulers. Raises UserError for no priorities."""
+        """Return the placement with the priorities of the users' schedulers. Raises UserError if they return anything
+        but a number for each shard or message.
+        """
         if self.op_scheduler is None and self.dep_scheduler is None:
             return placement
         workers, given = cluster.times.workers(split, placement), dict[str, tuple[int, ...]]()
@@ -101,7 +105,9 @@ class UserManagers:
         return placement_of(placement.blocks, placement.order, **given)
 
     def placed(self, cluster: Cluster, job: Job, split: Partition) -> Placement | None:
-        """Return where a user's placer puts a job; None where it finds no place, or one without enough memory."""
+        """Return the placement of a job by a user's placer; None if it finds none, or if the memory does not
+        suffice.
+        """
         workers = self.workers(cluster, job, split)
         if workers is None:
             return None

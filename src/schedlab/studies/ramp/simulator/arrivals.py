@@ -1,6 +1,6 @@
-"""Jobs drawn from a pool that holds every graph `replication` times, each copy with a separately drawn beta.
+"""Jobs drawn from a pool that contains every graph `replication` times, each copy with a separately drawn beta.
 
-See docs/reference/ramp_model.md. All random streams of an episode are derived from one seed and their names.
+See docs/reference/ramp_model.md. Each random stream of an episode is derived from the episode's seed and a name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from schedlab.studies.ramp.simulator.jobs import Job, PoolRanges, pool_ranges
 
 
 class JobPool:
-    """The pool for all episodes: graphs in seconds, and distributions whose shape depends on the scenario's seed.
+    """The pool of all episodes: graphs with times in seconds, and the distributions of betas and gaps. If a
+    distribution is scaled by a drawn sample, the scenario's seed decides this sample.
 
     Raises UserError for an empty pool and for betas outside (0, 1].
     """
@@ -72,9 +73,10 @@ class JobPool:
 
 
 class DrawnJobs:
-    """Implements JobSource: each arrival is a random job of the pool.
+    """The source of jobs (JobSource) of an episode: each arrival is a random job of the pool.
 
-    members  int64[jobs], the graph of each job of the pool; betas float64[jobs]
+    members  int64[jobs], the graph of each job of the pool
+    betas    float64[jobs]
     """
 
     def __init__(
@@ -93,7 +95,7 @@ class DrawnJobs:
         return pool_ranges(self._graphs, self.members, self.betas, self._settings.steps)
 
     def draw(self, index: int) -> Job:
-        """Return a job of the pool. Raises UserError where none is left."""
+        """Return a random job of the pool. Raises UserError if none is left and the pool is not filled again."""
         if not self._left:
             if self._settings.sampling != "remove_and_repeat":
                 what = "the pool is empty"
@@ -109,7 +111,7 @@ class DrawnJobs:
         return Job(index, job_id, self._graphs[self.members[number]], self._settings.steps, float(self.betas[number]))
 
     def next_arrival(self, now: float) -> float:
-        """Return the time from now to the next arrival, s; infinity where the pool stays empty."""
+        """Return the time of the next arrival, s; infinity if the pool is empty and is not filled again."""
         if not self._left and self._settings.sampling == "remove":
             return math.inf
         return now + self._gap_after(now)

@@ -1,7 +1,8 @@
-"""The cluster: jobs arrive one by one, are mounted or blocked, and run for exactly their look-ahead duration.
+"""The cluster: jobs arrive one by one, are mounted (placed on workers) or blocked, and run for exactly the duration
+that the look-ahead computes.
 
-Jobs share no worker and no channel. Therefore the end of a mounted job is known at once and time advances by events.
-See docs/reference/ramp_model.md.
+Jobs do not share workers or channels. The end of a job is therefore known when it starts, and time advances from event
+to event. See docs/reference/ramp_model.md.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ DUE = 1e-7  # s; an event that is nearer than this counts as reached
 
 @dataclass(frozen=True, eq=False)
 class JobPlan:
-    """Plan of a job: its shards, their servers, and the order of shards on a server (`placement.ranks`).
+    """The plan of a job: its shards, their servers, and the order of shards on a server (`placement.ranks`).
 
-    channels  channels that it takes; None: the first free one of each link, where jobs may share servers
+    channels  channels that it uses; None: the first free one of each link, if jobs may share servers
     """
 
     split: Partition
@@ -48,8 +49,11 @@ class JobPlan:
 class RunningJob:
     """A mounted job.
 
-    started, duration, communication, computation  s, of all training steps; utilisation: share of workers' time
-    channels  channels that it holds, where its plan names them or jobs may share servers
+    started, duration            s
+    communication, computation   s in all training steps
+    utilisation                  share of its workers' time in which they compute
+    channels                     channels that it occupies; recorded only if its plan names them or jobs may share
+                                 servers
     """
 
     job: Job
@@ -82,10 +86,10 @@ class ClusterLimits:
 
 
 class Cluster:
-    """The simulated cluster. The caller decides on the jobs in `queue` and calls `step`, until `done`.
+    """The simulated cluster. The caller decides on the jobs in `queue` and calls `step` until `done`.
 
-    memory  float64[workers], bytes of each worker
-    blocks_running: whether jobs that run at the end count as blocked
+    memory          float64[workers], bytes of each worker
+    blocks_running  whether jobs that run at the end count as blocked
     """
 
     def __init__(
@@ -124,7 +128,7 @@ class Cluster:
 
     @property
     def mounted_workers(self) -> int:
-        """Workers with a job."""
+        """Number of workers with a job."""
         return self.taken.bit_count()
 
     def free_workers(self) -> np.ndarray:
@@ -175,10 +179,10 @@ class Cluster:
         return found
 
     def free_channels(self, plan: JobPlan, held: Set[Channel]) -> frozenset[Channel] | None:
-        """Return the first free channel of each link that a plan sends over (first fit); None where a link has none.
+        """Return the first free channel of each link over which a plan sends (first fit); None if a link has none.
 
-        Where a server has one worker, jobs share no pair of servers and no channel is excluded, because each pair has
-        separate channels (in RAMP; on a torus by assumption, see torus.py).
+        If each server has one worker, jobs never use the same pair of servers, and each pair has separate channels (in
+        RAMP; on a torus by assumption, see torus.py). Then no channel has to be chosen, and the result is empty.
         """
         if self.times.topology.workers == 1:
             return frozenset()
@@ -254,7 +258,7 @@ class Cluster:
         )
 
     def _next_event(self) -> float:
-        """Return the seconds to the next event or the end; 0 where no event will come (published code: infinity)."""
+        """Return the seconds to the next event or to the end; 0 if there will be no event (published: infinity)."""
         tick = min([self.next_arrival - self.time, self.limits.end - self.time, *self._left])
         if math.isinf(tick) and not self._endless_last_step:
             return 0.0

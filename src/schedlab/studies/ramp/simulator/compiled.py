@@ -1,4 +1,5 @@
-"""Tables and episodes for the compiled cluster, made from the exact one, with which learning is much faster.
+"""Tables and episodes for the compiled cluster, computed by the exact cluster. Learning on the compiled one is much
+faster.
 
 See docs/reference/ramp_model.md.
 """
@@ -95,7 +96,9 @@ def _require(holds: bool, where: str, expected: str) -> None:
 
 
 def meeting(tables: Tables, graphs: np.ndarray, betas: np.ndarray) -> np.ndarray:
-    """Return int64[n]: bit a where action a meets the limit of a job of a graph (int64[n]) and beta (float64[n])."""
+    """Return int64[n], in which bit a is set where action a meets the limit of a job with this graph (int64[n]) and
+    beta (float64[n]).
+    """
     limits = tables.sequential[graphs] * betas
     meets = (tables.durations[graphs] <= limits[:, None]).astype(np.int64)
     return (meets << np.arange(len(tables.actions))).sum(axis=1)
@@ -123,7 +126,9 @@ def draw_futures(simulation: Simulation, tables: Tables, random: np.random.Gener
 
 
 def fixed_table(tables: Tables, degree: int) -> np.ndarray:
-    """Return the table of one degree, or the next lower one: int64[graphs, A + 1] of actions."""
+    """Return the table (int64[graphs, A + 1] of actions) that chooses one degree for every job, or the next lower
+    degree that is an action. Jobs that need a higher degree to meet their limit are rejected.
+    """
     action = int(np.searchsorted(tables.actions, degree, side="right")) - 1
     choice = np.full((len(tables.sequential), len(tables.actions) + 1), action, dtype=np.int64)
     choice[:, action + 1 :] = REJECT  # jobs that need a higher degree are rejected

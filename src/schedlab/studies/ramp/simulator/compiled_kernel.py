@@ -20,14 +20,19 @@ NO_DEGREES = np.empty(0, dtype=np.int64)
 
 
 class Tables(NamedTuple):
-    """Tables of jobs and of blocks of servers. Actions and degrees are referred to by their index.
+    """Tables of jobs and of blocks of servers. Other arrays refer to actions and degrees by their index.
 
-    actions    int64[A], shards, rising; durations: float64[graphs, A], s; sequential: float64[graphs], s
-    parts      int64[graphs, A, P], the distinct degrees of a graph under an action, then -1; degree: int64[A], its own
-    first      int64[D + 1]: the legal blocks of degree d are masks[first[d]:first[d + 1]], as they are tried
-    masks      uint64[blocks], bit s for server s
-    servers    number of servers; cut_off: whether jobs that run at the end count as blocked
-    anywhere   int64[D]: the servers of each degree where a job takes the first free ones instead of a block; else empty
+    actions     int64[A], maximum number of shards of an op, rising
+    durations   float64[graphs, A], s
+    sequential  float64[graphs], time on one device, s
+    parts       int64[graphs, A, P], the distinct degrees of a graph's ops under an action, then -1
+    degree      int64[A], the degree that equals the action itself
+    first       int64[D + 1]: the legal blocks of degree d are masks[first[d]:first[d + 1]], in the order of first fit
+    masks       uint64[blocks], bit s for server s
+    servers     number of servers
+    cut_off     whether jobs that run at the end count as blocked
+    anywhere    int64[D]: number of servers of each degree, if jobs take the first free servers instead of a block; else
+                empty
     """
 
     actions: np.ndarray
@@ -43,9 +48,12 @@ class Tables(NamedTuple):
 
 
 class Arrivals(NamedTuple):
-    """An episode's jobs: arrival times (float64[n], s), graphs (int64[n]), and actions that meet limits (bits).
+    """The jobs of an episode.
 
-    undecided  jobs that arrive as the episode ends: they count as arrivals, and nobody decides on them
+    times      float64[n], arrivals, s
+    graphs     int64[n]
+    meets      int64[n], bit a where action a meets the limit of the job
+    undecided  number of jobs that arrive when the episode ends: they count as arrivals, but no action is taken on them
     """
 
     times: np.ndarray
@@ -55,12 +63,12 @@ class Arrivals(NamedTuple):
 
     @property
     def arrived(self) -> int:
-        """Arrivals, as the exact cluster counts them."""
+        """Number of arrivals, as the exact cluster counts them."""
         return len(self.times) + self.undecided
 
 
 class Futures(NamedTuple):
-    """Jobs to come, drawn independently: the gap before each (float64[n], s), graphs and meets as in Arrivals."""
+    """Independently drawn jobs for rollouts: the gap before each (float64[n], s); graphs and meets as in Arrivals."""
 
     gaps: np.ndarray
     graphs: np.ndarray
@@ -68,7 +76,9 @@ class Futures(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """A decision: when each server is free (float64[servers], s), time, episode's end, the job's graph and meets."""
+    """What a decision depends on: when each server becomes free (`ends`, float64[servers], s), the time, the end of the
+    episode (`stop`, s), and graph and `meets` of the waiting job.
+    """
 
     ends: np.ndarray
     time: float
@@ -78,9 +88,10 @@ class Situation(NamedTuple):
 
 
 class Rollouts(NamedTuple):
-    """How a simulation continues after an action, for `jobs` jobs of the futures.
+    """How rollouts continue after an action, each for `jobs` jobs of the futures.
 
-    choice, weights  a table (int64[graphs, A + 1]), and linear values (float64[F]) that decide in its place, if any
+    choice   int64[graphs, A + 1], a table that decides
+    weights  float64[F], linear values that decide instead of the table; empty: none
     """
 
     choice: np.ndarray
@@ -91,7 +102,7 @@ class Rollouts(NamedTuple):
 
 @compiled
 def taken_at(ends: np.ndarray, time: float) -> np.uint64:
-    """Bits of the servers that are not free at a time; ends: float64[servers], s."""
+    """Return the bits of the servers that are not free at a time; ends: float64[servers], s."""
     taken = np.uint64(0)
     for server in range(len(ends)):
         if ends[server] > time + DUE:
@@ -110,7 +121,7 @@ def first_free(tables: Tables, degree: int, taken: np.uint64, start: int) -> int
 
 @compiled
 def lowest_free(taken: np.uint64, count: int, servers: int) -> np.uint64:
-    """Bits of the first `count` free servers; 0 where fewer are free."""
+    """Return the bits of the first `count` free servers, or 0 if fewer are free."""
     found, bit, number = np.uint64(0), np.uint64(1), 0
     for _ in range(servers):
         if number == count:
@@ -133,7 +144,9 @@ def first_fits(
     action: int,
     taken: np.uint64,
 ) -> np.uint64:
-    """Bits of the servers that a graph takes under an action, 0 where a degree finds none; arrays as in Tables."""
+    """Return the bits of the servers that a graph takes under an action (first fit), or 0 if a degree finds no block;
+    arrays as in Tables.
+    """
     found = np.uint64(0)
     if len(anywhere):
         degree = parts[graph, action, 0]
@@ -153,14 +166,16 @@ def first_fits(
 
 @compiled
 def servers_for(tables: Tables, graph: int, action: int, taken: np.uint64) -> np.uint64:
-    """Bits of the servers that a graph takes under an action, 0 where a degree finds no block."""
+    """Return the bits of the servers that a graph takes under an action (first fit), or 0 if a degree finds no
+    block.
+    """
     parts, first, masks = tables.parts, tables.first, tables.masks
     return first_fits(parts, first, masks, tables.anywhere, tables.servers, graph, action, taken)
 
 
 @compiled
 def largest_degree(tables: Tables, graph: int, action: int) -> int:
-    """The place of the largest degree of a graph under an action."""
+    """Return the index of the largest degree of a graph under an action."""
     part = tables.parts.shape[2] - 1
     while tables.parts[graph, action, part] < 0:
         part -= 1
@@ -169,8 +184,8 @@ def largest_degree(tables: Tables, graph: int, action: int) -> int:
 
 @compiled
 def servers_on(tables: Tables, graph: int, action: int, block: int, taken: np.uint64) -> np.uint64:
-    """Bits of the servers that a graph takes under an action if its largest degree takes a block (place among the legal
-    ones); 0 where this block is not free or another degree finds none.
+    """Return the bits of the servers that a graph takes under an action if its largest degree takes a given block (its
+    number among the legal ones); 0 if this block is not free, or if another degree finds no block.
     """
     largest = largest_degree(tables, graph, action)
     found = tables.masks[tables.first[largest] + block]
@@ -189,7 +204,7 @@ def servers_on(tables: Tables, graph: int, action: int, block: int, taken: np.ui
 
 @compiled
 def occupy(ends: np.ndarray, mask: np.uint64, until: float) -> None:
-    """Mark the servers of a mask as taken until a time (s)."""
+    """Mark the servers of a mask as occupied until a time (s)."""
     server = 0
     while mask:
         if mask & np.uint64(1):
@@ -200,13 +215,17 @@ def occupy(ends: np.ndarray, mask: np.uint64, until: float) -> None:
 
 @compiled
 def counts(tables: Tables, until: float, stop: float) -> float:
-    """Return what a mounted job adds to the accepted jobs: 0 if it is cut off by the end and therefore blocked."""
+    """Return what a placed job adds to the number of accepted jobs: 1, or 0 if it still runs at the end of the episode
+    and therefore counts as blocked.
+    """
     return 0.0 if tables.cut_off and until > stop + DUE else 1.0
 
 
 @compiled
 def play_actions(tables: Tables, arrivals: Arrivals, stop: float, actions: np.ndarray, masks: np.ndarray) -> int:
-    """Play actions (int64[n], REJECT), write each job's servers (uint64[n], 0: blocked); return the accepted jobs."""
+    """Simulate an episode with given actions (int64[n], indices or REJECT), write the servers of each job into masks
+    (uint64[n], 0: blocked), and return the number of accepted jobs.
+    """
     ends = np.zeros(tables.servers)
     accepted = 0.0
     for job in range(len(arrivals.times)):
@@ -224,7 +243,7 @@ def play_actions(tables: Tables, arrivals: Arrivals, stop: float, actions: np.nd
 
 @compiled
 def needed(meets: int, count: int) -> int:
-    """Return the index of the smallest action that meets a limit; `count` where none does."""
+    """Return the index of the smallest action that meets the job's limit, or `count` if none does."""
     for action in range(count):
         if meets >> action & 1:
             return action
@@ -233,7 +252,9 @@ def needed(meets: int, count: int) -> int:
 
 @compiled
 def table_action(tables: Tables, choice: np.ndarray, ends: np.ndarray, time: float, graph: int, meets: int) -> int:
-    """The action of a table: choice[graph, smallest action that meets the limit], or the next below with a block."""
+    """Return the action of a table, choice[graph, smallest action that meets the limit]; if it finds no free block, the
+    next smaller action that finds one and meets the limit; else REJECT.
+    """
     lowest = needed(meets, len(tables.actions))
     taken = taken_at(ends, time)
     for action in range(choice[graph, lowest], lowest - 1, -1):
@@ -244,7 +265,9 @@ def table_action(tables: Tables, choice: np.ndarray, ends: np.ndarray, time: flo
 
 @compiled
 def running_jobs(ends: np.ndarray, time: float, until: np.ndarray, held: np.ndarray) -> int:
-    """Write when taken servers become free (float64[servers + 1], s) and which (uint64 likewise); return how many."""
+    """Write for each running job when it ends (`until`, float64[servers + 1], s) and which servers it occupies (`held`,
+    uint64[servers + 1]); return the number of running jobs. Jobs that end at the same time count as one.
+    """
     number = 0
     for server in range(len(ends)):
         if ends[server] > time + DUE:
@@ -269,7 +292,11 @@ def played_on(
     number: int,
     starts: np.ndarray,
 ) -> int:
-    """Return the accepted jobs after now, of all samples together. until, held, number: as running_jobs writes them."""
+    """Return the number of jobs that all samples together accept after now under a table.
+
+    until, held, number  the running jobs, as running_jobs writes and returns them
+    starts               int64[samples], where each sample begins in the drawn futures
+    """
     # It decides as table_action does, but without calls: those with arrays made an episode 1.7 times as long.
     gaps, graphs, limits = rollouts.futures.gaps, rollouts.futures.graphs, rollouts.futures.meets
     parts, first, masks, durations, cut_off = tables.parts, tables.first, tables.masks, tables.durations, tables.cut_off
@@ -322,7 +349,9 @@ def played_on(
 
 @compiled
 def play_table(tables: Tables, arrivals: Arrivals, stop: float, choice: np.ndarray) -> float:
-    """Return an episode's accepted jobs under a table, int64[graphs, A + 1] of actions; the first arrives at time 0."""
+    """Return the number of jobs that an episode accepts under a table (int64[graphs, A + 1] of actions). The first job
+    arrives at time 0.
+    """
     gaps = arrivals.times.copy()
     gaps[1:] -= arrivals.times[:-1]
     rollouts = Rollouts(choice, np.empty(0), Futures(gaps, arrivals.graphs, arrivals.meets), len(gaps))

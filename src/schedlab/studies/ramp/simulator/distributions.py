@@ -126,12 +126,12 @@ class Distribution:
         return np.cumsum(self.probabilities)[:-1]
 
     def sample(self, rng: np.random.Generator, size: int | None = None) -> Any:
-        """Return one value, or float64[size]; each takes one number of the generator."""
+        """Return one value, or float64[size]. Each value uses one random number."""
         found = self.values[np.searchsorted(self._cumulative, rng.random(size), side="right")]
         return float(found) if size is None else found
 
     def begin(self, rng: np.random.Generator) -> Callable[[float], float]:
-        """Return a function that draws a value, whatever its argument: the gaps of an episode (gaps.py)."""
+        """Return a function that draws a value for any argument, as episodes draw gaps (gaps.py)."""
         return lambda _: float(self.sample(rng))
 
     @property
@@ -156,7 +156,9 @@ def alternatives(settings: DistributionSettings, rng: np.random.Generator) -> tu
 
 
 def of_scenario(settings: DistributionSettings, seed: int, what: str) -> tuple[Distribution, ...]:
-    """Return the alternatives of a scenario's `what` (beta, gap); drawn shapes depend on its root seed."""
+    """Return the distributions of a scenario's betas or gaps (`what`) from which episodes choose. The root seed decides
+    the sample of a drawn shape.
+    """
     return alternatives(settings, generator(seed, "ramp", what, "shape"))
 
 
@@ -224,7 +226,8 @@ def uniform_grid(low: float, high: float, decimals: int) -> np.ndarray:
 
 
 def scaled_skew_normal(settings: DistributionSettings, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Return draws of the skew normal, float64[draws]: the smallest moved to 0, the largest scaled to `high`.
+    """Return draws of the skew normal, float64[draws], shifted and scaled so that the smallest is 0 and the largest
+    `high`. Values up to `low` are then treated as `below_low` says.
 
     A skew normal is |x| d + y sqrt(1 - d^2) with x, y normal, d = a / sqrt(1 + a^2) (Azzalini 1985).
     """

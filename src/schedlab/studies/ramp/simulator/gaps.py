@@ -82,7 +82,7 @@ class Gaps(Protocol):
         """Expected gap, s."""
 
     def sample(self, rng: np.random.Generator, size: int) -> Any:
-        """Return float64[size] consecutive gaps in s from an arbitrary time, for rollouts."""
+        """Return float64[size] consecutive gaps (s), which begin at a random arrival, for rollouts."""
 
     def begin(self, rng: np.random.Generator) -> Next:
         """Return a function that gives the gap after each arrival of an episode, which begins at time 0."""
@@ -96,7 +96,7 @@ class GammaGaps:
     variation: float = 1.0
 
     def sample(self, rng: np.random.Generator, size: int | None = None) -> Any:
-        """Return one gap, or float64[size]."""
+        """Return one gap (s), or float64[size]."""
         if self.variation == 1:
             return rng.exponential(self.mean, size)
         return rng.gamma(self.variation**-2, self.mean * self.variation**2, size)
@@ -108,7 +108,7 @@ class GammaGaps:
 
 @dataclass(frozen=True)
 class TraceGaps:
-    """Gaps of a trace, float64[n] s, in their order; the first follows the last."""
+    """The gaps of a trace (float64[n], s) in their order; after the last one they start again."""
 
     gaps: np.ndarray
 
@@ -118,7 +118,7 @@ class TraceGaps:
         return float(self.gaps.mean())
 
     def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        """Return float64[size] consecutive gaps from an arbitrary one on."""
+        """Return float64[size] consecutive gaps, from a random one on."""
         return self.gaps[(rng.integers(len(self.gaps)) + np.arange(size)) % len(self.gaps)]
 
     def begin(self, rng: np.random.Generator) -> Next:
@@ -154,7 +154,7 @@ class DayGaps:
         return (days + np.interp(rest, self._expected, range(HOURS + 1)) / HOURS) * self.length
 
     def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        """Return float64[size] consecutive gaps from an arbitrary arrival on."""
+        """Return float64[size] consecutive gaps, from a random time of a day on."""
         steps = np.concatenate([[rng.random() * self._expected[-1]], rng.exponential(1.0, size)])
         return np.diff(self._time_of(np.cumsum(steps)))
 
@@ -175,7 +175,7 @@ class UserGaps:
         return self._checked([self.law.made.mean])[0]
 
     def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        """Return float64[size] consecutive gaps from an arbitrary one on."""
+        """Return float64[size] gaps that the class draws. Raises UserError for another number of gaps."""
         found = np.array(self._checked(self.law.call("sample", rng, size)))
         if found.shape != (size,):
             raise UserError(f"sample returned {found.size} gaps", where=self.law.where, expected=f"{size} gaps")
@@ -201,7 +201,9 @@ class UserGaps:
 
 
 def gaps_of(settings: GapSettings | UserClass, seed: int) -> tuple[Gaps, ...]:
-    """Return the laws from which episodes choose; the shape of drawn ones depends on `seed`. Raises UserError."""
+    """Return the laws from which each episode draws one. If a law is scaled by a drawn sample, `seed` decides the
+    sample. Raises UserError.
+    """
     if isinstance(settings, UserClass):
         return (UserGaps(user_object(settings, ARRIVALS)),)
     if settings.is_discrete:

@@ -28,7 +28,7 @@ def legal_degrees(rules: PlacementRules, most: int) -> list[int]:
 
 
 def speeds_of(cluster: ClusterSettings, workers: int) -> np.ndarray | None:
-    """Return float64[workers], the speed of each, None where all are alike. Raises UserError."""
+    """Return float64[workers], the speed of each worker, or None if no speeds are given. Raises UserError."""
     return _by_worker(cluster.speeds, workers, "speed", "cluster.speeds") if cluster.speeds else None
 
 

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def job_table(cluster: Cluster, decided: Mapping[int, tuple[int, int]]) -> pd.DataFrame:
-    """Return a row for each job that ended: the job, the cause of blocking (empty: completed), and its run.
+    """Return a row for each job that was completed or blocked.
 
-    decided  job index -> degree that was chosen, and number of valid degrees to choose from (0: it could only be
-             rejected)
+    decided  job index -> degree that was chosen, and number of valid degrees (0: the job could only be rejected)
+    The column `cause` is the cause of blocking, empty for completed jobs.
     Columns: job, model, beta, cause, time (s, of the end), ops, deps, memory, dep_size (bytes), sequential_jct (s),
     action, choices. For placed jobs, including those that would have exceeded their limit, also duration,
     communication, computation (s, of all steps), degree, workers; for completed jobs also jct (s), speedup.

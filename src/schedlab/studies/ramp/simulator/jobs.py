@@ -57,7 +57,7 @@ class JobSource(Protocol):
         """Return the job that arrives now as number `index` of the simulation."""
 
     def next_arrival(self, now: float) -> float:
-        """Return when the job after the one of `now` arrives, s; infinity where there is none."""
+        """Return the time of the arrival after the one at `now`, s; infinity if there is none."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def pool_ranges(graphs: Sequence[TrainingGraph], members: np.ndarray, betas: np.
 class ListedJobs:
     """Jobs at given times, as in a recorded run.
 
-    later  when the job after the last listed one would have arrived, s; infinity where the pool is empty by then
+    later  time at which another job would have arrived after the last listed one, s; infinity if there is none
     """
 
     def __init__(self, jobs: Sequence[Job], times: Sequence[float], later: float = math.inf) -> None:

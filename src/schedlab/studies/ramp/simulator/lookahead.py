@@ -22,12 +22,12 @@ from schedlab.studies.ramp.simulator.lookahead_kernel import Step, run_step
 class FlowRules:
     """Rules for the flows of one job.
 
-    mutual_deps_count  as published: weight synchronisations count among an op's inputs
-    ticks_by_priority  as published: a tick ends with the first flow of some link, so that others may end late; among
-                       equally long flows of a link the one that started first is the first
-                       (ranks.srpt_dep_classes)
+    mutual_deps_count  as published: the end of a weight synchronisation counts as the arrival of an input of the op
+    ticks_by_priority  as published: of the flows on a link, only the end of the first one, which takes the shortest
+                       time in total, is an event; others may therefore end late. Of equally long flows, the one that
+                       started first is the first (ranks.srpt_dep_classes)
     contention         single messages on one channel are sent one after the other, in the order of the placement's
-                       ranks, else the shortest first (collectives do not wait)
+                       ranks, or without ranks the shortest first; collectives do not wait
     """
 
     mutual_deps_count: bool = False
@@ -39,10 +39,12 @@ class FlowRules:
 class Lookahead:
     """One training step.
 
-    time            s
-    communication   s in which a flow advanced; computation: s in which a shard ran (both may count)
-    active          int64[ticks], workers that ran in each tick; ticks float64[ticks] s
-    busy            s of work, summed over workers
+    time           s
+    communication  s in which at least one flow advanced
+    computation    s in which at least one shard ran; a second may count in both
+    active         int64[ticks], number of workers that computed in each tick
+    ticks          float64[ticks], length of each tick, s
+    busy           s of computing, summed over workers
     """
 
     time: float
@@ -63,10 +65,10 @@ def look_ahead(
 ) -> Lookahead:
     """Run one training step to its end.
 
-    ranks  int64[shards], distinct on a worker; the highest ready one runs
-    cost   float64[shards] s on its device (default: the partition's)
-    placement  its ranks of deps and channels, if any, are used in contention
-    Raises UserError where some shard can never start.
+    ranks      int64[shards], distinct on a worker; of the shards that are ready, the one with the highest rank runs
+    cost       float64[shards], s on its device (default: the costs of the partition)
+    placement  with contention, its ranks of deps and its channels are used, if it has them
+    Raises UserError if some shard can never start.
     """
     rules = rules or FlowRules()
     cost = partition.cost if cost is None else cost
@@ -94,7 +96,7 @@ def look_ahead(
 
 
 def _dep_ranks(traffic: Traffic, rules: FlowRules, placement: Placement | None) -> np.ndarray:
-    """Return int64[deps]: the ranks of deps; among deps on the same link the highest goes first."""
+    """Return int64[deps], the rank of each dep; of the deps on a link, the one with the highest rank goes first."""
     if not rules.contention:
         return srpt_dep_classes(traffic.time)
     if placement is None or placement.dep_ranks is None:
@@ -103,7 +105,7 @@ def _dep_ranks(traffic: Traffic, rules: FlowRules, placement: Placement | None) 
 
 
 def _links(partition: Partition, traffic: Traffic, rules: FlowRules, placement: Placement | None) -> np.ndarray:
-    """Return int64[deps]: the link (in contention the channel) of each flow that interacts with others, else -1."""
+    """Return int64[deps]: the link (with contention, the channel) of each flow that interacts with others, else -1."""
     links = np.full(partition.num_deps, -1, dtype=np.int64)
     if rules.contention:
         together = traffic.remote & ~traffic.collective

@@ -18,14 +18,17 @@ FIRST_TICKS = 256
 class Step(NamedTuple):
     """Constants of a step.
 
-    worker, rank, needed  int64[shards]: its worker, its rank there (the highest runs first), its number of inputs
-    first_out, out_deps   int64[shards + 1], int64[deps]: the deps that leave a shard
-    destination           int64[deps], shards
-    local                 bool[deps], takes no time
-    counts                bool[deps], is an input of its destination
-    link, dep_rank        int64[deps]: the flow of highest rank, of equals that with least left, goes first on a link;
-                          link -1: a dep that waits for no other
-    one_by_one            true: other flows on a link wait; false: they advance too, and only the first ends ticks
+    worker, rank, needed  int64[shards]: worker of a shard, its rank there (the highest runs first), number of its
+                          inputs
+    first_out, out_deps   int64[shards + 1], int64[deps]: the deps that leave shard s are
+                          out_deps[first_out[s]:first_out[s + 1]]
+    destination           int64[deps], the shard that a dep enters
+    local                 bool[deps], whether the dep takes no time
+    counts                bool[deps], whether the dep is an input of its destination
+    link, dep_rank        int64[deps]: on a link, the flow with the highest rank is the first; of equal ranks, the one
+                          with the least time left; link -1: the dep does not interact with others
+    one_by_one            whether the other flows on a link wait for the first one; if not, they advance too, but only
+                          the end of the first one is an event
     """
 
     worker: np.ndarray
@@ -42,7 +45,14 @@ class Step(NamedTuple):
 
 
 class State(NamedTuple):
-    """State of a step: time left of shards and deps (s), inputs that arrived, ready ones (`number`: how many)."""
+    """State of a step.
+
+    left, dep_left  float64[shards], float64[deps]: remaining time, s
+    arrived         int64[shards], inputs that have arrived
+    ready, flows, locals  shards and deps (crossing the network, or taking no time) that are ready; `number` counts them
+    chosen, head    int64[workers], int64[links]: the shard that runs, the first flow; -1: none
+    number          int64[5], counts at the places READY to DONE_DEPS
+    """
 
     left: np.ndarray
     dep_left: np.ndarray
@@ -57,7 +67,9 @@ class State(NamedTuple):
 
 @compiled(error_model="numpy")
 def run_step(step: Step, cost: np.ndarray, dep_time: np.ndarray) -> tuple[bool, np.ndarray, np.ndarray, np.ndarray]:
-    """Return whether a step ended; float64[4]: time, communication, computation, busy; each tick's workers and s."""
+    """Return whether the step ended; float64[4]: time, communication, computation, busy (s); and for each tick the
+    number of computing workers (int64[ticks]) and its length (float64[ticks], s).
+    """
     state = _start(step, cost, dep_time)
     number = state.number
     active, ticks = np.empty(FIRST_TICKS, np.int64), np.empty(FIRST_TICKS, np.float64)
@@ -111,7 +123,9 @@ def _start(step: Step, cost: np.ndarray, dep_time: np.ndarray) -> State:
 
 @compiled(inline="always")
 def _choose_shards(step: Step, state: State) -> tuple[int, float]:
-    """Choose the ready shard of highest rank on each worker; return their number and the shortest time left (s)."""
+    """Choose the ready shard with the highest rank on each worker; return their number and the shortest time left
+    (s).
+    """
     state.chosen[:] = -1
     for at in range(state.number[READY]):
         shard = state.ready[at]
@@ -128,7 +142,7 @@ def _choose_shards(step: Step, state: State) -> tuple[int, float]:
 
 @compiled(inline="always")
 def _shortest_flow(step: Step, state: State) -> float:
-    """Return the shortest time left (s) of the ready flows, or of the first flow on each link."""
+    """Return the shortest time left (s) of the ready flows; of flows that share a link, only the first one counts."""
     state.head[:] = -1
     for at in range(state.number[FLOWS]):
         dep = state.flows[at]
@@ -183,7 +197,9 @@ def _complete_locals(step: Step, state: State, arrivals: int) -> None:
 
 @compiled(inline="always")
 def _advance_flows(step: Step, state: State, tick: float, flows: int) -> None:
-    """Advance the first `flows` flows (in contention the first of each link) and complete those without time left."""
+    """Advance the first `flows` ready flows (with `one_by_one`, only the first of each link) and complete those that
+    have no time left.
+    """
     kept = 0
     for at in range(state.number[FLOWS]):
         dep = state.flows[at]

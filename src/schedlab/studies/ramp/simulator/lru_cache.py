@@ -10,7 +10,9 @@ Value = TypeVar("Value")
 
 
 class LruCache:
-    """Values by key; while the total weight exceeds `most`, the least recently used is dropped, never the last one."""
+    """Values by key. While the total weight exceeds `most`, the least recently used value is dropped, except the last
+    one that remains.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -1,4 +1,4 @@
-"""A scenario's simulation: the cluster, its manager and masks, ready for rules and environments."""
+"""The simulation of a scenario, on which rules and environments act: the cluster, its manager, and masks."""
 
 from __future__ import annotations
 
@@ -93,7 +93,9 @@ class Simulation:
         return isinstance(manager.plan(self.cluster, self.cluster.queue[0], degree), JobPlan)
 
     def observation(self) -> dict[str, np.ndarray]:
-        """Return the observation of the waiting job without padding: published keys, shapes as in GraphFeatures."""
+        """Return the observation of the waiting job without padding, with the published keys; shapes as in
+        GraphFeatures.
+        """
         job, mounted = self.cluster.queue[0], self.observer.mounted(self.cluster)
         graph, mask = self.observer.graph(job.graph), self.mask()
         return {
@@ -106,12 +108,14 @@ class Simulation:
         }
 
     def features(self, mask: np.ndarray, absolute: bool = False, partitions: int = 1) -> np.ndarray:
-        """Return float32[17 + most + 1]: features of the waiting job and the cluster, and a mask (int16[most + 1])."""
+        """Return float32[17 + most + 1]: features of the waiting job and the cluster, followed by the given mask
+        (int16[most + 1]).
+        """
         job, mounted = self.cluster.queue[0], self.observer.mounted(self.cluster)
         return self.observer.features(job, mask, mounted, len(self.cluster.running), absolute, partitions)
 
     def plan(self, degree: int, block: int | None = None) -> JobPlan | str:
-        """Return how the waiting job would run at a degree, or the part that fails; block as in `act`."""
+        """Return the plan of the waiting job at a degree, or the part of the action that fails; block as in `act`."""
         return self.manager.plan(self.cluster, self.cluster.queue[0], degree, block)
 
     def free_blocks(self, degree: int) -> list[int]:
@@ -130,12 +134,12 @@ class Simulation:
         return [place for place, block in enumerate(blocks) if not block.mask & taken]
 
     def act(self, degree: int, mask: np.ndarray | None = None, block: int | None = None) -> None:
-        """Decide on the waiting job and go on to the next one, or to the end.
+        """Decide on the waiting job and advance to the next one, or to the end.
 
-        block  place of the block that the job's largest degree takes, among the legal ones; None: the first free one
-        mask  int16[most + 1], the valid actions, where the degree is to be held against them and written down in
-              `decided`
-        Raises UserError for a degree that is not valid.
+        degree  number of shards; 0 rejects the job
+        mask    int16[most + 1], the valid actions; if given, the degree is checked and recorded in `decided`
+        block   number of the block for the job's largest degree, among the legal ones; None: the first free one
+        Raises UserError for a degree that the mask does not allow.
         """
         job = self.cluster.queue[0]
         if mask is not None:

@@ -27,7 +27,9 @@ EPISODE_MEANS = (
 
 
 class Rates(NamedTuple):
-    """Contribution of a running job to a step: information per second (order of INFO), and its constants."""
+    """What a running job contributes to the statistics of a step: information per second, in the order of INFO; shares
+    of time in computation and communication; utilisation; numbers of workers and channels.
+    """
 
     information: tuple[float, ...]
     computation: float
@@ -39,7 +41,7 @@ class Rates(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockedJob:
-    """A job that was blocked: time (s), cause, and how it would have run where that was computed."""
+    """A job that was blocked, with cause and time (s); `running`: how it would have run, if that was computed."""
 
     job: Job
     cause: str

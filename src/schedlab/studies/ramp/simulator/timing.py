@@ -46,11 +46,12 @@ class Timing:
 
 
 class JobTimes:
-    """Partitions and durations on one topology under one set of rules.
+    """Partitions and durations of jobs on one topology with one set of rules.
 
-    legacy  defects of the original; a cluster that uses these times has the same
-    speed   float64[workers], how much faster a worker computes than the device of the graph's costs (default: all 1)
-    reuse   whether the published memo by degree is used, where `legacy` has it
+    legacy      defects of the original that are switched on, the same as those of the cluster that uses these times
+    speed       float64[workers], speed of each worker relative to the device of the graph's costs (default: all 1)
+    contention  whether the messages of a job on one channel wait for each other
+    reuse       whether durations are reused by model and maximum degree if `legacy.memo_by_degree` is on
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class JobTimes:
         return NetworkNames(self.topology)
 
     def for_episode(self) -> JobTimes:
-        """Return times that share all caches except the published memo, so that episodes are independent."""
+        """Return a copy that shares all caches except the published memo, so that episodes do not affect each other."""
         own = copy.copy(self)
         own._by_degree = {}
         return own
@@ -96,7 +97,9 @@ class JobTimes:
     def split_by_quantum(
         self, graph: TrainingGraph, most: int, quantum: float, legal: tuple[int, ...] | None = None
     ) -> Partition:
-        """Return the partition by the quantum rule, at most `most` shards an op, rounded down to `legal`."""
+        """Return the partition by the quantum rule with at most `most` shards per op. If legal degrees are given,
+        others are rounded down to the next of them.
+        """
         key = (graph.digest, most, quantum, legal)
         degrees, packed = self._quantum.get(key, lambda: _packed(quantum_degrees(graph, most, quantum, legal)))
         return self._partitions.get((graph.digest, packed), lambda: self._split(graph, degrees), _weight)
@@ -110,15 +113,17 @@ class JobTimes:
         return worker
 
     def timing(self, split: Partition, placement: Placement) -> Timing:
-        """Return a placed job's training step. Raises UserError where it cannot be executed."""
+        """Return the training step of a placed job. Raises UserError if it cannot be executed."""
         return self._placed.get((split.key, placement.key), lambda: self._timing(split, placement), _ticks)
 
     def lookahead_is_known(self, split: Partition) -> bool:
-        """Return whether the published memo (model, maximum degree) holds this job."""
+        """Return whether the published memo, by model and maximum degree, contains this job's duration."""
         return self._memo and (split.graph.name, split.max_degree) in self._by_degree
 
     def lookahead(self, split: Partition, placement: Placement) -> tuple[Timing, Lookahead]:
-        """Return a placed job's timing and the look-ahead that gives its duration: the same, or the memo's (legacy)."""
+        """Return the timing of a placed job, and the look-ahead that decides its duration: that of the timing, or with
+        `legacy.memo_by_degree` the first one of the same model and maximum degree.
+        """
         timing = self.timing(split, placement)
         if not self._memo:
             return timing, timing.lookahead

@@ -1,4 +1,4 @@
-"""Networks fitted to the values of clusters that rollouts estimate.
+"""Networks fitted to the values of afterstates that rollouts estimate.
 
 See docs/notebook/ramp.md.
 """
@@ -41,8 +41,9 @@ class Fit:
 def fit_network(found: Returns, how: Fit, seed: int) -> Network:
     """Return a network fitted to the centred values of decisions.
 
-    Features are standardised to mean 0 and deviation 1, and the scaling is then moved into the first layer. Without it
-    the waits of servers are so small that they have little effect (blocking on A .204 against .183, same decisions).
+    Features are standardised to mean 0 and deviation 1, and the scaling is then moved into the first layer. Without
+    this scaling, the times until servers are free are so small that they have little effect: on distribution A, the
+    blocking rate of networks fitted to the same decisions was 0.204 without and 0.183 with it.
     """
     use_one_thread()
     open_ = np.isfinite(found.returns)

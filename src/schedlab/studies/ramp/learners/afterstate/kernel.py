@@ -1,8 +1,8 @@
-"""Decisions by the cluster after them, compiled: score(action, or rejecting) = accepted + V(cluster after it).
+"""Compiled decisions by the value V of the afterstate, the state of the cluster after a decision.
 
-V is linear in what the cluster will look like at the arrivals to come, or a small tanh network of that and of when each
-server is free.
-See docs/notebook/ramp.md.
+The score of an action, or of rejecting the job, is the number of jobs that it accepts itself (1 or 0) plus
+V(afterstate). V is linear in features of the cluster at several times from now on (`summarise`), or a network with two
+tanh layers of these features and of the time until each server is free. See docs/notebook/ramp.md.
 """
 
 from __future__ import annotations
@@ -32,12 +32,15 @@ LOOKS = 4  # number of offsets with features of single degrees
 
 
 class Outlook(NamedTuple):
-    """Settings of the features of V. Offsets count from now, in s.
+    """Settings of the features of V.
 
-    offsets   float64[O], rising: when free servers are counted; at the first LOOKS also free blocks of each degree
-    degrees   int64[B], places of those degrees
-    quarters  uint64[Q], disjoint blocks; at: int64[K], the offsets at which free ones are counted
-    period, horizon  s: mean time between arrivals; how far the end of the episode and of jobs is seen
+    offsets   float64[O], s from now, rising: at each, the share of free servers is a feature; at the first LOOKS also
+              whether each degree has a free block
+    degrees   int64[B], these degrees, as indices of `Tables.first`
+    quarters  uint64[Q], servers (bits) of disjoint blocks, each about a quarter of the cluster
+    at        int64[K], indices of the offsets at which the share of free quarters is a feature
+    period    s, mean time between arrivals
+    horizon   s, at which the time to the end of the episode, and until a server is free, are cut off
     """
 
     offsets: np.ndarray
@@ -49,7 +52,9 @@ class Outlook(NamedTuple):
 
 
 class Network(NamedTuple):
-    """Two hidden tanh layers: float32 arrays (features, hidden), (hidden,), (hidden, hidden), (hidden,), (hidden,)."""
+    """A network with two hidden tanh layers: float32 arrays of the shapes (features, hidden), (hidden,),
+    (hidden, hidden), (hidden,), (hidden,).
+    """
 
     first: np.ndarray
     first_bias: np.ndarray
@@ -71,7 +76,9 @@ def count_bits(mask: np.uint64) -> int:
 def look(
     tables: Tables, outlook: Outlook, ends: np.ndarray, time: float, taken: np.ndarray, places: np.ndarray
 ) -> None:
-    """Write the shared features: bits taken at each offset (uint64[O]), first free blocks (int64[LOOKS, B])."""
+    """Write what all actions have in common: into `taken` the servers that running jobs occupy at each offset (bits,
+    uint64[O]), into `places` the first free block of each degree (int64[LOOKS, B]).
+    """
     for number in range(len(outlook.offsets)):
         taken[number] = taken_at(ends, time + outlook.offsets[number])
     for number in range(LOOKS):
@@ -97,9 +104,11 @@ def summarise(
     lasts: float,
     found: np.ndarray,
 ) -> None:
-    """Write the features of an afterstate without single servers, each in [0, 1].
+    """Write into `found` the features of an afterstate that do not describe single servers, each in [0, 1].
 
-    left  time to the end of the episode, s; the job holds `mask` for `lasts` s, 0 for none
+    taken, places  as written by `look`
+    left           time to the end of the episode, s
+    mask, lasts    servers that the new job occupies (bits), and for how long, s; 0 if it is rejected
     """
     size = len(outlook.offsets)
     place = size
@@ -131,7 +140,7 @@ def summarise(
 def wait_for_servers(
     outlook: Outlook, ends: np.ndarray, time: float, mask: np.uint64, until: float, found: np.ndarray
 ) -> None:
-    """Write for each server the time until it is free, as a share of the horizon, at most 1."""
+    """Write into `found` the time until each server is free, as a share of the horizon, at most 1."""
     for server in range(len(ends)):
         end = until if mask >> np.uint64(server) & np.uint64(1) else ends[server]
         found[server] = min(max(end - time, 0.0), outlook.horizon) / outlook.horizon
@@ -141,9 +150,10 @@ def wait_for_servers(
 def afterstates(
     tables: Tables, outlook: Outlook, now: Situation, rows: np.ndarray, own: np.ndarray, masks: np.ndarray
 ) -> None:
-    """Write each afterstate's features (float64[A + 1, F]), what it counts (float64[A + 1], NaN: none) and servers.
+    """Write, for each action and last for rejecting, the features of the afterstate (`rows`, float64[A + 1, F]), the
+    jobs that the action accepts (`own`, float64[A + 1], NaN if it is impossible) and the servers of the job (`masks`).
 
-    The last row is that of rejecting. A row of summary_size features has no single servers.
+    If F is summary_size, features of single servers are left out.
     """
     count, size = len(tables.actions), summary_size(outlook)
     ends, time, stop, graph, meets = now
@@ -171,7 +181,7 @@ def afterstates(
 
 @compiled
 def best_linear(weights: np.ndarray, rows: np.ndarray, own: np.ndarray) -> int:
-    """The action of the highest score, the smallest of equals; REJECT for the last row."""
+    """Return the action with the highest score under a linear V, the smallest of equals; REJECT for the last row."""
     best, chosen = -np.inf, REJECT
     for action in range(len(own)):
         if np.isnan(own[action]):
@@ -186,7 +196,7 @@ def best_linear(weights: np.ndarray, rows: np.ndarray, own: np.ndarray) -> int:
 
 @compiled
 def network_value(network: Network, row: np.ndarray) -> float:
-    """V of one afterstate."""
+    """Return a network's V of one afterstate."""
     hidden = np.tanh(np.dot(row.astype(np.float32), network.first) + network.first_bias)
     hidden = np.tanh(np.dot(hidden, network.second) + network.second_bias)
     return float(np.dot(hidden, network.last))
@@ -194,7 +204,7 @@ def network_value(network: Network, row: np.ndarray) -> float:
 
 @compiled
 def best_by_network(network: Network, rows: np.ndarray, own: np.ndarray) -> int:
-    """The action of the highest score, the smallest of equals; REJECT for the last row."""
+    """Return the action with the highest score under a network's V, the smallest of equals; REJECT for the last row."""
     best, chosen = -np.inf, REJECT
     for action in range(len(own)):
         if np.isnan(own[action]):
@@ -218,9 +228,10 @@ def free_block(first: np.ndarray, masks: np.ndarray, degree: int, taken: np.uint
 def go_to(
     clock: float, until: np.ndarray, held: np.ndarray, running: int, offsets: np.ndarray, taken_then: np.ndarray
 ) -> tuple[int, np.uint64]:
-    """Take ended jobs out of `until` and `held` (as in running_jobs), write servers held at offsets (uint64[O]).
+    """Remove ended jobs from `until` and `held` (as in running_jobs), and write into `taken_then` the servers that the
+    others occupy at each offset (bits, uint64[O]).
 
-    Return how many jobs run and which servers they hold.
+    Return how many jobs run, and the servers that they occupy now.
     """
     taken, place = np.uint64(0), 0
     taken_then[:] = taken
@@ -241,7 +252,7 @@ def go_to(
 
 @compiled
 def split_weights(outlook: Outlook, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a linear V's weights by offset: of free servers [O], blocks [LOOKS, B] and quarters [O], float64."""
+    """Return the weights of a linear V by offset: for free servers [O], blocks [LOOKS, B] and quarters [O], float64."""
     size, kinds = len(outlook.offsets), len(outlook.degrees)
     of_quarters = np.zeros(size)
     of_quarters[outlook.at] = weights[size + LOOKS * kinds : len(weights) - 1] / max(len(outlook.quarters), 1)
@@ -259,7 +270,11 @@ def _with_blocks(
     is_new: bool,
     score: float,
 ) -> float:
-    """Add the weights of the degrees that have a free block; `own` is where the block lies, -1 until one is free."""
+    """Return the score plus the weights of the degrees that have a free block.
+
+    seen, own  int64[B]: a free block of each degree without and with the new job, -1 if there is none; both are updated
+    is_new     whether `busy` contains servers of the new job
+    """
     for kind in range(len(degrees)):
         if is_new and (seen[kind] < 0 or not tables.masks[seen[kind]] & busy):
             own[kind] = seen[kind]
@@ -282,9 +297,11 @@ def linear_sample(
     running: int,
     start: int,
 ) -> float:
-    """Return the accepted jobs of one sample under a linear V, from running jobs on; it writes into `until` and `held`.
+    """Return the number of jobs that one sample accepts under a linear V, from the running jobs on. `until` and `held`
+    are overwritten.
 
-    It decides as best_linear does, offset by offset: what a job changes ends with it, and free blocks stay free.
+    The decisions are those of best_linear, but the features are computed offset by offset: after the end of the new job
+    they are those without it, and a block that is free at one offset is free at all later ones.
     """
     parts, first, masks, durations, cut_off = tables.parts, tables.first, tables.masks, tables.durations, tables.cut_off
     gaps, graphs, limits = rollouts.futures
@@ -345,7 +362,11 @@ def linear_on(
     running: int,
     starts: np.ndarray,
 ) -> float:
-    """Return the accepted jobs after now, of all samples, under a linear V; running jobs as in running_jobs."""
+    """Return the number of jobs that all samples together accept after now under a linear V.
+
+    until, held, running  the running jobs, as in running_jobs
+    starts                int64[samples], where each sample begins in the drawn futures
+    """
     ends, servers, total = np.empty(tables.servers + 1), np.empty(tables.servers + 1, np.uint64), 0.0
     for start in starts:
         ends[:running], servers[:running] = until[:running], held[:running]
@@ -355,7 +376,9 @@ def linear_on(
 
 @compiled
 def play_linear(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float, weights: np.ndarray) -> float:
-    """Return the accepted jobs of an episode under a linear V, float64[F]; the first job arrives at time 0."""
+    """Return the number of jobs that an episode accepts under a linear V (weights float64[F]). The first job arrives at
+    time 0.
+    """
     gaps = arrivals.times.copy()
     gaps[1:] -= arrivals.times[:-1]
     ends, held = np.empty(tables.servers + 1), np.empty(tables.servers + 1, np.uint64)
@@ -365,7 +388,7 @@ def play_linear(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: floa
 
 @compiled
 def play_network(tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float, network: Network) -> float:
-    """Return the accepted jobs of an episode under a network's V."""
+    """Return the number of jobs that an episode accepts under a network's V."""
     count, ends = len(tables.actions), np.zeros(tables.servers)
     rows, own = np.empty((count + 1, network.first.shape[0])), np.empty(count + 1)
     masks = np.empty(count + 1, np.uint64)

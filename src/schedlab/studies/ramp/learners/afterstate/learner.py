@@ -1,4 +1,5 @@
-"""Learning the value of the cluster after a decision: rollouts, regression, evolution; validation chooses.
+"""Learning the value of the afterstate by rollouts, regression and evolution; the candidate that is best on validation
+becomes the policy.
 
 See docs/notebook/ramp.md.
 """
@@ -45,7 +46,7 @@ SWEEPS = 3
 
 
 class AfterstateLearner:
-    """Learns on one scenario; goes on after an interruption from the last step that was finished."""
+    """Learns on one scenario. After an interruption, it continues after the last step that was finished."""
 
     def learn(
         self, problems: Mapping[str, RampProblem], spec: PolicySpec, seed: int, paths: LearnPaths, curve: Curve
@@ -75,9 +76,10 @@ class AfterstateLearner:
 
 
 class Training:
-    """Episodes by name, candidates, and how often each blocks on the validation episodes.
+    """The steps of learning: episodes, candidates, and the blocking rate of each candidate on validation episodes.
 
-    budget  what is used: all decisions of episodes that choose or train, imagined ones too; training episodes
+    budget  counts the decisions of training and validation episodes, those of rollouts included, and the training
+            episodes
     """
 
     def __init__(
@@ -118,7 +120,7 @@ class Training:
         return found[best], rates[best]
 
     def candidates(self, episodes: int) -> list[Candidate]:
-        """Return what validation chooses from, after so many training episodes that rollouts of each base decide."""
+        """Return the candidates. Rollouts of each base policy decide so many training episodes."""
         settings, found = self.settings, []
         legal = [degree for degree in settings.degrees if degree in self.tables.actions] or [1]
         fixed = [fixed_table(self.tables, degree) for degree in legal]
@@ -149,7 +151,7 @@ class Training:
         return lambda arrivals: play(kept, self.tables, self.outlook, arrivals, self.stop)
 
     def _with_blocks(self, kept: Candidate, arrivals: Arrivals) -> float:
-        """The accepted jobs of an episode where rollouts choose the block, too."""
+        """Return the number of jobs that an episode accepts if rollouts choose the block, too."""
         rollouts = kept.rollouts(self._futures, kept.jobs)
         starts = draw_starts(self._random, rollouts, len(arrivals.times), kept.samples)
         accepted, played = play_block_rollouts(self.tables, rollouts, arrivals, self.stop, starts)
@@ -157,7 +159,9 @@ class Training:
         return float(accepted)
 
     def _blocking(self, play: Callable[[Arrivals], float], episodes: Sequence[Arrivals]) -> float:
-        """The share of all arrivals that is decided on and not accepted; `play` gives an episode's accepted jobs."""
+        """Return the share of all arrivals that are decided on and not accepted. `play` returns the number of jobs that
+        an episode accepts.
+        """
         arrived = sum(episode.arrived for episode in episodes)
         decided = sum(len(episode.times) for episode in episodes)
         self.budget.decisions += decided
@@ -180,7 +184,9 @@ class Training:
         )
 
     def _tuned(self, starts: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Improve tables entry by entry: a degree, or none, for each needed degree of short and long jobs."""
+        """Return the best of the tables that are found by improving each start entry by entry. An entry is the action
+        for a graph (short and long ones have separate entries) and the smallest degree that meets the job's limit.
+        """
         episodes = self._training("tuning", self.settings.tuning_episodes)
         short = self.tables.sequential < SHORT * self.tables.sequential.max()
         groups = [group for group in (np.flatnonzero(~short), np.flatnonzero(short)) if len(group)]
@@ -243,7 +249,9 @@ class Training:
         return kept
 
     def _decided(self, what: str, base: Candidate, episodes: int, samples: int, first: int) -> Returns:
-        """Return the decisions of training episodes by rollouts of a base. first: step of the curve's first point."""
+        """Return the decisions of training episodes that rollouts of a base policy decide. first: step of the first
+        point of the curve.
+        """
         steps = [
             self._step(f"{what}-{first + number}", partial(self._decide, base, arrivals, samples, first + number))
             for number, arrivals in enumerate(self._training(what, episodes))
@@ -258,7 +266,9 @@ class Training:
         return vars(returns)
 
     def _network(self, base: Candidate, returns: Returns, place: int) -> Candidate:
-        """Fit networks to the same decisions and keep the best on validation; place: its step in the curve."""
+        """Return the network that is best on validation, of several fitted to the same decisions. place: step of its
+        point in the curve.
+        """
         settings = self.settings
         how = Fit(
             settings.hidden, settings.epochs, settings.batch, regret=settings.regret, temperature=settings.temperature
@@ -277,7 +287,7 @@ class Training:
         return play_linear(self.tables, self.outlook, arrivals, self.stop, weights)
 
     def _checked(self, linear: Candidate, place: int) -> float:
-        """Return the blocking rate of linear values on validation; the curve gets all measures at step `place`."""
+        """Return the blocking rate of linear values on validation, and record all measures at step `place`."""
         rate = self.validated(linear)
         self.curve("blocking_rate", rate, step=place, split="validation")
         demand = np.array([graph.total_memory + graph.total_dep_size for graph in self.problem.simulation.pool.graphs])
@@ -298,7 +308,9 @@ class Training:
         return rate
 
     def _search(self, base: Candidate, decided: Returns, first: int) -> Arrays:
-        """Search around linear weights; the best point at a check. first: step of the curve's first point."""
+        """Return the weights that are best at one of the validations during an evolution strategy, which starts from
+        the regression. first: step of the first point of the curve.
+        """
         settings, weights = self.settings, ridge(decided, summary_size(self.outlook))
         scale = float(np.sqrt(np.mean(weights**2))) or 1.0
         strategy, random = (

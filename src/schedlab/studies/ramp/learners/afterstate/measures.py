@@ -1,4 +1,5 @@
-"""The study's measures for compiled episodes, as in evaluations: blocking, throughput, time and speed-up.
+"""The study's measures of compiled episodes, equal to those of an evaluation: blocking rate, throughput, completion
+time and speed-up.
 
 See docs/notebook/ramp.md.
 """
@@ -24,7 +25,10 @@ from schedlab.studies.ramp.simulator.compiled_kernel import (
 def linear_actions(
     tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float, weights: np.ndarray
 ) -> np.ndarray:
-    """Return an episode's actions under a linear V: int64[n], places, REJECT. Slower than play_linear."""
+    """Return the actions of an episode under a linear V, int64[n]: indices of `tables.actions`, or REJECT.
+
+    This is slower than play_linear, which returns only the number of accepted jobs.
+    """
     count, ends = len(tables.actions), np.zeros(tables.servers)
     rows, own, masks = np.zeros((count + 1, len(weights))), np.empty(count + 1), np.empty(count + 1, np.uint64)
     chosen = np.empty(len(arrivals.times), np.int64)
@@ -40,9 +44,11 @@ def linear_actions(
 def measures(
     tables: Tables, demand: np.ndarray, arrivals: Arrivals, stop: float, actions: np.ndarray
 ) -> dict[str, float]:
-    """Return the measures (names of METRICS) of an episode under these actions; without a denominator: left out.
+    """Return the measures of an episode under these actions, by their names in METRICS. Means over completed jobs are
+    left out if no job was completed.
 
-    demand: float64[graphs], bytes of memory and deps of an unsplit job; a job counts by the share that is completed.
+    demand  float64[graphs], bytes of memory and deps of an unsplit job; a job that runs at the end counts with the
+            share that is completed
     """
     masks = np.zeros(len(actions), dtype=np.uint64)
     accepted = play_actions(tables, arrivals, stop, actions, masks)

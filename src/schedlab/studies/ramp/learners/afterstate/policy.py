@@ -1,4 +1,6 @@
-"""Policies that decide on the exact cluster by the compiled tables: a table, rollouts, or an afterstate's value."""
+"""Policies that know the exact state of the cluster and decide by a table of degrees, by rollouts, or by the value of
+the afterstate.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +47,11 @@ FUTURES = 200_000  # jobs that rollouts draw from
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A way to decide: a table int64[graphs, A + 1], weights float64[F], rollouts of either, or a network.
+    """A policy from which validation may choose: a table int64[graphs, A + 1], weights float64[F] of a linear value,
+    rollouts that continue with either, or a network.
 
-    block_rollouts  rollouts of a table that choose the block, too
+    form     block_rollouts: rollouts of a table that choose the block, too
+    samples  samples of a rollout; jobs: arrivals in each
     """
 
     form: Literal["table", "rollouts", "block_rollouts", "linear", "network"]
@@ -58,7 +62,7 @@ class Candidate:
     network: Network | None = None
 
     def rollouts(self, futures: Futures, jobs: int) -> Rollouts:
-        """Return how it plays actions on: under its linear weights, or its table where it has none."""
+        """Return rollouts that continue with the linear weights, or with the table if there are none."""
         return Rollouts(self.choice, np.empty(0) if self.weights is None else self.weights, futures, jobs)
 
 
@@ -70,7 +74,7 @@ def learned_for(simulation: Simulation) -> dict[str, Any]:
 
 
 def save(path: Path, kept: Candidate, actions: np.ndarray, learned: Mapping[str, Any], **about: Any) -> None:
-    """Write what decides, what it was learned for (`learned_for`), and plain values that say how it was found."""
+    """Write the policy, what it was learned for (`learned_for`), and plain values about its learning."""
     arrays = {"choice": kept.choice, "actions": actions}
     if kept.weights is not None:
         arrays["weights"] = kept.weights
@@ -88,10 +92,11 @@ def save(path: Path, kept: Candidate, actions: np.ndarray, learned: Mapping[str,
 
 
 def load(path: Path, tables: Tables, outlook: Outlook, here: Mapping[str, Any]) -> Candidate:
-    """Return what decides. Raises UserError where it was learned for another cluster or other graphs than `here`.
+    """Return the policy of a checkpoint. Raises UserError if it was learned for another cluster or for other graphs
+    than `here` (`learned_for`).
 
-    An older checkpoint, which does not store the cluster and graphs of its training, is only checked for the numbers of
-    graphs, degrees and features.
+    Older checkpoints do not contain the cluster and the graphs. For them, only the numbers of graphs, degrees and
+    features are compared.
     """
     checkpoint = read_checkpoint(path, KIND)
     meta, arrays = checkpoint.meta, checkpoint.arrays
@@ -122,7 +127,9 @@ def _require_same(learned: Mapping[str, Any], here: Mapping[str, Any], where: st
 
 
 def play(kept: Candidate, tables: Tables, outlook: Outlook, arrivals: Arrivals, stop: float) -> float:
-    """Return the accepted jobs of an episode under a table or a value, compiled; rollouts draw (values.collect)."""
+    """Return the number of jobs that an episode accepts under a table or a value. Rollouts are run by
+    values.collect.
+    """
     if kept.form == "linear":
         return play_linear(tables, outlook, arrivals, stop, kept.weights)
     if kept.form == "network":
@@ -131,7 +138,7 @@ def play(kept: Candidate, tables: Tables, outlook: Outlook, arrivals: Arrivals, 
 
 
 class AfterstatePolicy:
-    """Decides on a simulation's waiting job; what it draws depends on its seed and the unit's."""
+    """Decides on the waiting job of a simulation. Its random draws depend on its seed and the seed of the unit."""
 
     def __init__(self, kept: Candidate, tables: Tables, outlook: Outlook, seed: int) -> None:
         self._kept, self._tables, self._outlook, self._seed = kept, tables, outlook, seed
@@ -150,14 +157,14 @@ class AfterstatePolicy:
         self._random = generator(derive_seed(self._seed, "ramp", "rollouts", unit.seed))
 
     def decide(self, simulation: Simulation, mask: np.ndarray) -> int | tuple[int, int]:
-        """Return the number of shards, among those that a mask (int16[most + 1]) allows; 0 rejects. Where rollouts
-        choose the block: that number and one of `simulation.free_blocks`.
+        """Return a number of shards that the mask (int16[most + 1]) allows, or 0 to reject the job. If rollouts choose
+        the block, return a pair: this number and one of `simulation.free_blocks`.
         """
         degree, block = self.choice(simulation, mask)
         return degree if block is None else (degree, block)
 
     def choice(self, simulation: Simulation, mask: np.ndarray) -> tuple[int, int | None]:
-        """Return the number of shards and the block; None where first fit chooses it."""
+        """Return the number of shards and the block, or None if first fit chooses the block."""
         tables, cluster, job = self._tables, simulation.cluster, simulation.cluster.queue[0]
         ends = np.zeros(tables.servers)
         for running in cluster.running:

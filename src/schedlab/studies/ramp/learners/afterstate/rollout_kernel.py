@@ -1,4 +1,5 @@
-"""What each action of a decision returns when it is played on, compiled, with the same drawn jobs for all of them.
+"""Compiled rollouts: the mean number of accepted jobs from each action of a decision on, with the same drawn jobs for
+all actions.
 
 See docs/notebook/ramp.md.
 """
@@ -30,10 +31,11 @@ from schedlab.studies.ramp.simulator.compiled_kernel import (
 def rollout_returns(
     tables: Tables, outlook: Outlook, rollouts: Rollouts, now: Situation, starts: np.ndarray, found: np.ndarray
 ) -> None:
-    """Write into found (float64[A + 1], the last for rejecting) the mean accepted jobs from each action on.
+    """Write into found (float64[A + 1], the last for rejecting) the mean number of jobs accepted from each action on.
 
-    starts  int64[samples]: where each sample begins in the futures; all actions share them
-    Actions without a free block or beyond the limit get NaN; where only rejecting is left, nothing is played.
+    starts  int64[samples]: where each sample begins in the drawn futures; all actions share them
+    Actions without a free block, or with which the job would exceed its limit, get NaN. If only rejecting is possible,
+    no rollouts are run.
     """
     count, (ends, time, stop, graph, meets) = len(tables.actions), now
     taken = taken_at(ends, time)
@@ -68,9 +70,9 @@ def rollout_returns(
 def block_returns(
     tables: Tables, rollouts: Rollouts, now: Situation, starts: np.ndarray, found: np.ndarray, blocks: np.ndarray
 ) -> int:
-    """Write into found (float64[A + 1]) what rollout_returns does, but of the best free block of each action, and into
-    blocks (int64[A + 1]) the place of that block among the legal ones of the action's largest degree, the first of
-    equals. Rollouts go on under a table. Return how many choices were played on.
+    """Choose the block, too: write into found (float64[A + 1]) the return of each action with its best free block, and
+    into blocks (int64[A + 1]) the number of this block among the legal ones of the action's largest degree, the first
+    of equals. Rollouts continue under a table. Return the number of choices that were tried, rejecting included.
     """
     count, (ends, time, stop, graph, meets) = len(tables.actions), now
     taken, until, held = taken_at(ends, time), np.empty(len(ends) + 1), np.zeros(len(ends) + 1, np.uint64)
@@ -97,7 +99,8 @@ def block_returns(
 def play_block_rollouts(
     tables: Tables, rollouts: Rollouts, arrivals: Arrivals, stop: float, starts: np.ndarray
 ) -> tuple[float, int]:
-    """Return an episode's accepted jobs where rollouts choose actions and blocks, and how many choices were played on.
+    """Return the number of jobs that an episode accepts if rollouts choose actions and blocks, and the number of
+    choices that were tried.
 
     starts  int64[jobs, samples], as in rollout_returns
     """
@@ -117,7 +120,9 @@ def play_block_rollouts(
 
 @compiled
 def best_return(found: np.ndarray) -> int:
-    """The action of the highest return, the smallest of equals, before rejecting (the last); REJECT for that."""
+    """Return the action with the highest return, the smallest of equals. REJECT only if rejecting, the last entry, has
+    a higher return than all actions.
+    """
     best = len(found) - 1
     for action in range(len(found) - 2, -1, -1):
         if found[action] >= found[best]:

@@ -1,4 +1,4 @@
-"""Features of the value of a cluster, returns of rollouts, and linear weights fitted to these.
+"""Features of afterstates, returns of rollouts, and linear weights fitted to them.
 
 See docs/notebook/ramp.md.
 """
@@ -69,7 +69,9 @@ def stack(found: Sequence[Returns]) -> Returns:
 
 
 def draw_starts(random: np.random.Generator, rollouts: Rollouts, decisions: int, samples: int) -> np.ndarray:
-    """Return int64[decisions, samples]: where the samples begin, so that the futures hold all their jobs."""
+    """Return int64[decisions, samples]: where each sample begins in the drawn futures, early enough for all its
+    jobs.
+    """
     return random.integers(len(rollouts.futures.gaps) - rollouts.jobs, size=(decisions, samples))
 
 
@@ -139,6 +141,6 @@ def centred(found: Returns, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def ridge(found: Returns, size: int) -> np.ndarray:
-    """Return the weights of a linear V, float64[size], on the first features."""
+    """Return the weights of a linear V on the first features, float64[size], by ridge regression."""
     rows, values = centred(found, size)
     return np.linalg.solve(rows.T @ rows + RIDGE * len(rows) * np.eye(size), rows.T @ values)
