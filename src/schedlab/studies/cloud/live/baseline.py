@@ -1,8 +1,8 @@
-"""Short runs of a script from which a whole run is predicted: baseline samples on the whole machine, and probes to
-which the model is fitted.
+"""Short runs of a script, which predict a whole run: baseline samples on the whole machine, and probes to which the
+model is fitted.
 
-A short run is not a whole run divided by its share: the first epoch warms up, and the start is paid once. Both numbers
-are kept. See docs/guide/cloud_live.md.
+A whole run takes less time than a short run divided by its share of the training, because the start and the slower
+first epoch occur only once. Both predictions are reported. See docs/guide/cloud_live.md.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ PROBE_EPOCHS = 2
 
 @dataclass(frozen=True)
 class Pace:
-    """Times on one allocation, s: start_up, including the additional time of the first epoch; epoch, of each
-    later one.
+    """Times on one allocation, s.
+
+    start_up  the start, and the additional time of the first epoch
+    epoch     each epoch
     """
 
     start_up: float
@@ -41,8 +43,8 @@ class Pace:
 
 
 def pace(runs: Sequence[LiveRun]) -> Pace:
-    """Return the pace of runs on one allocation: the median of their starts, the means of their first epochs and of
-    their later ones. Where no run has a second epoch, the first ones stand for all.
+    """Return the pace of runs on one allocation, from the median of their starts and the means of their first and of
+    their later epochs. If no run has a second epoch, all epochs are assumed to take as long as the first one.
     """
     times = [run.table["epoch_time"].to_numpy(float) for run in runs]
     first = float(np.mean([each[0] for each in times]))
@@ -52,10 +54,10 @@ def pace(runs: Sequence[LiveRun]) -> Pace:
 
 
 def sample_baseline(request: LiveRequest, count: int, epochs: int, folder: Path) -> list[LiveRun]:
-    """Run the first `epochs` of a script `count` times on the request's allocation, each time with a seed of its own.
+    """Run the first `epochs` of a script `count` times on the request's allocation, each time with another seed.
 
-    Their logs name the length of the whole training, although they are short runs. Raises ScriptFailed for a limit
-    broken.
+    The logs state the length of the whole training, although the runs are short. Raises ScriptFailed if a run exceeds a
+    limit.
     """
     runs, whole = [], max(request.epochs, epochs)
     for number in range(count):
@@ -76,8 +78,8 @@ def sample_baseline(request: LiveRequest, count: int, epochs: int, folder: Path)
 
 
 def probe_allocations(limits: ResourceConfig) -> list[Allocation]:
-    """Return the allocations to measure: 1, 2 and all GPUs with all cores; 1 and half the cores with the fewest GPUs
-    (B3).
+    """Return the allocations to measure: 1, 2 and all GPUs with all cores; and 1 core and half of the cores with the
+    fewest GPUs.
     """
     least, most = limits.least, limits.most
     gpus = [
@@ -94,10 +96,10 @@ def measure(
     request: LiveRequest, samples: int, epochs: int, per_gpu: bool, folder: Path
 ) -> tuple[list[LiveRun], list[LiveRun]]:
     """Return baseline samples of so many epochs on the request's allocation, which is the largest, and probes of the
-    others.
+    other allocations.
 
-    Without long enough samples that one is probed, too. per_gpu: on each GPU, the probes have the batch of the largest
-    allocation. Raises ScriptFailed where nothing could be run.
+    If there are no samples, or if they are shorter than a probe, the largest allocation is probed, too. per_gpu: the
+    probes have as many samples on each GPU as the largest allocation. Raises ScriptFailed if nothing could be run.
     """
     folder.mkdir(parents=True, exist_ok=True)
     taken = sample_baseline(request, samples, epochs, folder)
@@ -120,8 +122,9 @@ def measure(
 def probe(
     request: LiveRequest, allocations: Sequence[Allocation], folder: Path, on_gpu: int | None = None
 ) -> list[LiveRun]:
-    """Run a script for a short time on each allocation; allocations that break limits are left out. on_gpu: batch on
-    each GPU, or None.
+    """Run a script for a short time on each allocation, and return the runs. Runs that exceed a limit are left out.
+
+    on_gpu  batch size on each GPU; None: the batch of the request
     """
     runs = []
     for allocation in allocations:
@@ -139,8 +142,11 @@ def probe(
 
 
 def baseline_values(samples: Sequence[LiveRun], epochs: int, probes: Sequence[LiveRun] = ()) -> dict[str, Any]:
-    """Return what samples say of the whole training, under the names of the reports; probes: of their allocation, where
-    samples are short. time_by_ratio, cost_by_ratio: their epochs divided by their share of the training, as published.
+    """Return the values of the whole training that samples predict, under the names of the reports.
+
+    probes  runs on the same allocation, if samples are short
+    time_by_ratio and cost_by_ratio in the result are, as published, the sums over the samples' epochs divided by the
+    samples' share of the training.
     """
     allocation, runs = samples[0].request.allocation, [*samples, *probes]
     price = samples[0].request.prices.hourly_price(*allocation) / 3600.0

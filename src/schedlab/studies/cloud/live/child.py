@@ -1,9 +1,9 @@
-"""Runs one training script within limits: the program of the subprocess that `process` starts. Uses only the standard
-library.
+"""Runs one training script within limits: the program of the subprocess that `process` starts. It uses only the
+standard library.
 
-`python child.py SPEC.json` takes its limits upon itself before anything of the script is read, sets the script's
-module-level settings, and runs it as `__main__`; or it becomes the program of a command. Exit status MEMORY: the script
-ran out of memory and said so; 128 + n: signal n ended it (Linux).
+`python child.py SPEC.json` limits its own process, sets the module-level settings of the script, and runs the script as
+`__main__`; or it replaces itself by the program of a command. Exit status MEMORY: the script raised an error for lack
+of memory; 128 + n: signal n ended it (Linux).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FIXED_NAMES = (
 
 
 class SettingLoader(importlib.machinery.SourceFileLoader):
-    """Loads a script with other values of module-level settings. The file is not changed, and no bytecode is
+    """Loads a script with other values for its module-level settings. The file is not changed, and no bytecode is
     written.
     """
 
@@ -54,8 +54,9 @@ class SettingLoader(importlib.machinery.SourceFileLoader):
 class Setting(NamedTuple):
     """A value that a module sets outside functions and classes.
 
-    value: the expression; None where the name is declared alone. put: what puts another one in its place; None where
-    one statement sets several names, which would all get it. in_config: it is a key of `config`.
+    value      the expression; None if the name is only declared
+    put        a function that replaces the expression; None if the statement sets several names, which would all change
+    in_config  whether it is a key of `config`
     """
 
     name: Any
@@ -65,9 +66,11 @@ class Setting(NamedTuple):
 
 
 def module_settings(tree: ast.Module) -> Iterator[Setting]:
-    """Yield what `name = ...` and `config["name"] = ...` set, and each key of a literal `config = {...}`, in the order
-    of the text. Not what is worked out from the value so far, and of loops only literals in a `for`: what changes from
-    turn to turn is no setting, and a `while` that waits for it would never end.
+    """Yield the settings made by `name = ...` and `config["name"] = ...`, and each key of a literal `config = {...}`,
+    in the order of the text.
+
+    A value that is computed from the previous value of the setting is left out. In a `for` loop, only literals count;
+    in a `while` loop, nothing does, because a loop that waits for a variable to change would never end.
     """
     for setting, looped in _all_settings(tree):
         if not (looped and not isinstance(setting.value, ast.Constant)) and not _reads_itself(setting):
@@ -75,7 +78,7 @@ def module_settings(tree: ast.Module) -> Iterator[Setting]:
 
 
 def _all_settings(tree: ast.Module) -> Iterator[tuple[Setting, bool]]:
-    """Every assignment's settings, and whether each is within a loop."""
+    """Yield the settings of all assignments, and whether each is within a loop."""
     for node, looped in list(_statements(tree.body)):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         put = partial(setattr, node, "value") if len(targets) == 1 else None
@@ -100,7 +103,7 @@ def _reads_itself(setting: Setting) -> bool:
 
 
 def with_settings(tree: ast.Module, values: Mapping[str, Any]) -> ast.Module:
-    """Return a module whose settings of these names get these values; names that it does not set are ignored."""
+    """Return the module with these values for settings of these names. Names that it does not set are ignored."""
     for setting in module_settings(tree):
         if setting.name in values and setting.put is not None:
             setting.put(ast.Constant(values[setting.name]))
@@ -108,8 +111,8 @@ def with_settings(tree: ast.Module, values: Mapping[str, Any]) -> ast.Module:
 
 
 def _statements(body: list[ast.stmt], looped: bool = False) -> Iterator[tuple[ast.Assign | ast.AnnAssign, bool]]:
-    """Assignments that run with the module, each with whether a `for` is around it: also those within if, try, with and
-    match. Nothing of the body of a `while`.
+    """Yield the assignments that are executed when the module is loaded, also within if, try, with and match, and
+    whether each is within a `for` loop. The bodies of `while` loops are left out.
     """
     for node in body:
         if isinstance(node, ast.Assign | ast.AnnAssign):
@@ -138,7 +141,7 @@ def entry_function(tree: ast.Module) -> str | None:
     """Return the function to call after a script that only contains definitions; None if the script trains by
     itself.
 
-    A script trains by itself where it has an `if __name__ ...` or calls one of its own functions at its top level.
+    A script trains by itself if it has an `if __name__ ...`, or calls one of its functions at module level.
     """
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and not _required(node.args)]
     names = [node.name for node in functions]
@@ -165,10 +168,12 @@ def _required(arguments: ast.arguments) -> bool:
 
 
 def guard(parent: int | None) -> int | None:
-    """Fork: None in the process that is to run the script; in the other, which waits for it and ends all that it
-    leaves, its exit status. Orphans of the script become children of the one that waits, whatever their group, session
-    or environment. It also ends them all on SIGTERM and where `parent`, who started it, is gone.
-    Elsewhere than on Linux nothing is forked.
+    """Fork. Return None in the process that is to run the script. The other process waits for it, ends all processes
+    that the script leaves running, and returns its exit status.
+
+    Orphans of the script become children of the waiting process, whatever their group, session or environment. It also
+    ends all of them on SIGTERM, and if `parent`, the process that started it, has ended. On systems other than Linux,
+    nothing is forked.
     """
     if not GUARDED:
         return None
@@ -195,7 +200,7 @@ def _end_at_once() -> None:
 
 
 def end_children() -> None:
-    """End the children of this process, and those that these leave behind, until there are none."""
+    """End the children of this process and their orphans, until there are none."""
     while True:
         for child in _children():
             with suppress(ProcessLookupError, PermissionError):
@@ -207,7 +212,9 @@ def end_children() -> None:
 
 
 def _children() -> list[int]:
-    """The children of this process: the fourth field of proc_pid_stat(5), behind a name that may hold anything."""
+    """Return the children of this process, by the fourth field of proc_pid_stat(5). The process name before it may
+    contain any character.
+    """
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -218,7 +225,9 @@ def _children() -> list[int]:
 
 
 def take_limits(cpus: list[int], memory_bytes: int | None) -> None:
-    """Restrict this process, and all processes that it will start, to some cores and an amount of private memory."""
+    """Restrict this process, and all processes that it starts later, to these cores and this amount of private
+    memory.
+    """
     if cpus and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, cpus)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -227,7 +236,9 @@ def take_limits(cpus: list[int], memory_bytes: int | None) -> None:
 
 
 def run_command(words: list[str]) -> int:
-    """Become the program of a command, which keeps the limits; returns an exit status only where there is none."""
+    """Replace this process by the program of a command, which keeps the limits. Return an exit status only if there is
+    no such program.
+    """
     try:
         os.execvp(words[0], words)
     except OSError as error:
@@ -236,7 +247,7 @@ def run_command(words: list[str]) -> int:
 
 
 def main(spec_path: str) -> int:
-    """Run the script that a specification names; returns the exit status."""
+    """Run the script of a specification and return the exit status."""
     spec = json.loads(Path(spec_path).read_text(encoding="utf-8"))
     if (status := guard(spec.get("parent"))) is not None:
         return status

@@ -1,8 +1,8 @@
-"""schedlab/CloudLive-v0: the job of the replay with real training. A step is an action and a subprocess with the user's
-script.
+"""schedlab/CloudLive-v0: as the replay, but with real training. A step takes an action and runs the user's script in a
+subprocess.
 
-Timing on a real machine cannot be repeated: record it once (`schedlab cloud sweep`), fit the model, and learn in the
-replay. See docs/guide/cloud_live.md.
+Times on a real machine cannot be reproduced: measure them once (`schedlab cloud sweep`), fit the model, and learn in
+the replay. See docs/guide/cloud_live.md.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ MOST_FAILURES = 3  # intervals that broke a limit after which an episode is cut 
 
 @dataclass(frozen=True)
 class LiveJob:
-    """A training job to run: `epochs` of a script in intervals, on at most `resource`, from `start` on (None: the
-    largest allocation).
+    """A training job to run: `epochs` of a script in intervals, on at most `resource`, beginning with the allocation
+    `start` (None: the largest one).
 
-    batch          samples of a batch (None: the script's own); on each GPU where `per_gpu`
-    command        words that run it (LiveRequest); none: the script is run as Python
-    seconds        limit on the wall-clock time of an interval
-    time_ref, cost_ref  what time (s) and cost ($) count against in the objective; None: their limits
-    memory_needed  GB below which actions are masked
+    batch               batch size (None: that of the script), on each GPU if `per_gpu`, else in total
+    command             words of a command that trains (LiveRequest); empty: the script is run as Python
+    seconds             limit on the wall-clock time of an interval
+    time_ref, cost_ref  time (s) and cost ($) that divide those of the job in the objective; None: their limits
+    memory_needed       GB; actions that lead to less memory are masked
     """
 
     script: Path
@@ -69,16 +69,14 @@ class LiveJob:
 
 
 class CloudLiveEnv(gym.Env[np.ndarray, Any]):
-    """Observations, actions, rewards and `info` like those of CloudReplayEnv with its defaults; time and cost are those
-    of the runs.
+    """The environment of real runs. Observations, actions, rewards and `info` are those of CloudReplayEnv with its
+    defaults; time and cost are those of the runs. The paper's space, the published reward and adaptive weights exist
+    only in the replay. Without GPUs, the service level of GPUs does not apply.
 
-    The paper's space, the published reward and adapted weights are the replay's alone. Without GPUs their service level
-    does not apply.
-
-    Time counts what epochs take, and what a start takes (imports, data) where the allocation changed: an unchanged job
-    would not have been stopped. An interval that breaks a limit (memory, time) is paid for and repeated; after
-    MOST_FAILURES of them the episode is truncated. `info["run"]` is the run. A script that keeps no checkpoint starts
-    each interval from the beginning (`info["resumes"]` is false).
+    Time consists of the time of the epochs and, if the allocation changed, of the start (imports, data); a job whose
+    allocation stays would not have been stopped. An interval that exceeds a limit on memory or time is paid for and
+    repeated; after MOST_FAILURES such intervals the episode is truncated. `info["run"]` is the run. If a script saves
+    no checkpoint, each interval starts the training from the beginning (`info["resumes"]` is false).
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (as Gymnasium declares it)
@@ -126,7 +124,10 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Submit the job again, with a script seed derived from ours. `options`: {"preference": name}."""
+        """Begin an episode: the job starts again, with seeds of the script that are derived from this seed.
+
+        options  {"preference": name}
+        """
         super().reset(seed=self._seed if seed is None else seed)
         self._root = seed if seed is not None else self._seed if self._seed is not None else 0
         self._seed = None
@@ -137,11 +138,11 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
         return self.vector, {"allocation": self.allocation._asdict()}
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Take an action and train for an interval. Raises ScriptFailed if the script itself fails."""
+        """Take an action and train for an interval. Raises ScriptFailed if the script fails."""
         return self.train_on(moved(self.allocation, action_at(self.actions, action), self.job.resource))
 
     def train_on(self, allocation: Allocation) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Train for an interval on any allocation within the limits; otherwise as `step`."""
+        """Train for an interval on a given allocation, which must be within the limits; else as `step`."""
         if self.epoch >= self.job.epochs:
             raise RuntimeError("the training is done: call reset")
         if self._episode < 0:
@@ -191,7 +192,7 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
         return run_script(request, self.folder / f"{self._episode:03d}-{self._runs - 1:03d}")
 
     def _account(self, run: LiveRun, changed: bool) -> tuple[dict[str, Any], float, float]:
-        """Charge a run; returns its record, its seconds, and the share of the job that it trained."""
+        """Charge a run to the job; return its record, its seconds, and the share of the job that it trained."""
         trained = run.how == "done"
         first = self.steps == 1
         seconds = (
@@ -225,7 +226,7 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
         return record, seconds, epochs / self.job.epochs
 
     def _busy(self, record: Mapping[str, Any]) -> float:
-        """Mean use of what is paid for, fraction: of cores, and of GPUs where there are any."""
+        """Return the mean utilisation of the allocated resources, a fraction: of the cores, or of cores and GPUs."""
         cores = float(record.get("cpu_percent", 0.0)) / 100.0
         return (cores + (self.gpu_util or 0.0) / 100.0) / 2.0 if self.allocation.gpu_count else cores
 
@@ -234,24 +235,24 @@ class CloudLiveEnv(gym.Env[np.ndarray, Any]):
         return job.time_ref or job.sla.time_max or 1.0, job.cost_ref or job.sla.cost_max or 1.0
 
     def objective(self) -> float:
-        """Return J so far, with the weights of the preference."""
+        """Return the objective J up to now, with the weights of the preference."""
         time_ref, cost_ref = self._references()
         of = {"time": self.time / time_ref, "cost": self.cost / cost_ref, "resource": self.waste}
         return sum(weight * of[name] for name, weight in self.weights.items())
 
     def scores(self) -> dict[str, float]:
-        """Return the scores of the episode so far, with the same names as in the replay."""
+        """Return the scores of the episode up to now, under the names of the replay."""
         return scores_of(self, sum(self.state.status[item].met for item in self.state.items))
 
     def action_masks(self) -> np.ndarray:
-        """Return True for each action that leaves `memory_needed`; if there is none, for KEEP."""
+        """Return True for each action after which at least `memory_needed` is allocated; if there is none, for KEEP."""
         after = [moved(self.allocation, action, self.job.resource) for action in self.actions]
         mask = np.array([allocation.memory_gb >= self.job.memory_needed for allocation in after])
         mask[KEEP] |= not mask.any()
         return mask
 
     def render(self) -> str:
-        """Return progress, allocation, time and money as a line of text."""
+        """Return progress, allocation, time and cost as a line of text."""
         gpus, cores, memory = self.allocation
         held = f"{gpus} GPUs, {cores} cores, {memory:g} GB"
         return f"epoch {self.epoch} of {self.job.epochs}: {held}; {self.time:.1f} s, ${self.cost:.4f}"
@@ -278,6 +279,8 @@ def make(
     folder: Path | None = None,
     **job: Any,
 ) -> CloudLiveEnv:
-    """Return the environment of a script; without one, of the bundled example. `job`: further fields of LiveJob."""
+    """Return the environment of a script, or of the bundled example if none is given. job: further fields of
+    LiveJob.
+    """
     path = Path(script) if script is not None else find_resource(EXAMPLE)
     return CloudLiveEnv(LiveJob(path, **job), preference, seed, render_mode, folder)

@@ -1,4 +1,4 @@
-"""Learns to run a real job on its replay, and runs the learned policy through an environment."""
+"""Learns a policy for a real job in its replay, and runs policies in environments."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ NAME = "live"
 class EpisodeStep:
     """One step of an episode: the observations before and after it, the action, and the result.
 
-    objectives   of env.OBJECTIVES, before weights          uncertainty  mean over actions of the deviation of their
-                 probabilities
-    state        all 26 components after it                 policy_used  the preference whose policy acted
+    objectives   values of env.OBJECTIVES, not weighted
+    uncertainty  mean over the actions of the standard deviation of their probabilities
+    state        all 26 components of the state after the step
+    policy_used  preference whose policy acted
     """
 
     action: int
@@ -44,10 +45,11 @@ class EpisodeStep:
 
 @dataclass(frozen=True)
 class Learned:
-    """A learned policy, its run in the model, and the best plan there.
+    """A learned policy and its episode in the replay.
 
-    objective, best, best_constant  objectives of the policy's course, of the best plan and of the best constant
-      allocation
+    objective      objective of this episode
+    best           objective of the best plan in the replay
+    best_constant  objective of the best constant allocation in the replay
     """
 
     policy: Policy | None
@@ -59,7 +61,7 @@ class Learned:
 
 
 class _LiveProblem(CloudProblem):
-    """A problem whose replay was measured, not configured."""
+    """A problem with a given replay, which was made from measurements instead of a scenario."""
 
     def __init__(self, replay: Replay) -> None:
         step = replay.scenario.job.step
@@ -69,15 +71,15 @@ class _LiveProblem(CloudProblem):
 
 
 def unit_of(preference: str) -> Unit:
-    """Return the unit that stands for a run of this preference."""
+    """Return the unit of an episode with a preference."""
     return preference_unit(0, preference, "test", 0)
 
 
 def learn(replay: Replay, preference: str, rl: Mapping[str, Any], folder: Path) -> Learned:
-    """Learn a policy for a preference and run it through the replay.
+    """Learn a policy for a preference in the replay, and run an episode with it there.
 
-    rl      learner (a name of the study), episodes, seed, params of the learner
-    folder  where the policy is kept as policy.zip
+    rl      learner (a name of the study), episodes, seed, and params of the learner
+    folder  folder in which the policy is stored as policy.zip
     """
     problem = _LiveProblem(replay)
     learner = load_object(LEARNERS[rl["learner"]])()
@@ -90,10 +92,10 @@ def learn(replay: Replay, preference: str, rl: Mapping[str, Any], folder: Path) 
 
 
 class _Staying:
-    """The policy that keeps the first allocation."""
+    """The policy that never changes the allocation."""
 
     def reset(self, unit: Unit) -> None:
-        """Nothing is remembered."""
+        """Begin an episode; nothing is stored."""
 
     def act(self, observation: Any, mask: Any) -> int:
         """Return the action that changes nothing."""
@@ -102,12 +104,12 @@ class _Staying:
 
 
 def stay(replay: Replay, preference: str, seed: int) -> Learned:
-    """Return the course that stays on the replay's first allocation, without learning."""
+    """Return the episode that stays on the start allocation of the replay; nothing is learned."""
     return replace(_walked(_Staying(), replay, preference, seed), policy=None)
 
 
 def _walked(policy: Policy, replay: Replay, preference: str, seed: int) -> Learned:
-    """A policy with its course by the model."""
+    """Return a policy with its episode in the replay."""
     env = CloudReplayEnv(replay, preference)
     course = walk(policy, env, unit_of(preference), seed)
     weights = weights_of(preference)
@@ -123,7 +125,9 @@ def walk(
     seed: int,
     note: Callable[[Mapping[str, Any]], None] = lambda info: None,
 ) -> list[EpisodeStep]:
-    """Run an episode with a policy's most probable actions; `note` is called with each step's `info`."""
+    """Run an episode with the actions that a policy chooses, and return its steps. `note` is called with the `info` of
+    each step.
+    """
     policy.reset(unit)
     observation, _ = env.reset(seed=seed)
     taken, over = list[EpisodeStep](), False
@@ -141,8 +145,9 @@ def walk(
 
 
 def uncertainty(policy: Policy, observation: np.ndarray, mask: np.ndarray, seed: int) -> float:
-    """Return the mean over actions of the standard deviation of their probabilities over PASSES with dropout after
-    hidden layers, which the policy itself draws or which are drawn for it; NaN, which is unknown, for one without.
+    """Return the uncertainty of a policy: the standard deviation of the probability of each action over PASSES with
+    dropout after the hidden layers, averaged over the actions; NaN if it is unknown, because the policy offers no such
+    passes.
     """
     if hasattr(policy, "uncertainty"):
         return float(policy.uncertainty(observation, mask))

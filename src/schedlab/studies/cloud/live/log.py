@@ -1,7 +1,7 @@
-"""The log of a live run: the script's own rows, completed by measurements from outside and by the cost of the
-allocation.
+"""The log of a live run: the rows that the script wrote, completed by measurements of its processes and by the cost of
+the allocation.
 
-The published example charges all cores of the host; here the price is that of the allocation.
+The published example charges all cores of the host; here, the allocation is charged.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ Readings = Sequence[tuple[int, dict[str, tuple[float, float]]]]  # rows of the l
 
 
 def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path | None) -> pd.DataFrame:
-    """Return the log with every column of logs.COLUMNS that can be derived, a row an epoch, epochs counted from
-    `first_epoch` on. Raises ScriptFailed where a script that ended by itself wrote none, and for what is wrong in it. A
-    run that a limit ended may have none: the table is then empty. One that ended by itself has as many epochs as were
-    asked for.
+    """Return the log with all columns of logs.COLUMNS that can be derived. It has a row for each epoch; epochs are
+    counted from `first_epoch`.
+
+    If a limit ended the run, the log may be missing, and the table is then empty. Raises ScriptFailed if a script that
+    ended by itself wrote no log or fewer epochs than requested, and for an invalid log.
     """
     import pandas as pd
 
@@ -71,7 +72,7 @@ def completed(request: LiveRequest, ended: Ended, readings: Readings, log: Path 
 
 
 def _require_epochs(logged: int, request: LiveRequest) -> None:
-    """Raise ScriptFailed for fewer epochs than were asked for; log a warning of more."""
+    """Raise ScriptFailed for fewer epochs than requested; log a warning for more."""
     told = f"the script logged {logged} epoch{'s' * (logged > 1)} of {request.epochs} that it was asked for"
     if logged < request.epochs:
         expected = (
@@ -84,7 +85,7 @@ def _require_epochs(logged: int, request: LiveRequest) -> None:
 
 
 def require_log_size(log: Path) -> Path:
-    """Return the log. Raises ScriptFailed if it is larger than one row for each epoch can be."""
+    """Return the log. Raises ScriptFailed if it is larger than LARGEST, which a row for each epoch cannot reach."""
     if (size := log.stat().st_size) > LARGEST:
         raise ScriptFailed(
             f"the log has {size >> 20} MB", where=str(log), expected=f"a row an epoch, at most {LARGEST >> 20} MB"
@@ -93,7 +94,9 @@ def require_log_size(log: Path) -> Path:
 
 
 def _with_times(table: pd.DataFrame, log: Path) -> pd.DataFrame:
-    """The table with `epoch_time`, s, from `time_so_far` if needed, and with throughput or sample counts."""
+    """Return the table with `epoch_time` (s), derived from `time_so_far` if needed, and with throughput or numbers of
+    samples.
+    """
     if "epoch_time" not in table.columns and "time_so_far" in table.columns:
         require_numbers(table, ["time_so_far"], log)
         table = table.assign(epoch_time=table["time_so_far"].diff().fillna(table["time_so_far"]))
@@ -113,7 +116,9 @@ def _with_times(table: pd.DataFrame, log: Path) -> pd.DataFrame:
 
 
 def _require_column(table: pd.DataFrame, name: str, log: Path, expected: str) -> None:
-    """Raise ScriptFailed where a column is missing, telling what it holds; one that is likely meant is named."""
+    """Raise ScriptFailed if a column is missing. The message describes the column, and names one that is probably
+    meant.
+    """
     if name not in table.columns:
         raise ScriptFailed(
             f"has no column '{name}'", where=str(log), expected=expected, remedy=meant_column(name, table.columns)
@@ -155,7 +160,9 @@ def _completed(
 
 
 def _of_epoch(row: int, samples: Sequence[Sample], cpus: int) -> tuple[float, float]:
-    """CPU use (percent) and largest resident memory (GB) during an epoch; of the whole run where not sampled."""
+    """Return the CPU utilisation (percent) and the largest resident memory (GB) during an epoch; if the epoch has fewer
+    than two samples, during the whole run.
+    """
     own = [sample for sample in samples if sample.progress == row]
     seen = own if len(own) >= 2 else list(samples)
     if len(seen) < 2:
@@ -166,7 +173,9 @@ def _of_epoch(row: int, samples: Sequence[Sample], cpus: int) -> tuple[float, fl
 
 
 def _add_gpus(table: pd.DataFrame, readings: Readings, gpus: int) -> None:
-    """Add the use of each GPU, and the memory of all, where the script did not report them and somebody else did."""
+    """Add the utilisation of each GPU and the memory of all GPUs, if the script did not report them, but readings
+    exist.
+    """
     if not gpus:
         return
     use_told, memory_told = any(str(name).startswith(GPU_COLUMN) for name in table.columns), GPU_MEMORY in table.columns

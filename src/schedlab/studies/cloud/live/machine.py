@@ -1,7 +1,8 @@
 """The resources of this machine for a training job: GPUs, cores, memory.
 
-For live runs and the API alone (docs/guide/cloud_live.md): nothing that the pipeline computes depends on
-its host. GPUs are what NVIDIA's command reports; where it is not installed, items about GPUs do not apply.
+Only live runs and the API use this module (docs/guide/cloud_live.md): the results of the pipeline do not depend on the
+host. GPUs are those that NVIDIA's command reports; if it is not installed, there are no GPUs, and their service level
+does not apply.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ UNKNOWN = (float("nan"), float("nan"))
 
 
 def gpu_readings() -> dict[str, tuple[float, float]]:
-    """Return number -> (utilisation in percent, memory used in GB) of every GPU that may be used; what it does not
-    report is NaN. A part of a GPU (MIG) stands there by its name.
+    """Return number -> (utilisation in percent, memory used in GB) of each GPU that may be used; NaN for values that
+    are not reported. The key of a part of a GPU (MIG) is its name.
     """
     command = shutil.which("nvidia-smi")
     if command is None:
@@ -49,9 +50,10 @@ def gpu_readings() -> dict[str, tuple[float, float]]:
 
 
 def _visible(text: str, numbers: dict[str, str]) -> list[str]:
-    """The GPUs that CUDA_VISIBLE_DEVICES leaves, by number; numbers: by long names, of which the begin may stand.
+    """Return the numbers of the GPUs that CUDA_VISIBLE_DEVICES allows.
 
-    What is no GPU (as -1) ends the list; one that stands there twice leaves none, as with CUDA's own reading of it.
+    numbers  long name (UUID) -> number; the variable may contain the beginning of a name
+    As in CUDA, an entry that is no GPU (such as -1) ends the list, and an entry that occurs twice leaves no GPU.
     """
     found: list[str] = []
     for name in (part.strip() for part in text.split(",")):
@@ -86,9 +88,9 @@ def memory_gb() -> int:
 
 
 class MachineResources(ResourceConfig):
-    """What can be allocated, and what it costs; amounts that are not given are all of this machine.
+    """The resources that can be allocated, and their prices. Maxima that are not given are all of this machine.
 
-    The fewest are a GPU (where there may be any), a core and 4 GB, as far as there is that much.
+    Minima that are not given are a GPU (if there may be GPUs), a core and 4 GB, or the maximum if that is less.
     """
 
     model_config = ConfigDict(title="ResourceConfig")  # as the API calls it, in what is said of wrong values
@@ -108,11 +110,11 @@ class MachineResources(ResourceConfig):
 
 
 class MachineLimits(SLAConfig):
-    """The limits of a job on this machine. A limit that nothing can meet is no mistake: its severity then shows how far
-    away it is.
+    """The service levels of a job on this machine. A limit that nothing can meet is allowed; the severity of its
+    violation then shows by how much it is missed.
 
-    Where they are not given, memory_max is half of the machine's memory, and gpu_util_min is twice the use, at most 20
-    %, of GPUs that idle now.
+    If memory_max is not given, it is half of the machine's memory. If gpu_util_min is not given and the mean
+    utilisation of the GPUs is below 10 % now, it is twice this utilisation, at most 20 %; else it is 80 %.
     """
 
     model_config = ConfigDict(title="SLAConfig")
@@ -127,7 +129,7 @@ class MachineLimits(SLAConfig):
 
 
 def _least_use() -> float:
-    """The utilisation that is asked of the GPUs, percent."""
+    """Return the default of gpu_util_min, percent."""
     used = [use for use, _ in gpu_readings().values() if use == use]
     mean = sum(used) / len(used) if used else None
     return USUAL_USE if mean is None or mean >= IDLE_GPUS else min(2.0 * mean, 20.0)
@@ -145,7 +147,7 @@ LIMITS = {"memory_max": lambda: psutil.virtual_memory().total / (1 << 30) / 2, "
 def machine_resources(
     cost_per_gpu_hour: float = 2.5, cost_per_cpu_hour: float = 0.1, cost_per_gb_hour: float = 0.02
 ) -> ResourceConfig:
-    """Return all of this machine as limits, at prices in $/h."""
+    """Return all resources of this machine, with prices in $/h."""
     return MachineResources(
         cost_per_gpu_hour=cost_per_gpu_hour, cost_per_cpu_hour=cost_per_cpu_hour, cost_per_gb_hour=cost_per_gb_hour
     )

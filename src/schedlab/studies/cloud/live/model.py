@@ -1,7 +1,7 @@
-"""A real job as a replay: measurements on a few allocations, extended to all of them by the performance model.
+"""A real job as a replay: the performance model extends measurements on a few allocations to all allocations.
 
-In contrast to the scenarios of the pipeline, memory need and start-up time are measured, GPUs may be absent, and
-samples count alike in all batches (a live job's gradient noise is unknown).
+Unlike in the scenarios of the pipeline, memory need and start-up time are measured, there may be no GPUs, and samples
+count equally in batches of any size, because the gradient noise of a live job is unknown.
 """
 
 from __future__ import annotations
@@ -31,14 +31,17 @@ if TYPE_CHECKING:
 class JobFacts:
     """Measurements of a job.
 
-    samples        of an epoch                   memory_used    largest resident memory, GB
-    memory_private most memory that one process asked for to itself, GB: more than it touches, but what the limit on it
-    counts
-    batch          samples of a batch            overhead       s that a start takes beyond its warm epochs
-    per_gpu        batch is that on each GPU     cpu_share      measured use of the cores over the modelled one
-    anchor         measured speed on the allocation of the baseline over the modelled one, which holds for all
-    core_ratios    (cores, measured speed over the fitted one), rising: what the form of the model cannot say, as that
-                   more cores are slower
+    samples         samples of an epoch
+    batch           batch size, on each GPU if `per_gpu`, else in total
+    memory_used     largest resident memory, GB
+    memory_private  largest private memory that one process requested, GB; it may use less, but the limit applies to
+                    this
+    overhead        s that a start takes in addition to its epochs
+    cpu_share       measured utilisation of the cores, relative to the modelled one
+    anchor          measured speed on the allocation of the baseline, relative to the modelled one; a factor on all
+                    allocations
+    core_ratios     (cores, measured speed relative to the fitted one), rising; they correct what the model cannot
+                    express, for example that more cores are slower
     """
 
     samples: int
@@ -53,12 +56,12 @@ class JobFacts:
 
     @property
     def memory_needed(self) -> float:
-        """Memory that an allocation should have, GB."""
+        """Memory that an allocation should have, GB: the largest that was measured, with a reserve."""
         return max(self.memory_used, self.memory_private) * SPARE
 
 
 def job_facts(table: pd.DataFrame, overheads: Sequence[float], per_gpu: bool, fit: CoreFit) -> JobFacts:
-    """Return the facts in the epochs of a job; overheads: of its runs, s."""
+    """Return the facts in the log of a job. overheads: s that each of its runs took in addition to its epochs."""
     # its batch is the baseline's, which a script may keep on fewer GPUs
     largest = table.loc[table["gpu_count"].idxmax()]
     counts = table["data_count"].dropna().tolist() if "data_count" in table.columns else []
@@ -82,9 +85,11 @@ def job_facts(table: pd.DataFrame, overheads: Sequence[float], per_gpu: bool, fi
 
 
 def anchored(facts: JobFacts, fit: CoreFit, allocation: Allocation, found: Pace, gpus_per_node: int) -> JobFacts:
-    """Return the facts by which the model says of an allocation what was measured there: its start and the time of an
-    epoch. What is compared with the baseline then differs from it by what it holds alone, and not by how the two were
-    told.
+    """Return the facts with which the model gives the measured start and epoch time on one allocation, that of the
+    baseline.
+
+    Predictions for other allocations can then be compared with the measured baseline: the error of the model on the
+    baseline does not enter the comparison.
     """
     gpus, cores, memory = np.array(allocation, float)[:, None]
     modelled = performance(fit, replace(facts, anchor=1.0), gpus, cores, memory, gpus_per_node)
@@ -92,7 +97,9 @@ def anchored(facts: JobFacts, fit: CoreFit, allocation: Allocation, found: Pace,
 
 
 def _core_ratios(table: pd.DataFrame, fit: CoreFit) -> tuple[tuple[float, float], ...]:
-    """Measured over fitted speed for each number of cores: the median of all measurements there."""
+    """Return (cores, measured speed relative to the fitted one) for each number of cores, the median of its
+    measurements.
+    """
     runs = (table["epoch"].diff().fillna(1) <= 0) | table["sample"].diff().fillna(0).ne(0)
     rows = core_times(table.assign(run=runs.cumsum()), gpus_per_node=1_000_000)
     ratios = (
@@ -106,7 +113,7 @@ def _core_ratios(table: pd.DataFrame, fit: CoreFit) -> tuple[tuple[float, float]
 def performance(
     fit: CoreFit, facts: JobFacts, gpus: np.ndarray, cores: np.ndarray, memory: np.ndarray, gpus_per_node: int
 ) -> Performance:
-    """Return what allocations, each (n,), do by the model."""
+    """Return the performance of allocations by the model; all arrays have the shape (n,)."""
     import pandas as pd
 
     devices = np.maximum(gpus, 1)
@@ -130,14 +137,14 @@ def performance(
 
 
 def _logs_of(ratios: Sequence[tuple[float, float]]) -> tuple[np.ndarray, np.ndarray]:
-    """Logarithms of the cores, and the ratios there; beyond the measured ones the nearest counts."""
+    """Return the logarithms of the numbers of cores, and their ratios, for interpolation."""
     cores, values = np.array(ratios).T
     return np.log(cores), values
 
 
 @dataclass(frozen=True)
 class LivePlan:
-    """How a job is to run: epochs, epochs between decisions, first allocation, limits, service levels."""
+    """How a job is to be run: epochs, epochs between decisions, start allocation, limits, service levels."""
 
     epochs: int
     interval: int
@@ -149,8 +156,8 @@ class LivePlan:
 
 
 def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) -> Replay:
-    """Return a job as a replay on all allocations that it can reach. If none has enough memory, all count as if they
-    had.
+    """Return a job as a replay on all allocations that it can reach. If the start allocation has too little memory, the
+    memory of all allocations is treated as sufficient.
     """
     grid = lattice(plan.start, plan.resource)
     gpus, cores, memory = grid.allocations.T
@@ -183,7 +190,7 @@ def live_replay(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) 
 
 
 def constant_totals(replay: Replay) -> tuple[np.ndarray, np.ndarray]:
-    """Return time (s) and cost ($) of the whole job on each allocation; infinite if the job does not fit."""
+    """Return time (s) and cost ($) of the whole job on each allocation; infinite if its memory does not suffice."""
     time = replay.seconds.sum(axis=0) + np.where(
         np.arange(len(replay.lattice)) == replay.lattice.start, 0.0, replay.restart
     )
@@ -197,7 +204,7 @@ def constant_objectives(replay: Replay, weights: Mapping[str, float]) -> np.ndar
 
 
 def _scenario(fit: CoreFit, facts: JobFacts, plan: LivePlan, preference: str) -> CloudScenario:
-    """The same as a scenario, which names what the environment and learners ask for."""
+    """Return the job as a scenario, from which environment and learners read their settings."""
     start = {key: round(value) for key, value in plan.start._asdict().items()}
     values: dict[str, Any] = {
         "name": "live",

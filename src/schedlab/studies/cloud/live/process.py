@@ -1,7 +1,7 @@
-"""A subprocess with limits on cores, memory and time. It is monitored while it runs, and no process that it started
-outlives it.
+"""A subprocess with limits on cores, memory and time. It is monitored while it runs, and all processes that it started
+are ended with it.
 
-Limits are not a sandbox: a script that means harm can undo its own affinity. They hold for scripts that train.
+The limits are not a sandbox against malicious scripts, which can, for example, change their own affinity.
 See docs/guide/cloud_live.md.
 """
 
@@ -41,7 +41,7 @@ class ScriptFailed(UserError):
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a subprocess: numbers of its cores, bytes (None: no limit), seconds."""
+    """The limits of a subprocess: the numbers of its cores, bytes of memory (None: no limit), seconds."""
 
     cpus: tuple[int, ...]
     memory_bytes: int | None
@@ -50,11 +50,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Sample:
-    """Resources that a subprocess and its children used when they were sampled.
+    """A sample of the resources that a subprocess and its children use.
 
-    seconds        since the start                                   cpu_seconds  of all of them since then
-    memory_bytes   resident at the time, what they share once        progress     as the caller counts it
-    private_bytes  that the hungriest of them asked for to itself, touched or not: what RLIMIT_DATA limits
+    seconds        time since the start
+    cpu_seconds    CPU time of all processes since the start
+    memory_bytes   resident memory of all processes; shared memory counts once
+    progress       progress as the caller counts it
+    private_bytes  largest private memory that one process requested, used or not; RLIMIT_DATA limits it
     """
 
     seconds: float
@@ -66,7 +68,9 @@ class Sample:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a subprocess ended (done, error, or the limit on memory or time), its status, seconds, last output."""
+    """How a subprocess ended (done, error, or the limit on memory or time), its exit status, its time in s, and the end
+    of its output.
+    """
 
     how: How
     status: int
@@ -89,11 +93,12 @@ def run_limited(
     limits: Limits,
     progress: Callable[[], int] = lambda: 0,
 ) -> Ended:
-    """Run a command without a shell in a folder and an environment of its own, until it ends or breaks a limit.
+    """Run a command, without a shell, in a given folder and environment, until it ends or exceeds a limit.
 
-    The memory of all its processes together is watched; cores and each process's own memory are for the command itself
-    to limit (child.py). Whatever it leaves running is ended, also what left its process group, session and
-    environment (Linux; elsewhere what keeps one of these). progress: counted at each sample.
+    This function monitors the memory of all its processes together; the command itself limits its cores and the memory
+    of each process (child.py). All processes that it leaves running are ended. On Linux this includes processes that
+    left its process group, session and environment; on other systems, those that kept one of them.
+    progress  function that returns the progress; it is called for each sample
     """
     word = secrets.token_hex(16)
     started = time.monotonic()
@@ -123,7 +128,7 @@ def run_limited(
 def _watch(
     process: subprocess.Popen, started: float, limits: Limits, samples: list[Sample], progress: Callable[[], int]
 ) -> How | None:
-    """Sample until the process ends; returns the limit that it broke, if any."""
+    """Take samples until the process ends or exceeds a limit; return this limit, or None."""
     meter = _Meter(psutil.Process(process.pid))
     while True:
         seconds = time.monotonic() - started
@@ -140,10 +145,10 @@ def _watch(
 
 
 def _has_ended(process: psutil.Process, seconds: float) -> bool:
-    """Wait until a child process has ended, at most some seconds.
+    """Wait for the end of a child process, at most so many seconds; return whether it has ended.
 
-    Popen.wait holds a lock while it looks. SIGTERM raises an exception, which could leave that lock held; whoever
-    waited for the process after that would wait for ever.
+    Popen.wait is not used, because it holds a lock. The exception that SIGTERM raises could leave this lock held, and a
+    later wait would never return.
     """
     until = time.monotonic() + seconds
     with suppress(psutil.NoSuchProcess):
@@ -155,8 +160,8 @@ def _has_ended(process: psutil.Process, seconds: float) -> bool:
 
 
 class _Meter:
-    """Reads what a process and all that came of it use: CPU seconds, bytes in memory, bytes that the hungriest asked
-    for to itself. On Linux the process is child.py's waiting one, whose own few bytes are none of the script's.
+    """Measures a process and its descendants: CPU seconds, resident memory, and the largest private memory of a
+    process. On Linux the process is the waiting process of child.py, whose own memory is not counted.
     """
 
     def __init__(self, process: psutil.Process) -> None:
@@ -164,7 +169,7 @@ class _Meter:
         self.shared, self.again = 0, 0.0
 
     def read(self) -> tuple[float, int, int] | None:
-        """Return them; None where the process is gone."""
+        """Return these three values (s, bytes, bytes), or None if the process has ended."""
         cpu, resident, private = 0.0, [], [0]
         try:
             others = self.process.children(recursive=True)
@@ -180,7 +185,9 @@ class _Meter:
         return cpu, self._memory(resident), max(private)
 
     def _memory(self, resident: list[tuple[psutil.Process, int]]) -> int:
-        """Memory that processes hold together; shared memory of several is read less often, as it is slow to read."""
+        """Return the memory of all processes together. For several processes, which may share memory, it is measured
+        less often, because this is slow.
+        """
         if len(resident) < 2:
             return sum(rss for _, rss in resident)
         if (began := time.monotonic()) >= self.again:
@@ -190,7 +197,9 @@ class _Meter:
 
 
 def _share(process: psutil.Process, rss: int) -> int:
-    """The proportional share of a process in what it holds; all of it where the system reports none."""
+    """Return the memory of a process, in which shared memory is divided by the number of its users; if the system does
+    not report this, the resident memory.
+    """
     try:
         return getattr(process.memory_full_info(), "pss", rss)
     except psutil.NoSuchProcess:
@@ -200,7 +209,9 @@ def _share(process: psutil.Process, rss: int) -> int:
 
 
 def _end_all(process: subprocess.Popen, word: str) -> None:
-    """End the process and what it started; then its group and every process with the run's word in its environment."""
+    """End the process and its children, its process group, and every process whose environment contains the word of the
+    run.
+    """
     if process.poll() is None:
         process.terminate()
         with suppress(subprocess.TimeoutExpired):
@@ -219,7 +230,7 @@ def _end_all(process: subprocess.Popen, word: str) -> None:
 
 
 def _carries(process: psutil.Process, word: str) -> bool:
-    """Whether another process has the word in its environment."""
+    """Whether the environment of another process contains the word."""
     try:
         return process.pid != os.getpid() and process.environ().get(RUN_VARIABLE) == word
     except (psutil.Error, OSError):
@@ -227,7 +238,7 @@ def _carries(process: psutil.Process, word: str) -> bool:
 
 
 def _keep_tail(stream: IO[bytes], tail: deque[bytes]) -> None:
-    """Read all output, and keep the last TAIL bytes (and what is left of the piece before)."""
+    """Read all output and keep at least its last TAIL bytes."""
     kept = 0
     while piece := os.read(stream.fileno(), 65536):
         tail.append(piece)

@@ -1,9 +1,9 @@
 """One run of a user's training script on an allocation: a subprocess with its own environment, folder and limits, and
 its log.
 
-The script learns what it gets from its environment (`script_environment`) and by its module-level settings (child.py),
-and writes a row an epoch to the file that SCHEDLAB_LOG names, or to `log-*.csv` in its folder.
-See docs/guide/cloud_live.md.
+Environment variables (`script_environment`) and module-level settings (child.py) tell the script its allocation. For
+each epoch, it writes a row to the file that SCHEDLAB_LOG names, or to `log-*.csv` in its folder. See
+docs/guide/cloud_live.md.
 """
 
 from __future__ import annotations
@@ -49,10 +49,11 @@ IDLE_GPU = 10.0  # percent: below it more processes load data
 class LiveRequest:
     """What to train: `epochs` of a script on an allocation, continued from a checkpoint.
 
-    command     words that run it, with placeholders (`command_words`); none: the script is run as Python
-    batch       samples of a batch (None: the script's own)     first_epoch  epochs that are done already
-    seconds     limit on the wall-clock time                    gpu_util     last known mean use, percent (None:
-                unknown)
+    command      words of a command that trains, with placeholders (`command_words`); empty: the script is run as Python
+    batch        batch size (None: that of the script)
+    first_epoch  number of epochs that are already done
+    seconds      limit on the wall-clock time
+    gpu_util     last known mean utilisation of the GPUs, percent (None: unknown)
     """
 
     script: Path
@@ -72,11 +73,12 @@ class LiveRequest:
 
 @dataclass(frozen=True)
 class LiveRun:
-    """The result of a run. Only with `how == "done"` were all requested epochs trained.
+    """The result of a run. All requested epochs were trained only if `how` is "done".
 
-    table       the completed log, a row an epoch (log.completed)      checkpoint  what the script wrote (None:
-                nothing)
-    seconds     wall-clock time                                             overhead    what of it no epoch accounts for
+    table       the completed log, with a row for each epoch (log.completed)
+    checkpoint  the checkpoint that the script wrote (None: none)
+    seconds     wall-clock time
+    overhead    the part of it that belongs to no epoch, s
     """
 
     request: LiveRequest
@@ -95,7 +97,9 @@ class LiveRun:
 
 
 def script_environment(request: LiveRequest, folder: Path) -> dict[str, str]:
-    """Return a script's environment: our variables that Python needs, and its allocation. HOME is its folder."""
+    """Return the environment variables of a script: those of this process that Python needs, and its allocation. HOME
+    is the folder of the run.
+    """
     gpus, cpus, memory = request.allocation
     workers = min(8 if request.gpu_util is not None and request.gpu_util < IDLE_GPU else 4, cpus)
     prices = request.prices
@@ -134,7 +138,7 @@ def command_words(request: LiveRequest) -> list[str]:
     """Return the words of a request's command, with `{batch}`, `{epochs}`, `{gpus}` and `{cores}` replaced by their
     values.
 
-    Raises UserError for `{batch}` where no batch size is given.
+    Raises UserError for `{batch}` if no batch size is given.
     """
     gpus, cores, _ = request.allocation
     values = {"{batch}": request.batch, "{epochs}": request.epochs, "{gpus}": gpus, "{cores}": cores}
@@ -147,7 +151,9 @@ def command_words(request: LiveRequest) -> list[str]:
 
 
 def module_settings(request: LiveRequest) -> dict[str, Any]:
-    """Return the module-level names that get other values; without a batch size the script keeps its own."""
+    """Return the values of module-level names of the script that are replaced. Without a batch size, that of the script
+    stays.
+    """
     values: dict[str, Any] = dict.fromkeys(EPOCH_NAMES, request.epochs)
     if request.batch:
         values |= dict.fromkeys(BATCH_NAMES, request.batch)
@@ -157,7 +163,7 @@ def module_settings(request: LiveRequest) -> dict[str, Any]:
 
 
 class Watch:
-    """Counts the rows of a growing log, and reads the GPUs' state at intervals; called at each sample."""
+    """Counts the rows of a growing log and reads the state of the GPUs at intervals. It is called for each sample."""
 
     def __init__(self, folder: Path, gpus: int) -> None:
         self.folder, self.gpus, self.looked = folder, gpus, 0.0
@@ -175,7 +181,9 @@ class Watch:
         return rows
 
     def _read_on(self, log: Path | None) -> None:
-        """Count the lines that a log got since the last time; a new or shortened one is read from its begin."""
+        """Count the lines that were added to a log since the last call. A new or shortened log is read from its
+        beginning.
+        """
         size = require_log_size(log).stat().st_size if log else 0
         if log != self.log or size < self.read:
             self.log, self.read, self.lines = log, 0, 0
@@ -212,10 +220,10 @@ def find_log(folder: Path) -> Path | None:
 
 
 def run_script(request: LiveRequest, folder: Path) -> LiveRun:
-    """Run a script in a new folder. Raises ScriptFailed if it fails, or writes no log or a wrong one.
+    """Run a script in a new folder. Raises ScriptFailed if it fails, or if it writes no log or an invalid one;
+    FileExistsError if the folder exists.
 
-    Where a limit ends the run, it is returned with the epochs that were logged until then. FileExistsError: the folder
-    is in use.
+    If a limit ends the run, it is returned with the epochs that were logged before.
     """
     request = _checked(request)
     folder = folder.resolve()
@@ -257,7 +265,7 @@ def run_script(request: LiveRequest, folder: Path) -> LiveRun:
 
 
 def _checked(request: LiveRequest) -> LiveRequest:
-    """The request with the script's full path. Raises UserError for a request that cannot run."""
+    """Return the request with the absolute path of the script. Raises UserError for a request that cannot be run."""
     script = request.script if request.command else request.script.resolve()
     if not request.command and not script.is_file():
         raise UserError("there is no such file", where=str(request.script), expected="a training script in Python")
@@ -274,7 +282,7 @@ def _checked(request: LiveRequest) -> LiveRequest:
 
 
 def _require_available(allocation: Allocation) -> Allocation:
-    """Return an allocation. Raises UserError for one that limits nothing or is more than there is here."""
+    """Return the allocation. Raises UserError for an invalid allocation and for more than this machine has."""
     gpus, cores, memory = allocation
     most_gpus, most_cores = len(gpu_numbers()) if gpus > 0 else 0, len(available_cpus())
     for wrong, what, expected in (

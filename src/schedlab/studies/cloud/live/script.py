@@ -18,9 +18,9 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class ScriptFacts:
-    """Facts in a script's text: whether it uses GPUs, and the names of its model and data.
+    """Facts in the text of a script: whether it uses GPUs, and the names of its model and data.
 
-    function: the function called after it is loaded; None where it trains without a call.
+    function  the function to call after the script is loaded; None if it trains by itself
     """
 
     gpu_support: bool
@@ -30,7 +30,7 @@ class ScriptFacts:
 
 
 def script_facts(path: Path) -> ScriptFacts:
-    """Return the facts in a script's text. Raises UserError if it cannot be read or is not Python."""
+    """Return the facts in the text of a script. Raises UserError if it cannot be read or is not Python."""
     text = read_text(path, "a training script in Python")
     try:
         tree = ast.parse(text, str(path))

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Grid:
-    """Points to measure: every combination of GPUs, cores, memory (GB) and batch sizes (None: the script's own)."""
+    """The points to measure: all combinations of GPUs, cores, memory (GB) and batch size (None: that of the script)."""
 
     gpus: Sequence[int]
     cores: Sequence[int]
@@ -44,7 +44,9 @@ class Grid:
 
 
 def default_grid(limits: ResourceConfig) -> Grid:
-    """Return one, two and all GPUs; one core, half of them and all; all memory; the script's own batch."""
+    """Return the default grid: one, two and all GPUs; one core, half of the cores and all; all memory; the batch size
+    of the script.
+    """
     gpus = sorted(
         {max(limits.gpu_count_min, min(count, limits.gpu_count_max)) for count in (1, 2, limits.gpu_count_max)}
     )
@@ -62,9 +64,11 @@ def require_within(grid: Grid, limits: ResourceConfig) -> None:
 
 
 def sweep(request: LiveRequest, grid: Grid, folder: Path) -> pd.DataFrame:
-    """Return the completed logs of a script on every point of a grid, a row an epoch, with the number of the point
-    (`sample`). A point that breaks a limit is left out, and said so; each run has a folder of its own below `folder`.
-    Raises ScriptFailed where no point could be run.
+    """Return the completed logs of a script on all points of a grid, with a row for each epoch, and the number of the
+    point in the column `sample`.
+
+    A point at which a limit is exceeded is left out, and a warning is logged. Each run has a separate folder in
+    `folder`. Raises ScriptFailed if no point could be run.
     """
     import pandas as pd
 
@@ -85,7 +89,7 @@ def sweep(request: LiveRequest, grid: Grid, folder: Path) -> pd.DataFrame:
 
 
 def run_sweep(arguments: argparse.Namespace) -> int:
-    """Run `schedlab cloud sweep`; the exit status is 1 if no point of the grid could be run."""
+    """Run `schedlab cloud sweep`; return exit status 1 if no point of the grid could be run."""
     limits = machine_resources()
     usual = default_grid(limits)
     given = (arguments.gpus or usual.gpus, arguments.cores or usual.cores, arguments.memory or usual.memory)

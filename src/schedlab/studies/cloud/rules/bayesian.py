@@ -1,9 +1,9 @@
-"""The rule `bayesian`: Bayesian optimisation over allocations, measured while the job runs.
+"""The rule `bayesian`: Bayesian optimisation of the allocation by measurements while the job runs.
 
 After Alipourfard et al., "CherryPick", NSDI 2017: a Gaussian process with a Matern 5/2 kernel and expected improvement;
-the search ends when that is a small share of the best objective. In CherryPick each probe is a separate run; here it is
-an interval of the job, and the intervals on the way to it are measured too. The rule knows prices and limits, but not
-the performance model.
+the search ends when the expected improvement is a small share of the best objective. In CherryPick, each probe is a
+separate run. Here it is an interval of the job, and the intervals on the way to it are measured too. The rule knows
+prices and limits, but not the performance model.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class BayesianSettings(Settings):
 
 
 class _Before(NamedTuple):
-    """The state of an episode before the decision that is measured; progress in intervals."""
+    """The state of an episode before the decision whose effect is measured; progress in intervals."""
 
     here: int
     objective: float
@@ -61,7 +61,9 @@ class _Before(NamedTuple):
 
 
 class BayesianRule:
-    """Probes allocations, then goes to the best of all that were measured and stays. Deterministic by its seed."""
+    """Probes allocations, then goes to the best one that was measured and stays. Its seed decides all random
+    choices.
+    """
 
     def __init__(self, problem: CloudProblem, settings: BayesianSettings, seed: int) -> None:
         self.problem, self.settings, self.seed = problem, settings, seed
@@ -91,9 +93,10 @@ class BayesianRule:
         return KEEP if env.here == self.target else int(towards(env.replay, np.int64(env.here), np.int64(self.target)))
 
     def _measure(self, env: CloudReplayEnv) -> None:
-        """Store the increase of the objective per interval here, without the restart, whose price is known.
+        """Store the increase of the objective per interval on this allocation, without the known cost of a restart.
 
-        Decisions at equal distances of time train more or less than an interval, so progress divides the increase.
+        With `interval_seconds`, the training between two decisions may be more or less than an interval; the increase
+        is therefore divided by the progress.
         """
         if self.before is None:
             return
@@ -103,7 +106,7 @@ class BayesianRule:
         self.measured[env.here] = added / ((env.progress - self.before.progress) or 1)
 
     def _next(self, env: CloudReplayEnv) -> None:
-        """The last probe is measured: choose another one, or the best."""
+        """Choose the next probe after one was measured; or, if the search ends, the best allocation."""
         self.tried += 1
         left = self._reachable(env)
         if self.tried < self.settings.probes and len(left):
@@ -122,9 +125,9 @@ class BayesianRule:
         self.target = min(self.measured, key=lambda number: (self.measured[number], number))
 
     def _reachable(self, env: CloudReplayEnv) -> np.ndarray:
-        """Return the unmeasured allocations within reach of the remaining budget; an action moves each resource by one
-        step. A decision is assumed to train as much as the mean of those before: an interval, unless decisions are at
-        equal distances of time.
+        """Return the allocations that were not measured and that the remaining budget of intervals allows to reach. An
+        action changes each resource by at most one step. A decision is assumed to train as much as the mean of those
+        before, which is one interval unless `interval_seconds` is set.
         """
         away = np.abs(self.ranks - self.ranks[env.here]).max(axis=1)
         near = env.replay.fits & (away * env.progress / env.decisions <= self.budget - env.progress)
@@ -140,7 +143,9 @@ class BayesianRule:
 
 
 def expected_improvement(mean: np.ndarray, spread: np.ndarray, best: float) -> np.ndarray:
-    """Return the expected improvement of normal distributions below the best; exact where nothing is uncertain."""
+    """Return the expected improvement of normally distributed values below the best one; where the spread is 0, the
+    difference itself.
+    """
     from scipy.stats import norm
 
     below = best - mean
@@ -163,7 +168,7 @@ def predict(points: np.ndarray, values: np.ndarray, at: np.ndarray, seed: int) -
 
 
 def make_bayesian(params: Mapping[str, Any], problem: CloudProblem, seed: int) -> BayesianRule:
-    """Return the rule. Raises UserError without scikit-learn, and where there are fewer probes than first ones."""
+    """Return the rule. Raises UserError if scikit-learn is missing, or if `first` is larger than `probes`."""
     settings = validate(BayesianSettings, params)
     if settings.first > settings.probes:
         raise UserError(

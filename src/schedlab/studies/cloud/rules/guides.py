@@ -1,8 +1,9 @@
-"""Allocations recommended by a few measurements of a job: logs of earlier runs, or short probes.
+"""Allocations that a few measurements of a job recommend: logs of earlier runs, or short probes.
 
-The measurements give a performance model (goodput fit and core time per sample), and the model an allocation for each
-preference. The rule `fitted_constant` goes to it. A learner commits half of its committed episodes to it and imitates
-the results, so that observed rewards correct a wrong model. Source: SLA-MORL's abstract.
+A performance model (step time and core time per sample) is fitted to the measurements, and the best allocation by this
+model is computed for each preference. The rule `fitted_constant` goes to this allocation and stays. A learner sends
+half of its exploring episodes there and imitates good ones, so that observed rewards correct a wrong model. Source:
+SLA-MORL's abstract.
 """
 
 from __future__ import annotations
@@ -33,12 +34,16 @@ PROBES = (
     (1, 2),
     (1, 4),
     (2, 8),
-)  # (nodes, GPUs) as far as the limits hold them; B3, where one job has one batch for each placement
+)  # (nodes, GPUs); those that the limits exclude are left out
 
 
 @dataclass(frozen=True)
 class Guides:
-    """Each preference's allocation to begin with, and the intervals of training that it took to know them."""
+    """The recommended allocations.
+
+    targets    preference -> number of the allocation in the lattice
+    intervals  intervals of training that this job spent on the measurements
+    """
 
     targets: dict[str, int]
     intervals: int
@@ -46,12 +51,12 @@ class Guides:
 
 @lru_cache(maxsize=8)
 def guides(problem: CloudProblem, source: Source) -> Guides:
-    """Return the allocations that the measurements of a source recommend.
+    """Return the allocations that measurements recommend.
 
-    historical: from logs of earlier runs of this job, on its start allocation and on the largest and the smallest that
-    hold it; these cost this run nothing. similar: the prediction of the published predictor from the same logs, for all
-    preferences. baseline: from an interval on each of PROBES, whose gradient noise is that of the beginning of the
-    training.
+    historical  logs of earlier runs of this job: on its start allocation, and on the smallest and the largest
+                allocation whose memory suffices; they cost this run nothing
+    similar     the same logs, but the published predictor derives one allocation for all preferences from them
+    baseline    probes of one interval on PROBES, with the gradient noise of the beginning of the training
     """
     replay = problem.replay
     if source == "similar":
@@ -73,7 +78,7 @@ def _logged(replay: Replay) -> list[int]:
 
 
 def _similar(problem: CloudProblem) -> int:
-    """The analyser's prediction from logs of earlier runs, as near as the lattice has it."""
+    """Return the allocation of the lattice that is nearest to the published predictor's for logs of earlier runs."""
     job, replay = problem.scenario.job, problem.replay
     facts = {"model_params": job.parameters, "model_layers": 1, "data_size_mb": job.pipeline.dataset_gb * 1000.0}
     analyser = OfflineDataAnalyzer()
@@ -84,7 +89,7 @@ def _similar(problem: CloudProblem) -> int:
 
 
 def _log(replay: Replay, number: int, facts: Mapping[str, Any]) -> pd.DataFrame:
-    """The training log of a run on one allocation, a row an interval."""
+    """Return the training log of a run on one allocation, with a row for each interval."""
     import pandas as pd
 
     seconds = replay.seconds[:, number].cumsum()
@@ -93,7 +98,9 @@ def _log(replay: Replay, number: int, facts: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _probed(replay: Replay) -> list[int]:
-    """The allocations of the probes: with many cores, so that GPUs are measured, and one GPU with few."""
+    """Return the allocations of the probes: the largest one with each number of GPUs, so that the GPUs are measured and
+    not the cores; and for a single GPU also the smallest one, so that the cores are measured.
+    """
     allocations, found = replay.lattice.allocations, []
     for nodes, gpus in PROBES:
         same = np.flatnonzero((allocations[:, 0] == gpus) & replay.fits)
@@ -105,7 +112,7 @@ def _probed(replay: Replay) -> list[int]:
 
 
 def _measured(replay: Replay, numbers: list[int]) -> tuple[StepParameters, float]:
-    """The step-time model and a sample's core seconds, from throughput and utilisation as a log has them."""
+    """Return the parameters of the step time and the core seconds of a sample, fitted to throughput and utilisation."""
     import pandas as pd
 
     job, at = replay.scenario.job, replay.performance

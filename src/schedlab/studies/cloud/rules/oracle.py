@@ -1,9 +1,10 @@
-"""Oracles of a noiseless scenario: the best plan by dynamic programming, and the best allocation to move to and stay
+"""Oracles of a scenario without noise: the best plan by dynamic programming, and the best allocation to go to and stay
 on.
 
-Both start where the scenario starts and pay for every change. Where decisions come at equal distances of time, progress
-depends on all decisions before: it is a second state of the plan, rounded up to a grid, so that the objective is a
-lower bound, by at most one cell a decision (CELLS). See docs/reference/cloud_model.md.
+Both begin with the start allocation and pay for every change. With `interval_seconds`, decisions are made at equal
+distances of time, and the progress of the training depends on all earlier decisions. Progress is then a second state of
+the dynamic programme, rounded up to a grid. The resulting objective is a lower bound; each decision rounds by at most
+one cell of the grid (CELLS). See docs/reference/cloud_model.md.
 """
 
 from __future__ import annotations
@@ -24,20 +25,24 @@ NEAR = 1e-9  # of a cell: progress nearer than this to a grid point counts as on
 
 @dataclass(frozen=True)
 class Plan:
-    """The best action in each interval and allocation, (E, n) int64; objective from there on, (E + 1, n)."""
+    """The best action in each interval and on each allocation (`actions`, int64 (E, n)), and the objective from there
+    on (`values`, (E + 1, n)).
+    """
 
     actions: np.ndarray
     values: np.ndarray
 
     def action(self, here: int, progress: float) -> int:
-        """Return the action on an allocation after so many intervals of training."""
+        """Return the action on an allocation after `progress` intervals of training."""
         return int(self.actions[int(progress), here])
 
 
 def best_plan(replay: Replay, weights: Mapping[str, float]) -> Plan | TimedPlan:
-    """Return the plan of the smallest objective, by backward induction over intervals and allocations; ties: the lowest
-    action. Exact for the objective, which is a sum over intervals, where these are shares of the training; see
-    `best_timed_plan` for stretches of time. weights: of time, cost and resource.
+    """Return the plan with the smallest objective, by backward induction over intervals and allocations. Of equal
+    actions, the lowest is taken.
+
+    The plan is exact if intervals are shares of the training, because the objective is then a sum over intervals. With
+    `interval_seconds`, see `best_timed_plan`. weights: of time, cost and resource.
     """
     if replay.span:
         return best_timed_plan(replay, weights)
@@ -57,7 +62,8 @@ def best_plan(replay: Replay, weights: Mapping[str, float]) -> Plan | TimedPlan:
 def objective_of_staying(replay: Replay, weights: Mapping[str, float]) -> np.ndarray:
     """Return the objective of going straight to each allocation and staying there, (n,).
 
-    Infinite where its memory does not suffice, and where the job ends before it is reached.
+    It is infinite if the memory of the allocation does not suffice, or if the job ends before the allocation is
+    reached.
     """
     if replay.span:
         return timed_objective_of_staying(replay, weights)
@@ -73,27 +79,33 @@ def objective_of_staying(replay: Replay, weights: Mapping[str, float]) -> np.nda
 
 
 def best_constant(replay: Replay, weights: Mapping[str, float]) -> int:
-    """Return the number of the allocation that is best to go to and stay on; ties: the lowest number."""
+    """Return the number of the allocation with the best objective of going there and staying; of equal ones, the
+    lowest.
+    """
     return int(objective_of_staying(replay, weights).argmin())
 
 
 @dataclass(frozen=True)
 class TimedPlan:
-    """The best plan's objective from progress (a grid of 0 to 1, its first axis) and allocation on, (G + 1, n)."""
+    """The best plan with `interval_seconds`. values (G + 1, n): its objective from each progress (a grid from 0 to 1)
+    and allocation on.
+    """
 
     replay: Replay
     weights: Mapping[str, float]
     values: np.ndarray
 
     def action(self, here: int, progress: float) -> int:
-        """Return the action on an allocation after so many intervals of training; ties: the lowest action."""
+        """Return the action on an allocation after `progress` intervals of training; of equal actions, the lowest."""
         onward = _onward(self.replay, self.weights, self.values, progress)
         there = self.replay.lattice.following[here]
         return int(np.where(self.replay.allowed[here], onward[(there != here).astype(int), there], np.inf).argmin())
 
 
 def best_timed_plan(replay: Replay, weights: Mapping[str, float]) -> TimedPlan:
-    """Return the plan of the smallest objective. Raises UserError where decisions are too many."""
+    """Return the plan with the smallest objective with `interval_seconds`. Raises UserError if there are too many
+    decisions.
+    """
     decisions = math.ceil(replay.clock[-1][replay.fits].max() / replay.span)
     if decisions > MOST_DECISIONS:
         least = replay.clock[-1][replay.fits].max() / MOST_DECISIONS
@@ -110,7 +122,9 @@ def best_timed_plan(replay: Replay, weights: Mapping[str, float]) -> TimedPlan:
 
 
 def _onward(replay: Replay, weights: Mapping[str, float], values: np.ndarray, progress: float) -> np.ndarray:
-    """The objective from `progress` (intervals) on if each allocation is kept, or newly taken, next, (2, n)."""
+    """Return the objective from `progress` (intervals) on if each allocation is kept (first row), or changed to (second
+    row, with a restart), (2, n).
+    """
     points, n = len(values) - 1, len(replay.lattice)
     rate = replay.rate(weights)
     found = []
@@ -124,9 +138,10 @@ def _onward(replay: Replay, weights: Mapping[str, float], values: np.ndarray, pr
 
 
 def timed_objective_of_staying(replay: Replay, weights: Mapping[str, float]) -> np.ndarray:
-    """Return the objective of going straight to each allocation and staying there, (n,); exact.
+    """Return the exact objective of going straight to each allocation and staying there with `interval_seconds`, (n,).
 
-    Infinite where its memory does not suffice, and where the job ends before it is reached.
+    It is infinite if the memory of the allocation does not suffice, or if the job ends before the allocation is
+    reached.
     """
     rate = replay.rate(weights)
     target = np.arange(len(replay.lattice))

@@ -1,10 +1,11 @@
 """The Pareto front of plans in time and cost, and the distance of a set of policies from it.
 
-The front covers all plans from the start on, up to a share EPSILON of its range in each objective. It is the
-non-dominated union of constant allocations, of the best plans for many weights of time and cost, and of plans between
-these (a multi-objective dynamic programme: partial plans are completed like each of the best plans, and dropped where
-bounds show that known points cover all its completions).
-Sources: Ehrgott and Gandibleux 2007 (bound sets); docs/reference/cloud_model.md. Measures: moocore.
+For each plan from the start, the front has a point that is worse in neither objective by more than a share EPSILON of
+the front's range. The front consists of the non-dominated points of the constant allocations, of the best plans for
+many weights of time and cost, and of plans between these. A multi-objective dynamic programme finds the latter: each
+beginning of a plan is completed as each of the best plans would, and discarded if bounds show that known points cover
+all its completions. Sources: Ehrgott and Gandibleux 2007 (bound sets); docs/reference/cloud_model.md. Measures:
+moocore.
 """
 
 from __future__ import annotations
@@ -29,13 +30,15 @@ REFERENCE = 1.1  # reference point of the hypervolume, in units of the front's r
 
 
 def non_dominated(points: np.ndarray) -> np.ndarray:
-    """Return the points (n, 2) that no other one beats in both, each once, by rising time."""
+    """Return the non-dominated points of (n, 2), each once, in the order of rising time."""
     points = np.unique(points[np.isfinite(points).all(axis=1)], axis=0)
     return points[moocore.is_nondominated(points)] if len(points) else points
 
 
 def staying_points(replay: Replay) -> np.ndarray:
-    """Return time (s) and cost ($) of going straight to each allocation, (n, 2); infinite if not reached."""
+    """Return time (s) and cost ($) of going straight to each allocation and staying, (n, 2); infinite if it is not
+    reached.
+    """
     spent, restart = interval_points(replay)
     target = np.arange(len(replay.lattice))
     here = np.full(len(target), replay.lattice.start)
@@ -60,8 +63,8 @@ def interval_points(replay: Replay) -> tuple[np.ndarray, np.ndarray]:
 class Course:
     """The best plan for weights of seconds and dollars, (2,), from each interval and allocation on.
 
-    points (E + 1, n, 2): seconds and dollars that it still takes; values (E + 1, n): their weighted sum, the least of
-    all plans.
+    points  (E + 1, n, 2), seconds and dollars that the plan still takes
+    values  (E + 1, n), their weighted sum, the smallest of all plans
     """
 
     weights: np.ndarray
@@ -70,7 +73,9 @@ class Course:
 
 
 def best_course(replay: Replay, share: float) -> Course:
-    """Return the best plan for a share of the weight on time, the rest on cost; shares are kept off 0 and 1."""
+    """Return the best plan for a weight `share` of time and 1 - `share` of cost. Shares are moved away from 0 and 1 by
+    at least LEAST.
+    """
     share = min(max(share, LEAST), 1.0 - LEAST)
     plan: Any = best_plan(replay, {"time": share, "cost": 1.0 - share, "resource": 0.0})
     spent, restart = interval_points(replay)
@@ -84,7 +89,9 @@ def best_course(replay: Replay, share: float) -> Course:
 
 
 def best_courses(replay: Replay) -> tuple[list[Course], np.ndarray]:
-    """Return the best plans for WEIGHTS weights, even between the fastest and cheapest plan; that range, (2,)."""
+    """Return the best plans for WEIGHTS weights, evenly spaced between the fastest and the cheapest plan, and the
+    difference of these two in time and cost, (2,).
+    """
     start = replay.lattice.start
     fastest, cheapest = best_course(replay, 1.0), best_course(replay, 0.0)
     span = np.abs(fastest.points[0, start] - cheapest.points[0, start])
@@ -97,10 +104,11 @@ def best_courses(replay: Replay) -> tuple[list[Course], np.ndarray]:
 
 
 def front(replay: Replay, epsilon: float = EPSILON) -> np.ndarray:
-    """Return time (s) and cost ($) of the plans of the front, (k, 2), by rising time. All are reached exactly.
+    """Return time (s) and cost ($) of the plans of the front, (k, 2), in the order of rising time. Each point is that
+    of a plan.
 
-    Its ends are the best plans for a weight of LEAST on cost or on time: a plan that is faster or cheaper by less than
-    that is not sought.
+    The ends of the front are the best plans for a weight LEAST of cost or of time; plans that are faster or cheaper by
+    less are not searched for.
     """
     points, restart = interval_points(replay)
     courses, span = best_courses(replay)
@@ -123,7 +131,9 @@ def front(replay: Replay, epsilon: float = EPSILON) -> np.ndarray:
 
 
 def _may_improve(bounds: np.ndarray, weights: np.ndarray, known: np.ndarray, slack: np.ndarray) -> np.ndarray:
-    """Which partial plans may improve the front: a corner between known points lies above all their bounds."""
+    """Return which partial plans may improve the front: those for which a corner between known points is above all
+    their bounds.
+    """
     corners = np.stack([np.append(known[1:, 0], np.inf), known[:, 1]], axis=1)[:-1] - slack
     alive, open_ones = np.zeros(len(bounds), dtype=bool), np.arange(len(bounds))
     for corner in corners @ weights.T:
@@ -134,7 +144,9 @@ def _may_improve(bounds: np.ndarray, weights: np.ndarray, known: np.ndarray, sla
 
 
 def _best_labels(nodes: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The labels of each node that no other one of it beats: by rising time, those cheaper than all before."""
+    """Return the non-dominated labels of each node: in the order of rising time, those that are cheaper than all
+    before.
+    """
     order = np.lexsort((labels[:, 1], labels[:, 0], nodes))
     nodes, labels = nodes[order], labels[order]
     first = np.flatnonzero(np.diff(nodes, prepend=-1))
@@ -148,9 +160,11 @@ def _best_labels(nodes: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.
 def measures(points: np.ndarray, of: np.ndarray) -> dict[str, float]:
     """Return how near points (n, 2) are to a front (k, 2), in units of the front's range.
 
-    hypervolume (share of the front's), igd_plus, additive_epsilon, and utility: how much more the best of the points
-    costs than the best of the front, in the mean over UTILITIES weights of time and cost. The first is 1 and the others
-    are 0 for the front itself.
+    hypervolume       as a share of that of the front
+    igd_plus, additive_epsilon
+    utility           how much larger the smallest weighted sum over the points is than that over the front, mean over
+                      UTILITIES weights of time and cost
+    For the front itself, the first is 1 and the others are 0.
     """
     low, span = of.min(axis=0), np.ptp(of, axis=0)
     span = np.where(span > 0, span, 1.0)
@@ -167,9 +181,11 @@ def measures(points: np.ndarray, of: np.ndarray) -> dict[str, float]:
 
 
 def attainment_surface(sets: Sequence[np.ndarray], share: float) -> np.ndarray:
-    """Return the corners (k, 2), by rising time, of the region attained by at least a share of the sets of points
-    (n, 2): 0.5 the median, 1 all. This is the empirical attainment function (Grunert da Fonseca, Fonseca and Hall
-    2001): a set attains every point that one of its points dominates.
+    """Return the corners (k, 2), in the order of rising time, of the region that at least a share of the sets of points
+    (n, 2) attains; a share of 0.5 gives the median, 1 what all sets attain.
+
+    A set attains every point that one of its points dominates: this is the empirical attainment function (Grunert da
+    Fonseca, Fonseca and Hall 2001).
     """
     numbers = np.repeat(np.arange(len(sets)), [len(points) for points in sets])
     found = moocore.eaf(np.concatenate(sets), sets=numbers, percentiles=[100.0 * share])

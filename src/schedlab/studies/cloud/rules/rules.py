@@ -1,6 +1,6 @@
-"""Rules: fixed ways to allocate, on the same environment as learned policies, and the oracles.
+"""Rules that allocate without learning, in the same environment as learned policies, and the oracles.
 
-A rule of ours looks at the environment itself (`choose`), not at its vector. See docs/reference/cloud_model.md.
+A rule reads the environment itself (`choose`), not its observation vector. See docs/reference/cloud_model.md.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class FittedSettings(Settings):
 
 @dataclass
 class CloudRule:
-    """A rule as a function of itself and the environment; `memory` is emptied for each unit."""
+    """A rule: `decide` returns the action, given the rule and the environment. `memory` is emptied for each unit."""
 
     decide: Callable[[CloudRule, CloudReplayEnv], int]
     settings: Any
@@ -77,7 +77,7 @@ class CloudRule:
     memory: dict[str, Any] = field(default_factory=dict)
 
     def reset(self, unit: Unit) -> None:
-        """Forget the previous unit."""
+        """Begin a unit: forget the previous one."""
         self.memory = {"unit": unit}
 
     def choose(self, env: CloudReplayEnv) -> int:
@@ -85,19 +85,21 @@ class CloudRule:
         return self.decide(self, env)
 
     def remembered(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return the value stored in this unit under a name; `make` computes it at first use."""
+        """Return the value that is stored under a name for this unit; `make` computes it at first use."""
         if name not in self.memory:
             self.memory[name] = make()
         return self.memory[name]
 
 
 def go_to(env: CloudReplayEnv, target: int) -> int:
-    """Return the action that leads towards an allocation of the lattice."""
+    """Return the action that leads towards an allocation, given by its number in the lattice."""
     return int(towards(env.replay, np.int64(env.here), np.int64(target))) if env.here != target else KEEP
 
 
 def _stay(find: Callable[[CloudRule], Allocation]) -> Callable[[CloudRule, CloudReplayEnv], int]:
-    """Go to one allocation (the nearest of the lattice whose memory suffices) and stay."""
+    """Return the decision that goes to an allocation (the nearest one of the lattice whose memory suffices) and
+    stays.
+    """
 
     def decide(rule: CloudRule, env: CloudReplayEnv) -> int:
         return go_to(env, rule.remembered("target", lambda: affordable(env.replay, find(rule))))
@@ -113,18 +115,18 @@ def _predicted(rule: CloudRule) -> Allocation:
 
 
 def _fitted(rule: CloudRule, env: CloudReplayEnv) -> int:
-    """Go to the preference's best constant by the model of a few measurements and stay."""
+    """Go to the allocation that is best for the preference by a model of a few measurements, and stay."""
     return go_to(env, guides(rule.problem, rule.settings.source).targets[env.preference])
 
 
 def _random(rule: CloudRule, env: CloudReplayEnv) -> int:
-    """Take any action that leaves the memory which the job needs, each as likely."""
+    """Take a random action that leaves the memory that the job needs, each with equal probability."""
     draws = rule.remembered("draws", lambda: generator(rule.seed, "random", rule.memory["unit"].id))
     return env.actions[int(draws.choice(np.flatnonzero(env.action_masks())))]
 
 
 def _threshold(rule: CloudRule, env: CloudReplayEnv) -> int:
-    """Take a GPU more above `high` if the time limit is at risk, one fewer below `low`."""
+    """Add a GPU if the utilisation is above `high` and the time limit is at risk; release one if it is below `low`."""
     if not _cooled(rule, env):
         return KEEP
     use = 100.0 * float(env.replay.performance.gpu_util[env.here])
@@ -133,7 +135,7 @@ def _threshold(rule: CloudRule, env: CloudReplayEnv) -> int:
 
 
 def _horizontal(rule: CloudRule, env: CloudReplayEnv) -> int:
-    """Go towards ceil(GPUs x utilisation / target) GPUs."""
+    """Change the number of GPUs by one towards ceil(GPUs x utilisation / target)."""
     if not _cooled(rule, env):
         return KEEP
     gpus = env.allocation.gpu_count
@@ -142,13 +144,15 @@ def _horizontal(rule: CloudRule, env: CloudReplayEnv) -> int:
 
 
 def _cooled(rule: CloudRule, env: CloudReplayEnv) -> bool:
-    """Whether an interval was measured and the last change is long enough ago."""
+    """Whether an interval has been measured and the last change was more than `cooldown` decisions ago."""
     cooldown = rule.settings.cooldown
     return env.progress > 0 and env.decisions - rule.memory.get("changed", -cooldown - 1) > cooldown
 
 
 def _gpus(rule: CloudRule, env: CloudReplayEnv, step: int) -> int:
-    """The action that adds or takes a GPU (and memory with it, where the job would run out); notes when."""
+    """Return the action that adds or releases a GPU, with additional memory if the job would lack it, and remember
+    when; KEEP if there is none.
+    """
     grid = env.replay.lattice
     for action in (action_of((step, 0, 0)), action_of((step, 0, 1))):
         there = int(env.replay.cut_to_slots(env.interval, grid.following[env.here, action]))
@@ -159,9 +163,10 @@ def _gpus(rule: CloudRule, env: CloudReplayEnv, step: int) -> int:
 
 
 def _greedy(rule: CloudRule, env: CloudReplayEnv) -> int:
-    """Go to the neighbour of the best objective if it were kept to the end, as the model predicts.
+    """Take the action after which the objective would be best by the true model if the allocation then stayed to the
+    end.
 
-    The cost of a restart counts, later changes do not (goodput-greedy).
+    The cost of a restart now is considered; later changes are not (goodput-greedy).
     """
     costs, restarts = rule.remembered("costs", lambda: rule.problem.step_costs(env.preference))
     there = env.replay.cut_to_slots(env.interval, env.replay.lattice.following[env.here])
@@ -173,7 +178,9 @@ def _greedy(rule: CloudRule, env: CloudReplayEnv) -> int:
 
 
 def _options(_rule: CloudRule, env: CloudReplayEnv) -> int:
-    """After each interval take a step towards the option that the published rules of thumb have for the preference."""
+    """After each interval, take a step towards the allocation that the published rules of thumb suggest for the
+    preference.
+    """
     if not env.progress:
         return KEEP
     limits, sla = env.replay.scenario.resource, env.replay.sla
@@ -184,12 +191,12 @@ def _options(_rule: CloudRule, env: CloudReplayEnv) -> int:
 
 
 def _oracle_static(rule: CloudRule, env: CloudReplayEnv) -> int:
-    """Go to the allocation which is best to go to and stay on."""
+    """Go to the allocation with the best objective of going there and staying, and stay."""
     return go_to(env, rule.remembered("target", lambda: best_constant(env.replay, env.weights)))
 
 
 def _oracle_dynamic(rule: CloudRule, env: CloudReplayEnv) -> int:
-    """Follow the best plan; with noise, the plan of the job without it."""
+    """Follow the best plan; in noisy environments, the best plan without noise."""
     return rule.remembered("plan", lambda: best_plan(env.replay, env.weights)).action(env.here, env.progress)
 
 

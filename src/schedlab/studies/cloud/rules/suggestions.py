@@ -1,7 +1,7 @@
-"""Options: four allocations that rules of thumb suggest after a record, one for each preference.
+"""Options: four allocations that published rules of thumb suggest after a record of a log, one for each preference.
 
-See docs/reference/cloud_model.md. An option without GPUs is estimated by its cores, where the
-published program divides by zero.
+See docs/reference/cloud_model.md. The estimate of an option without GPUs is based on its cores; the published program
+divides by zero.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ BATCH, LEAST_BATCH, KEPT_SHARE, IDLE = 128, 32, 0.75, 15.0
 
 @dataclass(frozen=True)
 class Option:
-    """A suggested allocation with its hourly price ($/h) and its expected benefit (see MARKS; None for balanced)."""
+    """A suggested allocation with its price ($/h) and its expected benefit (`promise`), whose meaning depends on the
+    priority (MARKS); None if there is none.
+    """
 
     priority: str
     allocation: Allocation
@@ -42,7 +44,7 @@ class Option:
 
     @property
     def description(self) -> str:
-        """Purpose of the option, in words."""
+        """The purpose of the option in words."""
         return DESCRIPTIONS[self.priority]
 
     def values(self) -> dict[str, Any]:
@@ -57,7 +59,10 @@ class Option:
 
 
 def options(metrics: Mapping[str, Any], now: Allocation, limits: ResourceConfig, throughput_min: float) -> list[Option]:
-    """Return options after a record, in the order time, cost, resource, balanced (throughput: samples/s)."""
+    """Return the options after a record, in the order time, cost, resource, balanced.
+
+    throughput_min  samples/s
+    """
     found = gpu_utilisations(metrics)
     utilisation = sum(found) / max(1, len(found))
     throughput = metrics.get("throughput", 0)
@@ -119,7 +124,7 @@ class Estimate:
 
 
 def estimate(option: Option, baseline: Mapping[str, Any]) -> Estimate:
-    """Return an option's estimate; baseline: gpu_count, cpu_count, time, cost, throughput."""
+    """Return the estimate for an option. baseline: gpu_count, cpu_count, time (s), cost ($), throughput (samples/s)."""
     before, after = _size(baseline["gpu_count"], baseline["cpu_count"], option)
     ratio = after / before if before else 1.0
     factor = ratio ** (ADDING if ratio > 1 else REMOVING)
@@ -128,14 +133,16 @@ def estimate(option: Option, baseline: Mapping[str, Any]) -> Estimate:
 
 
 def _size(gpus: int, cores: int, option: Option) -> tuple[float, float]:
-    """Return the two amounts by which throughput is scaled: GPUs, or cores where one of both sides has no GPUs."""
+    """Return the two amounts by which throughput is scaled: the GPUs, or the cores if one of both sides has no GPUs."""
     if gpus and option.allocation.gpu_count:
         return gpus, option.allocation.gpu_count
     return cores, option.allocation.cpu_count
 
 
 def estimates(options: list[Option], baseline: Mapping[str, Any]) -> dict[str, Estimate]:
-    """Return estimates by priority; a missing one has the published factors on the baseline."""
+    """Return the estimates by priority. For a priority without an option, the baseline is multiplied by published
+    factors.
+    """
     given = {option.priority: estimate(option, baseline) for option in options}
     found = {}
     for priority, (time, cost, throughput) in MISSING.items():
@@ -147,7 +154,7 @@ def estimates(options: list[Option], baseline: Mapping[str, Any]) -> dict[str, E
 
 
 def options_without_records(use: float, now: Allocation, limits: ResourceConfig) -> list[Option]:
-    """Return the options where only the GPUs' mean use (percent) is known, in the order of `options`."""
+    """Return the options if only the mean utilisation of the GPUs (percent) is known, in the order of `options`."""
     gpus, cores, memory = now
     least, most = limits.least, limits.most
     share = 0.75 if use < 30 else 0.5 if use < 50 else 0.25 if use < 70 else 0.1
@@ -173,7 +180,7 @@ def options_without_records(use: float, now: Allocation, limits: ResourceConfig)
 
 
 def batch_without_records(gpus: int, baseline_batch: int | None = None, baseline_gpus: int = 1) -> int:
-    """Return an option's batch: on each GPU as many samples as in the baseline, or UNKNOWN_BATCH."""
+    """Return the batch size of an option: as many samples on each GPU as in the baseline, or UNKNOWN_BATCH."""
     each = UNKNOWN_BATCH if baseline_batch is None else baseline_batch / max(1, baseline_gpus)
     return round(each * max(1, gpus))
 
@@ -181,9 +188,9 @@ def batch_without_records(gpus: int, baseline_batch: int | None = None, baseline
 def batch_size(
     preference: str, gpus: int, baseline_batch: int, baseline_gpus: int, gpu_use: float | None = None
 ) -> int:
-    """Return the batch that goes with a number of GPUs: 128 on each for time, else as many on each as in the baseline.
-
-    At least 32, and where the GPUs idled (below 15 %) at least three quarters of the baseline's.
+    """Return the batch size for a number of GPUs: 128 on each for the preference time, else as many on each as in the
+    baseline, but at least 32 in total. If the GPUs were used by less than 15 %, it is also at least three quarters of
+    the baseline's, except for the preference time.
     """
     batch = (
         BATCH * max(1, gpus) if preference == "time" else round(baseline_batch / max(1, baseline_gpus) * max(1, gpus))

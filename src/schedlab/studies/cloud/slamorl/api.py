@@ -1,6 +1,7 @@
-"""The names of the published program, for its users; a thin layer over the code that the pipeline uses.
+"""The public names of the published program, for its users; a thin layer over the code that the pipeline uses.
 
-`from schedlab.studies.cloud.slamorl.api import CloudResourceOptimizer`: docs/reference/cloud_api.md shows each name.
+For example `from schedlab.studies.cloud.slamorl.api import CloudResourceOptimizer`. docs/reference/cloud_api.md
+describes each name.
 """
 
 from __future__ import annotations
@@ -92,11 +93,11 @@ class MultiObjectiveConfig(Settings):
 
     @property
     def policies(self) -> int:
-        """Number of policies."""
+        """Number of policies: one for each preference."""
         return len(self.preferences)
 
     def weights(self, name: str) -> dict[str, float]:
-        """Return the weights of a preference by objective. Raises UserError for a name that is none."""
+        """Return the weights of a preference by objective. Raises UserError for an unknown name."""
         if name not in self.preferences:
             raise UserError(
                 f"there is no preference {name!r}", where="preferences", remedy=did_you_mean(name, self.preferences)
@@ -104,22 +105,23 @@ class MultiObjectiveConfig(Settings):
         return dict(zip(("cost", "time", "resource"), self.preferences[name], strict=True))
 
     def text(self, name: str) -> str:
-        """Return a preference as learners, Gymnasium environments and CloudResourceOptimizer take any: weights of cost,
-        time and resource. Not CloudEnvironment, whose reward is the published one, with weights for the four names
-        alone.
+        """Return a preference as text with its weights of cost, time and resource, which learners, Gymnasium
+        environments and CloudResourceOptimizer accept.
+
+        CloudEnvironment does not accept it: its reward is the published one, which has weights only for the four names.
         """
         self.weights(name)
         return ":".join(map(repr, self.preferences[name]))
 
     def index(self, name: str) -> int:
-        """Return the number of a preference's policy, from 0 on."""
+        """Return the number of the policy of a preference, from 0."""
         self.weights(name)
         return list(self.preferences).index(name)
 
 
 @dataclass(frozen=True)
 class ResourceAction:
-    """One of the 27 actions. Raises UserError for another number."""
+    """One of the 27 actions, by its number. Raises UserError for another number."""
 
     number: int
 
@@ -128,14 +130,14 @@ class ResourceAction:
 
     @classmethod
     def of(cls, gpus: int = 0, cores: int = 0, memory: int = 0) -> ResourceAction:
-        """Return the action that takes these steps, each -1, 0 or 1."""
+        """Return the action that changes GPUs, cores and memory by these steps, each -1, 0 or 1."""
         if not {gpus, cores, memory} <= {-1, 0, 1}:
             raise UserError(f"steps {gpus}, {cores}, {memory}", where="action", expected="-1, 0 or 1 of each")
         return cls(action_of((gpus, cores, memory)))
 
     @property
     def changes(self) -> tuple[int, int, int]:
-        """Steps of GPUs (1), cores (4) and memory (8 GB)."""
+        """The steps of GPUs, cores and memory; a step is 1 GPU, 4 cores or 8 GB."""
         return changes(self.number)
 
     @property
@@ -149,7 +151,7 @@ class ResourceAction:
 
 
 class ResourceManager:
-    """The current allocation of a job, and all its changes."""
+    """The allocation of a job, and the log of its changes (`adjustments`)."""
 
     def __init__(self, limits: ResourceConfig | None = None, start: Allocation | None = None) -> None:
         self.limits = limits or machine_resources()
@@ -157,12 +159,12 @@ class ResourceManager:
         self.reset()
 
     def reset(self) -> None:
-        """Go back to the start allocation and empty the log."""
+        """Return to the start allocation and empty the log."""
         self.allocation = self.start
         self.adjustments: list[dict[str, Any]] = []
 
     def adjust(self, action: int, epoch: float = 0) -> bool:
-        """Take an action, logged with its epoch; returns whether it changed anything."""
+        """Take an action, log it with the epoch, and return whether it changed the allocation."""
         action = require_action(action)
         before, self.allocation = self.allocation, moved(self.allocation, action, self.limits)
         held = {"before": before._asdict(), "after": self.allocation._asdict()}
@@ -176,10 +178,12 @@ class ResourceManager:
 
 
 class CloudEnvironment:
-    """A job as the records of its log describe it: decisions when something changed, the published reward, and a log of
-    adjustments. Records come from outside (`observe`): what follows from an action is seen in the records that come
-    after it. To learn, use the environments schedlab/CloudReplay-v0 and schedlab/CloudLive-v0, in which it is computed
-    or run. Raises UserError where the preference is none of the four names.
+    """A job as the records of its log describe it: whether a decision is due, the published reward, and a log of
+    changes of the allocation.
+
+    The caller passes the records (`observe`). This environment does not compute the consequences of an action; they are
+    seen in later records. To learn a policy, use schedlab/CloudReplay-v0, which simulates the job, or
+    schedlab/CloudLive-v0, which runs it. Raises UserError for a preference other than the four names.
     """
 
     def __init__(
@@ -190,7 +194,7 @@ class CloudEnvironment:
         self.reset()
 
     def reset(self) -> np.ndarray:
-        """Forget records and adjustments, go back to the start allocation, and return the first state (float32, 26)."""
+        """Forget records and adjustments, return to the start allocation, and return the first state (float32, 26)."""
         self.resources.reset()
         self.history: list[dict[str, Any]] = []
         self._decided: np.ndarray | None = None
@@ -198,11 +202,11 @@ class CloudEnvironment:
 
     @property
     def adjustments(self) -> list[dict[str, Any]]:
-        """The log of adjustments: epoch, action, its words, the allocation before and after, reward."""
+        """The log of adjustments: epoch, action and its description, the allocation before and after, reward."""
         return self.resources.adjustments
 
     def observe(self, record: Mapping[str, Any]) -> np.ndarray:
-        """Take a record of the job's log and return the state. Raises UserError for text in a number's place."""
+        """Add a record of the job's log and return the state. Raises UserError if a number is text."""
         self.history.append(require_record(record, "record"))
         return self.state()
 
@@ -211,7 +215,7 @@ class CloudEnvironment:
         return self._state().vector()
 
     def verdicts(self) -> dict[str, Verdict]:
-        """Return whether each service level is met, and how severely it is not."""
+        """Return for each service level whether it is met, and the severity of its violation."""
         return dict(self._state().status)
 
     def _state(self) -> CloudEnvironmentState:
@@ -222,13 +226,17 @@ class CloudEnvironment:
         return state
 
     def decision_due(self) -> bool:
-        """Return whether to act: at the first record, then where a watched component moved by over 0.1."""
+        """Return whether an action is due: after the first record, and then whenever a watched component of the state
+        has changed by more than 0.1 since the last action.
+        """
         if not self.history:
             return False
         return self._decided is None or significant_change(self._decided, self.state())
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, dict[str, Any]]:
-        """Take an action; return state, published reward, whether the episode is over, and its parts."""
+        """Take an action; return the state, the published reward, whether the episode is over, and a dictionary with
+        the parts of the reward (`components`) and whether the allocation changed (`changed`).
+        """
         limits = self.resources.limits, self.sla
         taken = published_step(
             require_action(action), self.resources.allocation, self.history, self.preference, limits, compat=False
@@ -241,14 +249,14 @@ class CloudEnvironment:
         return self._decided, taken.reward.total, taken.done, {"components": taken.reward, "changed": taken.changed}
 
     def options(self) -> list[Option]:
-        """Return the four options after the latest record. Raises UserError before the first one."""
+        """Return the four options after the latest record. Raises UserError before the first record."""
         if not self.history:
             raise UserError("nothing was observed yet", where="options", expected="a record")
         return options(self.history[-1], self.resources.allocation, self.resources.limits, self.sla.throughput_min)
 
 
 class RLMetricsTracker:
-    """Collects steps and writes the tables of a live run; it counts episodes and steps."""
+    """Collects steps and writes the tables of a live run. It numbers episodes and steps itself."""
 
     def __init__(self, policy: str = "balanced") -> None:
         self.policy, self.rows = policy, list[dict[str, Any]]()
@@ -267,9 +275,12 @@ class RLMetricsTracker:
         components: Mapping[str, float] | None = None,
         critic_reset: bool = False,
     ) -> None:
-        """Take a step: record with epoch and allocation, action, reward, verdicts, components (cost, performance,
-        efficiency, sla). Items without a verdict have empty cells. Raises UserError for a record without these, and for
-        names that are none.
+        """Add a step.
+
+        record      a record of the log with epoch and allocation
+        verdicts    service level -> verdict; levels without a verdict have empty cells
+        components  parts of the reward: cost, performance, efficiency, sla
+        Raises UserError for a record without epoch or allocation, and for unknown names.
         """
         record = require_record(record, "track")
         if missing := {"epoch", *Allocation._fields} - set(record):
@@ -306,7 +317,7 @@ class RLMetricsTracker:
 
 
 class TrainingModuleManager:
-    """A user's training script: what its text says, and runs of it. Raises UserError where it is no Python."""
+    """A user's training script: facts in its text, and its runs. Raises UserError if it is not Python."""
 
     def __init__(self, script: Path | str, folder: Path | str, limits: ResourceConfig | None = None) -> None:
         self.script, self.folder, self.limits = Path(script), Path(folder), limits or machine_resources()
@@ -314,7 +325,7 @@ class TrainingModuleManager:
         self.runs: list[LiveRun] = []
 
     def environment(self, allocation: Allocation, epochs: int = 1, batch: int | None = None) -> dict[str, str]:
-        """Return the environment that a run on an allocation would have."""
+        """Return the environment variables of a run on an allocation."""
         return script_environment(
             LiveRequest(self.script, allocation, epochs, batch, prices=self.limits), self.folder.resolve()
         )
@@ -327,22 +338,25 @@ class TrainingModuleManager:
         seed: int = 0,
         **more: Any,
     ) -> LiveRun:
-        """Train; `more`: further fields of LiveRequest. Raises ScriptFailed."""
+        """Run the script on an allocation (by default all of the machine) and return the run. more: further fields of
+        LiveRequest. Raises ScriptFailed.
+        """
         request = LiveRequest(self.script, allocation or self.limits.most, epochs, batch, seed, self.limits)
         self.runs.append(run_script(replace(request, **more), new_folder(self.folder) / "run"))
         return self.runs[-1]
 
     def summary(self) -> dict[str, Any]:
-        """Return the last row of the latest run. Raises UserError before the first one that logged something."""
+        """Return the last row of the log of the latest run. Raises UserError if there is no run with a log."""
         if not self.runs or not len(self.runs[-1].table):
             raise UserError("there is no finished run", where=str(self.script), expected="a call of `run` before")
         return self.runs[-1].summary
 
 
 class CloudResourceOptimizer:
-    """The whole flow for one script: measure, fit, freeze the limits, learn, run what was learned, report.
+    """The whole flow of `schedlab cloud optimize` for one script: measure, fit the model, fix the limits, plan or
+    learn, run the result, and report.
 
-    settings: the keys of a configuration file of `schedlab cloud optimize`. Raises UserErrors for wrong ones.
+    settings: keys of a configuration file of `schedlab cloud optimize`. Raises UserErrors for wrong ones.
     """
 
     def __init__(self, output_dir: Path | str, analyser: OfflineDataAnalyzer | None = None, **settings: Any) -> None:
@@ -351,7 +365,9 @@ class CloudResourceOptimizer:
         self.found: Optimization | None = None
 
     def optimize(self, script: Path | str, dataset: Path | str | None = None) -> dict[str, Any]:
-        """Optimise a script's training; return the report, written with tables to `output_dir`. Raises ScriptFailed."""
+        """Optimise the training of a script, write report and tables to `output_dir`, and return the report. Raises
+        ScriptFailed.
+        """
         length_of(self.settings)
         runs_so_far(self.output_dir)  # reports a damaged file before anything runs
         path, data = Path(script), Path(dataset) if dataset is not None else None

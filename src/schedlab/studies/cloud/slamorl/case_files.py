@@ -1,7 +1,8 @@
-"""Case files: inputs of the published program's functions, answered with ours (`schedlab cloud replay`).
+"""Case files: inputs of functions of the published program, for which our functions compute the results (`schedlab
+cloud replay`).
 
-The file's stem is its kind. A document is answered with itself, its results replaced or filled in; lists keep order and
-length.
+The name of the file, without its ending, is the kind of its cases. The answer is the same document, in which results
+are replaced or filled in; lists keep their order and length.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ NUMBER = "a number"
 
 
 def replay(path: Path, compat: bool) -> dict[str, Any]:
-    """Return a case file with our results; compat: as the published program has them. Raises UserError."""
+    """Return the document of a case file with our results. compat: with the defects of the published program. Raises
+    UserError.
+    """
     if path.stem not in KINDS:
         raise UserError(
             f"there is no kind of case '{path.stem}'",
@@ -78,7 +81,7 @@ def _beyond(path: Path) -> UserError:
 
 
 class Case:
-    """A JSON object with its place in the file, so that a mistake in it can be reported."""
+    """A JSON object and its place in the file, which error messages name."""
 
     def __init__(self, values: Any, where: str) -> None:
         if not isinstance(values, dict):
@@ -86,7 +89,7 @@ class Case:
         self.values, self.where = values, where
 
     def get(self, key: str, kinds: type | tuple[type, ...], expected: str) -> Any:
-        """Return the value of a key that has to be there. Raises UserError."""
+        """Return the value of a required key. Raises UserError if it is missing or of another type."""
         if key not in self.values:
             raise UserError(f"key '{key}' is missing", where=self.where, expected=expected)
         value = self.values[key]
@@ -99,7 +102,7 @@ class Case:
         return self.get(key, (int, float), NUMBER)
 
     def count(self, key: str, least: int) -> int | None:
-        """Return a whole number; None where it is null or missing. Raises UserError."""
+        """Return a whole number, or None if it is null or missing. Raises UserError."""
         if self.values.get(key) is None:
             return None
         expected = f"a whole number of {least} or more"
@@ -112,7 +115,7 @@ class Case:
         return Case(self.get(key, dict, "an object"), f"{self.where}: {key}")
 
     def list(self, key: str, optional: bool = False) -> list[Case]:
-        """Return the objects of a list; nothing where an optional one is missing. Raises UserError."""
+        """Return the objects of a list; an optional list may be missing and is then empty. Raises UserError."""
         if optional and key not in self.values:
             return []
         return [
@@ -125,7 +128,7 @@ class Case:
         return validate(kind, inner.values, lambda path: ".".join((inner.where, *map(str, path))))
 
     def metrics(self) -> dict[str, Any]:
-        """Return the values as a record of a log. Raises UserError for what is neither number, text nor null."""
+        """Return the values as a record of a log. Raises UserError for a value of a wrong type."""
         return require_record(self.values, self.where)
 
 
@@ -137,7 +140,9 @@ def _action(case: Case) -> int:
 
 
 def _resource(document: Case, compat: bool) -> ResourceConfig:
-    """What can be allocated; prices that a file does not give are ours, or the published program's."""
+    """Return the resources that can be allocated. Prices that a file does not state are ours, or with compat the
+    published ones.
+    """
     given: ResourceConfig = document.settings("resource", ResourceConfig)
     missing = {name: price for name, price in PRICES.items() if compat and name not in given.model_fields_set}
     return given.model_copy(update=missing)
@@ -193,7 +198,7 @@ def _cost(document: Case, path: Path, compat: bool) -> dict[str, Any]:
 
 
 def _times(case: Case) -> tuple[float, float] | None:
-    """The training times of a case, s; None where it has none."""
+    """Return the training times of a case, s; None if it has none."""
     given = case.values.get("training_times")
     if not given:
         return None
@@ -303,7 +308,9 @@ def _rewarded(case: Case, limits: tuple[ResourceConfig, SLAConfig], compat: bool
 
 
 def _without_records(case: Case, allocation: Allocation, limits: ResourceConfig) -> list[dict[str, Any]]:
-    """The options of a case without history, each with its batch, by `baseline`, a log record, if given."""
+    """Return the options of a case without history, each with its batch size. They depend on `baseline`, a record of
+    the log, if the case has one.
+    """
     record = case.inner("baseline") if "baseline" in case.values else Case({}, case.where)
     used = gpu_utilisations(record.metrics())
     batch, gpus = record.count("batch_size", least=1), record.count("gpu_count", least=0)

@@ -1,4 +1,4 @@
-"""Watching the log of a running training, and adding decisions to it (docs/reference/cloud_api.md)."""
+"""Reading the log of a training while it runs, and adding decisions to it (docs/reference/cloud_api.md)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ EXTENDED = (
 
 
 class CSVMonitor:
-    """Watches one CSV file by its time of change.
+    """Watches a CSV file for changes.
 
-    update_interval  seconds between two looks in `wait`
+    update_interval  seconds between two checks in `wait`
     """
 
     def __init__(self, path: Path | str, update_interval: float = 1.0) -> None:
@@ -36,11 +36,11 @@ class CSVMonitor:
         self._rows = 0
 
     def load(self) -> pd.DataFrame:
-        """Return the whole table. Raises UserError where it is missing or no table."""
+        """Return the whole table. Raises UserError if the file is missing or is not a table."""
         return read_table(self.path)
 
     def changed(self) -> bool:
-        """Return whether the file is another one than at the last look; a missing one is not."""
+        """Return whether the file has changed since the last call. A missing file counts as unchanged."""
         try:
             stat = self.path.stat()
         except FileNotFoundError:
@@ -50,9 +50,10 @@ class CSVMonitor:
         return changed
 
     def new_rows(self) -> pd.DataFrame | None:
-        """Return the rows that were added since the last call; None where there are none. A shorter file is read again.
+        """Return the rows that were added since the last call, or None if there are none. If the file has become
+        shorter, all rows are returned.
 
-        A line counts when its end is written: of half a line, numbers would be wrong and the rest never read.
+        Only complete lines are read, because the numbers of an incomplete line would be wrong.
         """
         if not self.changed():
             return None
@@ -65,7 +66,9 @@ class CSVMonitor:
         return table.iloc[start:] if len(table) > start else None
 
     def wait(self, timeout: float) -> pd.DataFrame | None:
-        """Return new rows, looking every `update_interval` seconds; None after `timeout` seconds."""
+        """Return new rows as soon as there are some, checked every `update_interval` seconds; None after `timeout`
+        seconds.
+        """
         until = time.monotonic() + timeout
         while (rows := self.new_rows()) is None:
             left = until - time.monotonic()
@@ -75,9 +78,11 @@ class CSVMonitor:
         return rows
 
     def append(self, epoch: float, metrics: Mapping[str, Any]) -> None:
-        """Fill in the extended columns of an epoch's row; keys without the prefix `rl_` get it, unknown ones are
-        ignored. For a finished log: the file is replaced, and a script that still has it open would go on writing into
-        the old one. Raises UserError where no row is of this epoch.
+        """Fill in the additional columns (`rl_...`) of the row of an epoch. The prefix `rl_` may be left out; unknown
+        keys are ignored. Raises UserError if no row has this epoch.
+
+        Call it only for a finished log. The file is replaced; a script that still has the old one open would continue
+        to write into that.
         """
         import pandas as pd
 
@@ -95,10 +100,11 @@ class CSVMonitor:
         self._write(table, self.path)
 
     def extended(self, decisions: pd.DataFrame) -> pd.DataFrame:
-        """Return the log with the decisions joined to its epochs, and write it to `<stem>_rl_extended.csv` beside it.
+        """Return the log with the decisions joined to its epochs, and write it to `<stem>_rl_extended.csv` in the same
+        folder.
 
-        Raises UserError where decisions name an epoch twice, which would multiply rows, and where they or the log have
-        no epochs.
+        Raises UserError if the decisions contain an epoch twice, which would multiply rows, or if decisions or log have
+        no column `epoch`.
         """
         require_columns(decisions, ["epoch"], Path("decisions"))
         if decisions["epoch"].duplicated().any():

@@ -1,7 +1,7 @@
-"""One step of the published environment: an action on the allocation, judged by the records of a log that it cannot
-change.
+"""One step of the published environment: an action changes the allocation, and records of a log, which do not depend on
+the action, give the reward.
 
-See docs/reference/cloud_api.md. The environment in which actions have consequences is `env`.
+See docs/reference/cloud_api.md. In `schedlab.studies.cloud.replay.env`, actions have consequences.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ MOST_SEVERE = 3  # severe violations that end an episode
 
 @dataclass(frozen=True)
 class Step:
-    """Result of an action: allocation, reward and its parts, end of the episode, next state (float32, 26)."""
+    """The result of an action: the allocation, the reward with its parts, whether the episode ends, and the next state
+    (float32, 26).
+    """
 
     allocation: Allocation
     changed: bool
@@ -36,8 +38,10 @@ class Step:
 
 
 def trimmed(allocation: Allocation, metrics: Mapping[str, Any]) -> Allocation:
-    """Return the allocation without the GPUs that idle: one GPU where all reported are below 5 %, else those at 10 % or
-    more. Meant by the published program, which reads the utilisations under a name that nothing writes.
+    """Return the allocation without idle GPUs: one GPU if the utilisation of all is below 5 %, else as many as have 10
+    % or more, but at least one.
+
+    The published program intends this, but reads the utilisations under a name under which nothing writes them.
     """
     found = gpu_utilisations(metrics)
     if len(found) <= 1:
@@ -57,8 +61,8 @@ def step(
 ) -> Step:
     """Take an action after the records of a log.
 
-    compat: with the published defects (severities that stay, memory in use for memory held, no trim of idle GPUs, a
-    service level of GPUs that a machine without any violates).
+    compat: with the published defects: severities of service levels that are met again stay; the memory in use counts
+    as the allocated memory; idle GPUs are not removed; a machine without GPUs violates the service level of GPUs.
     """
     resource, sla = limits
     state = CloudEnvironmentState(resource, sla, DEFECTS if compat else None)
@@ -86,6 +90,8 @@ def step(
 
 
 def is_over(state: CloudEnvironmentState) -> bool:
-    """Return whether an episode ends: all epochs are done, or too many items are severely violated."""
+    """Return whether an episode ends: all epochs are done, or at least MOST_SEVERE service levels are severely
+    violated.
+    """
     severe = sum(not verdict.met and verdict.severity > SEVERE for verdict in state.status.values())
     return state.epoch >= state.total_epochs > 0 or severe >= MOST_SEVERE
