@@ -1,7 +1,7 @@
-"""Registers the studies' environments with Gymnasium; imports no study.
+"""Registers the environments of the studies with Gymnasium, without importing a study.
 
-`import gymnasium, schedlab` is enough before `gymnasium.make("schedlab/Adaptation-v0")`; in the other order, and where
-nothing is imported, `gymnasium.make("schedlab.environments:schedlab/Adaptation-v0")` works.
+After `import gymnasium, schedlab`, in this order, `gymnasium.make("schedlab/Adaptation-v0")` works. Without these
+imports, or in the other order, use `gymnasium.make("schedlab.environments:schedlab/Adaptation-v0")`.
 """
 
 import gymnasium

@@ -30,8 +30,9 @@ KINDS = (tables.SCORES, tables.CURVES, tables.SUMMARY, tables.COMPARISONS, table
 
 @dataclass(frozen=True)
 class Results:
-    """The tables of a run, or of the record in docs/results, each over all of its studies. Raises UserError for a table
-    that no study has; a record has no scores.
+    """The tables of a run, or of the recorded results in docs/results, each with the rows of all studies.
+
+    Raises UserError for a table that no study has. Recorded results have no scores.
     """
 
     folder: Path
@@ -44,7 +45,7 @@ class Results:
 
     @cached_property
     def curves(self) -> pd.DataFrame:
-        """Metrics during learning, with the budget used until then."""
+        """Metrics during learning, with the budget used so far."""
         return self._read(tables.CURVES)
 
     @cached_property
@@ -54,12 +55,12 @@ class Results:
 
     @cached_property
     def comparisons(self) -> pd.DataFrame:
-        """Each policy against the baseline and the oracle of its study."""
+        """Each policy compared with the baseline of its study, and with the rule that is best on validation units."""
         return self._read(tables.COMPARISONS)
 
     @cached_property
     def headline(self) -> pd.DataFrame:
-        """The question of each study, with its answer in each scenario."""
+        """The questions of each study, with the answers in each scenario."""
         return self._read(tables.HEADLINE)
 
     def compare(
@@ -76,8 +77,8 @@ class Results:
         policy, rival   names of policies, or of their recipes
         metric          by default that of the study's question in these scenarios
         A row has the columns study, scenario, metric, unit, better, policy, rival, value, rival_value, difference,
-        ci_low, ci_high, relative, win_rate, seeds, units, blocks; without an interval where fewer than 5 seeds (or
-        blocks, for two rules) stand behind it. Raises UserError for a name that is not there.
+        ci_low, ci_high, relative, win_rate, seeds, units, blocks. There is no interval if there are fewer than 5 seeds
+        (for two rules, which have no seeds: fewer than 5 blocks). Raises UserError for an unknown name.
         """
         import pandas as pd
 
@@ -146,8 +147,8 @@ class Results:
 
 
 def load(folder: Path | str) -> Results:
-    """Return the results of a run, results/<scale>, or of the record, docs/results. Raises UserError where no study has
-    any table there.
+    """Return the results of a run (results/<scale>), or the recorded ones (docs/results). Raises UserError if no study
+    has a table there.
     """
     folder = Path(folder)
     studies = sorted(path.name for path in folder.glob("*/") if any(_file(path, kind.name) for kind in KINDS))

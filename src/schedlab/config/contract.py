@@ -36,7 +36,7 @@ class Subcommands(Protocol):
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that a unit is scored by; `headline` marks the one that figures and claims lead with."""
+    """A score of units. `headline` marks the one that comes first in figures and claims."""
 
     name: str
     unit: str
@@ -47,8 +47,8 @@ class Metric:
 
 @dataclass(frozen=True)
 class Unit:
-    """What is scored once: a window, an episode, a replicate. Units that overlap or have the same origin carry the same
-    block. Facts of a unit become columns of the scores.
+    """A unit, which is scored once: a window, an episode, a replicate. Units that overlap or have the same origin have
+    the same block. Facts of a unit become columns of the scores.
     """
 
     id: str
@@ -61,8 +61,8 @@ class Unit:
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of learning: the scenarios that are learned on together, the learner's steps, and settings of this phase
-    alone.
+    """A phase of learning: the scenarios on which a policy learns, the length in steps of the learner, and settings for
+    this phase only.
     """
 
     scenarios: tuple[str, ...]
@@ -72,9 +72,9 @@ class Phase:
 
 @dataclass(frozen=True)
 class PolicySpec:
-    """What a policy is; `target` names a rule or learner of the study, or a user's class as FILE.py:CLASS.
+    """The specification of a policy. `target` names a rule or learner of the study, or a user's class as FILE.py:CLASS.
 
-    A policy was trained if it has `train_on`, whatever its `kind`: an informed policy may be trained.
+    A policy is trained if it has `train_on`, whatever its `kind`; an informed policy, for example, may be trained.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Outcome:
 
 
 class Policy(Protocol):
-    """Something that acts. `reset` begins a unit; `act` returns the action for an observation (mask: True for valid
+    """Interface of a policy. `reset` begins a unit; `act` returns the action for an observation (mask: True for valid
     actions).
     """
 
@@ -107,7 +107,7 @@ class Policy(Protocol):
 
 
 class Problem(Protocol):
-    """One scenario with its inputs loaded. `env` returns None if the problem has no environment."""
+    """Interface of a scenario whose inputs are loaded. `env` returns None if there is no environment."""
 
     def units(self, split: Split) -> Sequence[Unit]: ...
 
@@ -138,7 +138,7 @@ class CurvePlace(TypedDict, total=False):
     """The place of a point on a learning curve, and the budget used so far (`Budget`). Each place has one point per
     metric and split.
 
-    of  what else the value belongs to, by column of the table: a preference, an action
+    of  facts that distinguish values at the same place, by column of the table, such as a preference or an action
     """
 
     step: Required[int]
@@ -176,9 +176,11 @@ class LearnPaths:
 
 
 class Learner(Protocol):
-    """Makes a policy. `learn` writes its final parameters (never those of the parent) and resumes an interrupted job.
+    """Interface of a learner. `learn` writes the final parameters of a policy (never those of the parent) and resumes
+    an interrupted job.
 
-    It returns the budget that it used, which goes into the provenance of the policy; None where it does not count.
+    It returns the budget that it used, which is written into the provenance of the policy, or None if it does not count
+    one.
     """
 
     def learn(
@@ -231,8 +233,7 @@ class Requirement:
 
 @dataclass(frozen=True)
 class StudyTables:
-    """All that figures are drawn from: the common tables, the detail tables by name, and each scenario's inputs by
-    name.
+    """The data from which figures are drawn: the common tables, and detail tables and inputs of scenarios by name.
 
     scores, curves, summary, comparisons: design tables of all scenarios and policies of the study (evaluation/tables.py
       gives the columns).
@@ -269,15 +270,13 @@ class FigureSpec:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawn figure, text that follows the figure's own caption, and the values that this caption names.
+    """A drawn figure, with values and text for its caption.
 
-    caption: a template over `values` (see schedlab.figures.captions); the figure's own caption in conf/figure may name
-      them too
-    values: name -> number, text, or mappings and sequences of these: what the picture shows, as the tables have it
-    of_scores: whether it shows the study's tables; False: records alone, which have to do with no scenario, policy or
-      seed
-    left_out: scenario of the figure that the drawing has no place for -> why; the stage adds it to the caption and to
-      the log
+    caption: text that follows the caption in conf/figure; both are templates over `values` (schedlab.figures.captions)
+    values: name -> number, text, or mappings and sequences of these: the values that the picture shows
+    of_scores: whether the figure shows tables of the study; False if it shows only recorded measurements, which belong
+      to no scenario, policy or seed
+    left_out: scenario that the drawing could not show -> reason, which is added to the caption and to the log
     """
 
     figure: Figure
@@ -292,22 +291,21 @@ DrawFigure = Callable[[StudyTables, FigureSpec], Drawing]
 
 @dataclass(frozen=True)
 class Study:
-    """The interface of a study: everything that the stages and the command line may know about it.
+    """The interface of a study: everything that the stages and the command line know about it.
 
-    results_version is the deliberate trigger: raise it when the study's code changes its results.
+    results_version: raise it by hand if results change for a reason that the hash of the code does not show.
     scenario / scale: typed sections.
     rules, learners, figures, commands name objects as `package.module:object` or `package.module:TABLE[key]`, so that
     nothing heavy is loaded before it is used (`plugins.load_object`). rules: name -> a RuleMaker. learners: name ->
     what makes the Learner, called without arguments. figures: kind -> a DrawFigure. commands: a function that adds
     the study's sub-commands to a parser.
     rule_settings, learner_settings, figure_settings: the typed values of each (a figure's `params`); a rule or figure
-    without takes none. parts, requires, inputs, problem take the typed scenario; inputs: name -> (part, file name in
-    that part's folder).
-    deterministic: learners that draw no random numbers, so that one seed stands for all.
-    kinds: target -> kind, of rules that are no `rule` and learners whose policies are not `learned`
-    (settings.Kind).
-    facts(scenario): what tables and figures may know of a scenario, such as its load; each is a column of the tables.
-    terms: words of its figures, rules' names among them -> what they mean, for the glossary of the index.
+    that is not listed has none. parts, requires, inputs, problem take the typed scenario; inputs: name -> (part, file
+    name in that part's folder).
+    deterministic: learners that draw no random numbers, for which one seed is enough.
+    kinds: target -> kind (settings.Kind), for rules of another kind than `rule` and learners of another than `learned`.
+    facts(scenario): facts of a scenario, such as its load, which become columns of the tables.
+    terms: words in its figures, such as names of rules -> meaning, for the glossary of the index.
     check(scenario) and check_policy(policy, learner's values) may yield or raise UserErrors for what types cannot say;
     a `where` that is a key gets its file in front. policy_files(learner's values): files that learning reads (as
     data_paths.find_resource finds them), whose content then counts like the configuration. figure_files(figure's

@@ -1,6 +1,4 @@
-"""Atomic writes and the fixed form of our tables: a reader sees the old file or the whole new one, never a part
-of it.
-"""
+"""Atomic writes, after which a reader sees either the old file or the complete new one; and a fixed form of tables."""
 
 from __future__ import annotations
 
@@ -28,9 +26,10 @@ _TEMPORARY = re.compile(r"\..*?(\.[^.]*|)\.[a-z0-9_]{8}\1")  # .NAME.RANDOM and 
 
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
-    """Yield a temporary path beside `path`. On success the file gets its final name, on an error it is removed.
+    """Yield a temporary path in the folder of `path`. On success, the file gets its final name; on an error, it is
+    removed.
 
-    Raises OSError, naming `path`, where no file can lie there.
+    Raises OSError, which names `path`, if no file can be written there.
     """
     path = Path(path)
     try:
@@ -64,11 +63,11 @@ def remove_leftovers(*folders: Path | str) -> None:
 
 @contextmanager
 def turn(path: Path | str, patience: float) -> Iterator[None]:
-    """Take turns on the file `path`: wait while another process is inside, but no longer than `patience` seconds. The
-    file is made and stays.
+    """Let one process at a time run the block: wait while another process is in it, at most `patience` seconds. The
+    lock file `path` is created and stays.
 
-    For work that several processes would do in the same way and that all but the first find done. Where no file can
-    lie, nobody waits.
+    It serves work that several processes would do in the same way, so that all but the first find it done. If the file
+    cannot be created, no process waits.
     """
     path = Path(path)
     try:
@@ -123,8 +122,8 @@ def write_text(path: Path | str, text: str) -> None:
 
 
 def write_text_if_changed(path: Path | str, text: str) -> bool:
-    """Write text only if the file's content differs, so that a new time stamp means a change. Returns True if it was
-    written.
+    """Write text only if the content of the file differs, so that a new time stamp means a change. Return whether it
+    was written.
     """
     try:
         if Path(path).read_bytes() == text.encode():

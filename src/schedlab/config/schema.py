@@ -1,4 +1,5 @@
-"""Typed sections: one declaration gives the defaults, the checks, the error messages and the table of parameters.
+"""Typed sections: one declaration of a key gives its default, its checks, its error messages and its row in the table
+of parameters.
 
 A section is a class on `Settings` whose fields are made by `setting`, each with a sentence and a unit:
 
@@ -22,7 +23,7 @@ from schedlab.config.errors import UserError, UserErrors, did_you_mean, nearest
 
 
 class Settings(BaseModel):
-    """Base of every typed section: unknown keys refused, values immutable, no NaN and no infinity."""
+    """Base class of every typed section. Unknown keys, NaN and infinity are errors; values are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -31,7 +32,7 @@ S = TypeVar("S", bound=Settings)
 
 
 def setting(default: Any = ..., *, doc: str, unit: str = "-", **checks: Any) -> Any:
-    """Declare a field: its default (none: the key is required), one sentence, its unit, and pydantic's checks."""
+    """Declare a key: its default (without one, the key is required), a description, its unit, and pydantic's checks."""
     return Field(default, description=doc, json_schema_extra={"unit": unit}, **checks)
 
 
@@ -41,10 +42,10 @@ def section(kind: type[Settings], *, doc: str) -> Any:
 
 
 def validate(kind: type[S], values: Mapping[str, Any], locate: Any = None) -> S:
-    """Return the typed section of plain values (what YAML or JSON holds), every mistake reported at once.
+    """Return the typed section of plain values, as in YAML or JSON. Raises UserErrors for all mistakes together.
 
-    locate(path) gives the text that stands for `where` (file: key) of a mistake at a tuple of keys; the dotted
-    key without it. Raises UserErrors. Types are strict: no text for a number, no truth value for an integer.
+    locate(path) returns the place (`where`) that a message names for a mistake at a tuple of keys; by default, the
+    dotted key. Types are strict: text is not accepted for a number, nor true or false for an integer.
     """
     try:
         return kind.model_validate_json(json.dumps(values), strict=True)
@@ -54,7 +55,7 @@ def validate(kind: type[S], values: Mapping[str, Any], locate: Any = None) -> S:
 
 
 def settings_given(kind: type[S], given: S | Mapping[str, Any] | None, where: str = "settings") -> S:
-    """Return a section from what a program passes: None gives the defaults, a mapping of keys is validated. Raises
+    """Return the section that a program passes: None gives the defaults, and a mapping of keys is validated. Raises
     UserError.
     """
     if given is None:
@@ -68,8 +69,8 @@ def settings_given(kind: type[S], given: S | Mapping[str, Any] | None, where: st
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested values with others laid over them, key by key. Values that are no mappings are replaced as
-    a whole.
+    """Return nested values, in which others replace those of the same keys. Mappings are merged key by key; other
+    values are replaced as a whole.
     """
     found = dict(base)
     for key, value in over.items():

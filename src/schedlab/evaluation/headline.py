@@ -1,9 +1,9 @@
 """The table `headline`: for each question of a study, the comparison of a policy with the best of each group of rivals.
 
-A row holds a question in one scenario against one group; group `all` is every rival of the question's groups together,
-and of several scenarios there is also a row of their mean, named "a+b". Rivals are chosen on validation units
-(`schedlab.evaluation.rivals`). Informed policies, oracles and bounds are no rivals: what the last two reach is
-`ratio_to_bound`.
+A row contains the answer to a question in one scenario, compared with one group of rivals. The group `all` consists of
+the rivals of all the question's groups. For several scenarios there is also a row with their mean, named "a+b". Rivals
+are chosen on validation units (`schedlab.evaluation.rivals`). Informed policies, oracles and bounds are not rivals; the
+column `ratio_to_bound` compares the policy with the last two.
 """
 
 from __future__ import annotations

@@ -1,14 +1,17 @@
 """Intervals of bootstrap draws, corrected for few seeds and blocks.
 
-A percentile interval of the two-level bootstrap is too narrow where few seeds decide, since the mean of n resampled
-values varies by (n - 1) / n of what it should and a normal quantile stands for Student's (T. Hesterberg, "What teachers
-should know about the bootstrap", The American Statistician 69(4), 2015). It is too wide where the interaction of seeds
-and blocks decides, which is resampled twice (A. B. Owen, "The pigeonhole bootstrap", Annals of Applied Statistics 1(2),
-2007). So draws are stretched about the value: by the standard deviation of the statistic over that of the draws, and by
-Student's quantile over the normal one. Both deviations follow to first order from the influence of each seed on each
-block: that of the statistic by the variance components of a crossed layout, negative ones set to 0 (S. R. Searle, G.
-Casella and C. E. McCulloch, "Variance Components", 1992, chapter 4), with the degrees of freedom of Satterthwaite ("An
-approximate distribution of estimates of variance components", Biometrics Bulletin 2(6), 1946).
+A percentile interval of the two-level bootstrap is too narrow if most of the variance comes from few seeds: the
+variance of the mean of n resampled values is too small by the factor (n - 1) / n, and a normal quantile replaces
+Student's (T. Hesterberg, "What teachers should know about the bootstrap", The American Statistician 69(4), 2015). It is
+too wide if most of the variance comes from the interaction of seeds and blocks, because both levels resample the
+interaction (A. B. Owen, "The pigeonhole bootstrap", Annals of Applied Statistics 1(2), 2007).
+
+The distances of the draws from the value are therefore multiplied by two factors: the standard deviation of the
+statistic divided by that of the draws, and Student's quantile divided by the normal one. Both deviations are computed
+to first order from the influence of the scores of each seed in each block. That of the statistic is estimated by the
+variance components of a crossed layout, where negative components are set to 0 (S. R. Searle, G. Casella and C. E.
+McCulloch, "Variance Components", 1992, chapter 4), with Satterthwaite's degrees of freedom ("An approximate
+distribution of estimates of variance components", Biometrics Bulletin 2(6), 1946).
 """
 
 from __future__ import annotations
@@ -73,9 +76,10 @@ class Effect:
     influences: tuple[Influence, ...] = ()
 
     def interval(self, level: float) -> tuple[float | None, float | None]:
-        """Return both ends of the interval, None without draws; draws that are NaN do not count.
+        """Return both ends of the interval, or None without draws. Draws that are NaN do not count.
 
-        It always holds the value: where a rival ties with a policy, draws may hold other rivals on one side alone.
+        The interval always contains the value. Draws alone do not ensure this: if rivals tie, the draws with other
+        rivals may all be on one side of it.
         """
         if self.draws is None:
             return None, None
@@ -87,10 +91,10 @@ class Effect:
 
 
 def spread(influences: Sequence[Influence]) -> Spread:
-    """Return the spread of a sum of statistics. Seeds of different policies and different sets of blocks are drawn
-    independently, those with the same names jointly.
+    """Return the spread of a sum of statistics. Seeds of different policies, and different sets of blocks, are drawn
+    independently; those with the same names are drawn jointly.
 
-    One seed or one block stands for all there are: it adds no variance.
+    A single seed or block adds no variance.
     """
     scenarios: dict[tuple[str, ...], dict[str, np.ndarray]] = {}
     for each in influences:
@@ -126,8 +130,8 @@ def spread(influences: Sequence[Influence]) -> Spread:
 
 
 def mean(effects: Sequence[Effect]) -> Effect:
-    """Return the mean of effects whose draws share what their influences share; without draws if one of them has
-    none.
+    """Return the mean of effects, whose draws must be joint where their influences name the same policy or blocks. It
+    has no draws if one of the effects has none.
     """
     value, share = float(np.mean([each.value for each in effects])), 1 / len(effects)
     draws = [each.draws for each in effects if each.draws is not None]
@@ -138,8 +142,8 @@ def mean(effects: Sequence[Effect]) -> Effect:
 
 
 def _interaction(influences: np.ndarray) -> float:
-    """The part of a statistic's variance that the interaction of seeds and blocks makes, with what single scores add
-    to it.
+    """Return the part of a statistic's variance that comes from the interaction of seeds and blocks and from the noise
+    of single scores.
     """
     seeds, blocks = influences.shape
     if seeds == 1 or blocks == 1:

@@ -1,8 +1,8 @@
 """The comparison of a policy with a rival that was chosen among several on other units: ratio, interval and verdict.
 
-The rival is the best of its group on the units of choosing (validation). Each bootstrap resample draws these units'
-blocks and the seeds of each rival, chooses again, and takes the statistics of policy and rival of that resample on
-resampled test blocks, which are the same for all; a fragile choice thus widens the interval. Seeds are drawn by the
+The rival is the best of its group on the units of choosing (validation). Each bootstrap resample draws the blocks of
+these units and the seeds of each rival, chooses the rival again, and computes the statistics of policy and rival on
+resampled test blocks, which are the same for all. An uncertain choice thus widens the interval. Seeds are drawn by the
 name of their policy and blocks by theirs, so that scenarios that share either draw the same. Intervals are those of
 `schedlab.evaluation.intervals`, of ratios on the scale of logarithms.
 """
@@ -49,8 +49,8 @@ class Ratio:
     """A policy compared with the rival that was chosen in a group.
 
     ratio, ci_low, ci_high  statistic of the policy over that of the rival on the test units that both have. No interval
-      below three seeds of a trained policy or two blocks; no ratio where a statistic or an end of the interval is not
-      positive, and then the interval of `difference` decides the verdict
+      with fewer than three seeds of a trained policy or two blocks. No ratio if a statistic or an end of the interval
+      is not positive; the interval of `difference` then decides the verdict
     difference, difference_low, difference_high  statistic of the policy minus that of the rival
     share_won               share of test units on which the policy is better than the rival (over all pairs of their
       seeds; a tie counts half)
@@ -99,9 +99,9 @@ def against_chosen(
 ) -> Ratio:
     """Compare a policy with the rival that is best on the units of choosing, on the test units that both have.
 
-    Rivals are compared there on the units that all have; of equals the first name is chosen. name: the policy's.
-    Raises ValueError where no rival can be chosen, where two sides have no unit in common, and for a unit in different
-    blocks.
+    The rival is chosen on the units of choosing that all rivals have; of equal rivals, the first by name is chosen.
+    name: name of the policy. Raises ValueError if no rival can be chosen, if two sides have no unit in common, and if a
+    unit is in different blocks.
     """
     names, statistic, sign = sorted(rivals), settings.statistic, 1.0 if better == "lower" else -1.0
     tests = {name: _facing(policy.test, rivals[name].test) for name in names}

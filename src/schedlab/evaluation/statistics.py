@@ -163,7 +163,7 @@ def draw(size: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def resample(sample: Sample, statistic: Statistic, counts: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Return the statistic of each resample (resamples,); NaN for one that holds no score."""
+    """Return the statistic of each resample (resamples,); NaN for a resample without scores."""
     return _resample_iqm(sample, *counts) if statistic == "iqm" else _resample_mean(sample, *counts)
 
 
@@ -180,7 +180,9 @@ def _by_block(sample: Sample, values: np.ndarray) -> np.ndarray:
 
 
 def _resample_iqm(sample: Sample, seeds: np.ndarray, blocks: np.ndarray) -> np.ndarray:
-    """Sort once; then a score that stands n times fills n places, of which those between the quarters are kept."""
+    """Return the interquartile mean of each resample. The scores are sorted once; a score that is drawn n times fills n
+    places in this order, and the places between the first and the last quarter count.
+    """
     row, column = np.nonzero(sample.weights > 0)
     order = np.argsort(sample.values[row, column], kind="stable")
     row, block = row[order], sample.block_numbers[column[order]]
@@ -199,10 +201,11 @@ def _resample_iqm(sample: Sample, seeds: np.ndarray, blocks: np.ndarray) -> np.n
 
 
 def influences(sample: Sample, statistic: Statistic) -> np.ndarray:
-    """Return the first-order effect of each seed's scores in each block on the statistic (seeds, blocks), of sum 0.
+    """Return the first-order effect of the scores of each seed in each block on the statistic (seeds, blocks). The
+    effects sum to 0.
 
-    That of an interquartile mean is of the values moved to the nearest value that it counts (F. R. Hampel et al.,
-    "Robust Statistics", 1986, section 2.3: the influence function of the trimmed mean).
+    For an interquartile mean, scores outside of the quartiles have the effect of the nearest quartile (F. R. Hampel et
+    al., "Robust Statistics", 1986, section 2.3: the influence function of the trimmed mean).
     """
     scored = sample.weights > 0
     effects = np.zeros_like(sample.values)
@@ -234,8 +237,9 @@ def compare(
 ) -> Comparison:
     """Compare a policy with a baseline on the units on which both were scored.
 
-    Seeds are paired by number; a side with one seed (a rule) stands against every seed of the other. Seeds and blocks
-    are resampled together for both sides. better: "lower" or "higher". Raises ValueError where nothing is in common.
+    Seeds are paired by number; a side with one seed, such as a rule, is compared with every seed of the other. Seeds
+    and blocks are resampled together for both sides. better: "lower" or "higher". Raises ValueError if both sides have
+    no unit or no seed in common.
     """
     ours, theirs = pair(policy, baseline)
     seeds = [len(side.seeds) for side in (policy, baseline) if side.seeded]
@@ -311,7 +315,7 @@ def _masked(sample: Sample, both: np.ndarray, kept: np.ndarray) -> Sample:
 
 
 def _single_values(sample: Sample, statistic: Statistic) -> np.ndarray:
-    """Statistic of each seed alone, or of each block alone where there is one seed."""
+    """Return the statistic of each seed alone, or, if there is one seed, of each block alone."""
     if len(sample.seeds) > 1:
         counts = np.eye(len(sample.seeds), dtype=int), np.ones((len(sample.seeds), sample.block_count), dtype=int)
     else:

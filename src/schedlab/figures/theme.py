@@ -106,7 +106,7 @@ def rc(settings: ThemeSettings) -> dict[str, Any]:
 
 
 def colour(number: int) -> str:
-    """Return a colour of the current theme, counted from 0; after the last colour the first follows."""
+    """Return a colour of the current theme by its number, from 0. After the last colour, the first one follows."""
     import matplotlib as mpl
 
     colours = mpl.rcParams["axes.prop_cycle"].by_key()["color"]
@@ -161,9 +161,9 @@ def mark(figure: Figure, words: str) -> None:
 def policy_styles(kinds: Mapping[str, str]) -> dict[str, Style]:
     """Return the style of each policy (name -> kind) in the current theme. It depends only on names and kinds.
 
-    What is learned, searched or published has a colour; rules and planners have greys and other markers; oracles and
-    bounds are black and dashed, and informed policies have their markers in further colours. So what is fitted stands
-    out, and every pair differs in marker as well as in colour.
+    Learned, searched and published policies have colours; rules and planners have greys and other markers; oracles and
+    bounds are black and dashed, and informed policies have the same markers in further colours. Learned policies
+    therefore stand out, and any two policies differ in marker as well as in colour.
     """
     import matplotlib as mpl
 

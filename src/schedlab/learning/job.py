@@ -1,8 +1,8 @@
 """A learning job: its phases and updates, the budget used, the points of its curves, and the file from which an
 interrupted job resumes.
 
-Everything a learner draws derives from its seed and from counters (phase, update, episode), so a job that is killed at
-any update and started again ends with the same bytes, the same curve and the same budget.
+All random draws of a learner depend only on its seed and on counters (phase, update, episode). A job that is killed at
+any update and started again therefore ends with the same bytes, the same curves and the same budget.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class Pace(NamedTuple):
 
 
 class Learning(Protocol):
-    """What a job runs: the state of a learner between two updates, and the functions that change this state."""
+    """Interface of a learner whose job can be resumed: its state between two updates, and the methods that change
+    it.
+    """
 
     def begin(self, phase: int) -> Pace:
         """Prepare a phase (optimisers, memories), and return the number of its updates."""
@@ -92,12 +94,12 @@ class LearningJob:
         self.curve(metric, float(value), **whole)
 
     def record(self, values: Mapping[str, float], **place: Unpack[CurvePlace]) -> None:
-        """Add a point of each metric at one place."""
+        """Add a point for each of several metrics at one place."""
         for metric, value in values.items():
             self.point(metric, value, **place)
 
     def require_finite(self, total: float, what: str, steps: int) -> None:
-        """Raise UserError where a sum over `what` has diverged after so many steps."""
+        """Raise UserError if `total`, a sum over `what`, is not finite after so many steps."""
         if not math.isfinite(total):
             raise UserError(
                 f"{what} are not finite after {steps} steps",
@@ -107,8 +109,8 @@ class LearningJob:
             )
 
     def resume(self) -> Checkpoint | None:
-        """Return the last state saved by an interrupted job of the same values, whose phase, update and budget are
-        taken over; None where there is none or it is damaged.
+        """Return the last state that an interrupted job with the same values saved, and continue with its phase, update
+        and budget. Return None if there is no such state or if it is damaged.
         """
         kept = read_progress(self.progress, f"{self.kind}-progress", self.digest)
         if kept is not None:
@@ -124,7 +126,7 @@ class LearningJob:
     def once(self, random: np.random.Generator, name: str, make: Callable[[], Arrays]) -> Arrays:
         """Return what `make` returns, or what an interrupted job has already stored of it in the step's file.
 
-        random: the stream that steps draw from; after a step that was read it stands where the step left it.
+        random: the generator from which steps draw; its state is stored and restored with the step
         """
         file, kind = self.paths.progress / "steps" / f"{name}.zip", f"{self.kind}-step"
         kept = read_progress(file, kind, self.digest)
@@ -138,6 +140,6 @@ class LearningJob:
         return arrays
 
     def _set_budget(self, kept: Checkpoint) -> None:
-        """Take a stored budget over, for all who count in this one."""
+        """Continue with a stored budget, in the same object, because others count in it too."""
         for name, used in kept.meta["budget"].items():
             setattr(self.budget, name, used)

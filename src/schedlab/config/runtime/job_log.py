@@ -20,9 +20,10 @@ def job_log(path: Path | str) -> Iterator[TextIO]:
     """Send standard output, standard error and logging of this process to a file; end the process with status 1 on an
     error. Gives the console, which standard error was before.
 
-    Within a run of the workflow, the process ends with the run. Code that was edited while the job ran is a warning in
-    the log. A UserError becomes one paragraph on the console, and so does a disk that is full or cannot be written; any
-    other error its last line. The log holds the traceback, also of what a UserError was made of.
+    Within a run of the workflow, the process ends when the run ends. If code was edited while the job ran, the log
+    contains a warning. For a UserError, and for a disk that is full or cannot be written, the console shows one
+    paragraph; for any other error, its last line. The log contains the traceback, also that of the cause of a
+    UserError.
     """
     console = sys.stderr
     run_lock.enter_job()
@@ -53,9 +54,7 @@ def job_log(path: Path | str) -> Iterator[TextIO]:
 
 
 def _warn_of_edits() -> None:
-    """Say in the log where the code is no longer that with which the job began: what it imported late may be
-    either's.
-    """
+    """Log a warning if code was edited since the job began: modules that it imported later may be old or new."""
     if now := edited_source():
         told = f"source {source_hash()} when it began, {now} now"
         remedy = "delete its outputs and run it again, and edit another checkout while a run goes on"
@@ -66,8 +65,8 @@ def _warn_of_edits() -> None:
 
 
 def _log_error(error: Exception, user_error: UserError | None, file: TextIO) -> None:
-    """Write what a job ends in: one paragraph for what the user can mend, with the traceback of what that was made
-    of.
+    """Write the error with which a job ends: one paragraph for a mistake that the user can correct, with the traceback
+    of its cause.
     """
     if user_error is None:
         traceback.print_exception(error, file=file)
@@ -91,7 +90,9 @@ def inputs_by_scenario(named: Iterable[tuple[str, str]]) -> dict[str, dict[str, 
 
 @contextlib.contextmanager
 def _only_handler(handler: logging.Handler) -> Iterator[None]:
-    """Log through one handler, from INFO up; afterwards as before, as its file is closed then."""
+    """Log through one handler, from INFO up; restore the previous handlers afterwards, because its file is then
+    closed.
+    """
     root = logging.getLogger()
     former, level = list(root.handlers), root.level
     root.handlers[:] = [handler]

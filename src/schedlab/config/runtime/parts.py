@@ -53,7 +53,7 @@ def configuration_hash(values: Mapping[str, Any]) -> str:
 
 
 def read_part(path: Path | str) -> dict[str, Any]:
-    """Read a frozen part. Raises UserError where the file is missing, edited or no mapping."""
+    """Return the values of a frozen part. Raises UserError if the file is missing, was edited, or is not a mapping."""
     try:
         text = Path(path).read_text(encoding="utf-8")
         require_unedited(text, path)

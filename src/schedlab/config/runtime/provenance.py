@@ -42,8 +42,8 @@ def provenance(
     """Return the origin of one job's outputs: its frozen part, the hashes of that part's configuration and code, seeds,
     hashes of the input files by name, and `environment()`.
 
-    Where other code was accepted as the part's (`schedlab accept`), `accepted` holds the hashes of that code: one of
-    them may have run: see the source and the commit.
+    If other code was accepted in place of the part's (`schedlab accept`), `accepted` contains the hashes of that code,
+    which may be the one that ran; the source and the commit show which.
     """
     part = read_part(config)
     named = part.get(MADE_BY, {})
@@ -58,7 +58,7 @@ def provenance(
 
 
 def require_made_by(part: Mapping[str, Any], tables: Iterable[Path]) -> None:
-    """Raise UserError if, by the provenance beside it, a table was not made by the code on which a part builds."""
+    """Raise UserError if the provenance of a table shows that it was not made by the code on which a part builds."""
     expected = set(part.get(MADE_BY, {}).get("upon", ()))
     for table in tables if expected else ():
         file = table.with_suffix(".provenance.json")
@@ -69,8 +69,8 @@ def require_made_by(part: Mapping[str, Any], tables: Iterable[Path]) -> None:
 
 
 def require_made_by_their_parts(results: Iterable[Path]) -> None:
-    """Raise UserError for a result that was made by other code than its frozen part now names. The provenance.json
-    beside the result names the code and the part.
+    """Raise UserError for a result that was made by other code than its frozen part now names. The provenance.json in
+    the folder of the result names the code and the part.
     """
     for result in results:
         origin = read_json(result.with_name("provenance.json"), "the provenance of a job")
@@ -132,11 +132,11 @@ def write_origin(job: Any, path: Path, outputs: Iterable[str] = (), **also: Any)
     job      Snakemake's object in a script, whose paths count from the folder of the run; `job.input.config` is the
              frozen part
     path     the JSON file to write, named provenance.json or <output>.provenance.json, beside the outputs
-    outputs  those that are meant; all where none is named
+    outputs  names of the outputs that are described; empty: all
     also     further facts of the job
 
-    Inputs are named by their paths. Files outside of the results are left out, for their hashes stand in the frozen
-    part, and so are the origins of inputs, which name the machine.
+    Inputs are named by their paths. Files outside of the results are left out, because the frozen part contains their
+    hashes; so are the origins of inputs, which name the machine.
     """
     config = Path(job.input.config)
     files = {
@@ -188,8 +188,8 @@ def source_now() -> str:
 
 @cache
 def room_hash(study: str) -> str:
-    """Return 16 hexadecimal digits over the files that may make what is read of a study's configuration: without the
-    other studies, the stages and the command line. As of when this process first asked.
+    """Return 16 hexadecimal digits over the files that decide how the configuration of a study is read: all except the
+    other studies, the stages and the command line. They are read once, at the first call in this process.
     """
     others = ("cli/", "stages/", "config/runtime/")
     return _digest(
@@ -202,8 +202,8 @@ def room_hash(study: str) -> str:
 
 
 def study_code(settings: Mapping[str, Any]) -> str:
-    """Return a hash of the Python files of a study that is none of the package's, which `room_hash` does not see;
-    else ''.
+    """Return a hash of the Python files of a study outside of the package, which `room_hash` does not include; else
+    ''.
     """
     place = study_folder(settings)
     if place is None:
@@ -212,7 +212,7 @@ def study_code(settings: Mapping[str, Any]) -> str:
 
 
 def study_folder(settings: Mapping[str, Any]) -> Path | None:
-    """Return the folder of the Python package of a study that is none of schedlab's; else None."""
+    """Return the folder of the Python package of a study outside of schedlab; else None."""
     if not settings["module"] and (Path(schedlab.__file__).parent / "studies" / settings["name"]).is_dir():
         return None
     installed = () if settings["module"] else metadata.entry_points(group="schedlab.studies", name=settings["name"])
@@ -322,7 +322,7 @@ def code_and_packages(made: Mapping[str, Any] | None = None) -> dict[str, Any]:
 
 
 def keep_code() -> None:
-    """Take the hash of the source and the commit now, for what this process reports of them later."""
+    """Compute the hash of the source and the commit now; this process reports these values later."""
     source_hash()
     _git_state()
 
@@ -340,8 +340,8 @@ def _git_state() -> dict[str, Any]:
 
 
 def uncommitted_files() -> list[str]:
-    """Return what decides results and is not in the commit of the checkout that the package lies in: changed and new
-    files below DECIDING; none where no checkout tracks the package.
+    """Return the files that may decide results and are not in the commit of the checkout: changed and new files below
+    DECIDING; none if the package is not in a checkout.
     """
     root = _git(Path(schedlab.__file__).parent, "rev-parse", "--show-toplevel") if _git_state()["commit"] else None
     status = _git(Path(root), "status", "--porcelain", "--", *DECIDING) if root else None
@@ -360,7 +360,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 @cache
 def processor_name() -> str:
-    """Return the model of the processor as the operating system reports it; "" where it does not."""
+    """Return the model of the processor that the operating system reports; "" if it reports none."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -46,7 +46,7 @@ def facets(
 ) -> tuple[Figure, list[V]]:
     """Draw a panel for each group (title, content), and return the figure and what each panel returned.
 
-    keys     handles of the legend below all panels; None: all that is labelled in them; empty: no legend
+    keys     handles of the legend below all panels; None: those of everything with a label; empty: no legend
     columns  of the legend; 0: four at most
     """
     pairs = list(groups.items()) if isinstance(groups, Mapping) else list(groups)

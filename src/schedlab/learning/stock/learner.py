@@ -41,8 +41,8 @@ KIND = "stable-baselines"
 
 
 class StableBaselinesLearner(EnvironmentLearner):
-    """Learns with a stock algorithm on the training units of problems; a phase's steps are decisions. Resumes bit for
-    bit.
+    """Learns with a stock algorithm on the training units of problems. The steps of a phase are decisions. An
+    interrupted job ends with the same bytes.
 
     algorithm     ppo, maskable_ppo, a2c, dqn or ddpg
     settings      typed values where a study adds its own (a class on the algorithm's; those added stay the same in all

@@ -1,10 +1,11 @@
-"""The comparison of two policies on the windows of one scenario, by measures that a few congested windows alone do not
-decide.
+"""The comparison of two policies on the windows of one scenario, by measures that do not depend on a few congested
+windows alone.
 
-The mean bounded slowdown of windows is heavy-tailed: two or three congested windows can be most of it, and windows in
-which nobody waits count for nothing. So the ratio of the means stands beside that without the worst windows, the
-geometric mean of the windows' ratios, and the share won of windows in which policies differ. The effect size is Cohen's
-d of paired samples (Cohen, Statistical Power Analysis, 1988, section 2.3.5: d_z) over log ratios: below 0 is better.
+The mean bounded slowdown of windows is heavy-tailed: two or three congested windows can make up most of it, and windows
+in which no job waits hardly count. The ratio of the means is therefore reported together with the ratio without the
+worst windows, the geometric mean of the windows' ratios, and the share won of the windows in which policies differ. The
+effect size is Cohen's d of paired samples (Cohen, Statistical Power Analysis, 1988, section 2.3.5: d_z) over log
+ratios: below 0 is better.
 """
 
 from __future__ import annotations
