@@ -297,11 +297,8 @@ def linear_sample(
     running: int,
     start: int,
 ) -> float:
-    """Return the number of jobs that one sample accepts under a linear V, from the running jobs on. `until` and `held`
-    are overwritten.
-
-    The decisions are those of best_linear, but the features are computed offset by offset: after the end of the new job
-    they are those without it, and a block that is free at one offset is free at all later ones.
+    """Return the number of jobs that one sample accepts under a linear V. Overwrites `until` and `held`. Decides like
+    best_linear, but offset by offset: after its end a new job counts no more, and free blocks stay free.
     """
     parts, first, masks, durations, cut_off = tables.parts, tables.first, tables.masks, tables.durations, tables.cut_off
     gaps, graphs, limits = rollouts.futures
