@@ -38,6 +38,9 @@ $(STAMP):
 	touch $@
 
 figures: setup
+	@echo "Running $(or $(TARGETS),all studies) at scale $(SCALE); figures go to plots/$(SCALE)/, results to results/$(SCALE)/."
+	@$(if $(TARGETS),:,awk -F, '$$8 == "$(SCALE)" { printf "This took %d minutes on %d idle cores. ", $$11 / 60 + 1, $$9 }' docs/results/workflow_cost.csv)
+	@echo "If it is stopped, the same command continues it."
 	source $(BIN)/activate && snakemake --cores $(CORES) $(or $(TARGETS),all) --config scale=$(SCALE)
 
 # The report lists all studies, so everything is made first.
@@ -69,8 +72,10 @@ docs-version: setup-docs
 release-notes: setup
 	@source $(BIN)/activate && python .ci/release_notes.py $(TAG)
 
+# The wheel and the source distribution, in dist/.
 wheel: setup
 	source $(BIN)/activate && python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	source $(BIN)/activate && python -c 'from setuptools import build_meta; build_meta.build_sdist("dist")' > /dev/null
 
 setup-docs: $(DOCS_STAMP)
 

@@ -162,6 +162,42 @@ def test_the_wheel_runs_the_workflow_without_a_checkout(
     assert "draw_ramp" in planned
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("extra", "used"),
+    [
+        ("learn", "from schedlab.learning.stock.learner import StableBaselinesLearner as Learner; Learner('ppo')"),
+        ("workflow", "import schedlab.stages.draw, schedlab.stages.summarise, snakemake"),
+        ("batsim", "import schedlab.batsim.backends.json_socket, docopt, procset, sortedcontainers, zmq"),
+    ],
+)
+def test_each_extra_is_enough_for_what_it_is_for(
+    wheel: Path,
+    dependencies: dict[str, Distribution],
+    project: dict[str, Any],
+    tmp_path: Path,
+    extra: str,
+    used: str,
+) -> None:
+    packages = needed(project["optional-dependencies"][extra])
+    python = install(tmp_path / "venv", wheel, dependencies | packages)
+    run(str(python), "-I", "-c", used, cwd=tmp_path, env=PLAIN)
+
+
+@pytest.mark.slow
+def test_the_source_distribution_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    build = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
+    run(sys.executable, "-c", build, str(tmp_path), cwd=wheel.parent / "source")
+    packed = next(tmp_path.glob("*.tar.gz"))
+    again = [sys.executable, "-m", "pip", "wheel", *OFFLINE, "--no-build-isolation", "--wheel-dir", str(tmp_path)]
+    run(*again, str(packed))
+    contents = []
+    for file in (wheel, next(tmp_path.glob("*.whl"))):
+        with zipfile.ZipFile(file) as archive:
+            contents.append({info.filename: info.CRC for info in archive.infolist()})
+    assert contents[0] == contents[1] and len(contents[0]) > 500
+
+
 def test_the_wheel_holds_no_data_of_others_and_stays_small(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         shipped = [name.partition("/share/schedlab/")[2] for name in archive.namelist()]

@@ -7,6 +7,9 @@ import tomllib
 from pathlib import Path
 
 import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 PIN = re.compile(r"[A-Za-z0-9_.-]+==[A-Za-z0-9.]+")
 
@@ -30,7 +33,22 @@ def test_what_the_site_needs_beside_the_rest_is_pinned_too(repository: Path) -> 
     )
     assert len(names) == len(pins) and not names & others
     wanted = tomllib.loads((repository / "pyproject.toml").read_text())["project"]["optional-dependencies"]["docs"]
-    assert {name_of(name) for name in wanted} <= names
+    assert {name_of(Requirement(text).name) for text in wanted} <= names
+
+
+def test_the_ranges_begin_at_the_pinned_minor_versions(repository: Path) -> None:
+    """With which the tests run; an older version is not promised."""
+    files = (repository / name for name in ("requirements.txt", "requirements-docs.txt"))
+    pinned = dict(pin.split("==") for file in files for pin in file.read_text().split())
+    pinned = {name_of(name): Version(version) for name, version in pinned.items()}
+    project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
+    lists = [project["dependencies"], *project["optional-dependencies"].values()]
+    ranges = [Requirement(text) for each in lists for text in each if not text.startswith("schedlab")]
+    assert len(ranges) > 40
+    for each in ranges:
+        version = pinned[name_of(each.name)]
+        promised = f">={version.major}.{version.minor},<{version.major + 1}"
+        assert each.specifier == SpecifierSet(promised), f"{each.name}: {promised}"
 
 
 def name_of(pin: str) -> str:
