@@ -142,6 +142,14 @@ def copy_repository(repository: Path, folder: Path) -> Checkout:
     return Checkout(folder)
 
 
+def own_source(checkout: Checkout) -> None:
+    """Give a checkout whose source is a link to the repository's (for the compiled kernels) a copy of it, to edit."""
+    link = checkout.folder / "src"
+    source = link.resolve()
+    link.unlink()
+    shutil.copytree(source, link, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+
+
 def commit(folder: Path) -> None:
     """Commit all of a folder but what runs make, as a separate repository; the same files are the same commit."""
     git = ["git", "-C", str(folder), "-c", "user.name=Ada", "-c", "user.email=ada@example.org"]

@@ -6,7 +6,7 @@ import shutil
 
 import pandas as pd
 import pytest
-from checkouts import Checkout, copy_repository
+from checkouts import Checkout, copy_repository, own_source
 
 from schedlab.studies.batch.backfilling import BACKFILLING_POLICIES
 
@@ -33,6 +33,7 @@ RULES = {
     "smallest_area_true_times",
     "planner_true_times",
 }
+SMOKE = ("all", "--config", "scale=smoke")
 EASY = {*BACKFILLING_POLICIES}  # rivals of EASY alone
 POLICIES = {
     "evolution-lublin",
@@ -62,7 +63,7 @@ def checkout(repository, tmp_path) -> Checkout:
 
 @pytest.mark.slow
 def test_a_smoke_run_scores_every_rule_and_an_edit_makes_again_what_reads_it(checkout):
-    checkout.run("all", "--config", "scale=smoke")
+    checkout.run(*SMOKE)
     scores = pd.read_parquet(checkout.folder / "results/smoke/batch/scores.parquet")
     assert set(scores["scenario"]) == {"lublin", "lublin_easy"}
     assert set(scores["policy"]) == RULES | EASY | POLICIES
@@ -71,8 +72,21 @@ def test_a_smoke_run_scores_every_rule_and_an_edit_makes_again_what_reads_it(che
     jobs = pd.read_parquet(checkout.folder / "results/smoke/batch/details/jobs.parquet")
     assert (jobs["wait"] >= 0).all()
     assert len(list((checkout.folder / "results/smoke/batch/inputs").glob("make_trace-*/trace.swf.gz"))) == 1
+    own_source(checkout)
+    assert checkout.jobs(*SMOKE) == set()
+    simulator = "src/schedlab/studies/batch/simulator/cluster.py"
+    checkout.edit(simulator, "WRITTEN = -1", "WRITTEN = -2")
+    folder = checkout.folder / "results/smoke/batch"
+    scored = {
+        f"{part.parents[1].name}/{part.stem.removeprefix('evaluate-')}" for part in folder.glob("*/config/evaluate-*")
+    }
+    learned = {f"{seed.parent.name}/{seed.name.removeprefix('seed-')}" for seed in folder.glob("policies/*/seed-*")}
+    expected = {*(f"evaluate {each}" for each in scored), *(f"learn {each}" for each in learned)}
+    again = {job for job in checkout.jobs(*SMOKE) if not job.startswith(("draw", "index"))}
+    assert again == {*expected, "summarise batch"}, "all but the trace"
+    checkout.edit(simulator, "WRITTEN = -2", "WRITTEN = -1")
     checkout.edit("conf/scenario/batch/lublin_easy.yaml", "scales:", "kill: true\nscales:")
-    again = checkout.jobs("all", "--config", "scale=smoke")
+    again = checkout.jobs(*SMOKE)
     assert {job for job in again if job.startswith(("make_trace", "evaluate"))} == {
         "evaluate lublin_easy/rules",
         "evaluate lublin_easy/learned",

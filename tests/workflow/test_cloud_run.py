@@ -35,6 +35,12 @@ EDITS = {
     ),
     "training_job": ("conf/training_job/cifar10.yaml", "a_c: 0.0174", "a_c: 0.0175", {"fit_performance", *CIFAR10}),
     "training_job: its length": ("conf/training_job/cifar10.yaml", "epochs: 20.0", "epochs: 21.0", CIFAR10),
+    "code: the simulator": (
+        "src/schedlab/studies/cloud/model/step_time.py",
+        "2.0 + 1.5 *",
+        "2.0 + 1.6 *",
+        {"ingest_logs", "fit_performance", "solve_oracle synthetic", "evaluate synthetic/rules", *CIFAR10},
+    ),
     "training_job: of no scenario": ("conf/training_job/squad.yaml", "epochs: ", "epochs: 1", set()),
 }
 

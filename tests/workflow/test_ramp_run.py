@@ -8,7 +8,7 @@ import shutil
 import pandas as pd
 import pytest
 import yaml
-from checkouts import Checkout, copy_repository
+from checkouts import Checkout, copy_repository, own_source
 
 import shipped_conf
 
@@ -88,6 +88,10 @@ def test_a_smoke_run_scores_rules_and_a_learned_policy_and_knows_what_runs_again
         checkout.edit(name, old, new)
         assert checkout.jobs(*SMOKE) == expected, group
         checkout.edit(name, new, old)
+    own_source(checkout)
+    assert checkout.jobs(*SMOKE) == set()
+    checkout.edit("src/schedlab/studies/ramp/simulator/cluster.py", "DUE = 1e-7", "DUE = 2e-7")
+    assert checkout.jobs(*SMOKE) == {"evaluate seldom/rules", *LEARNED, *END}, "all but the graphs"
 
 
 def test_graphs_that_are_not_there_are_told(checkout, monkeypatch):

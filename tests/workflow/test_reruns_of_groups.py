@@ -65,6 +65,18 @@ EDITS = {
     "claims": ("conf/claims/adaptation.yaml", "published: 0.7391", "published: 0.7392", set()),
     "download": ("conf/download/hpc2n.yaml", "licence: free", "licence: is free", set()),
     "vocabulary": ("words.json", '"seed": 42', '"seed": 43', EXACT),
+    "code: simulator of adaptation": (
+        "src/schedlab/studies/adaptation/simulator/timing.py",
+        "MICROSECONDS = 1_000_000",
+        "MICROSECONDS = 1_000_001",
+        FROM_THE_TRUNK,
+    ),
+    "code: simulator of hetero": (
+        "src/schedlab/studies/hetero/simulator/resources.py",
+        "GIGA = 1e9",
+        "GIGA = 1.1e9",
+        {"trim_workload", *SCHEDULED, *DECIDED},
+    ),
     "own rule": ("own.py", "return 2.0", "return 2.5", {"evaluate near/rules", *TOY_END}),
     "own learner": ("climber.py", "    pass", "    patience = 1", TOY_LEARNED),
     "own study": (

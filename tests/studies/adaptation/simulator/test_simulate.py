@@ -268,6 +268,30 @@ def test_two_versions_of_the_code_share_a_folder_and_no_epoch(tmp_path, monkeypa
     assert len(list(tmp_path.glob("*.sqlite"))) == 2 * len(before) and set(trained(tmp_path)) == {1}
 
 
+def _simulate_as(code, gate, settings_, dataset, folder):
+    simulate.TRAINING_CODE = {"code": code, "packages": {}}
+    gate.wait()
+    write_table(folder / f"rows-{code}.parquet", simulate_replicate(settings_, 0, 1, dataset, folder / "store"))
+
+
+def test_two_versions_of_the_code_that_run_at_once_share_no_epoch(tmp_path):
+    settings_, dataset, context = short(), pictures(), multiprocessing.get_context("fork")
+    gate, alone = context.Event(), tmp_path / "alone"
+    write_table(tmp_path / "rows.parquet", simulate_replicate(settings_, 0, 1, dataset, alone))
+    given = [(code, gate, settings_, dataset, tmp_path) for code in ("one", "other")]
+    processes = [context.Process(target=_simulate_as, args=each) for each in given]
+    for process in processes:
+        process.start()
+    gate.set()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    rows = {(tmp_path / f"rows{code}.parquet").read_bytes() for code in ("", "-one", "-other")}
+    assert len(rows) == 1
+    assert len(list((tmp_path / "store").glob("*.sqlite"))) == 2 * len(list(alone.glob("*.sqlite")))
+    assert set(trained(tmp_path / "store")) == {1}
+
+
 def test_who_goes_back_to_earlier_code_finds_its_epochs_trained(tmp_path, monkeypatch):
     settings_, dataset, epochs = short(), pictures(), []
     train = TorchTrainer.train
